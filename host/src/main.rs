@@ -1,0 +1,2 @@
+//! The `jaato` binary.
+fn main() {}

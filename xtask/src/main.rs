@@ -1,0 +1,2 @@
+//! `cargo xtask`: the chores of this workspace.
+fn main() {}
