@@ -1,0 +1,1 @@
+//! Fetches, verifies and keeps the files that plugins declare, such as model weights.

@@ -1,0 +1,1 @@
+//! Configuration layers, trust, and where each value came from.

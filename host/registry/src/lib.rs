@@ -1,0 +1,1 @@
+//! Names to tools, gcs and providers: order, conflicts, enabling. Pure data.

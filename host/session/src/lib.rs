@@ -1,0 +1,1 @@
+//! The turn loop: history and its invariants, prompt, budget, cancellation, events.

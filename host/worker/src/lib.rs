@@ -1,0 +1,1 @@
+//! The child process that describes one plugin in isolation.

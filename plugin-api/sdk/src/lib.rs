@@ -1,0 +1,1 @@
+//! What plugin authors use: plain Rust traits, an export macro, a panic fence.

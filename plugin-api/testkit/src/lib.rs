@@ -1,0 +1,1 @@
+//! A fake host and conformance suites for plugins.

@@ -1,0 +1,1 @@
+//! Serde types of what crosses the boundary as JSON.

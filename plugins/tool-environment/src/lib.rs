@@ -1,0 +1,1 @@
+//! Plugin `tool-environment`.
