@@ -1,1 +1,33 @@
-//! Serde types of what crosses the boundary as JSON.
+//! Serde types of what crosses the plugin boundary as JSON: messages, specs, requests, results, errors.
+//!
+//! Not the boundary itself (that is `jaato-plugin-api`) and no behaviour beyond building, checking
+//! and converting these values. Both the host and every plugin stand on this crate, each with its own
+//! compiled copy; only the JSON is shared. So: fields are added with a default, never removed or
+//! retyped, and unknown fields are ignored, except where a person writes the JSON.
+
+mod asset;
+mod completion;
+mod description;
+mod error;
+mod event;
+mod frame;
+mod gc;
+mod id;
+mod manifest;
+mod message;
+pub mod service;
+mod tool;
+
+pub use asset::{Asset, AssetSource};
+pub use completion::{Completion, Delta, FinishReason, ModelInfo, Request, RequestOptions, Usage};
+pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
+pub use error::{Error, ErrorKind, Result, Retry};
+pub use event::{Envelope, Event, Outcome};
+pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};
+pub use gc::{GcPlan, GcReason, GcRequest};
+pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
+pub use manifest::{
+    API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
+};
+pub use message::{Message, Part, Role, ToolCall, ToolResult};
+pub use tool::{Annotations, Availability, Example, Output, ToolSpec};

@@ -1,0 +1,82 @@
+//! The description: what is derived from a plugin's code, asked once and cached by the host.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Asset, ModelInfo, ToolSpec};
+
+/// Everything that a plugin says of itself beyond its manifest. Grows freely: it is data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Description {
+    /// Version of this shape.
+    pub v: u32,
+    /// Its tools, sorted by name.
+    pub tools: Vec<ToolSpec>,
+    /// Its part of the prompt, sent while one of its tools is active.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// What a person may run by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandSpec>,
+    /// JSON Schema of `[plugins.NAME]`; without one the plugin takes no configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Value>,
+    /// The provider, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderSpec>,
+    /// Big files that it needs and the host fetches.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub assets: Vec<Asset>,
+    /// Secrets that the host adds to its requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub credentials: Vec<CredentialSpec>,
+}
+
+impl Description {
+    /// The version that this crate writes.
+    pub const VERSION: u32 = 1;
+}
+
+/// A command: what a person types behind `/` or at the shell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CommandSpec {
+    /// The name that is typed.
+    pub name: String,
+    /// One line for a list.
+    pub description: String,
+    /// JSON Schema of its arguments: an object.
+    #[serde(default)]
+    pub parameters: Value,
+    /// Whether the model is shown what the command answered.
+    #[serde(default)]
+    pub share_with_model: bool,
+}
+
+/// A model provider.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderSpec {
+    /// The name before the slash in `provider/model`.
+    pub name: String,
+    /// One line for a list.
+    #[serde(default)]
+    pub title: String,
+    /// The model for a request that names none.
+    #[serde(default)]
+    pub default_model: String,
+    /// Models that are known without asking a server.
+    #[serde(default)]
+    pub models: Vec<ModelInfo>,
+}
+
+/// A secret that the host adds to a plugin's requests; the plugin never sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CredentialSpec {
+    /// The variable that holds it: `OPENAI_API_KEY`.
+    pub variable: String,
+    /// How it is added: `bearer`, `header:NAME` or `query:NAME`.
+    pub scheme: String,
+    /// The vendor's own origin, for which the credential must be there.
+    #[serde(default)]
+    pub origin: String,
+}

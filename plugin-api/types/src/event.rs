@@ -1,0 +1,192 @@
+//! Events: the one stream that terminals, JSON lines, pages and tests read.
+//!
+//! An event is written as `{"v":1,"seq":…,"session":…,"event":"text_delta",…}`. Names are in snake
+//! case and only ever added. The seed's `(source, text, mode)` is derivable: `source` is `model` or the
+//! plugin's name without its kind; a delta that follows another of its kind appends, any other writes.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{CallId, Error, FinishReason, SessionId, ToolName, Usage};
+
+/// An event with its place in the stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Version of this shape.
+    pub v: u32,
+    /// Counts from 1 within a session, without gaps.
+    pub seq: u64,
+    /// The session.
+    pub session: SessionId,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Envelope {
+    /// The version that this crate writes.
+    pub const VERSION: u32 = 1;
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A session begins.
+    SessionStarted {
+        /// `provider/model`.
+        model: String,
+        /// The tools in the request, by name.
+        tools: Vec<ToolName>,
+    },
+    /// A person's prompt was taken.
+    TurnStarted {
+        /// The prompt.
+        prompt: String,
+    },
+    /// A request goes to the provider.
+    StepStarted {
+        /// Counts from 1 within the turn.
+        step: u32,
+    },
+    /// More of the answer's text.
+    TextDelta {
+        /// `model`.
+        source: String,
+        /// The piece.
+        text: String,
+    },
+    /// More of the model's reasoning.
+    ThoughtDelta {
+        /// `model`.
+        source: String,
+        /// The piece.
+        text: String,
+    },
+    /// What is going on while nothing else is to be seen.
+    Notice {
+        /// Who says it: a plugin's name without its kind, or `host`.
+        source: String,
+        /// One line.
+        text: String,
+    },
+    /// How far a long step has come.
+    Progress {
+        /// Who says it.
+        source: String,
+        /// What is going on.
+        label: String,
+        /// How much of it is done.
+        done: u64,
+        /// How much there is, in the same unit.
+        total: u64,
+    },
+    /// A person must be asked before a call may run.
+    PermissionAsked {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The arguments.
+        arguments: Value,
+        /// The rule that says so.
+        rule: String,
+    },
+    /// It is decided whether a call may run.
+    PermissionDecided {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// Whether it may run.
+        allowed: bool,
+        /// The rule that decided.
+        rule: String,
+        /// What the person said to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        comment: Option<String>,
+    },
+    /// A tool call begins.
+    ToolCallStarted {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The plugin's name without its kind.
+        source: String,
+        /// The arguments.
+        arguments: Value,
+    },
+    /// A running tool shows something.
+    ToolOutput {
+        /// The call.
+        call_id: CallId,
+        /// The plugin's name without its kind.
+        source: String,
+        /// The piece.
+        text: String,
+    },
+    /// A tool call has its result.
+    ToolCallFinished {
+        /// The call.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The plugin's name without its kind.
+        source: String,
+        /// What the model is given.
+        result: Map<String, Value>,
+        /// Whether it is an error.
+        is_error: bool,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
+    /// What a step cost.
+    Usage {
+        /// The tokens.
+        #[serde(flatten)]
+        usage: Usage,
+    },
+    /// A failed request is tried again.
+    Retry {
+        /// Counts from 1.
+        attempt: u32,
+        /// How long until then, in milliseconds.
+        delay_ms: u64,
+        /// Why.
+        error: Error,
+    },
+    /// A step is over.
+    StepFinished {
+        /// Counts from 1 within the turn.
+        step: u32,
+        /// Why the model stopped.
+        finish_reason: FinishReason,
+    },
+    /// A turn is over.
+    TurnFinished {
+        /// How it ended.
+        outcome: Outcome,
+        /// The final answer's text.
+        text: String,
+        /// What went wrong, where it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The model gave its answer.
+    Done,
+    /// The model gave its answer after a call was refused because nobody could be asked.
+    Denied,
+    /// A bound was reached.
+    Limit,
+    /// It was cancelled.
+    Cancelled,
+    /// It failed.
+    Failed,
+}

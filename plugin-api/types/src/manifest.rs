@@ -1,0 +1,176 @@
+//! The manifest: the facts embedded in a plugin file, readable without running it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::PluginName;
+
+/// The plugin-api version of this build; a plugin's manifest carries the one that it was built against.
+pub const API_VERSION: &str = "1.0.0";
+
+/// Largest manifest, in bytes: it is a few names, so more is a broken file.
+pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;
+
+/// What a plugin file says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of this shape.
+    pub v: u32,
+    /// The plugin's name, which is its crate's: `tool-environment`.
+    pub name: PluginName,
+    /// The plugin's own version.
+    pub version: String,
+    /// The plugin-api that it was built against: `1.0.0`.
+    pub api: String,
+    /// What it offers.
+    pub kinds: Vec<Kind>,
+    /// How many instances it wants.
+    #[serde(default)]
+    pub scope: Scope,
+    /// Where it wants to run.
+    #[serde(default)]
+    pub isolation: Isolation,
+    /// Variables that its worker needs, beyond the few that every process gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+}
+
+/// What a plugin offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Tools.
+    Tool,
+    /// A context garbage collection.
+    Gc,
+    /// A model provider.
+    Provider,
+    /// An execution environment.
+    Environment,
+    /// A kind that this side does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// How many instances a plugin wants.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// One a host process (a loaded model); it sees a session only through a call's context.
+    Host,
+    /// One a session.
+    #[default]
+    #[serde(other)]
+    Session,
+}
+
+/// Where a plugin wants to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// In a worker even when it is trusted (a native runtime, much memory).
+    Worker,
+    /// In the host's process, when it is trusted.
+    #[default]
+    #[serde(other)]
+    InProcess,
+}
+
+/// Why bytes are not a manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ManifestError {
+    /// More than [`MANIFEST_BYTES_MAX`].
+    TooLarge(usize),
+    /// Malformed, or of another shape.
+    Json(String),
+    /// The name may not stand in paths and configuration keys.
+    Name(String),
+    /// The api version is not `major.minor.patch`.
+    Api(String),
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge(has) => {
+                write!(f, "its manifest has {has} bytes, at most {MANIFEST_BYTES_MAX} are allowed")
+            }
+            Self::Json(text) => write!(f, "its manifest cannot be read: {text}"),
+            Self::Name(name) => write!(
+                f,
+                "its manifest names it `{name}`; a name is 1 to 64 of a-z, A-Z, 0-9, `-` and `_`"
+            ),
+            Self::Api(api) => {
+                write!(f, "its manifest has the plugin-api version `{api}`, not `1.2.3`")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+impl Manifest {
+    /// The version that this crate writes.
+    pub const VERSION: u32 = 1;
+
+    /// Reads a manifest; padding zeros behind the JSON are ignored.
+    ///
+    /// # Errors
+    /// A [`ManifestError`] for everything that is not a manifest with a usable name and version.
+    pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        if end > MANIFEST_BYTES_MAX {
+            return Err(ManifestError::TooLarge(end));
+        }
+        let manifest: Self = serde_json::from_slice(&bytes[..end])
+            .map_err(|error| ManifestError::Json(error.to_string()))?;
+        if !manifest.name.is_valid() {
+            return Err(ManifestError::Name(manifest.name.to_string()));
+        }
+        if manifest.api_version().is_none() {
+            return Err(ManifestError::Api(manifest.api));
+        }
+        Ok(manifest)
+    }
+
+    /// Returns major, minor and patch of the plugin-api that it was built against.
+    pub fn api_version(&self) -> Option<(u64, u64, u64)> {
+        parse_version(&self.api)
+    }
+}
+
+fn parse_version(text: &str) -> Option<(u64, u64, u64)> {
+    let mut numbers = text.split('.').map(|number| number.parse().ok());
+    let version = (numbers.next()??, numbers.next()??, numbers.next()??);
+    numbers.next().is_none().then_some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(json: &str, expected: &str) {
+        let error = Manifest::parse(json.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn a_manifest_of_the_future_can_be_read() {
+        let json = r#"{"v":2,"name":"tool-moon","version":"0.1.0","api":"1.7.0",
+            "kinds":["tool","telepathy"],"scope":"galaxy","colour":"blue"}"#;
+        let manifest = Manifest::parse(&[json.as_bytes(), &[0; 9]].concat()).unwrap();
+        assert_eq!(manifest.kinds, [Kind::Tool, Kind::Unknown]);
+        assert_eq!((manifest.scope, manifest.api_version()), (Scope::Session, Some((1, 7, 0))));
+    }
+
+    #[test]
+    fn what_is_no_manifest_is_refused_with_the_reason() {
+        refused("", "EOF while parsing");
+        refused("[]", "cannot be read");
+        refused(r#"{"v":1,"name":"../x","version":"","api":"1.0.0","kinds":[]}"#, "`../x`");
+        refused(r#"{"v":1,"name":"x","version":"","api":"1.0","kinds":[]}"#, "`1.0`");
+        refused(&" ".repeat(MANIFEST_BYTES_MAX + 1), "at most 16384");
+    }
+}

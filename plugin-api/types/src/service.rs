@@ -1,0 +1,155 @@
+//! What the host lends by name: the requests and answers of services.
+//!
+//! A service is asked by `service(operation, frame)` on a context. A side that does not know an
+//! operation answers with the kind `unknown_operation`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Asks for [`SessionFacts`]; no request JSON.
+pub const SESSION: &str = "session";
+/// Asks for the plugin's configuration, `[plugins.NAME]`, as JSON; no request JSON.
+pub const CONFIG: &str = "config";
+/// Asks for the path of an asset that the plugin declares, fetched if need be: [`AssetRequest`], [`AssetAnswer`].
+pub const ASSET: &str = "asset";
+/// Asks for a folder of the plugin's own in the user's cache: [`FolderAnswer`]; no request JSON.
+pub const CACHE_FOLDER: &str = "cache_folder";
+/// Streams a tool's output into a file of the session: [`OutputWrite`], [`OutputAnswer`].
+pub const OUTPUT: &str = "output";
+/// Opens a stream of the bytes of an asset or blob: [`StreamRequest`], [`StreamAnswer`]; read by `next`.
+pub const READ: &str = "read";
+
+/// Facts of the session that a call belongs to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SessionFacts {
+    /// The session's id; empty for a call typed by a person.
+    pub session_id: String,
+    /// The agent's id: `main`, or a subagent's.
+    pub agent_id: String,
+    /// `main` or `subagent`.
+    pub agent_type: String,
+    /// The agent's name, where it has one.
+    pub agent_name: String,
+    /// The value of `JAATO_SESSION_ID` that the host was started with.
+    pub env_session_id: String,
+    /// Model and tokens; none where the session has no model.
+    pub context: Option<ContextFacts>,
+    /// The working directory, absolute.
+    pub working_directory: String,
+    /// The terminal that the person sits at.
+    pub terminal: TerminalFacts,
+    /// The name of the process that started the host, where known: the current shell.
+    pub parent_process: Option<String>,
+}
+
+/// Model and tokens of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ContextFacts {
+    /// `provider/model`.
+    pub model: String,
+    /// The context window in tokens.
+    pub context_limit: u64,
+    /// Tokens of the last prompt.
+    pub prompt_tokens: u64,
+    /// Tokens that came after it.
+    pub output_tokens: u64,
+    /// Turns so far, the open one included.
+    pub turns: u64,
+    /// Settings of the gc, where there is one.
+    pub gc: Option<GcFacts>,
+}
+
+/// Settings of a session's gc.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GcFacts {
+    /// Usage at which it runs, in percent of the context window.
+    pub threshold_percent: f64,
+    /// Whether it runs by itself.
+    pub auto_trigger: bool,
+    /// Turns that it always keeps.
+    pub preserve_recent_turns: u64,
+    /// Turns at which it runs, where set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u64>,
+}
+
+/// The terminal that the person sits at, as the host found it at start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminalFacts {
+    /// Whether standard input is a terminal.
+    pub input_is_terminal: bool,
+    /// Whether standard output is a terminal.
+    pub output_is_terminal: bool,
+    /// `TERM`.
+    pub term: Option<String>,
+    /// `TERM_PROGRAM`.
+    pub term_program: Option<String>,
+    /// `COLORTERM`.
+    pub colorterm: Option<String>,
+    /// Whether `TMUX` is set.
+    pub tmux: bool,
+    /// Whether `STY` is set (GNU screen).
+    pub screen: bool,
+    /// `JAATO_GRAPHICS_PROTOCOL`, or what the terminal's variables tell: `kitty`, `iterm`, `sixel`.
+    pub graphics: Option<String>,
+}
+
+/// Asks for an asset.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetRequest {
+    /// The id in the plugin's description, or the name of an imported file.
+    pub id: String,
+}
+
+/// Where an asset lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AssetAnswer {
+    /// Absolute path; the file is verified and stays as it is.
+    pub path: String,
+    /// Its digest, in hex.
+    pub sha256: String,
+}
+
+/// A folder that the plugin may write to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderAnswer {
+    /// Absolute path; exists, mode 0700.
+    pub path: String,
+}
+
+/// Writes the frame's bytes to the call's output file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OutputWrite {
+    /// Whether the person sees it live, as an event.
+    pub live: bool,
+}
+
+/// What the call's output file holds by then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputAnswer {
+    /// Absolute path.
+    pub path: String,
+    /// Bytes in it.
+    pub bytes: u64,
+}
+
+/// Asks for a stream of bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamRequest {
+    /// The id of a blob of the session.
+    pub blob: String,
+}
+
+/// A stream to be read by `next` and ended by `close`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamAnswer {
+    /// The handle.
+    pub handle: u64,
+}
+
+/// The plugin's configuration.
+pub type ConfigAnswer = Value;
