@@ -93,7 +93,7 @@ pub struct TerminalFacts {
     pub tmux: bool,
     /// Whether `STY` is set (GNU screen).
     pub screen: bool,
-    /// `JAATO_GRAPHICS_PROTOCOL`, or what the terminal's variables tell: `kitty`, `iterm`, `sixel`.
+    /// `JAATO_GRAPHICS_PROTOCOL` as set; what follows without it is concluded from the other fields.
     pub graphics: Option<String>,
 }
 

@@ -1,0 +1,80 @@
+//! The aspect `datetime`: what time it is here and in UTC.
+
+use jiff::tz::Offset;
+use serde_json::{Map, Value, json};
+
+use crate::facts::Moment;
+
+const PLAIN: &str = "%Y-%m-%d %H:%M:%S";
+
+/// Local time, UTC and the difference. `iso_local` carries no offset: `utc_offset` does.
+pub(crate) fn datetime(moment: &Moment) -> Map<String, Value> {
+    let utc = Offset::UTC.to_datetime(moment.timestamp);
+    let local = moment.offset.to_datetime(moment.timestamp);
+    Map::from_iter([
+        ("local".to_owned(), json!(local.strftime(PLAIN).to_string())),
+        ("utc".to_owned(), json!(utc.strftime(PLAIN).to_string())),
+        ("timezone".to_owned(), json!(moment.zone)),
+        ("utc_offset".to_owned(), json!(hours_and_minutes(moment.offset))),
+        ("iso_local".to_owned(), json!(local.strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string())),
+        ("iso_utc".to_owned(), json!(utc.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())),
+    ])
+}
+
+/// `+05:30`; seconds, which only zones of a century ago have, are cut.
+fn hours_and_minutes(offset: Offset) -> String {
+    let minutes = offset.seconds().unsigned_abs() / 60;
+    let sign = if offset.is_negative() { '-' } else { '+' };
+    format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::testing::{lines, moment};
+
+    #[track_caller]
+    fn check(offset_seconds: i32, zone: &str, expected: Expect) {
+        expected.assert_eq(&lines(&datetime(&moment(offset_seconds, zone))));
+    }
+
+    #[test]
+    fn time_is_told_here_and_in_utc() {
+        check(
+            3600,
+            "Europe/Berlin",
+            expect![[r#"
+            iso_local = "2026-01-01T00:30:15.123456"
+            iso_utc = "2025-12-31T23:30:15Z"
+            local = "2026-01-01 00:30:15"
+            timezone = "Europe/Berlin"
+            utc = "2025-12-31 23:30:15"
+            utc_offset = "+01:00"
+        "#]],
+        );
+        check(
+            0,
+            "UTC",
+            expect![[r#"
+            iso_local = "2025-12-31T23:30:15.123456"
+            iso_utc = "2025-12-31T23:30:15Z"
+            local = "2025-12-31 23:30:15"
+            timezone = "UTC"
+            utc = "2025-12-31 23:30:15"
+            utc_offset = "+00:00"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn an_offset_keeps_its_sign_and_its_half_hours() {
+        for (seconds, text) in
+            [(19_800, "+05:30"), (-34_200, "-09:30"), (-1_800, "-00:30"), (50_400, "+14:00")]
+        {
+            let offset = Offset::from_seconds(seconds).unwrap();
+            assert_eq!(hours_and_minutes(offset), text);
+        }
+    }
+}

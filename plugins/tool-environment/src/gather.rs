@@ -1,0 +1,85 @@
+//! Looks at the machine that this process runs on. Concludes nothing.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::Path;
+
+use jaato_types::service::SessionFacts;
+use jiff::Zoned;
+use sysinfo::System;
+
+use crate::facts::{Facts, Moment, Programs, Variables};
+
+/// Gathers the facts of this machine, at this moment, beside what the host told of the session.
+pub(crate) fn gather(session: SessionFacts) -> Facts {
+    Facts {
+        os: env::consts::OS.to_owned(),
+        kernel_version: System::kernel_version().ok(),
+        os_version: System::os_version().ok(),
+        machine: System::cpu_arch(),
+        variables: Variables::read(|name| Some(env::var_os(name)?.to_string_lossy().into_owned())),
+        programs: programs(),
+        moment: moment(&Zoned::now()),
+        session,
+    }
+}
+
+fn moment(now: &Zoned) -> Moment {
+    let zone =
+        now.time_zone().iana_name().map_or_else(|| now.strftime("%Z").to_string(), str::to_owned);
+    Moment { timestamp: now.timestamp(), offset: now.offset(), zone }
+}
+
+/// Only a Windows report tells of them, so only there is `PATH` walked.
+fn programs() -> Programs {
+    if !cfg!(windows) {
+        return Programs::default();
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_there = |file| is_on_path(&path, file);
+    Programs { powershell: is_there("powershell.exe"), pwsh: is_there("pwsh.exe") }
+}
+
+fn is_on_path(path: &OsStr, file: &str) -> bool {
+    // An empty entry would mean the working directory, where anybody may have put a file of that name.
+    env::split_paths(path).any(|folder| folder != Path::new("") && folder.join(file).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::{Offset, TimeZone};
+
+    use super::*;
+
+    #[test]
+    fn this_machine_has_a_kernel_a_name_and_a_clock() {
+        let facts = gather(SessionFacts::default());
+        assert_eq!(facts.os, env::consts::OS);
+        assert!(facts.kernel_version.is_some_and(|version| !version.is_empty()));
+        assert!(!facts.machine.is_empty() && !facts.moment.zone.is_empty());
+    }
+
+    #[test]
+    fn a_zone_without_a_name_has_an_abbreviation() {
+        let now = |zone| Zoned::new(jiff::Timestamp::UNIX_EPOCH, zone);
+        let posix = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        assert_eq!(moment(&now(posix)).zone, "CET");
+        assert_eq!(moment(&now(TimeZone::UTC)).zone, "UTC");
+        let fixed = moment(&now(Offset::from_hours(-3).unwrap().to_time_zone()));
+        assert_eq!((fixed.zone.as_str(), fixed.offset.seconds()), ("-03", -10_800));
+    }
+
+    #[test]
+    fn a_program_is_found_on_the_path_and_nowhere_else() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("pwsh.exe"), "").unwrap();
+        std::fs::create_dir(folder.path().join("powershell.exe")).unwrap();
+        let path = env::join_paths([Path::new("/nowhere"), folder.path()]).unwrap();
+        assert!(is_on_path(&path, "pwsh.exe"));
+        assert!(!is_on_path(&path, "powershell.exe"), "a folder is no program");
+        assert!(
+            !is_on_path(OsStr::new(""), "Cargo.toml"),
+            "an empty entry is not the working directory"
+        );
+    }
+}

@@ -1,0 +1,203 @@
+//! The aspects `os` and `arch`: what the machine is.
+
+use serde_json::{Map, Value, json};
+
+use crate::facts::Facts;
+
+/// Type, name, release and friendly name of the operating system; under MSYS2 also which one.
+pub(crate) fn os(facts: &Facts) -> Map<String, Value> {
+    let (kind, name, friendly) = names(&facts.os);
+    let mut report = Map::from_iter([
+        ("type".to_owned(), json!(kind)),
+        ("name".to_owned(), json!(name)),
+        ("release".to_owned(), json!(release(facts))),
+        ("friendly_name".to_owned(), json!(friendly)),
+    ]);
+    if let Some(system) = facts.variables.get("MSYSTEM").filter(|_| facts.is_windows()) {
+        report.insert("msys2".to_owned(), json!(true));
+        report.insert("msystem".to_owned(), json!(system));
+    }
+    report
+}
+
+/// Machine, processor and the one name that all spellings of an architecture share.
+pub(crate) fn arch(facts: &Facts) -> Map<String, Value> {
+    let machine = machine(facts);
+    Map::from_iter([
+        ("machine".to_owned(), json!(machine)),
+        ("processor".to_owned(), json!(processor(facts, machine))),
+        ("normalized".to_owned(), json!(normalized(machine))),
+    ])
+}
+
+/// Type as `uname` would give it in lower case, its own spelling, and what people say.
+fn names(os: &str) -> (&str, &str, &str) {
+    match os {
+        "linux" | "android" => ("linux", "Linux", "Linux"),
+        "macos" => ("darwin", "Darwin", "macOS"),
+        "windows" => ("windows", "Windows", "Windows"),
+        "freebsd" => ("freebsd", "FreeBSD", "FreeBSD"),
+        "netbsd" => ("netbsd", "NetBSD", "NetBSD"),
+        "openbsd" => ("openbsd", "OpenBSD", "OpenBSD"),
+        other => (other, other, other),
+    }
+}
+
+/// The kernel's release; on Windows, whose kernel has only a build number, the product's: `10`.
+fn release(facts: &Facts) -> Option<&str> {
+    if facts.is_windows() {
+        return facts.os_version.as_deref()?.split_whitespace().next();
+    }
+    facts.kernel_version.as_deref().or(facts.os_version.as_deref())
+}
+
+/// Windows' own spelling (`AMD64`) where it gives one; the first name is set for a 32-bit process on 64 bits.
+fn machine(facts: &Facts) -> &str {
+    let own = facts.variables.first(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
+    own.filter(|_| facts.is_windows()).unwrap_or(&facts.machine)
+}
+
+fn processor<'a>(facts: &'a Facts, machine: &'a str) -> &'a str {
+    match facts.os.as_str() {
+        "windows" => facts.variables.get("PROCESSOR_IDENTIFIER").unwrap_or(machine),
+        "macos" if machine == "arm64" => "arm",
+        _ => machine,
+    }
+}
+
+fn normalized(machine: &str) -> String {
+    let lower = machine.to_ascii_lowercase();
+    match lower.as_str() {
+        "x86_64" | "amd64" => "x86_64".to_owned(),
+        "aarch64" | "arm64" => "arm64".to_owned(),
+        "i386" | "i686" => "x86".to_owned(),
+        _ => lower,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::testing::{lines, linux, macos, msys2, windows};
+
+    #[track_caller]
+    fn check(aspect: fn(&Facts) -> Map<String, Value>, facts: Facts, expected: Expect) {
+        expected.assert_eq(&lines(&aspect(&facts)));
+    }
+
+    #[test]
+    fn each_system_is_named_as_people_and_as_programs_name_it() {
+        check(
+            os,
+            linux(),
+            expect![[r#"
+            friendly_name = "Linux"
+            name = "Linux"
+            release = "5.15.0"
+            type = "linux"
+        "#]],
+        );
+        check(
+            os,
+            macos(),
+            expect![[r#"
+            friendly_name = "macOS"
+            name = "Darwin"
+            release = "22.1.0"
+            type = "darwin"
+        "#]],
+        );
+        check(
+            os,
+            windows(),
+            expect![[r#"
+            friendly_name = "Windows"
+            name = "Windows"
+            release = "10"
+            type = "windows"
+        "#]],
+        );
+        check(
+            os,
+            msys2(),
+            expect![[r#"
+            friendly_name = "Windows"
+            msys2 = true
+            msystem = "UCRT64"
+            name = "Windows"
+            release = "10"
+            type = "windows"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn msys2_is_told_only_on_windows() {
+        let facts = Facts { variables: msys2().variables, ..linux() };
+        assert!(!os(&facts).contains_key("msys2"));
+    }
+
+    #[test]
+    fn an_unknown_release_is_null_and_an_unknown_system_keeps_its_name() {
+        let facts =
+            Facts { os: "haiku".to_owned(), kernel_version: None, os_version: None, ..linux() };
+        check(
+            os,
+            facts,
+            expect![[r#"
+            friendly_name = "haiku"
+            name = "haiku"
+            release = null
+            type = "haiku"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn each_architecture_is_told_raw_and_normalized() {
+        check(
+            arch,
+            linux(),
+            expect![[r#"
+            machine = "x86_64"
+            normalized = "x86_64"
+            processor = "x86_64"
+        "#]],
+        );
+        check(
+            arch,
+            macos(),
+            expect![[r#"
+            machine = "arm64"
+            normalized = "arm64"
+            processor = "arm"
+        "#]],
+        );
+        check(
+            arch,
+            windows(),
+            expect![[r#"
+            machine = "AMD64"
+            normalized = "x86_64"
+            processor = "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn all_spellings_of_an_architecture_share_one_name() {
+        for (machine, name) in [
+            ("AMD64", "x86_64"),
+            ("aarch64", "arm64"),
+            ("ARM64", "arm64"),
+            ("i386", "x86"),
+            ("i686", "x86"),
+            ("riscv64", "riscv64"),
+            ("PPC64LE", "ppc64le"),
+        ] {
+            assert_eq!(normalized(machine), name, "{machine}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Shows proxies, host lists and paths without the credentials that people put into them.
+//!
+//! Not a URL parser: what is shown is only what provably is no secret. A host and port that look like
+//! one stay; everything else, and everything that could be read in two ways, becomes `***`.
+
+use std::net::IpAddr;
+
+const MASKED: &str = "***";
+const MASKED_USER: &str = "***:***@";
+
+/// Proxy schemes; another word before `://` may be part of a secret.
+const SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
+
+/// What ends the host of a URL. A password may hold it too, unencoded.
+const AFTER_HOST: [char; 4] = ['/', '?', '#', '\\'];
+
+/// A proxy as it may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proxy {
+    /// Scheme, `***:***@` in place of a user, host and port.
+    pub(crate) shown: String,
+    /// Whether it names a user.
+    pub(crate) has_user: bool,
+}
+
+/// Masks user and password, and drops path, query and fragment.
+pub(crate) fn proxy(raw: &str) -> Proxy {
+    let (scheme, rest) = split_scheme(raw.trim());
+    // The last `@`, because an unencoded password may hold one too.
+    let (user, after) =
+        rest.rsplit_once('@').map_or((None, rest), |(user, after)| (Some(user), after));
+    let host = after.split(AFTER_HOST).next().unwrap_or_default();
+
+    // `http://host/?key=a@b` or `http://user:pass/word@host`? Only the person who wrote it knows.
+    let is_ambiguous = user.is_some_and(|user| user.contains(AFTER_HOST));
+    let host = if !is_ambiguous && is_host(host, Wildcard::Refused) { host } else { MASKED };
+    let user = if user.is_some() { MASKED_USER } else { "" };
+    Proxy { shown: format!("{scheme}{user}{host}"), has_user: !user.is_empty() }
+}
+
+/// Masks in a comma or blank separated list of hosts what is no host.
+pub(crate) fn host_list(raw: &str) -> String {
+    // No host holds an `@`. A password may hold a comma, so that the list cannot be taken apart safely.
+    if raw.contains('@') {
+        return MASKED.to_owned();
+    }
+    let entries = raw.split(|char: char| char == ',' || char.is_whitespace());
+    let shown = entries.filter(|entry| !entry.is_empty()).map(|entry| match entry {
+        "<local>" => entry.to_owned(),
+        _ if is_host(network_of(entry), Wildcard::Allowed) => entry.to_owned(),
+        _ => proxy(entry).shown,
+    });
+    shown.collect::<Vec<_>>().join(",")
+}
+
+/// Masks what is no plain path: a URL may hold a password, several lines may be a key.
+pub(crate) fn path(raw: &str) -> &str {
+    let is_path = !raw.contains("://") && !raw.contains(char::is_control);
+    if is_path { raw } else { MASKED }
+}
+
+/// Splits off a known scheme with its `://`.
+fn split_scheme(raw: &str) -> (&str, &str) {
+    let Some((scheme, _)) = raw.split_once("://") else { return ("", raw) };
+    let is_known = SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme));
+    if is_known { raw.split_at(scheme.len() + "://".len()) } else { ("", raw) }
+}
+
+/// `10.0.0.0` of `10.0.0.0/8`.
+fn network_of(entry: &str) -> &str {
+    match entry.split_once('/') {
+        Some((network, bits)) if is_number(bits) => network,
+        _ => entry,
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wildcard {
+    Allowed,
+    Refused,
+}
+
+/// Whether the text is a name or an address with or without a port, and nothing else.
+fn is_host(text: &str, wildcard: Wildcard) -> bool {
+    let is_address = |text: &str| text.parse::<IpAddr>().is_ok();
+    if let Some(text) = text.strip_prefix('[') {
+        let Some((address, port)) = text.split_once(']') else { return false };
+        return is_address(address) && (port.is_empty() || is_port(port.strip_prefix(':')));
+    }
+    if wildcard == Wildcard::Allowed && is_address(text) {
+        return true;
+    }
+    let (name, port) = text.split_once(':').map_or((text, None), |(name, port)| (name, Some(port)));
+    let is_name_char = |char: char| {
+        char.is_ascii_alphanumeric()
+            || matches!(char, '.' | '-' | '_')
+            || (wildcard == Wildcard::Allowed && char == '*')
+    };
+    !name.is_empty() && name.chars().all(is_name_char) && (port.is_none() || is_port(port))
+}
+
+fn is_port(port: Option<&str>) -> bool {
+    port.is_some_and(|port| is_number(port) && port.parse::<u16>().is_ok())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn shows(raw: &str, expected: &str) {
+        assert_eq!(proxy(raw).shown, expected, "{raw}");
+    }
+
+    #[test]
+    fn a_proxy_without_a_user_is_shown_as_it_is() {
+        for raw in [
+            "http://proxy.corp.com:8080",
+            "https://proxy",
+            "HTTP://Proxy_1:3128",
+            "socks5h://127.0.0.1:1080",
+            "http://[::1]:8080",
+            "http://[fe80::1]",
+            "proxy.corp.com:8080",
+            "proxy",
+        ] {
+            assert_eq!(proxy(raw), Proxy { shown: raw.to_owned(), has_user: false });
+        }
+        shows(" http://proxy:8080/ ", "http://proxy:8080");
+        shows("http://proxy:8080/path?key=secret#part", "http://proxy:8080");
+    }
+
+    #[test]
+    fn user_and_password_are_masked_and_the_host_stays() {
+        for raw in [
+            "http://user:s3cret@proxy.corp.com:8080",
+            "http://admin:p%40ss%2Fw0rd@proxy.corp.com:8080/",
+            "http://user:s3@cr:et@proxy.corp.com:8080",
+            "http://token@proxy.corp.com:8080",
+            "http://:s3cret@proxy.corp.com:8080",
+            "http://user:a b,c;d=e@proxy.corp.com:8080?x=y",
+        ] {
+            shows(raw, "http://***:***@proxy.corp.com:8080");
+            assert!(proxy(raw).has_user);
+        }
+        shows("user:s3cret@proxy:8080", "***:***@proxy:8080");
+        shows("http:user:s3cret@proxy:8080", "***:***@proxy:8080");
+        shows("http=u:s3cret@a:80;https=u:s3cret@b:80", "***:***@b:80");
+        shows("http://user:s3cret@[::1]:8080", "http://***:***@[::1]:8080");
+    }
+
+    #[test]
+    fn what_can_be_read_in_two_ways_is_masked_whole() {
+        shows("http://user:s3/cret@proxy:8080", "http://***:***@***");
+        shows("http://user:s3?cret@proxy:8080", "http://***:***@***");
+        shows("http://user:s3#cret@proxy:8080", "http://***:***@***");
+        shows("http://user:pw@proxy/?key=s3@cret", "http://***:***@***");
+        shows(r"http:\\user:s3cret@proxy", "***:***@***");
+        shows("http:/user:s3cret@proxy", "***:***@***");
+        shows("http://http://user:s3cret@proxy", "http://***:***@***");
+    }
+
+    #[test]
+    fn a_malformed_proxy_shows_nothing_of_itself() {
+        for raw in [
+            "http://user:s3cret",
+            "http://user:s3cret/",
+            "http://user%3As3cret%40proxy:8080",
+            "http://user:s3cret%40proxy:8080",
+            "http://s3cret proxy",
+            "http://proxy:8080\nkey: s3cret",
+            "http://proxy:99999",
+            "http://[s3cret]:80",
+            "http://[::1",
+            "http://",
+        ] {
+            shows(raw, "http://***");
+        }
+        shows("s3cret://proxy:8080", "***");
+        shows("s3cret://user:pw@proxy:8080", "***:***@***");
+        shows("Basic dXNlcjpwYXNz==", "***");
+        shows("", "***");
+        shows("@", "***:***@***");
+    }
+
+    #[test]
+    fn a_host_list_keeps_hosts_and_masks_the_rest() {
+        for (raw, expected) in [
+            ("localhost,127.0.0.1,.corp.com", "localhost,127.0.0.1,.corp.com"),
+            ("localhost, *.corp.com  10.0.0.0/8", "localhost,*.corp.com,10.0.0.0/8"),
+            ("::1,[::1]:80,fd00::/8,host:8080,*", "::1,[::1]:80,fd00::/8,host:8080,*"),
+            ("<local>,,a", "<local>,a"),
+            ("http://host/,a", "http://host,a"),
+            ("user:s3cret,a", "***,a"),
+            ("a,user:12,34@host", "***"),
+            ("http://user:s3cret@host,a", "***"),
+            ("s3cret=x,%73", "***,***"),
+        ] {
+            assert_eq!(host_list(raw), expected, "{raw}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_shown_unless_it_is_none() {
+        for raw in ["/etc/ssl/custom-ca.pem", r"C:\certs\ca.pem", "/home/me@corp/ca.pem"] {
+            assert_eq!(path(raw), raw);
+        }
+        for raw in ["https://user:s3cret@host/ca.pem", "-----BEGIN KEY-----\ns3cret"] {
+            assert_eq!(path(raw), "***");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Puts the aspects together: one of them flattened, or all by name.
+
+use jaato_types::{Error, ErrorKind};
+use serde_json::{Map, Value, json};
+
+use crate::aspect::Aspect;
+use crate::facts::Facts;
+use crate::{clock, machine, network, session, shell, terminal};
+
+/// Reports one aspect, or all.
+///
+/// # Errors
+/// `context` and `session`, asked for alone in a session without a model; `cwd` where the host knows none.
+pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>, Error> {
+    Ok(match aspect {
+        Aspect::Os => machine::os(facts),
+        Aspect::Shell => shell::shell(facts),
+        Aspect::Arch => machine::arch(facts),
+        Aspect::Cwd => cwd(facts)?,
+        Aspect::Terminal => terminal::terminal(facts),
+        Aspect::Context => session::context(&facts.session).ok_or_else(|| no_session("Context"))?,
+        Aspect::Session => session::session(&facts.session).ok_or_else(|| no_session("Session"))?,
+        Aspect::Datetime => clock::datetime(&facts.moment),
+        Aspect::Network => network::network(&facts.variables),
+        Aspect::All => all(facts),
+    })
+}
+
+/// Every aspect under its name; what is not known is null rather than an error.
+fn all(facts: &Facts) -> Map<String, Value> {
+    Map::from_iter([
+        ("os".to_owned(), json!(machine::os(facts))),
+        ("shell".to_owned(), json!(shell::shell(facts))),
+        ("arch".to_owned(), json!(machine::arch(facts))),
+        ("cwd".to_owned(), json!(working_directory(facts))),
+        ("terminal".to_owned(), json!(terminal::terminal(facts))),
+        ("context".to_owned(), json!(session::context(&facts.session))),
+        ("session".to_owned(), json!(session::session(&facts.session))),
+        ("datetime".to_owned(), json!(clock::datetime(&facts.moment))),
+        ("network".to_owned(), json!(network::network(&facts.variables))),
+    ])
+}
+
+/// A tool answers with an object, so that the directory keeps its name even alone.
+fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
+    let directory = working_directory(facts).ok_or_else(|| {
+        Error::new(ErrorKind::Unavailable, "the working directory is not known")
+            .with_hint("start jaato in a directory that exists and that you may read")
+    })?;
+    Ok(Map::from_iter([("cwd".to_owned(), json!(directory))]))
+}
+
+fn working_directory(facts: &Facts) -> Option<&str> {
+    Some(facts.session.working_directory.as_str()).filter(|directory| !directory.is_empty())
+}
+
+/// The text is part of the tool's contract, capital and period included.
+fn no_session(what: &str) -> Error {
+    let message = format!("Session not available. {what} info requires session injection.");
+    Error::new(ErrorKind::Unavailable, message)
+        .with_hint("ask in a session with a model: `jaato run \"how many tokens are used?\"`")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::testing::{lines, linux, session_with_model, without_model};
+
+    #[track_caller]
+    fn check(aspect: Aspect, facts: Facts, expected: Expect) {
+        let told = report(aspect, &facts).map_or_else(
+            |error| format!("{}: {error}\n", error.kind.name()),
+            |report| lines(&report),
+        );
+        expected.assert_eq(&told);
+    }
+
+    fn with_model() -> Facts {
+        Facts { session: session_with_model(), ..linux() }
+    }
+
+    #[test]
+    fn all_tells_every_aspect_under_its_name() {
+        check(
+            Aspect::All,
+            with_model(),
+            expect![[r#"
+            arch.machine = "x86_64"
+            arch.normalized = "x86_64"
+            arch.processor = "x86_64"
+            context.context_limit = 1048576
+            context.gc = null
+            context.model = "gemini/gemini-2.5-flash"
+            context.output_tokens = 3234
+            context.percent_used = 1.45
+            context.prompt_tokens = 12000
+            context.tokens_remaining = 1033342
+            context.total_tokens = 15234
+            context.turns = 5
+            cwd = "/home/user/project"
+            datetime.iso_local = "2025-12-31T23:30:15.123456"
+            datetime.iso_utc = "2025-12-31T23:30:15Z"
+            datetime.local = "2025-12-31 23:30:15"
+            datetime.timezone = "UTC"
+            datetime.utc = "2025-12-31 23:30:15"
+            datetime.utc_offset = "+00:00"
+            network.no_proxy = null
+            network.proxy.configured = false
+            network.proxy.http_proxy = null
+            network.proxy.https_proxy = null
+            network.proxy_auth.type = "none"
+            network.ssl.verify = true
+            os.friendly_name = "Linux"
+            os.name = "Linux"
+            os.release = "5.15.0"
+            os.type = "linux"
+            session.agent_id = "main"
+            session.agent_type = "main"
+            session.session_id = "20251207_143022"
+            shell.current = "bash"
+            shell.default = "bash"
+            shell.dir_separator = "/"
+            shell.path = "/bin/bash"
+            shell.path_separator = ":"
+            terminal.color_depth = "256"
+            terminal.colorterm = null
+            terminal.emulator = "xterm-compatible"
+            terminal.graphics = null
+            terminal.interactive = true
+            terminal.multiplexer = null
+            terminal.term = "xterm-256color"
+            terminal.term_program = null
+        "#]],
+        );
+    }
+
+    #[test]
+    fn each_aspect_alone_is_its_part_of_all_flattened() {
+        let whole = report(Aspect::All, &with_model()).unwrap();
+        for aspect in Aspect::EACH {
+            let alone = Value::Object(report(aspect, &with_model()).unwrap());
+            let part = &whole[&format!("{aspect:?}").to_lowercase()];
+            let expected =
+                if aspect == Aspect::Cwd { json!({ "cwd": part }) } else { part.clone() };
+            assert_eq!(alone, expected, "{aspect:?}");
+        }
+        assert_eq!(whole.len(), Aspect::EACH.len());
+    }
+
+    #[test]
+    fn the_working_directory_keeps_its_name() {
+        check(
+            Aspect::Cwd,
+            linux(),
+            expect![[r#"
+            cwd = "/home/user/project"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn without_a_model_context_and_session_fail_alone_and_are_null_in_all() {
+        check(
+            Aspect::Context,
+            without_model(),
+            expect![[r#"
+            unavailable: Session not available. Context info requires session injection.
+            hint: ask in a session with a model: `jaato run "how many tokens are used?"`
+        "#]],
+        );
+        check(
+            Aspect::Session,
+            without_model(),
+            expect![[r#"
+            unavailable: Session not available. Session info requires session injection.
+            hint: ask in a session with a model: `jaato run "how many tokens are used?"`
+        "#]],
+        );
+        let whole = report(Aspect::All, &without_model()).unwrap();
+        assert_eq!((&whole["context"], &whole["session"]), (&Value::Null, &Value::Null));
+    }
+
+    #[test]
+    fn an_unknown_directory_is_an_error_alone_and_null_in_all() {
+        let mut facts = linux();
+        facts.session.working_directory.clear();
+        assert_eq!(report(Aspect::All, &facts).unwrap()["cwd"], Value::Null);
+        check(
+            Aspect::Cwd,
+            facts,
+            expect![[r#"
+            unavailable: the working directory is not known
+            hint: start jaato in a directory that exists and that you may read
+        "#]],
+        );
+    }
+}

@@ -1,0 +1,205 @@
+//! The aspect `shell`: which shell, and how it separates paths.
+
+use serde_json::{Map, Value, json};
+
+use crate::facts::Facts;
+
+/// Shells that a parent process can be recognised as. Anything else that started jaato is no shell.
+const KNOWN: [&str; 19] = [
+    "ash",
+    "bash",
+    "cmd",
+    "csh",
+    "dash",
+    "elvish",
+    "fish",
+    "ksh",
+    "mksh",
+    "nu",
+    "osh",
+    "powershell",
+    "pwsh",
+    "rc",
+    "sh",
+    "tcsh",
+    "xonsh",
+    "yash",
+    "zsh",
+];
+
+/// Default and current shell, the separators, and on Windows which PowerShells are there.
+pub(crate) fn shell(facts: &Facts) -> Map<String, Value> {
+    let path = path(facts);
+    let default = path.map_or_else(|| windows_default(facts), program_name);
+    let current = facts.session.parent_process.as_deref().map(program_name);
+    // Started by a service or a build tool there is no current shell; the default one is what a command gets.
+    let current = current.filter(|name| KNOWN.contains(&name.as_str())).unwrap_or(default.clone());
+    let (path_separator, dir_separator) = if facts.is_windows() { (";", "\\") } else { (":", "/") };
+
+    let mut report = Map::from_iter([
+        ("default".to_owned(), json!(default)),
+        ("current".to_owned(), json!(current)),
+        ("path_separator".to_owned(), json!(path_separator)),
+        ("dir_separator".to_owned(), json!(dir_separator)),
+    ]);
+    if let Some(path) = path {
+        report.insert("path".to_owned(), json!(path));
+    }
+    if facts.is_windows() {
+        report.insert("powershell_available".to_owned(), json!(facts.programs.powershell));
+        report.insert("pwsh_available".to_owned(), json!(facts.programs.pwsh));
+    }
+    report
+}
+
+/// The shell's full path: a Unix fact. Windows has one only inside MSYS2.
+fn path(facts: &Facts) -> Option<&str> {
+    let shell = facts.variables.get("SHELL");
+    if facts.is_windows() {
+        return shell.filter(|_| facts.variables.get("MSYSTEM").is_some());
+    }
+    Some(shell.unwrap_or("/bin/sh"))
+}
+
+fn windows_default(facts: &Facts) -> String {
+    match facts.variables.get("COMSPEC") {
+        Some(path) => program_name(path),
+        None if facts.programs.powershell => "powershell".to_owned(),
+        None => "cmd".to_owned(),
+    }
+}
+
+/// `bash` of `/bin/bash`, of `-bash` (a login shell) and of `C:\msys64\usr\bin\BASH.EXE`.
+fn program_name(path: &str) -> String {
+    let file = path.trim().rsplit(['/', '\\']).next().unwrap_or(path);
+    let name = file.strip_prefix('-').unwrap_or(file);
+    let lower = name.to_ascii_lowercase();
+    lower.strip_suffix(".exe").map_or_else(|| name.to_owned(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::facts::Programs;
+    use crate::testing::{lines, linux, macos, msys2, variables, windows};
+
+    #[track_caller]
+    fn check(facts: Facts, expected: Expect) {
+        expected.assert_eq(&lines(&shell(&facts)));
+    }
+
+    fn parent(name: &str, mut facts: Facts) -> Facts {
+        facts.session.parent_process = Some(name.to_owned());
+        facts
+    }
+
+    #[test]
+    fn unix_tells_the_shell_of_the_user_and_the_one_that_runs() {
+        check(
+            linux(),
+            expect![[r#"
+            current = "bash"
+            default = "bash"
+            dir_separator = "/"
+            path = "/bin/bash"
+            path_separator = ":"
+        "#]],
+        );
+        check(
+            parent("/opt/homebrew/bin/fish", macos()),
+            expect![[r#"
+            current = "fish"
+            default = "zsh"
+            dir_separator = "/"
+            path = "/bin/zsh"
+            path_separator = ":"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn windows_tells_its_separators_and_its_powershells() {
+        check(
+            parent("powershell.exe", windows()),
+            expect![[r#"
+            current = "powershell"
+            default = "cmd"
+            dir_separator = "\\"
+            path_separator = ";"
+            powershell_available = true
+            pwsh_available = false
+        "#]],
+        );
+        let bare = Facts {
+            variables: variables(&[]),
+            programs: Programs { powershell: true, pwsh: true },
+            ..windows()
+        };
+        check(
+            bare.clone(),
+            expect![[r#"
+            current = "powershell"
+            default = "powershell"
+            dir_separator = "\\"
+            path_separator = ";"
+            powershell_available = true
+            pwsh_available = true
+        "#]],
+        );
+        check(
+            Facts { programs: Programs::default(), ..bare },
+            expect![[r#"
+            current = "cmd"
+            default = "cmd"
+            dir_separator = "\\"
+            path_separator = ";"
+            powershell_available = false
+            pwsh_available = false
+        "#]],
+        );
+    }
+
+    #[test]
+    fn msys2_tells_its_unix_shell() {
+        check(
+            parent("BASH.EXE", msys2()),
+            expect![[r#"
+            current = "bash"
+            default = "bash"
+            dir_separator = "\\"
+            path = "/usr/bin/bash"
+            path_separator = ";"
+            powershell_available = true
+            pwsh_available = false
+        "#]],
+        );
+    }
+
+    #[test]
+    fn without_a_shell_variable_unix_has_the_standard_shell() {
+        check(
+            Facts { variables: variables(&[]), ..linux() },
+            expect![[r#"
+            current = "bash"
+            default = "sh"
+            dir_separator = "/"
+            path = "/bin/sh"
+            path_separator = ":"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn only_a_shell_is_the_current_shell() {
+        for (process, current) in
+            [("-zsh", "zsh"), ("cargo", "bash"), ("", "bash"), ("dash ", "dash"), ("pwsh", "pwsh")]
+        {
+            assert_eq!(shell(&parent(process, linux()))["current"], current, "{process}");
+        }
+        let mut facts = linux();
+        facts.session.parent_process = None;
+        assert_eq!(shell(&facts)["current"], "bash");
+    }
+}

@@ -1,0 +1,251 @@
+//! The aspect `terminal`: what the terminal that the person sits at can show.
+
+use jaato_types::service::TerminalFacts;
+use serde_json::{Map, Value, json};
+
+use crate::facts::Facts;
+
+/// Variables of the terminal and what follows from them: colours, multiplexer, emulator, graphics.
+pub(crate) fn terminal(facts: &Facts) -> Map<String, Value> {
+    let terminal = &facts.session.terminal;
+    Map::from_iter([
+        ("interactive".to_owned(), json!(is_interactive(terminal))),
+        ("term".to_owned(), json!(set(&terminal.term))),
+        ("term_program".to_owned(), json!(set(&terminal.term_program))),
+        ("colorterm".to_owned(), json!(set(&terminal.colorterm))),
+        ("multiplexer".to_owned(), json!(multiplexer(terminal))),
+        ("color_depth".to_owned(), json!(color_depth(terminal, facts.is_windows()))),
+        ("emulator".to_owned(), json!(emulator(terminal))),
+        ("graphics".to_owned(), json!(graphics(terminal))),
+    ])
+}
+
+/// Somebody reads and somebody can type.
+fn is_interactive(terminal: &TerminalFacts) -> bool {
+    terminal.input_is_terminal && terminal.output_is_terminal
+}
+
+fn multiplexer(terminal: &TerminalFacts) -> Option<&'static str> {
+    if terminal.tmux {
+        return Some("tmux");
+    }
+    let screen = terminal.screen || term(terminal).contains("screen");
+    screen.then_some("screen")
+}
+
+fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
+    let colorterm = set(&terminal.colorterm).unwrap_or_default();
+    match term(terminal) {
+        _ if !terminal.output_is_terminal => "none",
+        _ if matches!(colorterm, "truecolor" | "24bit") => "24bit",
+        term if term.contains("256") => "256",
+        "dumb" => "none",
+        // A Windows console sets no `TERM` and shows colours; elsewhere none means that nobody knows it.
+        "" if !is_windows => "none",
+        _ => "basic",
+    }
+}
+
+fn emulator(terminal: &TerminalFacts) -> Option<&str> {
+    set(&terminal.term_program).or_else(|| match term(terminal) {
+        "linux" => Some("linux-console"),
+        term if term.starts_with("xterm") => Some("xterm-compatible"),
+        _ => None,
+    })
+}
+
+/// The protocol for pictures. What the user set wins; a multiplexer or a pipe swallows pictures.
+fn graphics(terminal: &TerminalFacts) -> Option<&'static str> {
+    match set(&terminal.graphics).map(str::to_ascii_lowercase).as_deref() {
+        Some("kitty") => return Some("kitty"),
+        Some("iterm") => return Some("iterm"),
+        Some("sixel") => return Some("sixel"),
+        Some("none" | "off") => return None,
+        Some(_) | None => {}
+    }
+    if !terminal.output_is_terminal || multiplexer(terminal).is_some() {
+        return None;
+    }
+    match set(&terminal.term_program) {
+        Some("kitty" | "ghostty" | "WezTerm") => return Some("kitty"),
+        Some("iTerm.app") => return Some("iterm"),
+        Some("mintty") => return Some("sixel"),
+        Some(_) | None => {}
+    }
+    match term(terminal) {
+        "xterm-kitty" | "xterm-ghostty" | "wezterm" => Some("kitty"),
+        "mlterm" | "foot" | "foot-extra" | "yaft-256color" => Some("sixel"),
+        term if term.contains("sixel") => Some("sixel"),
+        _ => None,
+    }
+}
+
+fn term(terminal: &TerminalFacts) -> &str {
+    set(&terminal.term).unwrap_or_default()
+}
+
+/// A variable that is set to nothing is not set.
+fn set(variable: &Option<String>) -> Option<&str> {
+    variable.as_deref().filter(|value| !value.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+
+    use super::*;
+    use crate::testing::{lines, linux, macos, windows};
+
+    #[track_caller]
+    fn check(facts: Facts, expected: Expect) {
+        expected.assert_eq(&lines(&terminal(&facts)));
+    }
+
+    /// A terminal with somebody at it, whose `TERM`, `COLORTERM` and `TERM_PROGRAM` are these.
+    fn tty(term: &str, colorterm: &str, program: &str) -> TerminalFacts {
+        TerminalFacts {
+            input_is_terminal: true,
+            output_is_terminal: true,
+            term: Some(term.to_owned()),
+            colorterm: Some(colorterm.to_owned()),
+            term_program: Some(program.to_owned()),
+            ..TerminalFacts::default()
+        }
+    }
+
+    #[test]
+    fn each_system_has_its_terminal() {
+        check(
+            linux(),
+            expect![[r#"
+            color_depth = "256"
+            colorterm = null
+            emulator = "xterm-compatible"
+            graphics = null
+            interactive = true
+            multiplexer = null
+            term = "xterm-256color"
+            term_program = null
+        "#]],
+        );
+        check(
+            macos(),
+            expect![[r#"
+            color_depth = "24bit"
+            colorterm = "truecolor"
+            emulator = "iTerm.app"
+            graphics = "iterm"
+            interactive = true
+            multiplexer = null
+            term = "xterm-256color"
+            term_program = "iTerm.app"
+        "#]],
+        );
+        check(
+            windows(),
+            expect![[r#"
+            color_depth = "basic"
+            colorterm = null
+            emulator = null
+            graphics = null
+            interactive = true
+            multiplexer = null
+            term = null
+            term_program = null
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_pipe_has_no_colours_and_no_pictures_but_keeps_its_variables() {
+        let mut facts = macos();
+        facts.session.terminal.output_is_terminal = false;
+        check(
+            facts,
+            expect![[r#"
+            color_depth = "none"
+            colorterm = "truecolor"
+            emulator = "iTerm.app"
+            graphics = null
+            interactive = false
+            multiplexer = null
+            term = "xterm-256color"
+            term_program = "iTerm.app"
+        "#]],
+        );
+    }
+
+    #[test]
+    fn nobody_can_type_into_a_pipe() {
+        let terminal = TerminalFacts { input_is_terminal: false, ..tty("xterm", "", "") };
+        assert!(!is_interactive(&terminal));
+        assert_eq!(color_depth(&terminal, false), "basic");
+    }
+
+    #[test]
+    fn colours_follow_colorterm_then_term() {
+        for (term, colorterm, depth) in [
+            ("xterm", "truecolor", "24bit"),
+            ("xterm", "24bit", "24bit"),
+            ("xterm", "yes", "basic"),
+            ("screen-256color", "", "256"),
+            ("vt100", "", "basic"),
+            ("dumb", "", "none"),
+            ("", "", "none"),
+        ] {
+            assert_eq!(color_depth(&tty(term, colorterm, ""), false), depth, "{term} {colorterm}");
+        }
+    }
+
+    #[test]
+    fn a_multiplexer_is_found_by_its_variable_or_by_term() {
+        let plain = tty("xterm", "", "");
+        let named = tty("screen.xterm", "", "");
+        let found = [
+            multiplexer(&plain),
+            multiplexer(&named),
+            multiplexer(&TerminalFacts { screen: true, ..plain.clone() }),
+            multiplexer(&TerminalFacts { tmux: true, ..named }),
+        ];
+        assert_eq!(found, [None, Some("screen"), Some("screen"), Some("tmux")]);
+    }
+
+    #[test]
+    fn an_emulator_is_named_by_itself_or_by_its_kind() {
+        for (term, program, name) in [
+            ("xterm-256color", "vscode", Some("vscode")),
+            ("xterm", "", Some("xterm-compatible")),
+            ("linux", "", Some("linux-console")),
+            ("vt100", "", None),
+        ] {
+            assert_eq!(emulator(&tty(term, "", program)), name, "{term} {program}");
+        }
+    }
+
+    #[test]
+    fn pictures_need_a_terminal_that_shows_them_and_no_multiplexer() {
+        for (term, program, protocol) in [
+            ("xterm-kitty", "", Some("kitty")),
+            ("xterm-256color", "WezTerm", Some("kitty")),
+            ("foot", "", Some("sixel")),
+            ("xterm+sixel", "", Some("sixel")),
+            ("xterm-256color", "Apple_Terminal", None),
+        ] {
+            let terminal = tty(term, "", program);
+            assert_eq!(graphics(&terminal), protocol, "{term} {program}");
+            assert_eq!(graphics(&TerminalFacts { tmux: true, ..terminal }), None, "{term} in tmux");
+        }
+    }
+
+    #[test]
+    fn the_user_decides_about_pictures_even_in_a_multiplexer() {
+        let inside = |graphics: &str| TerminalFacts {
+            tmux: true,
+            graphics: Some(graphics.to_owned()),
+            ..tty("xterm-kitty", "", "")
+        };
+        assert_eq!(graphics(&inside("Sixel")), Some("sixel"));
+        assert_eq!(graphics(&TerminalFacts { tmux: false, ..inside("none") }), None);
+        assert_eq!(graphics(&TerminalFacts { tmux: false, ..inside("auto") }), Some("kitty"));
+    }
+}

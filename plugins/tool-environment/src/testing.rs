@@ -1,0 +1,135 @@
+//! Machines and sessions for the tests, and how a report is written down in them.
+
+use jaato_types::service::{ContextFacts, SessionFacts, TerminalFacts};
+use jiff::Timestamp;
+use jiff::tz::Offset;
+use serde_json::{Map, Value};
+
+use crate::facts::{Facts, Moment, Programs, Variables};
+
+/// Writes one `path = value` per line, sorted: the same however maps are ordered.
+pub(crate) fn lines(report: &Map<String, Value>) -> String {
+    let mut lines = Vec::new();
+    for (key, value) in report {
+        write_lines(key, value, &mut lines);
+    }
+    lines.sort_unstable();
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn write_lines(path: &str, value: &Value, lines: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                write_lines(&format!("{path}.{key}"), value, lines);
+            }
+        }
+        _ => lines.push(format!("{path} = {value}")),
+    }
+}
+
+pub(crate) fn variables(set: &[(&str, &str)]) -> Variables {
+    let find = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    Variables::read(|name| find(name).map(str::to_owned))
+}
+
+/// Half an hour before a new year in UTC.
+pub(crate) fn moment(offset_seconds: i32, zone: &str) -> Moment {
+    Moment {
+        timestamp: "2025-12-31T23:30:15.123456Z".parse::<Timestamp>().unwrap(),
+        offset: Offset::from_seconds(offset_seconds).unwrap(),
+        zone: zone.to_owned(),
+    }
+}
+
+/// The same terminal that the session's facts would tell of, with somebody at it.
+fn at_terminal(term: Option<&str>, parent: &str, directory: &str) -> SessionFacts {
+    SessionFacts {
+        working_directory: directory.to_owned(),
+        parent_process: Some(parent.to_owned()),
+        terminal: TerminalFacts {
+            input_is_terminal: true,
+            output_is_terminal: true,
+            term: term.map(str::to_owned),
+            ..TerminalFacts::default()
+        },
+        ..SessionFacts::default()
+    }
+}
+
+pub(crate) fn linux() -> Facts {
+    Facts {
+        os: "linux".to_owned(),
+        kernel_version: Some("5.15.0".to_owned()),
+        os_version: Some("12".to_owned()),
+        machine: "x86_64".to_owned(),
+        variables: variables(&[("SHELL", "/bin/bash")]),
+        programs: Programs::default(),
+        moment: moment(0, "UTC"),
+        session: at_terminal(Some("xterm-256color"), "bash", "/home/user/project"),
+    }
+}
+
+pub(crate) fn macos() -> Facts {
+    let mut session = at_terminal(Some("xterm-256color"), "-zsh", "/Users/user/project");
+    session.terminal.term_program = Some("iTerm.app".to_owned());
+    session.terminal.colorterm = Some("truecolor".to_owned());
+    Facts {
+        os: "macos".to_owned(),
+        kernel_version: Some("22.1.0".to_owned()),
+        os_version: Some("13.0".to_owned()),
+        machine: "arm64".to_owned(),
+        variables: variables(&[("SHELL", "/bin/zsh")]),
+        session,
+        ..linux()
+    }
+}
+
+pub(crate) fn windows() -> Facts {
+    Facts {
+        os: "windows".to_owned(),
+        kernel_version: Some("19045".to_owned()),
+        os_version: Some("10 (19045)".to_owned()),
+        machine: "x86_64".to_owned(),
+        variables: variables(&[
+            ("COMSPEC", r"C:\WINDOWS\system32\cmd.exe"),
+            ("PROCESSOR_ARCHITECTURE", "AMD64"),
+            ("PROCESSOR_IDENTIFIER", "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"),
+        ]),
+        programs: Programs { powershell: true, pwsh: false },
+        session: at_terminal(None, "cmd.exe", r"C:\Users\user\project"),
+        ..linux()
+    }
+}
+
+pub(crate) fn msys2() -> Facts {
+    Facts {
+        variables: variables(&[
+            ("COMSPEC", r"C:\WINDOWS\system32\cmd.exe"),
+            ("MSYSTEM", "UCRT64"),
+            ("SHELL", "/usr/bin/bash"),
+        ]),
+        ..windows()
+    }
+}
+
+pub(crate) fn without_model() -> Facts {
+    Facts { session: SessionFacts { context: None, ..session_with_model() }, ..linux() }
+}
+
+pub(crate) fn session_with_model() -> SessionFacts {
+    SessionFacts {
+        session_id: "20251207_143022".to_owned(),
+        agent_id: "main".to_owned(),
+        agent_type: "main".to_owned(),
+        context: Some(ContextFacts {
+            model: "gemini/gemini-2.5-flash".to_owned(),
+            context_limit: 1_048_576,
+            prompt_tokens: 12_000,
+            output_tokens: 3_234,
+            turns: 5,
+            gc: None,
+        }),
+        ..linux().session
+    }
+}
