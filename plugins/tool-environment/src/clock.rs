@@ -46,25 +46,25 @@ mod tests {
             3600,
             "Europe/Berlin",
             expect![[r#"
-            iso_local = "2026-01-01T00:30:15.123456"
-            iso_utc = "2025-12-31T23:30:15Z"
-            local = "2026-01-01 00:30:15"
-            timezone = "Europe/Berlin"
-            utc = "2025-12-31 23:30:15"
-            utc_offset = "+01:00"
-        "#]],
+                iso_local = "2026-01-01T00:30:15.123456"
+                iso_utc = "2025-12-31T23:30:15Z"
+                local = "2026-01-01 00:30:15"
+                timezone = "Europe/Berlin"
+                utc = "2025-12-31 23:30:15"
+                utc_offset = "+01:00"
+            "#]],
         );
         check(
             0,
             "UTC",
             expect![[r#"
-            iso_local = "2025-12-31T23:30:15.123456"
-            iso_utc = "2025-12-31T23:30:15Z"
-            local = "2025-12-31 23:30:15"
-            timezone = "UTC"
-            utc = "2025-12-31 23:30:15"
-            utc_offset = "+00:00"
-        "#]],
+                iso_local = "2025-12-31T23:30:15.123456"
+                iso_utc = "2025-12-31T23:30:15Z"
+                local = "2025-12-31 23:30:15"
+                timezone = "UTC"
+                utc = "2025-12-31 23:30:15"
+                utc_offset = "+00:00"
+            "#]],
         );
     }
 

@@ -93,43 +93,43 @@ mod tests {
             os,
             linux(),
             expect![[r#"
-            friendly_name = "Linux"
-            name = "Linux"
-            release = "5.15.0"
-            type = "linux"
-        "#]],
+                friendly_name = "Linux"
+                name = "Linux"
+                release = "5.15.0"
+                type = "linux"
+            "#]],
         );
         check(
             os,
             macos(),
             expect![[r#"
-            friendly_name = "macOS"
-            name = "Darwin"
-            release = "22.1.0"
-            type = "darwin"
-        "#]],
+                friendly_name = "macOS"
+                name = "Darwin"
+                release = "22.1.0"
+                type = "darwin"
+            "#]],
         );
         check(
             os,
             windows(),
             expect![[r#"
-            friendly_name = "Windows"
-            name = "Windows"
-            release = "10"
-            type = "windows"
-        "#]],
+                friendly_name = "Windows"
+                name = "Windows"
+                release = "10"
+                type = "windows"
+            "#]],
         );
         check(
             os,
             msys2(),
             expect![[r#"
-            friendly_name = "Windows"
-            msys2 = true
-            msystem = "UCRT64"
-            name = "Windows"
-            release = "10"
-            type = "windows"
-        "#]],
+                friendly_name = "Windows"
+                msys2 = true
+                msystem = "UCRT64"
+                name = "Windows"
+                release = "10"
+                type = "windows"
+            "#]],
         );
     }
 
@@ -147,11 +147,11 @@ mod tests {
             os,
             facts,
             expect![[r#"
-            friendly_name = "haiku"
-            name = "haiku"
-            release = null
-            type = "haiku"
-        "#]],
+                friendly_name = "haiku"
+                name = "haiku"
+                release = null
+                type = "haiku"
+            "#]],
         );
     }
 
@@ -161,28 +161,28 @@ mod tests {
             arch,
             linux(),
             expect![[r#"
-            machine = "x86_64"
-            normalized = "x86_64"
-            processor = "x86_64"
-        "#]],
+                machine = "x86_64"
+                normalized = "x86_64"
+                processor = "x86_64"
+            "#]],
         );
         check(
             arch,
             macos(),
             expect![[r#"
-            machine = "arm64"
-            normalized = "arm64"
-            processor = "arm"
-        "#]],
+                machine = "arm64"
+                normalized = "arm64"
+                processor = "arm"
+            "#]],
         );
         check(
             arch,
             windows(),
             expect![[r#"
-            machine = "AMD64"
-            normalized = "x86_64"
-            processor = "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"
-        "#]],
+                machine = "AMD64"
+                normalized = "x86_64"
+                processor = "Intel64 Family 6 Model 158 Stepping 10, GenuineIntel"
+            "#]],
         );
     }
 

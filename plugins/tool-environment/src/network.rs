@@ -81,13 +81,13 @@ mod tests {
         check(
             &[],
             expect![[r#"
-            no_proxy = null
-            proxy.configured = false
-            proxy.http_proxy = null
-            proxy.https_proxy = null
-            proxy_auth.type = "none"
-            ssl.verify = true
-        "#]],
+                no_proxy = null
+                proxy.configured = false
+                proxy.http_proxy = null
+                proxy.https_proxy = null
+                proxy_auth.type = "none"
+                ssl.verify = true
+            "#]],
         );
     }
 
@@ -156,13 +156,13 @@ mod tests {
         check(
             &[("HTTP_PROXY", secrets)],
             expect![[r#"
-            no_proxy = null
-            proxy.configured = true
-            proxy.http_proxy = "http://***:***@proxy:8080"
-            proxy.https_proxy = null
-            proxy_auth.type = "basic"
-            ssl.verify = true
-        "#]],
+                no_proxy = null
+                proxy.configured = true
+                proxy.http_proxy = "http://***:***@proxy:8080"
+                proxy.https_proxy = null
+                proxy_auth.type = "basic"
+                ssl.verify = true
+            "#]],
         );
     }
 }

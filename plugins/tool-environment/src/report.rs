@@ -87,52 +87,52 @@ mod tests {
             Aspect::All,
             with_model(),
             expect![[r#"
-            arch.machine = "x86_64"
-            arch.normalized = "x86_64"
-            arch.processor = "x86_64"
-            context.context_limit = 1048576
-            context.gc = null
-            context.model = "gemini/gemini-2.5-flash"
-            context.output_tokens = 3234
-            context.percent_used = 1.45
-            context.prompt_tokens = 12000
-            context.tokens_remaining = 1033342
-            context.total_tokens = 15234
-            context.turns = 5
-            cwd = "/home/user/project"
-            datetime.iso_local = "2025-12-31T23:30:15.123456"
-            datetime.iso_utc = "2025-12-31T23:30:15Z"
-            datetime.local = "2025-12-31 23:30:15"
-            datetime.timezone = "UTC"
-            datetime.utc = "2025-12-31 23:30:15"
-            datetime.utc_offset = "+00:00"
-            network.no_proxy = null
-            network.proxy.configured = false
-            network.proxy.http_proxy = null
-            network.proxy.https_proxy = null
-            network.proxy_auth.type = "none"
-            network.ssl.verify = true
-            os.friendly_name = "Linux"
-            os.name = "Linux"
-            os.release = "5.15.0"
-            os.type = "linux"
-            session.agent_id = "main"
-            session.agent_type = "main"
-            session.session_id = "20251207_143022"
-            shell.current = "bash"
-            shell.default = "bash"
-            shell.dir_separator = "/"
-            shell.path = "/bin/bash"
-            shell.path_separator = ":"
-            terminal.color_depth = "256"
-            terminal.colorterm = null
-            terminal.emulator = "xterm-compatible"
-            terminal.graphics = null
-            terminal.interactive = true
-            terminal.multiplexer = null
-            terminal.term = "xterm-256color"
-            terminal.term_program = null
-        "#]],
+                arch.machine = "x86_64"
+                arch.normalized = "x86_64"
+                arch.processor = "x86_64"
+                context.context_limit = 1048576
+                context.gc = null
+                context.model = "gemini/gemini-2.5-flash"
+                context.output_tokens = 3234
+                context.percent_used = 1.45
+                context.prompt_tokens = 12000
+                context.tokens_remaining = 1033342
+                context.total_tokens = 15234
+                context.turns = 5
+                cwd = "/home/user/project"
+                datetime.iso_local = "2025-12-31T23:30:15.123456"
+                datetime.iso_utc = "2025-12-31T23:30:15Z"
+                datetime.local = "2025-12-31 23:30:15"
+                datetime.timezone = "UTC"
+                datetime.utc = "2025-12-31 23:30:15"
+                datetime.utc_offset = "+00:00"
+                network.no_proxy = null
+                network.proxy.configured = false
+                network.proxy.http_proxy = null
+                network.proxy.https_proxy = null
+                network.proxy_auth.type = "none"
+                network.ssl.verify = true
+                os.friendly_name = "Linux"
+                os.name = "Linux"
+                os.release = "5.15.0"
+                os.type = "linux"
+                session.agent_id = "main"
+                session.agent_type = "main"
+                session.session_id = "20251207_143022"
+                shell.current = "bash"
+                shell.default = "bash"
+                shell.dir_separator = "/"
+                shell.path = "/bin/bash"
+                shell.path_separator = ":"
+                terminal.color_depth = "256"
+                terminal.colorterm = null
+                terminal.emulator = "xterm-compatible"
+                terminal.graphics = null
+                terminal.interactive = true
+                terminal.multiplexer = null
+                terminal.term = "xterm-256color"
+                terminal.term_program = null
+            "#]],
         );
     }
 
@@ -155,8 +155,8 @@ mod tests {
             Aspect::Cwd,
             linux(),
             expect![[r#"
-            cwd = "/home/user/project"
-        "#]],
+                cwd = "/home/user/project"
+            "#]],
         );
     }
 
@@ -166,17 +166,17 @@ mod tests {
             Aspect::Context,
             without_model(),
             expect![[r#"
-            unavailable: Session not available. Context info requires session injection.
-            hint: ask in a session with a model: `jaato run "how many tokens are used?"`
-        "#]],
+                unavailable: Session not available. Context info requires session injection.
+                hint: ask in a session with a model: `jaato run "how many tokens are used?"`
+            "#]],
         );
         check(
             Aspect::Session,
             without_model(),
             expect![[r#"
-            unavailable: Session not available. Session info requires session injection.
-            hint: ask in a session with a model: `jaato run "how many tokens are used?"`
-        "#]],
+                unavailable: Session not available. Session info requires session injection.
+                hint: ask in a session with a model: `jaato run "how many tokens are used?"`
+            "#]],
         );
         let whole = report(Aspect::All, &without_model()).unwrap();
         assert_eq!((&whole["context"], &whole["session"]), (&Value::Null, &Value::Null));
@@ -191,9 +191,9 @@ mod tests {
             Aspect::Cwd,
             facts,
             expect![[r#"
-            unavailable: the working directory is not known
-            hint: start jaato in a directory that exists and that you may read
-        "#]],
+                unavailable: the working directory is not known
+                hint: start jaato in a directory that exists and that you may read
+            "#]],
         );
     }
 }

@@ -88,16 +88,16 @@ mod tests {
         check(
             context(&session_with_model()),
             expect![[r#"
-            context_limit = 1048576
-            gc = null
-            model = "gemini/gemini-2.5-flash"
-            output_tokens = 3234
-            percent_used = 1.45
-            prompt_tokens = 12000
-            tokens_remaining = 1033342
-            total_tokens = 15234
-            turns = 5
-        "#]],
+                context_limit = 1048576
+                gc = null
+                model = "gemini/gemini-2.5-flash"
+                output_tokens = 3234
+                percent_used = 1.45
+                prompt_tokens = 12000
+                tokens_remaining = 1033342
+                total_tokens = 15234
+                turns = 5
+            "#]],
         );
     }
 
@@ -116,10 +116,10 @@ mod tests {
         check(
             session(&session_with_model()),
             expect![[r#"
-            agent_id = "main"
-            agent_type = "main"
-            session_id = "20251207_143022"
-        "#]],
+                agent_id = "main"
+                agent_type = "main"
+                session_id = "20251207_143022"
+            "#]],
         );
         let all = SessionFacts {
             agent_name: "researcher".to_owned(),
@@ -129,12 +129,12 @@ mod tests {
         check(
             session(&all),
             expect![[r#"
-            agent_id = "main"
-            agent_name = "researcher"
-            agent_type = "main"
-            env_session_id = "env-1"
-            session_id = "20251207_143022"
-        "#]],
+                agent_id = "main"
+                agent_name = "researcher"
+                agent_type = "main"
+                env_session_id = "env-1"
+                session_id = "20251207_143022"
+            "#]],
         );
     }
 

@@ -100,22 +100,22 @@ mod tests {
         check(
             linux(),
             expect![[r#"
-            current = "bash"
-            default = "bash"
-            dir_separator = "/"
-            path = "/bin/bash"
-            path_separator = ":"
-        "#]],
+                current = "bash"
+                default = "bash"
+                dir_separator = "/"
+                path = "/bin/bash"
+                path_separator = ":"
+            "#]],
         );
         check(
             parent("/opt/homebrew/bin/fish", macos()),
             expect![[r#"
-            current = "fish"
-            default = "zsh"
-            dir_separator = "/"
-            path = "/bin/zsh"
-            path_separator = ":"
-        "#]],
+                current = "fish"
+                default = "zsh"
+                dir_separator = "/"
+                path = "/bin/zsh"
+                path_separator = ":"
+            "#]],
         );
     }
 
@@ -124,40 +124,41 @@ mod tests {
         check(
             parent("powershell.exe", windows()),
             expect![[r#"
-            current = "powershell"
-            default = "cmd"
-            dir_separator = "\\"
-            path_separator = ";"
-            powershell_available = true
-            pwsh_available = false
-        "#]],
+                current = "powershell"
+                default = "cmd"
+                dir_separator = "\\"
+                path_separator = ";"
+                powershell_available = true
+                pwsh_available = false
+            "#]],
         );
         let bare = Facts {
             variables: variables(&[]),
             programs: Programs { powershell: true, pwsh: true },
             ..windows()
         };
+        let bare = parent("explorer.exe", bare);
         check(
             bare.clone(),
             expect![[r#"
-            current = "powershell"
-            default = "powershell"
-            dir_separator = "\\"
-            path_separator = ";"
-            powershell_available = true
-            pwsh_available = true
-        "#]],
+                current = "powershell"
+                default = "powershell"
+                dir_separator = "\\"
+                path_separator = ";"
+                powershell_available = true
+                pwsh_available = true
+            "#]],
         );
         check(
             Facts { programs: Programs::default(), ..bare },
             expect![[r#"
-            current = "cmd"
-            default = "cmd"
-            dir_separator = "\\"
-            path_separator = ";"
-            powershell_available = false
-            pwsh_available = false
-        "#]],
+                current = "cmd"
+                default = "cmd"
+                dir_separator = "\\"
+                path_separator = ";"
+                powershell_available = false
+                pwsh_available = false
+            "#]],
         );
     }
 
@@ -166,14 +167,14 @@ mod tests {
         check(
             parent("BASH.EXE", msys2()),
             expect![[r#"
-            current = "bash"
-            default = "bash"
-            dir_separator = "\\"
-            path = "/usr/bin/bash"
-            path_separator = ";"
-            powershell_available = true
-            pwsh_available = false
-        "#]],
+                current = "bash"
+                default = "bash"
+                dir_separator = "\\"
+                path = "/usr/bin/bash"
+                path_separator = ";"
+                powershell_available = true
+                pwsh_available = false
+            "#]],
         );
     }
 
@@ -182,12 +183,12 @@ mod tests {
         check(
             Facts { variables: variables(&[]), ..linux() },
             expect![[r#"
-            current = "bash"
-            default = "sh"
-            dir_separator = "/"
-            path = "/bin/sh"
-            path_separator = ":"
-        "#]],
+                current = "bash"
+                default = "sh"
+                dir_separator = "/"
+                path = "/bin/sh"
+                path_separator = ":"
+            "#]],
         );
     }
 

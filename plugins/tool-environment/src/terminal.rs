@@ -118,41 +118,41 @@ mod tests {
         check(
             linux(),
             expect![[r#"
-            color_depth = "256"
-            colorterm = null
-            emulator = "xterm-compatible"
-            graphics = null
-            interactive = true
-            multiplexer = null
-            term = "xterm-256color"
-            term_program = null
-        "#]],
+                color_depth = "256"
+                colorterm = null
+                emulator = "xterm-compatible"
+                graphics = null
+                interactive = true
+                multiplexer = null
+                term = "xterm-256color"
+                term_program = null
+            "#]],
         );
         check(
             macos(),
             expect![[r#"
-            color_depth = "24bit"
-            colorterm = "truecolor"
-            emulator = "iTerm.app"
-            graphics = "iterm"
-            interactive = true
-            multiplexer = null
-            term = "xterm-256color"
-            term_program = "iTerm.app"
-        "#]],
+                color_depth = "24bit"
+                colorterm = "truecolor"
+                emulator = "iTerm.app"
+                graphics = "iterm"
+                interactive = true
+                multiplexer = null
+                term = "xterm-256color"
+                term_program = "iTerm.app"
+            "#]],
         );
         check(
             windows(),
             expect![[r#"
-            color_depth = "basic"
-            colorterm = null
-            emulator = null
-            graphics = null
-            interactive = true
-            multiplexer = null
-            term = null
-            term_program = null
-        "#]],
+                color_depth = "basic"
+                colorterm = null
+                emulator = null
+                graphics = null
+                interactive = true
+                multiplexer = null
+                term = null
+                term_program = null
+            "#]],
         );
     }
 
@@ -163,15 +163,15 @@ mod tests {
         check(
             facts,
             expect![[r#"
-            color_depth = "none"
-            colorterm = "truecolor"
-            emulator = "iTerm.app"
-            graphics = null
-            interactive = false
-            multiplexer = null
-            term = "xterm-256color"
-            term_program = "iTerm.app"
-        "#]],
+                color_depth = "none"
+                colorterm = "truecolor"
+                emulator = "iTerm.app"
+                graphics = null
+                interactive = false
+                multiplexer = null
+                term = "xterm-256color"
+                term_program = "iTerm.app"
+            "#]],
         );
     }
 
