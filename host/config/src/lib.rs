@@ -1,1 +1,44 @@
 //! Configuration layers, trust, and where each value came from.
+//!
+//! Reads files and nothing else: it never asks, never prints and never decides what a plugin's
+//! settings mean. Everything it needs (folders, variables, working directory) is passed in.
+//!
+//! Invariants: every value of a [`Config`] knows the layer that gave it; of a workspace nothing is
+//! read but through a [`trust::TrustedWorkspace`], which hands out only what the person trusted.
+
+mod docs;
+mod dotenv;
+mod error;
+mod file;
+mod folders;
+mod keys;
+mod layers;
+mod mask;
+mod model_id;
+mod nearest;
+mod origin;
+mod plugin_settings;
+mod setting;
+mod show;
+mod toml_tree;
+pub mod trust;
+mod variables;
+
+pub use docs::keys_as_markdown;
+pub use error::{ConfigError, Warning};
+pub use folders::{Folders, NoHome};
+pub use keys::{Config, KEYS, KeyInfo, Merge, Overrides, Precedence};
+pub use layers::{Sources, load};
+pub use mask::{is_secret_name, mask_credentials};
+pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id};
+pub use origin::{Layer, Origin};
+pub use plugin_settings::PluginSettings;
+pub use show::Entry;
+pub use variables::Variables;
+
+/// Version of the configuration file that this host writes and understands.
+pub const CONFIG_VERSION: i64 = 1;
+
+/// Largest configuration or variables file that is read. A bigger one is a mistake (a log, a
+/// binary), and reading it whole would stall the start.
+pub const CONFIG_BYTES_MAX: u64 = 1024 * 1024;

@@ -1,0 +1,169 @@
+//! Reads a variables file (`.env`).
+//!
+//! Plain assignments only: `NAME=value`, `export NAME=value`, single or double quotes (over several
+//! lines too), comments. Nothing is expanded and nothing is run: the file comes from a workspace.
+
+/// One assignment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Assignment {
+    pub name: String,
+    pub value: String,
+    /// Line of the name, from 1.
+    pub line: usize,
+    /// Other readers would replace `${…}` in this value.
+    pub looks_expanded: bool,
+}
+
+/// What a variables file holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DotEnv {
+    pub assignments: Vec<Assignment>,
+    /// Lines that are no assignment. They are skipped: the file is shared with other programs.
+    pub odd_lines: Vec<usize>,
+}
+
+pub(crate) fn parse(text: &str) -> DotEnv {
+    let mut found = DotEnv::default();
+    let mut rest = text;
+    let mut line = 1;
+    while !rest.is_empty() {
+        let end = rest.find('\n').map_or(rest.len(), |at| at + 1);
+        let first = &rest[..end];
+        let trimmed = first.trim();
+        let mut taken = end;
+        if !trimmed.is_empty() && !trimmed.starts_with('#') {
+            match assignment(rest) {
+                Some((name, value, looks_expanded, length)) => {
+                    found.assignments.push(Assignment { name, value, line, looks_expanded });
+                    taken = length.max(end);
+                }
+                None => found.odd_lines.push(line),
+            }
+        }
+        line += rest[..taken].matches('\n').count();
+        rest = &rest[taken..];
+    }
+    found
+}
+
+/// Name, value, whether `${` stands in it, and how many bytes it took, to the end of its line.
+fn assignment(text: &str) -> Option<(String, String, bool, usize)> {
+    let line_end = text.find('\n').unwrap_or(text.len());
+    let equals = text[..line_end].find('=')?;
+    let left = text[..equals].trim();
+    let name = left.strip_prefix("export ").unwrap_or(left).trim();
+    let is_name = !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if !is_name {
+        return None;
+    }
+    let line_value = &text[equals + 1..line_end];
+    let start = equals + 1 + (line_value.len() - line_value.trim_start_matches([' ', '\t']).len());
+    let (value, length, can_expand) = match text[start..].chars().next() {
+        Some('\'') => {
+            let inner = &text[start + 1..];
+            let close = inner.find('\'')?;
+            (inner[..close].to_owned(), start + 1 + close + 1, false)
+        }
+        Some('"') => {
+            let (value, length) = double_quoted(&text[start + 1..])?;
+            (value, start + 1 + length, true)
+        }
+        _ => (unquoted(&text[start..line_end]), line_end, true),
+    };
+    let looks_expanded = can_expand && value.contains("${");
+    let length = text[length..].find('\n').map_or(text.len(), |at| length + at + 1);
+    Some((name.to_owned(), value, looks_expanded, length))
+}
+
+/// The text up to the closing quote, and how many bytes it took with the quote.
+fn double_quoted(text: &str) -> Option<(String, usize)> {
+    let mut value = String::new();
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Some((value, at + 1)),
+            '\\' => match chars.next()?.1 {
+                'n' => value.push('\n'),
+                'r' => value.push('\r'),
+                't' => value.push('\t'),
+                c @ ('"' | '\\' | '$') => value.push(c),
+                other => value.extend(['\\', other]),
+            },
+            c => value.push(c),
+        }
+    }
+    None
+}
+
+/// A comment begins at a `#` with white space before it.
+fn unquoted(text: &str) -> String {
+    let comment = text
+        .char_indices()
+        .find(|(at, c)| *c == '#' && (*at == 0 || text[..*at].ends_with([' ', '\t'])));
+    text[..comment.map_or(text.len(), |(at, _)| at)].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(&str, &str, usize)], odd_lines: &[usize]) {
+        let found = parse(text);
+        let assignments: Vec<_> = found
+            .assignments
+            .iter()
+            .map(|one| (one.name.as_str(), one.value.as_str(), one.line))
+            .collect();
+        assert_eq!(assignments, expected);
+        assert_eq!(found.odd_lines, odd_lines);
+    }
+
+    #[test]
+    fn assignments_comments_and_quotes_are_read() {
+        check(
+            "# head\r\n\r\nA=1\r\nexport B = two words # not this\nC='x # y'\nD=\"a\\n\\\"b\\\"\" # c\nE=\nF=a#b\n",
+            &[
+                ("A", "1", 3),
+                ("B", "two words", 4),
+                ("C", "x # y", 5),
+                ("D", "a\n\"b\"", 6),
+                ("E", "", 7),
+                ("F", "a#b", 8),
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_value_over_several_lines_hides_what_looks_like_an_assignment() {
+        check(
+            "KEY=\"one\nMODEL_NAME=evil\nend\"\nA=1",
+            &[("KEY", "one\nMODEL_NAME=evil\nend", 1), ("A", "1", 4)],
+            &[],
+        );
+    }
+
+    #[test]
+    fn what_is_no_assignment_is_counted_and_skipped() {
+        check("just words\n1A=2\nA B=3\nQ='open\nA=1\n", &[("A", "1", 5)], &[1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn nothing_is_expanded() {
+        let found = parse("A=${HOME}/x\nB='${HOME}'\n");
+        let flags: Vec<_> =
+            found.assignments.iter().map(|one| (one.value.as_str(), one.looks_expanded)).collect();
+        assert_eq!(flags, [("${HOME}/x", true), ("${HOME}", false)]);
+    }
+
+    #[test]
+    fn no_text_panics() {
+        for text in ["=", "A", "A=\"", "A=\"\\", "é=1", "A='é", "\n\n=\n", "A=é # ü", "A=\"é\\é\""]
+        {
+            parse(text);
+        }
+    }
+}

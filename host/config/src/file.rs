@@ -1,0 +1,173 @@
+//! Reads one configuration file: which keys it gives, and whether they are known.
+//!
+//! Types are not checked here but where a key is resolved, because only that knows the type.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::{ConfigError, Warning};
+use crate::keys::KEYS;
+use crate::nearest::nearest;
+use crate::origin::{Layer, Origin};
+use crate::toml_tree::{self, Node, Value};
+use crate::{CONFIG_BYTES_MAX, CONFIG_VERSION};
+
+/// Section whose tables belong to the plugins.
+const PLUGINS: &str = "plugins";
+
+/// A configuration file, read and checked for unknown keys.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    pub layer: Layer,
+    pub path: PathBuf,
+    /// Relative paths in the file are relative to this.
+    pub base: PathBuf,
+    pub values: BTreeMap<&'static str, Node>,
+    pub plugins: BTreeMap<String, Vec<(String, Node)>>,
+    pub warnings: Vec<Warning>,
+    is_newer: bool,
+}
+
+impl ConfigFile {
+    pub(crate) fn parse(
+        layer: Layer,
+        path: &Path,
+        base: &Path,
+        text: &str,
+    ) -> Result<Self, ConfigError> {
+        let mut entries = toml_tree::parse(path, text)?;
+        let mut file = Self {
+            layer,
+            path: path.to_owned(),
+            base: base.to_owned(),
+            values: BTreeMap::new(),
+            plugins: BTreeMap::new(),
+            warnings: Vec::new(),
+            is_newer: false,
+        };
+        if let Some(at) = entries.iter().position(|(name, _)| name == "version") {
+            let (_, node) = entries.remove(at);
+            file.check_version(&node)?;
+        }
+        file.take_section("", entries)?;
+        Ok(file)
+    }
+
+    pub(crate) fn origin(&self, line: usize) -> Origin {
+        Origin::File { layer: self.layer, path: self.path.clone(), line }
+    }
+
+    fn check_version(&mut self, node: &Node) -> Result<(), ConfigError> {
+        match node.value {
+            Value::Integer(Ok(version)) if version >= 1 => {
+                self.is_newer = version > CONFIG_VERSION;
+                Ok(())
+            }
+            _ => Err(ConfigError::Version {
+                origin: self.origin(node.line),
+                has: node.value.describe(),
+            }),
+        }
+    }
+
+    fn take_section(
+        &mut self,
+        section: &str,
+        entries: Vec<(String, Node)>,
+    ) -> Result<(), ConfigError> {
+        for (name, node) in entries {
+            let path = if section.is_empty() { name.clone() } else { format!("{section}.{name}") };
+            if let Some(key) = KEYS.iter().find(|key| key.path == path) {
+                self.values.insert(key.path, node);
+            } else if is_section(&path) {
+                match node.value {
+                    Value::Table(inner) => self.take_section(&path, inner)?,
+                    other => return Err(self.not_a_section(path, node.line, &other)),
+                }
+            } else if section == PLUGINS
+                && let Value::Table(inner) = node.value
+            {
+                self.plugins.insert(name, inner);
+            } else {
+                self.unknown(section, path, node.line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
+        let origin = self.origin(line);
+        if self.is_newer {
+            let text = format!(
+                "ignored unknown key `{key}` ({origin}): the file is of a newer version than \
+                 {CONFIG_VERSION}, which is what this host knows"
+            );
+            self.warnings.push(Warning { text });
+            return Ok(());
+        }
+        let known_here = known_in(section);
+        let known = KEYS.iter().map(|key| key.path).chain(["version"]);
+        // At the top the names of the sections count too; elsewhere the keys are whole already.
+        let sections = known_here.iter().map(String::as_str).filter(|_| section.is_empty());
+        let nearest = nearest(&key, known.chain(sections)).map(str::to_owned);
+        Err(ConfigError::UnknownKey { origin, nearest, known: known_here, key })
+    }
+
+    fn not_a_section(&self, key: String, line: usize, value: &Value) -> ConfigError {
+        ConfigError::WrongValue {
+            origin: self.origin(line),
+            wants: format!("a section `[{key}]`"),
+            has: value.describe(),
+            key,
+        }
+    }
+}
+
+/// Reads a text file of bounded size; nothing when it is not there.
+pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+    let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
+    let mut bytes = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => text_of(path, bytes).map(Some),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The bytes of a configuration or variables file as text.
+pub(crate) fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+    let failed = |cause: String| ConfigError::Read { path: path.to_owned(), cause };
+    if bytes.len() as u64 > CONFIG_BYTES_MAX {
+        return Err(failed(format!("it is larger than {CONFIG_BYTES_MAX} bytes")));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        failed(format!("it is not utf-8 (byte {})", error.utf8_error().valid_up_to()))
+    })?;
+    // Editors on Windows put a byte order mark in front.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+fn is_section(path: &str) -> bool {
+    KEYS.iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// What may stand in a section: its keys, and at the top also the sections.
+fn known_in(section: &str) -> Vec<String> {
+    let mut known: Vec<String> = Vec::new();
+    for key in KEYS {
+        let name = match section {
+            "" => key.path.split('.').next(),
+            _ => key.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')),
+        };
+        if let Some(name) = name
+            && !known.iter().any(|other| other == name)
+        {
+            known.push(name.to_owned());
+        }
+    }
+    known
+}

@@ -1,0 +1,271 @@
+//! The table of known keys: the one place from which [`Config`], [`Overrides`], the check for
+//! unknown keys, `config show` and the table in `docs/configuration.md` all come.
+//!
+//! A new key is one entry in [`keys!`]; nothing else changes.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jaato_types::ModelId;
+
+use crate::error::{ConfigError, Warning};
+use crate::layers::Layers;
+use crate::model_id::{DEFAULT_PROVIDER, default_model};
+use crate::origin::Origin;
+use crate::plugin_settings::PluginSettings;
+use crate::setting::Setting;
+use crate::show::Entry;
+
+/// What is known about a key.
+#[derive(Debug, Clone)]
+pub struct KeyInfo {
+    /// The key with its section, dotted.
+    pub path: &'static str,
+    /// What it takes, for people.
+    pub kind: &'static str,
+    /// Writes the built-in value as a configuration file would.
+    pub default: fn() -> String,
+    /// Variables that give it; a later one wins.
+    pub variables: &'static [&'static str],
+    /// Option of the command line that gives it.
+    pub option: Option<&'static str>,
+    /// Least and largest number.
+    pub limits: Option<(u64, u64)>,
+    /// What happens when two layers give it.
+    pub merge: Merge,
+    /// How files and variables rank.
+    pub precedence: Precedence,
+    /// What it does, for people.
+    pub doc: &'static str,
+}
+
+/// What happens when two layers give the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// The later layer wins.
+    Replace,
+    /// The lists add up, the later layer's items first. For lists of what is off: no layer can
+    /// silently turn on again what another turned off.
+    Add,
+}
+
+/// How configuration files and variables rank for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precedence {
+    /// A variable wins over a file.
+    VariablesWin,
+    /// A file wins over a variable. For `model`: `MODEL_NAME` is often set for other programs.
+    FilesWin,
+}
+
+impl KeyInfo {
+    /// What the key takes, with its range.
+    pub fn wants(&self) -> String {
+        match self.limits {
+            Some((least, most)) => format!("{} from {least} to {most}", self.kind),
+            None => self.kind.to_owned(),
+        }
+    }
+
+    const fn variables(mut self, names: &'static [&'static str]) -> Self {
+        self.variables = names;
+        self
+    }
+
+    const fn option(mut self, option: &'static str) -> Self {
+        self.option = Some(option);
+        self
+    }
+
+    const fn limits(mut self, least: u64, most: u64) -> Self {
+        self.limits = Some((least, most));
+        self
+    }
+
+    const fn adding_up(mut self) -> Self {
+        self.merge = Merge::Add;
+        self
+    }
+
+    const fn files_win(mut self) -> Self {
+        self.precedence = Precedence::FilesWin;
+        self
+    }
+}
+
+const fn key(path: &'static str) -> KeyInfo {
+    KeyInfo {
+        path,
+        kind: "",
+        default: String::new,
+        variables: &[],
+        option: None,
+        limits: None,
+        merge: Merge::Replace,
+        precedence: Precedence::VariablesWin,
+        doc: "",
+    }
+}
+
+macro_rules! keys {
+    ($( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, $info:expr; )+) => {
+        /// The configuration: every known key with its type, the settings of the plugins, and
+        /// where each value came from.
+        #[derive(Debug, Clone)]
+        pub struct Config {
+            $( $(#[doc = $doc])+ pub $field: $type, )+
+            /// `[plugins.NAME]`, by name, as written: each plugin's own schema checks its own.
+            pub plugin_settings: BTreeMap<String, PluginSettings>,
+            /// What a person should know about the files and variables that were read.
+            pub warnings: Vec<Warning>,
+            pub(crate) origins: BTreeMap<&'static str, Vec<Origin>>,
+        }
+
+        /// Values given on the command line; they win over every other layer.
+        #[derive(Debug, Clone, Default)]
+        pub struct Overrides {
+            $( $(#[doc = $doc])+ pub $field: Option<$type>, )+
+        }
+
+        /// Every known key, in the order in which people are shown them.
+        pub static KEYS: &[KeyInfo] = &[ $( KeyInfo {
+            kind: <$type as Setting>::KIND,
+            default: || <$type as Setting>::show(&$default),
+            doc: concat!($($doc),+),
+            ..$info
+        }, )+ ];
+
+        impl Default for Config {
+            /// The built-in values alone.
+            fn default() -> Self {
+                Self {
+                    $( $field: $default, )+
+                    plugin_settings: BTreeMap::new(),
+                    warnings: Vec::new(),
+                    origins: BTreeMap::new(),
+                }
+            }
+        }
+
+        impl Config {
+            /// Merges the layers, key by key.
+            pub(crate) fn resolve(
+                layers: &Layers<'_>,
+                overrides: Overrides,
+            ) -> Result<Self, ConfigError> {
+                let mut origins = BTreeMap::new();
+                Ok(Self {
+                    $( $field: {
+                        const INFO: KeyInfo =
+                            KeyInfo { kind: <$type as Setting>::KIND, ..$info };
+                        let given: Option<$type> = overrides.$field;
+                        layers.resolve(&INFO, $default, given, &mut origins)?
+                    }, )+
+                    plugin_settings: layers.plugin_settings()?,
+                    warnings: layers.warnings(),
+                    origins,
+                })
+            }
+
+            pub(crate) fn key_entries(&self) -> Vec<Entry> {
+                vec![ $( {
+                    const INFO: KeyInfo = $info;
+                    Entry::new(INFO.path, self.$field.show(), self.origins(INFO.path))
+                }, )+ ]
+            }
+        }
+    };
+}
+
+keys! {
+    /// Model that answers.
+    model: ModelId = default_model(),
+        key("model").variables(&["MODEL_NAME", "JAATO_MODEL"]).option("--model").files_win();
+    /// Provider of a model that `MODEL_NAME` gives without one.
+    provider: String = DEFAULT_PROVIDER.to_owned(),
+        key("provider").variables(&["JAATO_PROVIDER"]);
+    /// Use no network at all.
+    offline: bool = false,
+        key("offline").variables(&["JAATO_OFFLINE"]).option("--offline");
+    /// More folders with plugins, searched before the user's own.
+    plugin_dirs: Vec<PathBuf> = Vec::new(),
+        key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up();
+    /// Fetch the weights of the embedded model when they are missing.
+    local_download: bool = true,
+        key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]);
+    /// Plugins that are not used.
+    plugins_disabled: Vec<String> = Vec::new(),
+        key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
+    /// Only these tools are offered; when empty, all are.
+    tools_enabled: Vec<String> = Vec::new(),
+        key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools");
+    /// Tools that are not offered, whatever else says so.
+    tools_disabled: Vec<String> = Vec::new(),
+        key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
+    /// Most requests to the model in one turn.
+    session_steps_max: u64 = 50,
+        key("session.steps_max").variables(&["JAATO_SESSION_STEPS_MAX"]).limits(1, 10_000);
+    /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
+    session_output_bytes_max: u64 = 16 * 1024,
+        key("session.output_bytes_max").variables(&["JAATO_SESSION_OUTPUT_BYTES_MAX"])
+            .limits(1024, 1024 * 1024);
+    /// Most tool calls that run at the same time.
+    session_parallel_calls_max: u64 = 8,
+        key("session.parallel_calls_max").variables(&["JAATO_SESSION_PARALLEL_CALLS_MAX"])
+            .limits(1, 64);
+    /// Longest silence of a provider before the request counts as failed.
+    session_provider_idle_timeout_ms: u64 = 300_000,
+        key("session.provider_idle_timeout_ms")
+            .variables(&["JAATO_SESSION_PROVIDER_IDLE_TIMEOUT_MS"]).limits(100, 3_600_000);
+    /// Longest time that one tool call may take.
+    session_call_timeout_ms: u64 = 600_000,
+        key("session.call_timeout_ms")
+            .variables(&["JAATO_SESSION_CALL_TIMEOUT_MS"]).limits(100, 86_400_000);
+    /// File whose text follows the built-in part of the prompt.
+    prompt_file: Option<PathBuf> = None,
+        key("prompt.file").variables(&["JAATO_PROMPT_FILE"]);
+}
+
+impl Config {
+    /// Where a key's value came from: one place, or several for lists that add up. A key that is
+    /// not known is nobody's, so it counts as built-in.
+    pub fn origins(&self, key: &str) -> &[Origin] {
+        self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn paths_and_variables_are_each_used_once() {
+        let mut seen = BTreeSet::new();
+        for key in KEYS {
+            assert!(seen.insert(key.path), "{}", key.path);
+            for variable in key.variables {
+                assert!(seen.insert(variable), "{variable}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_key_is_also_a_section() {
+        for key in KEYS {
+            let section = format!("{}.", key.path);
+            assert!(!KEYS.iter().any(|other| other.path.starts_with(&section)), "{}", key.path);
+        }
+    }
+
+    #[test]
+    fn defaults_lie_within_their_limits() {
+        for key in KEYS {
+            if let Some(limits) = key.limits {
+                let default: u64 = (key.default)().parse().unwrap();
+                assert!(default.is_within(limits), "{}", key.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Reads the layers and merges them, key by key.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::dotenv::{self, DotEnv};
+use crate::error::{ConfigError, Warning};
+use crate::file::{ConfigFile, read_text, text_of};
+use crate::folders::Folders;
+use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Precedence};
+use crate::model_id::DEFAULT_PROVIDER;
+use crate::origin::{Layer, Origin};
+use crate::plugin_settings::PluginSettings;
+use crate::setting::{Bases, Setting};
+use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
+use crate::variables::Variables;
+
+/// Variable of the seeds: a model, usually without its provider.
+const MODEL_NAME: &str = "MODEL_NAME";
+
+/// Most letters by which a variable's name may differ from a known one to be taken for a typo.
+const TYPO_LETTERS_MAX: usize = 2;
+
+/// Everything that a configuration is made of.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    /// The user's folders; the user's `config.toml` lies in one of them.
+    pub folders: &'a Folders,
+    /// `--config FILE`: replaces the user's file, and must be there.
+    pub config_file: Option<&'a Path>,
+    /// `--env-file FILE`: replaces the workspace's `.env`, and must be there. Named by the person,
+    /// so it needs no trust.
+    pub env_file: Option<&'a Path>,
+    /// The workspace, if the person trusts it; else nothing of it is read.
+    pub workspace: Option<&'a TrustedWorkspace>,
+    /// The variables of the process.
+    pub variables: &'a Variables,
+    /// Relative paths of variables are relative to this.
+    pub working_directory: &'a Path,
+    /// The command line.
+    pub overrides: Overrides,
+}
+
+/// Reads and merges all layers. The first thing that is wrong is the error.
+pub fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
+    let mut layers = Layers::read(&sources)?;
+    layers.complete_model_name()?;
+    Config::resolve(&layers, sources.overrides)
+}
+
+/// The layers between the built-in values and the command line, each in order of rank.
+#[derive(Debug)]
+pub(crate) struct Layers<'a> {
+    files: Vec<ConfigFile>,
+    variables: Vec<VariableLayer>,
+    working_directory: &'a Path,
+    home: Option<PathBuf>,
+    warnings: Vec<Warning>,
+}
+
+/// The documented variables of the process or of a file.
+#[derive(Debug, Default)]
+struct VariableLayer {
+    values: BTreeMap<&'static str, (OsString, Origin)>,
+}
+
+impl<'a> Layers<'a> {
+    fn read(sources: &Sources<'a>) -> Result<Self, ConfigError> {
+        let mut layers = Self {
+            files: Vec::new(),
+            variables: Vec::new(),
+            working_directory: sources.working_directory,
+            home: sources.variables.get("HOME").map(PathBuf::from),
+            warnings: Vec::new(),
+        };
+        layers.read_files(sources)?;
+        layers.read_env_file(sources)?;
+        layers.take_process_variables(sources.variables);
+        Ok(layers)
+    }
+
+    fn read_files(&mut self, sources: &Sources<'_>) -> Result<(), ConfigError> {
+        let user = match (sources.config_file, sources.folders.config_file()) {
+            (Some(path), _) => {
+                let path = sources.working_directory.join(path);
+                let text = read_text(&path)?.ok_or_else(|| not_there(&path))?;
+                Some((path, text))
+            }
+            (None, Ok(path)) => read_text(&path)?.map(|text| (path, text)),
+            (None, Err(_)) => None,
+        };
+        if let Some((path, text)) = user {
+            let base = path.parent().unwrap_or(&path).to_owned();
+            self.files.push(ConfigFile::parse(Layer::User, &path, &base, &text)?);
+        }
+        if let Some(workspace) = sources.workspace
+            && let Some(bytes) = workspace.read(CONFIG_FILE)?
+        {
+            let path = workspace.root().join(CONFIG_FILE);
+            let text = text_of(&path, bytes)?;
+            self.files.push(ConfigFile::parse(Layer::Workspace, &path, workspace.root(), &text)?);
+        }
+        for file in &mut self.files {
+            self.warnings.append(&mut file.warnings);
+        }
+        Ok(())
+    }
+
+    fn read_env_file(&mut self, sources: &Sources<'_>) -> Result<(), ConfigError> {
+        let (path, text) = match (sources.env_file, sources.workspace) {
+            (Some(path), _) => {
+                let path = sources.working_directory.join(path);
+                let text = read_text(&path)?.ok_or_else(|| not_there(&path))?;
+                (path, text)
+            }
+            (None, Some(workspace)) => match workspace.read(ENV_FILE)? {
+                Some(bytes) => {
+                    let path = workspace.root().join(ENV_FILE);
+                    let text = text_of(&path, bytes)?;
+                    (path, text)
+                }
+                None => return Ok(()),
+            },
+            (None, None) => return Ok(()),
+        };
+        self.take_env_file(&path, dotenv::parse(&text));
+        Ok(())
+    }
+
+    fn take_env_file(&mut self, path: &Path, found: DotEnv) {
+        let mut layer = VariableLayer::default();
+        for line in found.odd_lines {
+            let text = format!("skipped `{}:{line}`: not `NAME=value`", path.display());
+            self.warnings.push(Warning { text });
+        }
+        for one in found.assignments {
+            let Some(name) = documented(&one.name) else {
+                let place = format!("{}:{}", path.display(), one.line);
+                self.warn_of_typo(&one.name, &place);
+                continue;
+            };
+            if one.looks_expanded {
+                let text = format!(
+                    "`{name}` in `{}:{}` is taken as written: `${{…}}` is not replaced",
+                    path.display(),
+                    one.line
+                );
+                self.warnings.push(Warning { text });
+            }
+            if !one.value.is_empty() {
+                let origin =
+                    Origin::EnvFile { path: path.to_owned(), line: one.line, name: one.name };
+                layer.values.insert(name, (one.value.into(), origin));
+            }
+        }
+        self.variables.push(layer);
+    }
+
+    fn take_process_variables(&mut self, variables: &Variables) {
+        let mut layer = VariableLayer::default();
+        for name in variables.names() {
+            match (documented(name), variables.get(name)) {
+                (Some(known), Some(value)) => {
+                    let origin = Origin::Variable { name: name.to_owned() };
+                    layer.values.insert(known, (value.clone(), origin));
+                }
+                _ => self.warn_of_typo(name, "the process"),
+            }
+        }
+        self.variables.push(layer);
+    }
+
+    fn warn_of_typo(&mut self, name: &str, place: &str) {
+        if !name.starts_with("JAATO_") {
+            return;
+        }
+        let near = documented_variables()
+            .find(|known| strsim::damerau_levenshtein(name, known) <= TYPO_LETTERS_MAX);
+        if let Some(known) = near {
+            let text =
+                format!("variable `{name}` ({place}) means nothing; did you mean `{known}`?");
+            self.warnings.push(Warning { text });
+        }
+    }
+
+    /// `MODEL_NAME` is a bare name in the seeds; the key `provider` completes it.
+    fn complete_model_name(&mut self) -> Result<(), ConfigError> {
+        let Some(key) = KEYS.iter().find(|key| key.path == "provider") else { return Ok(()) };
+        let default = DEFAULT_PROVIDER.to_owned();
+        let provider: String = self.resolve(key, default, None, &mut BTreeMap::new())?;
+        for layer in &mut self.variables {
+            if let Some((value, _)) = layer.values.get_mut(MODEL_NAME)
+                && let Some(name) = value.to_str()
+                && !name.contains('/')
+            {
+                *value = format!("{provider}/{}", name.trim()).into();
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a key, and in `origins` where it came from if not built in.
+    pub(crate) fn resolve<T: Setting>(
+        &self,
+        key: &KeyInfo,
+        default: T,
+        given: Option<T>,
+        origins: &mut BTreeMap<&'static str, Vec<Origin>>,
+    ) -> Result<T, ConfigError> {
+        let mut found = match key.precedence {
+            Precedence::VariablesWin => self.from_files(key)?,
+            Precedence::FilesWin => self.from_variables(key)?,
+        };
+        found.extend(match key.precedence {
+            Precedence::VariablesWin => self.from_variables(key)?,
+            Precedence::FilesWin => self.from_files(key)?,
+        });
+        if let Some(value) = given {
+            let option = key.option.unwrap_or("(no option)");
+            found.push((value, Origin::CommandLine { option }));
+        }
+        for (value, origin) in &found {
+            if !key.limits.is_none_or(|limits| value.is_within(limits)) {
+                return Err(wrong_value(key, origin.clone(), format!("`{}`", value.show())));
+            }
+        }
+        let Some((mut value, origin)) = found.pop() else { return Ok(default) };
+        let mut places = vec![origin];
+        if key.merge == Merge::Add {
+            while let Some((lower, origin)) = found.pop() {
+                value = value.joined_with(lower);
+                places.push(origin);
+            }
+            value = value.joined_with(default);
+        }
+        origins.insert(key.path, places);
+        Ok(value)
+    }
+
+    pub(crate) fn plugin_settings(&self) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
+        let mut settings: BTreeMap<String, PluginSettings> = BTreeMap::new();
+        for file in &self.files {
+            for (plugin, entries) in &file.plugins {
+                settings.entry(plugin.clone()).or_default().lay(plugin, entries, file)?;
+            }
+        }
+        Ok(settings)
+    }
+
+    pub(crate) fn warnings(&self) -> Vec<Warning> {
+        self.warnings.clone()
+    }
+
+    fn from_files<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
+        let mut found = Vec::new();
+        for file in &self.files {
+            let Some(node) = file.values.get(key.path) else { continue };
+            let origin = file.origin(node.line);
+            match T::of_value(&node.value, self.bases(&file.base)) {
+                Some(value) => found.push((value, origin)),
+                None => return Err(wrong_value(key, origin, node.value.describe())),
+            }
+        }
+        Ok(found)
+    }
+
+    fn from_variables<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
+        let mut found = Vec::new();
+        for name in key.variables {
+            for layer in &self.variables {
+                let Some((text, origin)) = layer.values.get(name) else { continue };
+                match T::of_text(text, self.bases(self.working_directory)) {
+                    Some(value) => found.push((value, origin.clone())),
+                    None => {
+                        let has = format!("`{}`", text.to_string_lossy());
+                        return Err(wrong_value(key, origin.clone(), has));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn bases<'b>(&'b self, folder: &'b Path) -> Bases<'b> {
+        Bases { folder, home: self.home.as_deref() }
+    }
+}
+
+fn wrong_value(key: &KeyInfo, origin: Origin, has: String) -> ConfigError {
+    ConfigError::WrongValue { origin, key: key.path.to_owned(), wants: key.wants(), has }
+}
+
+fn not_there(path: &Path) -> ConfigError {
+    ConfigError::Read { path: path.to_owned(), cause: "no such file".to_owned() }
+}
+
+fn documented_variables() -> impl Iterator<Item = &'static str> {
+    KEYS.iter().flat_map(|key| key.variables.iter().copied())
+}
+
+fn documented(name: &str) -> Option<&'static str> {
+    documented_variables().find(|known| *known == name)
+}

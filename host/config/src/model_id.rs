@@ -1,0 +1,63 @@
+//! Reads a model's name, `provider/model`, at the edge: from here on it is a [`ModelId`].
+
+use std::fmt;
+
+use jaato_types::ModelId;
+
+/// Provider of the embedded default model.
+pub const DEFAULT_PROVIDER: &str = "local";
+
+/// The embedded default model, by its name at its provider.
+pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
+
+/// A text that names no model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadModelId {
+    has: String,
+}
+
+/// Reads `provider/model`, with no white space in it. The model's own name may hold slashes
+/// (`router/meta/llama-3`).
+pub fn parse_model_id(text: &str) -> Result<ModelId, BadModelId> {
+    let id = ModelId::new(text.trim());
+    if id.split().is_some() && !id.as_str().contains(char::is_whitespace) {
+        Ok(id)
+    } else {
+        Err(BadModelId { has: text.to_owned() })
+    }
+}
+
+/// The embedded default model.
+pub(crate) fn default_model() -> ModelId {
+    ModelId::new(format!("{DEFAULT_PROVIDER}/{DEFAULT_MODEL}"))
+}
+
+impl fmt::Display for BadModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no model: wants `provider/model`, as `{}`", self.has, default_model())
+    }
+}
+
+impl std::error::Error for BadModelId {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_slash_parts_provider_and_model() {
+        let id = parse_model_id(" router/meta/llama-3 ").unwrap();
+        assert_eq!(id.split(), Some(("router", "meta/llama-3")));
+    }
+
+    #[test]
+    fn half_a_name_is_refused() {
+        for text in ["", "model", "/model", "provider/", "a b/c", "a/b c", "a/ "] {
+            let error = parse_model_id(text).unwrap_err();
+            let expected = format!(
+                "`{text}` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`"
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+}

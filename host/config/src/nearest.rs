@@ -1,0 +1,61 @@
+//! Finds the known name that a person probably meant.
+
+/// Names less alike than this are not worth offering (1 is equal, 0 has nothing in common).
+const LIKENESS_MIN: f64 = 0.7;
+
+/// The known name nearest to `name`, if one is near. A name is compared whole and by its last
+/// dotted part, so that a key in the wrong section is found too.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let mut best: Option<(f64, &str)> = None;
+    for candidate in known {
+        let likeness = likeness(name, candidate);
+        if likeness >= LIKENESS_MIN && best.is_none_or(|(most, _)| likeness > most) {
+            best = Some((likeness, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+fn likeness(name: &str, candidate: &str) -> f64 {
+    let name = name.to_lowercase();
+    let candidate = candidate.to_lowercase();
+    let whole = strsim::normalized_damerau_levenshtein(&name, &candidate);
+    // A hair less than the whole name, so that `tools.disabled` beats `plugins.disabled`
+    // for `tool.disabled`.
+    let part = strsim::normalized_damerau_levenshtein(last(&name), last(&candidate)) * 0.9;
+    whole.max(part)
+}
+
+fn last(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: Option<&str>) {
+        let known = ["offline", "session.steps_max", "tools.disabled", "plugins.disabled"];
+        assert_eq!(nearest(name, known.into_iter()), expected);
+    }
+
+    #[test]
+    fn a_typo_finds_its_name() {
+        check("ofline", Some("offline"));
+        check("Offline", Some("offline"));
+        check("session.step_max", Some("session.steps_max"));
+        check("tool.disabled", Some("tools.disabled"));
+    }
+
+    #[test]
+    fn a_key_in_the_wrong_section_finds_its_place() {
+        check("steps_max", Some("session.steps_max"));
+    }
+
+    #[test]
+    fn what_is_not_alike_is_not_offered() {
+        check("colour", None);
+        check("", None);
+    }
+}

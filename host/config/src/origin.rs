@@ -1,0 +1,96 @@
+//! Where a value came from: the layer, and the place in it that a person can go and edit.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A layer of the configuration. Later ones win.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Layer {
+    /// What the host does when nobody says anything.
+    BuiltIn,
+    /// The user's `config.toml`, or the file given with `--config`.
+    User,
+    /// `.jaato/config.toml` of a trusted workspace.
+    Workspace,
+    /// `.env` of a trusted workspace, or the file given with `--env-file`.
+    EnvFile,
+    /// A variable of the process.
+    Variable,
+    /// An option of the command line.
+    CommandLine,
+}
+
+/// The place that a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The host's own default.
+    BuiltIn,
+    /// A configuration file; `layer` is [`Layer::User`] or [`Layer::Workspace`].
+    File {
+        /// Which of the two files.
+        layer: Layer,
+        /// The file.
+        path: PathBuf,
+        /// Line of the key, counted from 1.
+        line: usize,
+    },
+    /// A line of a variables file.
+    EnvFile {
+        /// The file.
+        path: PathBuf,
+        /// Line of the variable, counted from 1.
+        line: usize,
+        /// The variable.
+        name: String,
+    },
+    /// A variable of the process.
+    Variable {
+        /// The variable.
+        name: String,
+    },
+    /// An option of the command line.
+    CommandLine {
+        /// The option, with its dashes.
+        option: &'static str,
+    },
+}
+
+impl Origin {
+    /// The layer of this place.
+    pub fn layer(&self) -> Layer {
+        match self {
+            Self::BuiltIn => Layer::BuiltIn,
+            Self::File { layer, .. } => *layer,
+            Self::EnvFile { .. } => Layer::EnvFile,
+            Self::Variable { .. } => Layer::Variable,
+            Self::CommandLine { .. } => Layer::CommandLine,
+        }
+    }
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BuiltIn => "built-in",
+            Self::User => "user",
+            Self::Workspace => "workspace",
+            Self::EnvFile => "variables file",
+            Self::Variable => "variable",
+            Self::CommandLine => "command line",
+        })
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => f.write_str("built-in"),
+            Self::File { layer, path, line } => write!(f, "{layer} {}:{line}", path.display()),
+            Self::EnvFile { path, line, name } => {
+                write!(f, "variables file {}:{line} {name}", path.display())
+            }
+            Self::Variable { name } => write!(f, "variable {name}"),
+            Self::CommandLine { option } => write!(f, "command line {option}"),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The settings of one plugin, as written: `[plugins.NAME]`.
+//!
+//! What they mean is the plugin's to say: whoever has its schema checks them and asks here for the
+//! place of the value that is wrong.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Number, Value as Json};
+
+use crate::error::ConfigError;
+use crate::file::ConfigFile;
+use crate::origin::Origin;
+use crate::toml_tree::{Node, Value};
+
+/// Raw settings of a plugin. A key given by two layers is the later layer's, whole.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PluginSettings {
+    values: Map<String, Json>,
+    /// By JSON pointer.
+    origins: BTreeMap<String, Origin>,
+}
+
+impl PluginSettings {
+    /// The settings as a JSON object; a date is its text.
+    pub fn values(&self) -> &Map<String, Json> {
+        &self.values
+    }
+
+    /// Where the value at a JSON pointer (`/servers/0/url`) came from: itself, or the nearest
+    /// value around it. Nothing when no layer gives it.
+    pub fn origin(&self, pointer: &str) -> Option<&Origin> {
+        let mut pointer = pointer;
+        loop {
+            if let Some(origin) = self.origins.get(pointer) {
+                return Some(origin);
+            }
+            pointer = &pointer[..pointer.rfind('/')?];
+        }
+    }
+
+    /// Lays the settings of a later file over these.
+    pub(crate) fn lay(
+        &mut self,
+        plugin: &str,
+        entries: &[(String, Node)],
+        file: &ConfigFile,
+    ) -> Result<(), ConfigError> {
+        for (name, node) in entries {
+            let pointer = format!("/{}", escape(name));
+            let below = format!("{pointer}/");
+            self.origins.retain(|known, _| *known != pointer && !known.starts_with(&below));
+            let mut reader = Reader { plugin, file, origins: &mut self.origins };
+            let value = reader.json(&pointer, node)?;
+            self.values.insert(name.clone(), value);
+        }
+        Ok(())
+    }
+}
+
+struct Reader<'a> {
+    plugin: &'a str,
+    file: &'a ConfigFile,
+    origins: &'a mut BTreeMap<String, Origin>,
+}
+
+impl Reader<'_> {
+    /// Turns a value into JSON and notes the place of each value in it. Depth is bounded by the
+    /// TOML parser.
+    fn json(&mut self, pointer: &str, node: &Node) -> Result<Json, ConfigError> {
+        self.origins.insert(pointer.to_owned(), self.file.origin(node.line));
+        Ok(match &node.value {
+            Value::Text(text) | Value::Datetime(text) => Json::String(text.clone()),
+            Value::Integer(Ok(number)) => Json::Number((*number).into()),
+            Value::Integer(Err(_)) => return Err(self.odd_number(pointer, node)),
+            Value::Float(number) => match Number::from_f64(*number) {
+                Some(number) => Json::Number(number),
+                None => return Err(self.odd_number(pointer, node)),
+            },
+            Value::Boolean(flag) => Json::Bool(*flag),
+            Value::Array(items) => Json::Array(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| self.json(&format!("{pointer}/{index}"), item))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Value::Table(entries) => Json::Object(
+                entries
+                    .iter()
+                    .map(|(name, inner)| {
+                        let value = self.json(&format!("{pointer}/{}", escape(name)), inner)?;
+                        Ok((name.clone(), value))
+                    })
+                    .collect::<Result<_, ConfigError>>()?,
+            ),
+        })
+    }
+
+    fn odd_number(&self, pointer: &str, node: &Node) -> ConfigError {
+        ConfigError::WrongValue {
+            origin: self.file.origin(node.line),
+            key: format!("plugins.{}{}", self.plugin, pointer.replace('/', ".")),
+            wants: "a number of at most 64 bits, not `inf` or `nan`".to_owned(),
+            has: node.value.describe(),
+        }
+    }
+}
+
+/// A name as a part of a JSON pointer.
+fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

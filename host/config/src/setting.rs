@@ -1,0 +1,283 @@
+//! The types that a configuration value can have, and how each is read and shown.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use jaato_types::ModelId;
+
+use crate::model_id::parse_model_id;
+use crate::toml_tree::{Node, Value};
+
+/// What a relative or `~/` path is completed with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bases<'a> {
+    /// Folder of the file that holds the value; the working directory for variables.
+    pub folder: &'a Path,
+    /// The user's home, if known.
+    pub home: Option<&'a Path>,
+}
+
+/// A type of value. Reading answers nothing when the text or value is not of the type.
+pub(crate) trait Setting: Sized {
+    /// What a person is told that the key takes.
+    const KIND: &'static str;
+
+    /// Reads a value of a configuration file.
+    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self>;
+
+    /// Reads a variable.
+    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self>;
+
+    /// Writes the value as a configuration file would.
+    fn show(&self) -> String;
+
+    /// Tells whether a number lies in its range.
+    fn is_within(&self, _limits: (u64, u64)) -> bool {
+        true
+    }
+
+    /// Joins a list with the one of a lower layer; other types let the higher layer win.
+    fn joined_with(self, _lower: Self) -> Self {
+        self
+    }
+}
+
+impl Setting for bool {
+    const KIND: &'static str = "true or false";
+
+    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+        match value {
+            Value::Boolean(flag) => Some(*flag),
+            _ => None,
+        }
+    }
+
+    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+        match text.to_str()?.trim().to_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Some(true),
+            "0" | "false" | "no" | "off" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Setting for u64 {
+    const KIND: &'static str = "a whole number";
+
+    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+        match value {
+            Value::Integer(Ok(number)) => Self::try_from(*number).ok(),
+            _ => None,
+        }
+    }
+
+    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+        text.to_str()?.trim().parse().ok()
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+
+    fn is_within(&self, (least, most): (u64, u64)) -> bool {
+        (least..=most).contains(self)
+    }
+}
+
+/// One name: a provider, say.
+impl Setting for String {
+    const KIND: &'static str = "a name";
+
+    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+        text_of(value).and_then(name)
+    }
+
+    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+        name(text.to_str()?)
+    }
+
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+/// A list of names; in a variable they are parted by commas.
+impl Setting for Vec<String> {
+    const KIND: &'static str = "a list of names";
+
+    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+        list_of(value)?.iter().map(|item| text_of(&item.value).and_then(name)).collect()
+    }
+
+    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+        text.to_str()?.split(',').filter(|part| !part.trim().is_empty()).map(name).collect()
+    }
+
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+
+    fn joined_with(self, lower: Self) -> Self {
+        joined(self, lower)
+    }
+}
+
+/// A list of folders; in a variable they are parted as in `PATH`.
+impl Setting for Vec<PathBuf> {
+    const KIND: &'static str = "a list of folders";
+
+    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+        list_of(value)?.iter().map(|item| path(Path::new(text_of(&item.value)?), bases)).collect()
+    }
+
+    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
+        // An empty part would silently mean the working directory, so it means nothing.
+        std::env::split_paths(text)
+            .filter(|part| !part.as_os_str().is_empty())
+            .map(|part| path(&part, bases))
+            .collect()
+    }
+
+    fn show(&self) -> String {
+        let shown: Vec<_> = self.iter().map(|path| path.display().to_string()).collect();
+        format!("{shown:?}")
+    }
+
+    fn joined_with(self, lower: Self) -> Self {
+        joined(self, lower)
+    }
+}
+
+/// A file, or none.
+impl Setting for Option<PathBuf> {
+    const KIND: &'static str = "a path";
+
+    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+        path(Path::new(text_of(value)?), bases).map(Some)
+    }
+
+    fn of_text(text: &OsStr, bases: Bases<'_>) -> Option<Self> {
+        path(Path::new(text), bases).map(Some)
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Some(path) => format!("{:?}", path.display().to_string()),
+            None => "(not set)".to_owned(),
+        }
+    }
+}
+
+impl Setting for ModelId {
+    const KIND: &'static str = "a model as `provider/model`";
+
+    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+        parse_model_id(text_of(value)?).ok()
+    }
+
+    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+        parse_model_id(text.to_str()?).ok()
+    }
+
+    fn show(&self) -> String {
+        format!("{:?}", self.as_str())
+    }
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn list_of(value: &Value) -> Option<&[Node]> {
+    match value {
+        Value::Array(items) => Some(items),
+        _ => None,
+    }
+}
+
+fn name(text: &str) -> Option<String> {
+    let name = text.trim();
+    let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
+    is_name.then(|| name.to_owned())
+}
+
+fn path(path: &Path, bases: Bases<'_>) -> Option<PathBuf> {
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    match path.strip_prefix("~") {
+        Ok(rest) => Some(bases.home?.join(rest)),
+        Err(_) => Some(bases.folder.join(path)),
+    }
+}
+
+fn joined<T: PartialEq>(mut higher: Vec<T>, lower: Vec<T>) -> Vec<T> {
+    for item in lower {
+        if !higher.contains(&item) {
+            higher.push(item);
+        }
+    }
+    higher
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_text<T: Setting>(text: &str, expected: Option<&str>) {
+        let bases = Bases { folder: Path::new("/base"), home: Some(Path::new("/home/u")) };
+        let shown = T::of_text(OsStr::new(text), bases).map(|value| value.show());
+        assert_eq!(shown.as_deref(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn flags_are_read_in_every_usual_spelling_and_no_other() {
+        for text in ["1", "true", "Yes", " on "] {
+            check_text::<bool>(text, Some("true"));
+        }
+        for text in ["0", "FALSE", "no", "off"] {
+            check_text::<bool>(text, Some("false"));
+        }
+        check_text::<bool>("maybe", None);
+    }
+
+    #[test]
+    fn lists_of_names_drop_empty_parts() {
+        check_text::<Vec<String>>("a, b,,", Some(r#"["a", "b"]"#));
+        check_text::<Vec<String>>("a b", None);
+    }
+
+    #[test]
+    fn paths_are_completed_and_an_empty_part_is_not_the_working_directory() {
+        check_text::<Vec<PathBuf>>("x::/y:~/z", Some(r#"["/base/x", "/y", "/home/u/z"]"#));
+        check_text::<Option<PathBuf>>("p.md", Some(r#""/base/p.md""#));
+    }
+
+    #[test]
+    fn a_home_path_without_a_home_is_refused() {
+        let bases = Bases { folder: Path::new("/base"), home: None };
+        assert_eq!(<Option<PathBuf>>::of_text(OsStr::new("~/x"), bases), None);
+    }
+
+    #[test]
+    fn numbers_are_whole_and_not_negative() {
+        check_text::<u64>("50", Some("50"));
+        check_text::<u64>("-1", None);
+        check_text::<u64>("1.5", None);
+    }
+
+    #[test]
+    fn a_list_joined_keeps_the_higher_layer_first_and_each_once() {
+        let higher = vec!["b".to_owned(), "a".to_owned()];
+        let lower = vec!["c".to_owned(), "a".to_owned()];
+        assert_eq!(higher.joined_with(lower), ["b", "a", "c"]);
+    }
+}

@@ -1,0 +1,72 @@
+//! What `jaato config show` prints: each value with where it came from, secrets hidden.
+
+use serde_json::Value as Json;
+
+use crate::keys::Config;
+use crate::mask::{MASK, is_secret_name, mask_credentials};
+use crate::origin::Origin;
+
+/// One value, as a person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key with its section, dotted.
+    pub key: String,
+    /// The value as a configuration file would have it; secrets are masked.
+    pub value: String,
+    /// Where it came from: one place, or several for lists that add up.
+    pub origins: Vec<Origin>,
+}
+
+impl Config {
+    /// Every key with its value and origin: first the known keys in the order of the table, then
+    /// the settings of the plugins.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut entries = self.key_entries();
+        for (plugin, settings) in &self.plugin_settings {
+            for (name, value) in settings.values() {
+                let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
+                let origins = settings.origin(&pointer).map_or(&[][..], std::slice::from_ref);
+                let shown = masked(name, value).to_string();
+                entries.push(Entry::new(&format!("plugins.{plugin}.{name}"), shown, origins));
+            }
+        }
+        entries
+    }
+
+    /// The text of `jaato config show`: a line for each key, its origin in a comment.
+    pub fn shown(&self) -> String {
+        let lines: Vec<_> = self
+            .entries()
+            .into_iter()
+            .map(|entry| (format!("{} = {}", entry.key, entry.value), entry.origins))
+            .collect();
+        let width = lines.iter().map(|(line, _)| line.chars().count()).max().unwrap_or(0);
+        let mut shown = String::new();
+        for (line, origins) in lines {
+            let origins: Vec<_> = origins.iter().map(ToString::to_string).collect();
+            shown.push_str(&format!("{line:width$}  # {}\n", origins.join(", ")));
+        }
+        shown
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(key: &str, value: String, origins: &[Origin]) -> Self {
+        let last = key.rsplit('.').next().unwrap_or(key);
+        let value = if is_secret_name(last) { MASK.to_owned() } else { mask_credentials(&value) };
+        Self { key: key.to_owned(), value, origins: origins.to_vec() }
+    }
+}
+
+fn masked(name: &str, value: &Json) -> Json {
+    if is_secret_name(name) {
+        return Json::String(MASK.to_owned());
+    }
+    match value {
+        Json::Array(items) => Json::Array(items.iter().map(|item| masked(name, item)).collect()),
+        Json::Object(entries) => Json::Object(
+            entries.iter().map(|(name, value)| (name.clone(), masked(name, value))).collect(),
+        ),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,158 @@
+//! TOML text as an owned tree in which every value knows its line.
+
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::error::ConfigError;
+
+/// A value and the line (from 1) of its key, or of itself inside a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub line: usize,
+    pub value: Value,
+}
+
+/// What TOML can hold. A table keeps its keys in the order of the alphabet, each once.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Text(String),
+    /// Kept as written where it does not fit 64 bits, so that an error can quote it.
+    Integer(Result<i64, String>),
+    Float(f64),
+    Boolean(bool),
+    Datetime(String),
+    Array(Vec<Node>),
+    Table(Vec<(String, Node)>),
+}
+
+/// Reads a document. `path` is only for errors.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Vec<(String, Node)>, ConfigError> {
+    let lines = Lines::of(text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let (line, column) = lines.position(text, error.span().map_or(0, |span| span.start));
+        ConfigError::Syntax {
+            path: path.to_owned(),
+            line,
+            column,
+            message: error.message().to_owned(),
+        }
+    })?;
+    Ok(entries(table.get_ref(), &lines))
+}
+
+impl Value {
+    /// Names the type and quotes the value, as errors show it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Text(text) => format!("the text `{text}`"),
+            Self::Integer(Ok(number)) => format!("the number `{number}`"),
+            Self::Integer(Err(written)) => format!("the number `{written}`"),
+            Self::Float(number) => format!("the number `{number}`"),
+            Self::Boolean(flag) => format!("`{flag}`"),
+            Self::Datetime(date) => format!("the date `{date}`"),
+            Self::Array(items) => format!("a list of {}", items.len()),
+            Self::Table(_) => "a section".to_owned(),
+        }
+    }
+}
+
+fn entries(table: &DeTable<'_>, lines: &Lines) -> Vec<(String, Node)> {
+    table
+        .iter()
+        .map(|(key, value)| {
+            let line = lines.line(key.span().start);
+            (key.get_ref().to_string(), Node { line, value: value_of(value, lines) })
+        })
+        .collect()
+}
+
+fn value_of(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Value {
+    match value.get_ref() {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Integer(number) => Value::Integer(
+            i64::from_str_radix(number.as_str(), number.radix()).map_err(|_| number.to_string()),
+        ),
+        DeValue::Float(number) => match number.as_str().parse() {
+            Ok(float) => Value::Float(float),
+            Err(_) => Value::Integer(Err(number.to_string())),
+        },
+        DeValue::Boolean(flag) => Value::Boolean(*flag),
+        DeValue::Datetime(date) => Value::Datetime(date.to_string()),
+        DeValue::Array(items) => Value::Array(
+            items
+                .iter()
+                .map(|item| Node {
+                    line: lines.line(item.span().start),
+                    value: value_of(item, lines),
+                })
+                .collect(),
+        ),
+        DeValue::Table(table) => Value::Table(entries(table, lines)),
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        Self { starts: std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect() }
+    }
+
+    /// Line of a byte, from 1.
+    fn line(&self, at: usize) -> usize {
+        self.starts.partition_point(|start| *start <= at)
+    }
+
+    /// Line and column of a byte, both from 1; the column counts characters.
+    fn position(&self, text: &str, at: usize) -> (usize, usize) {
+        let line = self.line(at);
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
+        let column = text.get(start..at.min(text.len())).map_or(0, |part| part.chars().count());
+        (line, column + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_error(text: &str, expected: &str) {
+        let error = parse(Path::new("c.toml"), text).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn every_value_knows_its_line() {
+        let text = "a = 1\n\n[b]\nc = [\n  'x',\n  'y',\n]\n[b.d]\ne = 0x1F\n";
+        let tree = parse(Path::new("c.toml"), text).unwrap();
+        let lines = |node: &Node| match &node.value {
+            Value::Array(items) => items.iter().map(|item| item.line).collect(),
+            _ => vec![node.line],
+        };
+        let Value::Table(b) = &tree[1].1.value else { panic!("{tree:?}") };
+        let Value::Table(d) = &b[1].1.value else { panic!("{b:?}") };
+        assert_eq!((tree[0].1.line, tree[1].1.line, b[0].1.line, b[1].1.line), (1, 3, 4, 8));
+        assert_eq!(lines(&b[0].1), [5, 6]);
+        assert_eq!(d[0], ("e".to_owned(), Node { line: 9, value: Value::Integer(Ok(31)) }));
+    }
+
+    #[test]
+    fn a_number_that_does_not_fit_is_kept_as_written() {
+        let tree = parse(Path::new("c.toml"), "a = 99999999999999999999").unwrap();
+        assert_eq!(tree[0].1.value.describe(), "the number `99999999999999999999`");
+    }
+
+    #[test]
+    fn a_syntax_error_tells_line_and_column() {
+        let error = parse(Path::new("c.toml"), "a = 1\nbé = = 2\n").unwrap_err();
+        assert!(error.to_string().starts_with("`c.toml:2:"), "{error}");
+        check_error("a = 1\na = 2\n", "`c.toml:2:1` is not valid toml: duplicate key");
+    }
+}

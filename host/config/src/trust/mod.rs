@@ -1,0 +1,31 @@
+//! What the person trusts: plugin files by their content, workspaces by path and content.
+//!
+//! Nothing here asks: it records what was decided, tells whether it still holds, and if not, which
+//! file changed. Of a workspace that is not trusted only names are looked at.
+
+mod error;
+mod scan;
+mod session_tree;
+mod store;
+mod workspace;
+
+pub use error::TrustError;
+pub use scan::{DEPTH_MAX, FILES_MAX, WORKSPACE_BYTES_MAX};
+pub use session_tree::{SESSION_MARKER, inside_session, refuse_inside_session};
+pub use store::{PluginTrust, Trust, TrustStore, WorkspaceTrust};
+pub use workspace::{ChangeKind, FileChange, TrustedWorkspace, Workspace, WorkspaceState};
+
+/// The folder of a workspace that is jaato's.
+pub const WORKSPACE_FOLDER: &str = ".jaato";
+
+/// The workspace's configuration.
+pub const CONFIG_FILE: &str = ".jaato/config.toml";
+
+/// The workspace's variables.
+pub const ENV_FILE: &str = ".env";
+
+/// The workspace's list of MCP servers.
+pub const MCP_FILE: &str = ".mcp.json";
+
+/// Instructions of a repository, or of a folder in it, for agents.
+pub const AGENTS_FILE: &str = "AGENTS.md";

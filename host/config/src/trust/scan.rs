@@ -1,0 +1,179 @@
+//! Lists and digests the files of a workspace that trust covers.
+//!
+//! Bounded, and never follows a symbolic link out of the workspace: a link is recorded by its
+//! target, and its content only counts if the target is a plain file inside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::{ENV_FILE, MCP_FILE, TrustError, WORKSPACE_FOLDER};
+
+/// Most files in a workspace that trust covers.
+pub const FILES_MAX: usize = 4096;
+
+/// Most folders inside each other below `.jaato`.
+pub const DEPTH_MAX: usize = 16;
+
+/// Most bytes of covered files: they are all read whenever the workspace is checked.
+pub const WORKSPACE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Names of the covered files that are there, with `/` between folders. Reads no file.
+/// `more` are further files that count, by name.
+pub(super) fn names<'a>(
+    root: &Path,
+    more: impl Iterator<Item = &'a str>,
+) -> Result<BTreeSet<String>, TrustError> {
+    let mut names = BTreeSet::new();
+    let fixed = [WORKSPACE_FOLDER, ENV_FILE, MCP_FILE].into_iter();
+    for name in fixed.chain(more) {
+        collect(root, name.to_owned(), 0, &mut names)?;
+    }
+    Ok(names)
+}
+
+/// Digest of each named file. One that vanished in between is left out.
+pub(super) fn digests(
+    root: &Path,
+    names: &BTreeSet<String>,
+) -> Result<BTreeMap<String, String>, TrustError> {
+    let mut bytes_left = WORKSPACE_BYTES_MAX;
+    let mut digests = BTreeMap::new();
+    for name in names {
+        if let Some(digest) = digest(root, name, &mut bytes_left)? {
+            digests.insert(name.clone(), digest);
+        }
+    }
+    Ok(digests)
+}
+
+/// One digest over all files, for a person to compare and the record to keep.
+pub(super) fn whole(digests: &BTreeMap<String, String>) -> String {
+    let mut hash = Sha256::new();
+    for (name, digest) in digests {
+        // Lengths first, so that no two lists can be written the same way.
+        for part in [name, digest] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+    }
+    hex(hash)
+}
+
+/// Opens the file behind a name for reading: a plain file, or a link to one inside the root.
+pub(super) fn open(root: &Path, name: &str) -> Result<Option<(PathBuf, File)>, TrustError> {
+    let path = root.join(name);
+    let Some(target) = readable(root, &path)? else { return Ok(None) };
+    match File::open(&target) {
+        Ok(file) => Ok(Some((target, file))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(&target, &error)),
+    }
+}
+
+/// The digest as it is recorded for plain content.
+pub(super) fn content_digest(bytes: &[u8]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(bytes);
+    hex(hash)
+}
+
+/// The part of a recorded digest that is about content, if its content counts.
+pub(super) fn recorded_content(digest: &str) -> Option<&str> {
+    digest.rsplit_once("sha256:").map(|(_, content)| content)
+}
+
+fn collect(
+    root: &Path,
+    name: String,
+    depth: usize,
+    names: &mut BTreeSet<String>,
+) -> Result<(), TrustError> {
+    let too_much = |what| TrustError::TooMuch { root: root.to_owned(), what };
+    let path = root.join(&name);
+    let Some(metadata) = metadata(&path)? else { return Ok(()) };
+    if !metadata.is_dir() {
+        names.insert(name);
+        return if names.len() > FILES_MAX { Err(too_much("too many files")) } else { Ok(()) };
+    }
+    if depth >= DEPTH_MAX {
+        return Err(too_much("folders too deep"));
+    }
+    for entry in fs::read_dir(&path).map_err(|error| unreadable(&path, &error))? {
+        let entry = entry.map_err(|error| unreadable(&path, &error))?;
+        let Some(inner) = entry.file_name().to_str().map(str::to_owned) else {
+            return Err(TrustError::NotUtf8 { path: entry.path() });
+        };
+        collect(root, format!("{name}/{inner}"), depth + 1, names)?;
+    }
+    Ok(())
+}
+
+fn digest(root: &Path, name: &str, bytes_left: &mut u64) -> Result<Option<String>, TrustError> {
+    let path = root.join(name);
+    let Some(metadata) = metadata(&path)? else { return Ok(None) };
+    let link = if metadata.is_symlink() {
+        let target = fs::read_link(&path).map_err(|error| unreadable(&path, &error))?;
+        format!("link:{}:", target.to_string_lossy())
+    } else {
+        String::new()
+    };
+    let Some(target) = readable(root, &path)? else {
+        let kind = if metadata.is_symlink() { "outside" } else { "special" };
+        return Ok(Some(format!("{link}{kind}")));
+    };
+    let mut file = File::open(&target).map_err(|error| unreadable(&target, &error))?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let count = match file.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => return Err(unreadable(&target, &error)),
+        };
+        *bytes_left = bytes_left
+            .checked_sub(count as u64)
+            .ok_or_else(|| TrustError::TooMuch { root: root.to_owned(), what: "too many bytes" })?;
+        hash.update(&chunk[..count]);
+    }
+    Ok(Some(format!("{link}sha256:{}", hex(hash))))
+}
+
+/// The plain file behind a path, if it is one inside the root: a fifo would block, a device never
+/// end, and what lies outside is not the workspace's.
+fn readable(root: &Path, path: &Path) -> Result<Option<PathBuf>, TrustError> {
+    match fs::canonicalize(path) {
+        Ok(target) if target.starts_with(root) => {
+            Ok(metadata(&target)?.is_some_and(|found| found.is_file()).then_some(target))
+        }
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // A link that points at itself.
+        Err(_) if metadata(path)?.is_some_and(|found| found.is_symlink()) => Ok(None),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+fn metadata(path: &Path) -> Result<Option<Metadata>, TrustError> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> TrustError {
+    TrustError::Io { path: path.to_owned(), doing: "read", cause: error.to_string() }
+}
+
+fn hex(hash: Sha256) -> String {
+    format!("{:x}", hash.finalize())
+}

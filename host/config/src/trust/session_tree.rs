@@ -1,0 +1,146 @@
+//! Tells whether this process was started by a session: trust is a person's word, and a model must
+//! not give it to itself.
+//!
+//! Two signs, either is enough: the variable that sessions set for their children, and a jaato
+//! process among the parents. A child can clear the variable but not choose its parents: every
+//! process of a session is the guardian's child, and one whose own parent ends becomes the
+//! guardian's again, because it is a subreaper.
+//!
+//! Limits: a process that has another program start it (cron, systemd, a container's daemon, ssh)
+//! has no jaato among its parents; where `/proc` hides the parents (another user's, and outside
+//! Linux) only the variable counts.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use super::TrustError;
+use crate::variables::Variables;
+
+/// Set for every process that a session starts.
+pub const SESSION_MARKER: &str = "JAATO_SESSION_ID";
+
+/// Most parents that are looked at: deeper trees are not made by hand.
+const ANCESTORS_MAX: usize = 256;
+
+/// A process, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Process {
+    parent: u32,
+    is_jaato: bool,
+}
+
+/// Tells whether a session started this process, directly or not.
+pub fn inside_session(variables: &Variables) -> bool {
+    variables.get(SESSION_MARKER).is_some()
+        || has_jaato_ancestor(std::process::id(), process_in_proc)
+}
+
+/// The error for a trust command inside a session.
+pub fn refuse_inside_session(variables: &Variables) -> Result<(), TrustError> {
+    if inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }
+}
+
+/// The process itself does not count, only its parents.
+fn has_jaato_ancestor(own: u32, read: impl Fn(u32) -> Option<Process>) -> bool {
+    let mut current = read(own).map(|process| process.parent);
+    for _ in 0..ANCESTORS_MAX {
+        let Some(parent) = current.filter(|parent| *parent > 0).and_then(&read) else {
+            return false;
+        };
+        if parent.is_jaato {
+            return true;
+        }
+        current = Some(parent.parent);
+    }
+    // Longer than any honest tree: whoever built it has something to hide.
+    true
+}
+
+fn process_in_proc(pid: u32) -> Option<Process> {
+    let folder = Path::new("/proc").join(pid.to_string());
+    let stat = std::fs::read(folder.join("stat")).ok()?;
+    let (name, parent) = parse_stat(&stat)?;
+    // The executable cannot be faked by the process, its name can; the latter is all that is known
+    // of another user's process.
+    let is_jaato = match folder.join("exe").read_link() {
+        Ok(executable) => is_jaato_executable(&executable),
+        Err(_) => name == b"jaato",
+    };
+    Some(Process { parent, is_jaato })
+}
+
+fn is_jaato_executable(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    // The kernel marks an executable that was replaced while it ran, as an update does.
+    let name = name.strip_suffix(" (deleted)").unwrap_or(name);
+    name == "jaato"
+}
+
+/// Name and parent out of `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, where the name may hold
+/// parentheses and spaces itself.
+fn parse_stat(stat: &[u8]) -> Option<(&[u8], u32)> {
+    let open = stat.iter().position(|byte| *byte == b'(')?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = stat.get(open + 1..close)?;
+    let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+    let parent = rest.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    Some((name, parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(tree: &[(u32, u32, bool)], own: u32, expected: bool) {
+        let read = |pid| {
+            let (_, parent, is_jaato) = *tree.iter().find(|(known, _, _)| *known == pid)?;
+            Some(Process { parent, is_jaato })
+        };
+        assert_eq!(has_jaato_ancestor(own, read), expected);
+    }
+
+    #[test]
+    fn a_jaato_among_the_parents_is_found() {
+        check(&[(9, 5, true), (5, 3, false), (3, 1, true), (1, 0, false)], 9, true);
+    }
+
+    #[test]
+    fn the_command_itself_does_not_count() {
+        check(&[(9, 5, true), (5, 1, false), (1, 0, false)], 9, false);
+    }
+
+    #[test]
+    fn parents_that_cannot_be_read_end_the_search() {
+        check(&[(9, 5, false)], 9, false);
+        check(&[], 9, false);
+    }
+
+    #[test]
+    fn a_tree_without_end_counts_as_a_session() {
+        check(&[(9, 9, false)], 9, true);
+    }
+
+    #[test]
+    fn the_name_in_stat_may_hold_parentheses() {
+        assert_eq!(parse_stat(b"12 (a) 7 (b) S 34 12 12"), Some((&b"a) 7 (b"[..], 34)));
+        assert_eq!(parse_stat(b"12 a S 34"), None);
+        assert_eq!(parse_stat(b")("), None);
+        assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn a_replaced_executable_is_still_jaato() {
+        assert!(is_jaato_executable(Path::new("/opt/bin/jaato")));
+        assert!(is_jaato_executable(Path::new("/opt/bin/jaato (deleted)")));
+        assert!(!is_jaato_executable(Path::new("/home/jaato/bin/bash")));
+        assert!(!is_jaato_executable(Path::new("/opt/bin/jaato-helper")));
+    }
+
+    #[test]
+    fn the_marker_alone_is_enough() {
+        let variables: Variables = [(SESSION_MARKER, "s1")].into_iter().collect();
+        assert!(inside_session(&variables));
+        assert!(matches!(refuse_inside_session(&variables), Err(TrustError::InsideSession)));
+    }
+}

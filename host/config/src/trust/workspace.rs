@@ -1,0 +1,197 @@
+//! A workspace, whether the person trusts it, and the only way to read what they trust.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{AGENTS_FILE, TrustError, WORKSPACE_FOLDER, scan};
+
+/// A folder in which a person works: its root, and where in it they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    root: PathBuf,
+    working_directory: PathBuf,
+}
+
+/// How a workspace stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkspaceState {
+    /// There is nothing to trust.
+    Nothing,
+    /// Trusted, and unchanged since.
+    Trusted(TrustedWorkspace),
+    /// Never trusted.
+    Untrusted {
+        /// Names of what is there.
+        found: Vec<String>,
+    },
+    /// Trusted once, and changed since: not trusted.
+    Changed {
+        /// What changed.
+        files: Vec<FileChange>,
+    },
+}
+
+/// How one file differs from what was trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file, from the workspace's root.
+    pub name: String,
+    /// What happened to it.
+    pub kind: ChangeKind,
+}
+
+/// What happened to a file since the workspace was trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there.
+    Added,
+    /// Its content, or what it links to, was another.
+    Changed,
+    /// It is gone.
+    Removed,
+}
+
+/// A workspace whose covered files are what the person trusted. Reads them, and checks each again
+/// as it is read, so that a change after the check cannot slip in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedWorkspace {
+    root: PathBuf,
+    files: BTreeMap<String, String>,
+}
+
+impl Workspace {
+    /// The workspace around a working directory: the nearest folder upwards that holds `.jaato` or
+    /// `.git`, else the directory itself.
+    pub fn find(working_directory: &Path) -> Result<Self, TrustError> {
+        let here = working_directory.canonicalize().map_err(|error| TrustError::Io {
+            path: working_directory.to_owned(),
+            doing: "find",
+            cause: error.to_string(),
+        })?;
+        let marks = |folder: &Path| {
+            [WORKSPACE_FOLDER, ".git"]
+                .iter()
+                .any(|mark| folder.join(mark).symlink_metadata().is_ok())
+        };
+        let root = here.ancestors().find(|folder| marks(folder)).unwrap_or(&here).to_owned();
+        Ok(Self { root, working_directory: here })
+    }
+
+    /// The root, canonical.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the person is, canonical.
+    pub fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    /// The `AGENTS.md` files that would count here, from the root down to the working directory,
+    /// by name from the root. They need not be there.
+    pub fn agents_files(&self) -> Vec<String> {
+        let below = self.working_directory.strip_prefix(&self.root).unwrap_or(Path::new(""));
+        let mut names = vec![AGENTS_FILE.to_owned()];
+        let mut folder = String::new();
+        for part in below.components() {
+            folder.push_str(&part.as_os_str().to_string_lossy());
+            folder.push('/');
+            names.push(format!("{folder}{AGENTS_FILE}"));
+        }
+        names
+    }
+
+    /// The root as it is recorded.
+    pub(super) fn recorded_root(&self) -> Result<&str, TrustError> {
+        self.root.to_str().ok_or_else(|| TrustError::NotUtf8 { path: self.root.clone() })
+    }
+
+    /// Names of the covered files that are there; `recorded` are those trusted before, which count
+    /// also where another working directory would not look at them.
+    pub(super) fn names(
+        &self,
+        recorded: &BTreeMap<String, String>,
+    ) -> Result<BTreeSet<String>, TrustError> {
+        let agents = self.agents_files();
+        let more = agents.iter().chain(recorded.keys()).map(String::as_str);
+        scan::names(&self.root, more)
+    }
+
+    pub(super) fn digests(
+        &self,
+        names: &BTreeSet<String>,
+    ) -> Result<BTreeMap<String, String>, TrustError> {
+        scan::digests(&self.root, names)
+    }
+}
+
+impl TrustedWorkspace {
+    pub(super) fn new(root: &Path, files: BTreeMap<String, String>) -> Self {
+        Self { root: root.to_owned(), files }
+    }
+
+    /// The root, canonical.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The digest over all covered files.
+    pub fn digest(&self) -> String {
+        scan::whole(&self.files)
+    }
+
+    /// Names of the covered files below a folder (`.jaato/plugins`) whose content is trusted:
+    /// plain files, and links to plain files of the workspace.
+    pub fn names_below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a str> {
+        self.files
+            .iter()
+            .filter(|(_, digest)| scan::recorded_content(digest).is_some())
+            .map(|(name, _)| name.as_str())
+            .filter(move |name| name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+    }
+
+    /// The trusted content of a file, by its name from the root; nothing if it was not there when
+    /// the person trusted, or leads outside. An error if it has changed since.
+    pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, TrustError> {
+        let Some(content) = self.files.get(name).and_then(|it| scan::recorded_content(it)) else {
+            return Ok(None);
+        };
+        let changed = || TrustError::Changed { path: self.root.join(name) };
+        let Some((path, file)) = scan::open(&self.root, name)? else { return Err(changed()) };
+        let mut bytes = Vec::new();
+        file.take(super::WORKSPACE_BYTES_MAX)
+            .read_to_end(&mut bytes)
+            .map_err(|error| TrustError::Io { path, doing: "read", cause: error.to_string() })?;
+        if scan::content_digest(&bytes) == content { Ok(Some(bytes)) } else { Err(changed()) }
+    }
+}
+
+/// What differs between what was trusted and what is there.
+pub(super) fn changes(
+    trusted: &BTreeMap<String, String>,
+    present: &BTreeMap<String, String>,
+) -> Vec<FileChange> {
+    let names: BTreeSet<&String> = trusted.keys().chain(present.keys()).collect();
+    let kind = |name: &String| match (trusted.get(name), present.get(name)) {
+        (None, _) => Some(ChangeKind::Added),
+        (Some(_), None) => Some(ChangeKind::Removed),
+        (Some(before), Some(after)) => (before != after).then_some(ChangeKind::Changed),
+    };
+    names
+        .into_iter()
+        .filter_map(|name| kind(name).map(|kind| FileChange { name: name.clone(), kind }))
+        .collect()
+}
+
+impl fmt::Display for FileChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            ChangeKind::Added => "added",
+            ChangeKind::Changed => "changed",
+            ChangeKind::Removed => "removed",
+        };
+        write!(f, "`{}` was {what}", self.name)
+    }
+}

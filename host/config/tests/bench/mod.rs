@@ -1,0 +1,95 @@
+//! A user's folders and a workspace in a temporary folder, and a configuration made of them.
+#![allow(dead_code)] // Each test file uses its own part.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use expect_test::Expect;
+use jaato_config::trust::{TrustStore, TrustedWorkspace, Workspace};
+use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
+
+pub struct Bench {
+    root: tempfile::TempDir,
+    pub folders: Folders,
+    pub config_file: Option<PathBuf>,
+    pub env_file: Option<PathBuf>,
+    pub overrides: Overrides,
+    variables: BTreeMap<String, String>,
+    trusted: Option<TrustedWorkspace>,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders::below(&root.path().canonicalize().unwrap().join("user"));
+        fs::create_dir_all(folders.config().unwrap()).unwrap();
+        fs::create_dir_all(root.path().join("work/.git")).unwrap();
+        Self {
+            root,
+            folders,
+            config_file: None,
+            env_file: None,
+            overrides: Overrides::default(),
+            variables: BTreeMap::new(),
+            trusted: None,
+        }
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join("work")
+    }
+
+    pub fn user(&self, text: &str) {
+        fs::write(self.folders.config_file().unwrap(), text).unwrap();
+    }
+
+    pub fn workspace_file(&self, name: &str, text: &str) {
+        let path = self.work().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub fn variable(&mut self, name: &str, value: &str) {
+        self.variables.insert(name.to_owned(), value.to_owned());
+    }
+
+    pub fn trust(&mut self) {
+        let workspace = Workspace::find(&self.work()).unwrap();
+        let store = TrustStore::in_folder(self.folders.data().unwrap());
+        self.trusted = Some(store.trust_workspace(&workspace, SystemTime::UNIX_EPOCH).unwrap());
+    }
+
+    pub fn load(&self) -> Result<Config, ConfigError> {
+        let variables: Variables =
+            self.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        load(Sources {
+            folders: &self.folders,
+            config_file: self.config_file.as_deref(),
+            env_file: self.env_file.as_deref(),
+            workspace: self.trusted.as_ref(),
+            variables: &variables,
+            working_directory: &self.work(),
+            overrides: self.overrides.clone(),
+        })
+    }
+
+    /// Checks error and hint, as a person sees them.
+    #[track_caller]
+    pub fn refused(&self, expected: Expect) {
+        let error = self.load().unwrap_err();
+        let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        expected.assert_eq(&self.relative(&format!("{error}{hint}")));
+    }
+
+    /// A text with the temporary folder written as `ROOT`.
+    pub fn relative(&self, text: &str) -> String {
+        let root = self.root.path().canonicalize().unwrap();
+        text.replace(&root.display().to_string(), "ROOT")
+    }
+
+    pub fn path(&self) -> &Path {
+        self.root.path()
+    }
+}

@@ -1,0 +1,236 @@
+//! Configuration files: what is refused, in which words, and what is only a warning.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bench;
+
+use bench::Bench;
+use expect_test::{Expect, expect};
+
+#[track_caller]
+fn check(text: &str, expected: Expect) {
+    let bench = Bench::new();
+    bench.user(text);
+    bench.refused(expected);
+}
+
+#[test]
+fn an_unknown_key_names_the_nearest_known_one() {
+    check(
+        "version = 1\n\n[session]\nstep_max = 3\n",
+        expect![[r#"
+            unknown key `session.step_max` (user ROOT/user/config/config.toml:4)
+            hint: did you mean `session.steps_max`?"#]],
+    );
+    check(
+        "ofline = true\n",
+        expect![[r#"
+            unknown key `ofline` (user ROOT/user/config/config.toml:1)
+            hint: did you mean `offline`?"#]],
+    );
+    check(
+        "steps_max = 3\n",
+        expect![[r#"
+            unknown key `steps_max` (user ROOT/user/config/config.toml:1)
+            hint: did you mean `session.steps_max`?"#]],
+    );
+}
+
+#[test]
+fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
+    check(
+        "[tools]\ncolour = 'red'\n",
+        expect![[r#"
+            unknown key `tools.colour` (user ROOT/user/config/config.toml:2)
+            hint: known here: `enabled`, `disabled`"#]],
+    );
+    check(
+        "[colour]\nx = 1\n",
+        expect![[r#"
+            unknown key `colour` (user ROOT/user/config/config.toml:1)
+            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`"#]],
+    );
+}
+
+#[test]
+fn a_misspelled_section_is_found_too() {
+    check(
+        "[tool]\ndisabled = ['a']\n",
+        expect![[r#"
+            unknown key `tool` (user ROOT/user/config/config.toml:1)
+            hint: did you mean `tools`?"#]],
+    );
+}
+
+#[test]
+fn a_wrong_type_tells_both_sides() {
+    check(
+        "offline = 'yes'\n",
+        expect![[r#"
+            `offline` takes true or false, but is the text `yes` (user ROOT/user/config/config.toml:1)
+            hint: docs/configuration.md tells what `offline` takes"#]],
+    );
+    check(
+        "[tools]\nenabled = ['a', 3]\n",
+        expect![[r#"
+            `tools.enabled` takes a list of names, but is a list of 2 (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `tools.enabled` takes"#]],
+    );
+    check(
+        "session = 3\n",
+        expect![[r#"
+            `session` takes a section `[session]`, but is the number `3` (user ROOT/user/config/config.toml:1)
+            hint: docs/configuration.md tells what `session` takes"#]],
+    );
+    check(
+        "[model]\nname = 'x'\n",
+        expect![[r#"
+            `model` takes a model as `provider/model`, but is a section (user ROOT/user/config/config.toml:1)
+            hint: docs/configuration.md tells what `model` takes"#]],
+    );
+}
+
+#[test]
+fn a_number_out_of_range_is_refused_at_both_ends_and_taken_at_the_limits() {
+    check(
+        "[session]\nsteps_max = 0\n",
+        expect![[r#"
+            `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `session.steps_max` takes"#]],
+    );
+    check(
+        "[session]\nsteps_max = 10_001\n",
+        expect![[r#"
+            `session.steps_max` takes a whole number from 1 to 10000, but is `10001` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `session.steps_max` takes"#]],
+    );
+    check(
+        "[session]\nsteps_max = -1\n",
+        expect![[r#"
+            `session.steps_max` takes a whole number from 1 to 10000, but is the number `-1` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `session.steps_max` takes"#]],
+    );
+    for steps in [1, 10_000] {
+        let bench = Bench::new();
+        bench.user(&format!("[session]\nsteps_max = {steps}\n"));
+        assert_eq!(bench.load().unwrap().session_steps_max, steps);
+    }
+}
+
+#[test]
+fn a_wrong_value_is_refused_even_where_a_later_layer_wins() {
+    let mut bench = Bench::new();
+    bench.user("offline = 3\n");
+    bench.variable("JAATO_OFFLINE", "1");
+    assert!(bench.load().is_err());
+}
+
+#[test]
+fn a_newer_file_gives_warnings_for_what_is_unknown_and_the_rest_counts() {
+    let bench = Bench::new();
+    bench.user("version = 2\noffline = true\ncolour = 'red'\n[session]\nmood = 1\n");
+    let config = bench.load().unwrap();
+    assert!(config.offline);
+    let warnings: Vec<_> = config.warnings.iter().map(|one| one.to_string() + "\n").collect();
+    expect![[r#"
+        ignored unknown key `colour` (user ROOT/user/config/config.toml:3): the file is of a newer version than 1, which is what this host knows
+        ignored unknown key `session.mood` (user ROOT/user/config/config.toml:5): the file is of a newer version than 1, which is what this host knows
+    "#]]
+    .assert_eq(&bench.relative(&warnings.concat()));
+}
+
+#[test]
+fn a_version_that_is_none_is_refused() {
+    for bad in ["0", "-1", "'1'", "1.0", "true"] {
+        let bench = Bench::new();
+        bench.user(&format!("version = {bad}\n"));
+        let error = bench.load().unwrap_err();
+        assert!(error.to_string().starts_with("`version` takes a whole number"), "{bad}: {error}");
+    }
+}
+
+#[test]
+fn what_is_not_toml_not_text_or_too_big_is_refused_with_its_place() {
+    check(
+        "offline = true\n[session\n",
+        expect![[
+            r#"`ROOT/user/config/config.toml:2:9` is not valid toml: unclosed table, expected `]`"#
+        ]],
+    );
+    let bench = Bench::new();
+    let path = bench.folders.config_file().unwrap();
+    std::fs::write(&path, b"a = '\xff'").unwrap();
+    bench.refused(expect![[
+        r#"cannot read `ROOT/user/config/config.toml`: it is not utf-8 (byte 5)"#
+    ]]);
+    bench.user(&"#".repeat(1024 * 1024));
+    assert!(bench.load().is_ok());
+    bench.user(&"#".repeat(1024 * 1024 + 1));
+    bench.refused(expect![[
+        r#"cannot read `ROOT/user/config/config.toml`: it is larger than 1048576 bytes"#
+    ]]);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(bench.load().unwrap_err().to_string().starts_with("cannot read `"));
+}
+
+#[test]
+fn settings_of_plugins_are_kept_raw_with_their_places() {
+    let mut bench = Bench::new();
+    bench.user(
+        "[plugins]\ndisabled = ['tool-x']\n[plugins.tool-web]\nurl = 'http://u:p@h/'\nlimit = 3\n\
+         [plugins.tool-web.auth]\napi_key = 's3cret'\nuser = 'bob'\n",
+    );
+    bench.workspace_file(
+        ".jaato/config.toml",
+        "[plugins.tool-web]\nlimit = 4\nservers = [\n  { name = 'a' },\n  { name = 'b' },\n]\n",
+    );
+    bench.trust();
+    let config = bench.load().unwrap();
+    let settings = &config.plugin_settings["tool-web"];
+    expect![[r#"{"auth":{"api_key":"s3cret","user":"bob"},"limit":4,"url":"http://u:p@h/","servers":[{"name":"a"},{"name":"b"}]}"#]]
+        .assert_eq(&serde_json::to_string(settings.values()).unwrap());
+    let place = |pointer| bench.relative(&settings.origin(pointer).unwrap().to_string());
+    assert_eq!(place("/limit"), "workspace ROOT/work/.jaato/config.toml:2");
+    assert_eq!(place("/servers/1/name"), "workspace ROOT/work/.jaato/config.toml:5");
+    assert_eq!(place("/auth/user"), "user ROOT/user/config/config.toml:8");
+    assert_eq!(place("/auth/missing"), "user ROOT/user/config/config.toml:6");
+    assert_eq!(settings.origin("/none"), None);
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let bench = Bench::new();
+    bench.user(
+        "[plugins.p]\napi_key = 'hush'\nurl = 'http://bob:hush@h/x'\nn = 1\n\
+         [plugins.p.deep]\nlist = [{ token = 'hush', name = 'ok' }]\nsecret = { a = 'hush' }\n",
+    );
+    let shown = bench.load().unwrap().shown();
+    assert!(!shown.contains("hush"), "{shown}");
+    let plugin: String = shown
+        .lines()
+        .filter(|it| it.starts_with("plugins.p."))
+        .fold(String::new(), |all, line| all + line.split("  #").next().unwrap().trim_end() + "\n");
+    expect![[r#"
+        plugins.p.api_key = ********
+        plugins.p.deep = {"list":[{"name":"ok","token":"********"}],"secret":"********"}
+        plugins.p.n = 1
+        plugins.p.url = "http://***@h/x"
+    "#]]
+    .assert_eq(&plugin);
+}
+
+#[test]
+fn a_plugins_section_holds_only_sections_and_disabled() {
+    check(
+        "[plugins]\ntool-web = 3\n",
+        expect![[r#"
+            unknown key `plugins.tool-web` (user ROOT/user/config/config.toml:2)
+            hint: known here: `disabled`"#]],
+    );
+    check(
+        "[plugins.p]\nx = inf\n",
+        expect![[r#"
+            `plugins.p.x` takes a number of at most 64 bits, not `inf` or `nan`, but is the number `inf` (user ROOT/user/config/config.toml:2)
+            hint: docs/configuration.md tells what `plugins.p.x` takes"#]],
+    );
+}

@@ -1,0 +1,216 @@
+//! The layers of the configuration: which wins, what is refused, and where a value came from.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bench;
+
+use bench::Bench;
+use expect_test::expect;
+use jaato_config::{Layer, Overrides, parse_model_id};
+
+#[test]
+fn with_nothing_there_every_value_is_built_in() {
+    let bench = Bench::new();
+    let config = bench.load().unwrap();
+    for entry in config.entries() {
+        assert_eq!(entry.origins.iter().map(|it| it.layer()).collect::<Vec<_>>(), [Layer::BuiltIn]);
+    }
+    assert_eq!(config.model.as_str(), "local/qwen2.5-coder-1.5b");
+    assert_eq!(config.session_output_bytes_max, 16_384);
+    assert!(config.local_download && !config.offline);
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn later_layers_win_and_each_value_tells_its_place() {
+    let mut bench = Bench::new();
+    bench.user("[session]\nsteps_max = 1\noutput_bytes_max = 2000\nparallel_calls_max = 2\n");
+    bench.workspace_file(
+        ".jaato/config.toml",
+        "[session]\noutput_bytes_max = 3000\nparallel_calls_max = 3\n",
+    );
+    bench
+        .workspace_file(".env", "# shared\nJAATO_SESSION_PARALLEL_CALLS_MAX=4\nJAATO_OFFLINE=no\n");
+    bench.trust();
+    bench.variable("JAATO_OFFLINE", "1");
+    bench.variable("JAATO_PROMPT_FILE", "p.md");
+    bench.overrides = Overrides { tools_enabled: Some(vec!["a".into()]), ..Overrides::default() };
+    let config = bench.load().unwrap();
+    expect![[r#"
+        model = "local/qwen2.5-coder-1.5b"         # built-in
+        provider = "local"                         # built-in
+        offline = true                             # variable JAATO_OFFLINE
+        plugin_dirs = []                           # built-in
+        local.download = true                      # built-in
+        plugins.disabled = []                      # built-in
+        tools.enabled = ["a"]                      # command line --tools
+        tools.disabled = []                        # built-in
+        session.steps_max = 1                      # user ROOT/user/config/config.toml:2
+        session.output_bytes_max = 3000            # workspace ROOT/work/.jaato/config.toml:2
+        session.parallel_calls_max = 4             # variables file ROOT/work/.env:2 JAATO_SESSION_PARALLEL_CALLS_MAX
+        session.provider_idle_timeout_ms = 300000  # built-in
+        session.call_timeout_ms = 600000           # built-in
+        prompt.file = "ROOT/work/p.md"  # variable JAATO_PROMPT_FILE
+    "#]]
+    .assert_eq(&bench.relative(&config.shown()));
+}
+
+#[test]
+fn the_model_comes_from_files_before_variables_and_from_the_command_line_before_all() {
+    let mut bench = Bench::new();
+    let check = |bench: &Bench, expected: &str| {
+        let config = bench.load().unwrap();
+        let place = bench.relative(&config.origins("model")[0].to_string());
+        assert_eq!(format!("{} from {place}", config.model), expected);
+    };
+    check(&bench, "local/qwen2.5-coder-1.5b from built-in");
+    bench.variable("MODEL_NAME", "gemini-2.5-flash");
+    check(&bench, "local/gemini-2.5-flash from variable MODEL_NAME");
+    bench.variable("JAATO_PROVIDER", "google");
+    check(&bench, "google/gemini-2.5-flash from variable MODEL_NAME");
+    bench.variable("JAATO_MODEL", "a/b");
+    check(&bench, "a/b from variable JAATO_MODEL");
+    bench.user("model = 'c/d/e'\n");
+    check(&bench, "c/d/e from user ROOT/user/config/config.toml:1");
+    bench.overrides.model = Some(parse_model_id("f/g").unwrap());
+    check(&bench, "f/g from command line --model");
+}
+
+#[test]
+fn a_model_name_with_its_provider_is_taken_whole() {
+    let mut bench = Bench::new();
+    bench.variable("JAATO_PROVIDER", "google");
+    bench.variable("MODEL_NAME", "x/y");
+    assert_eq!(bench.load().unwrap().model.as_str(), "x/y");
+}
+
+#[test]
+fn only_model_name_may_leave_the_provider_out() {
+    let mut bench = Bench::new();
+    bench.variable("JAATO_MODEL", "gemini");
+    bench.refused(expect![[r#"
+        `model` takes a model as `provider/model`, but is `gemini` (variable JAATO_MODEL)
+        hint: docs/configuration.md tells what `model` takes"#]]);
+}
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let mut bench = Bench::new();
+    bench.variable("MODEL_NAME", "");
+    bench.variable("JAATO_OFFLINE", "");
+    let config = bench.load().unwrap();
+    assert_eq!(config.origins("model")[0].layer(), Layer::BuiltIn);
+    assert!(!config.offline);
+}
+
+#[test]
+fn a_workspace_that_is_not_trusted_gives_nothing() {
+    let bench = Bench::new();
+    bench.workspace_file(".jaato/config.toml", "this is not even toml");
+    bench.workspace_file(".env", "JAATO_OFFLINE=1\n");
+    assert!(!bench.load().unwrap().offline);
+}
+
+#[test]
+fn an_env_file_of_the_person_needs_no_trust_and_replaces_the_workspaces() {
+    let mut bench = Bench::new();
+    bench.workspace_file(".env", "JAATO_OFFLINE=1\nJAATO_TOOLS_DISABLED=x\n");
+    bench.trust();
+    bench.workspace_file("my.env", "export JAATO_TOOLS_DISABLED='y'\n");
+    bench.env_file = Some("my.env".into());
+    let config = bench.load().unwrap();
+    assert!(!config.offline);
+    assert_eq!(config.tools_disabled, ["y"]);
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there() {
+    let mut bench = Bench::new();
+    bench.env_file = Some("gone.env".into());
+    bench.refused(expect![[r#"cannot read `ROOT/work/gone.env`: no such file"#]]);
+    let mut bench = Bench::new();
+    bench.config_file = Some("gone.toml".into());
+    bench.refused(expect![[r#"cannot read `ROOT/work/gone.toml`: no such file"#]]);
+}
+
+#[test]
+fn a_given_config_file_replaces_the_users() {
+    let mut bench = Bench::new();
+    bench.user("offline = true\n");
+    bench.workspace_file("mine.toml", "[tools]\nenabled = ['b']\n");
+    bench.config_file = Some("mine.toml".into());
+    let config = bench.load().unwrap();
+    assert!(!config.offline);
+    assert_eq!(config.tools_enabled, ["b"]);
+    assert_eq!(
+        bench.relative(&config.origins("tools.enabled")[0].to_string()),
+        "user ROOT/work/mine.toml:2"
+    );
+}
+
+#[test]
+fn lists_of_what_is_off_add_up_so_that_no_layer_turns_it_on_again() {
+    let mut bench = Bench::new();
+    bench.user("[tools]\ndisabled = ['shell']\n[plugins]\ndisabled = ['tool-a']\n");
+    bench.workspace_file(
+        ".jaato/config.toml",
+        "[tools]\ndisabled = []\n[plugins]\ndisabled = ['tool-b']\n",
+    );
+    bench.trust();
+    bench.variable("JAATO_TOOLS_DISABLED", "web, shell");
+    let config = bench.load().unwrap();
+    assert_eq!(config.tools_disabled, ["web", "shell"]);
+    assert_eq!(config.plugins_disabled, ["tool-b", "tool-a"]);
+    assert_eq!(config.origins("tools.disabled").len(), 3);
+}
+
+#[test]
+fn plugin_folders_of_the_command_line_come_first_and_paths_follow_their_file() {
+    let mut bench = Bench::new();
+    bench.user("plugin_dirs = ['theirs', '~/p']\n");
+    bench.variable("HOME", "/home/u");
+    bench.variable("JAATO_PLUGIN_PATH", "one::/two");
+    bench.overrides.plugin_dirs = Some(vec!["/given".into()]);
+    let dirs = format!("{:?}", bench.load().unwrap().plugin_dirs);
+    assert_eq!(
+        bench.relative(&dirs),
+        r#"["/given", "ROOT/work/one", "/two", "ROOT/user/config/theirs", "/home/u/p"]"#
+    );
+}
+
+#[test]
+fn without_a_home_the_rest_still_works() {
+    let mut bench = Bench::new();
+    bench.folders = jaato_config::Folders::none();
+    bench.variable("JAATO_OFFLINE", "1");
+    assert!(bench.load().unwrap().offline);
+}
+
+#[test]
+fn variables_that_nobody_documents_are_not_taken_from_an_env_file() {
+    let mut bench = Bench::new();
+    bench.workspace_file(".env", "HOME=/evil\nLD_PRELOAD=/evil.so\nPROMPT=x\n");
+    bench.trust();
+    bench.user("prompt.file = '~/p.md'\n");
+    bench.variable("HOME", "/home/u");
+    let config = bench.load().unwrap();
+    assert_eq!(config.prompt_file.unwrap().to_str(), Some("/home/u/p.md"));
+    assert!(config.warnings.is_empty());
+}
+
+#[test]
+fn odd_lines_and_typos_in_variables_are_told() {
+    let mut bench = Bench::new();
+    bench.workspace_file("e.env", "nonsense\nJAATO_OFLINE=1\nJAATO_PROMPT_FILE=${HOME}/x\n");
+    bench.env_file = Some("e.env".into());
+    bench.variable("JAATO_MODLE", "a/b");
+    bench.variable("JAATO_SESSION_ID", "s");
+    let warnings: Vec<_> =
+        bench.load().unwrap().warnings.iter().map(|one| one.to_string() + "\n").collect();
+    expect![[r#"
+        skipped `ROOT/work/e.env:1`: not `NAME=value`
+        variable `JAATO_OFLINE` (ROOT/work/e.env:2) means nothing; did you mean `JAATO_OFFLINE`?
+        `JAATO_PROMPT_FILE` in `ROOT/work/e.env:3` is taken as written: `${…}` is not replaced
+        variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
+    "#]]
+    .assert_eq(&bench.relative(&warnings.concat()));
+}
