@@ -11,6 +11,8 @@ mod gather;
 mod machine;
 mod mask;
 mod network;
+#[cfg(test)]
+mod readme;
 mod report;
 mod session;
 mod shell;

@@ -38,19 +38,19 @@ pub(crate) fn proxy(raw: &str) -> Proxy {
     Proxy { shown: format!("{scheme}{user}{host}"), has_user: !user.is_empty() }
 }
 
-/// Masks in a comma or blank separated list of hosts what is no host.
+/// Shows a comma or blank separated list of hosts if it is nothing else, and masks it whole otherwise:
+/// a password that ended up in it may hold a comma, so that its rest would look like a host.
 pub(crate) fn host_list(raw: &str) -> String {
-    // No host holds an `@`. A password may hold a comma, so that the list cannot be taken apart safely.
-    if raw.contains('@') {
-        return MASKED.to_owned();
-    }
     let entries = raw.split(|char: char| char == ',' || char.is_whitespace());
-    let shown = entries.filter(|entry| !entry.is_empty()).map(|entry| match entry {
-        "<local>" => entry.to_owned(),
-        _ if is_host(network_of(entry), Wildcard::Allowed) => entry.to_owned(),
-        _ => proxy(entry).shown,
-    });
-    shown.collect::<Vec<_>>().join(",")
+    let shown: Option<Vec<_>> = entries.filter(|entry| !entry.is_empty()).map(host_entry).collect();
+    shown.map_or_else(|| MASKED.to_owned(), |entries| entries.join(","))
+}
+
+/// A host, network or pattern; also with a scheme, which people write though it means nothing here.
+fn host_entry(entry: &str) -> Option<&str> {
+    let (_, host) = split_scheme(entry);
+    let host = network_of(host.strip_suffix('/').unwrap_or(host));
+    (entry == "<local>" || is_host(host, Wildcard::Allowed)).then_some(entry)
 }
 
 /// Masks what is no plain path: a URL may hold a password, several lines may be a key.
@@ -188,17 +188,40 @@ mod tests {
     }
 
     #[test]
-    fn a_host_list_keeps_hosts_and_masks_the_rest() {
+    fn no_part_of_a_secret_is_shown_however_it_is_written() {
+        let starts =
+            ["", "http://", "HTTPS://", "x://", "http:", "http:/", "//", "http=", "[", "a,"];
+        let secrets =
+            ["w", "w/w", "w@w", "w%40w", "w:w", "w w", "w#w", "w?w", "w,w", "w\\w", "w\nw", "ẅw"];
+        let ends =
+            ["", "/", "@host:80", "@host/", "%40host:80", "@host/?a@b", "@", ":80", "@[::1]:1"];
+        for start in starts {
+            for secret in secrets {
+                for end in ends {
+                    // `user:one@two` is a user and a host to everybody.
+                    if secret.contains('@') && !end.starts_with('@') {
+                        continue;
+                    }
+                    let raw = format!("{start}ww:{secret}{end}");
+                    let shown = [proxy(&raw).shown, host_list(&raw)];
+                    assert!(!shown.iter().any(|text| text.contains('w')), "{raw}: {shown:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_of_hosts_is_shown_and_anything_else_is_masked_whole() {
         for (raw, expected) in [
             ("localhost,127.0.0.1,.corp.com", "localhost,127.0.0.1,.corp.com"),
             ("localhost, *.corp.com  10.0.0.0/8", "localhost,*.corp.com,10.0.0.0/8"),
             ("::1,[::1]:80,fd00::/8,host:8080,*", "::1,[::1]:80,fd00::/8,host:8080,*"),
             ("<local>,,a", "<local>,a"),
-            ("http://host/,a", "http://host,a"),
-            ("user:s3cret,a", "***,a"),
+            ("http://host/,a", "http://host/,a"),
+            ("user:s3cret,a", "***"),
             ("a,user:12,34@host", "***"),
             ("http://user:s3cret@host,a", "***"),
-            ("s3cret=x,%73", "***,***"),
+            ("a,s3cret=x", "***"),
         ] {
             assert_eq!(host_list(raw), expected, "{raw}");
         }
