@@ -1,0 +1,70 @@
+//! Holds the README to what the tool answers.
+
+use jaato_types::service::{GcFacts, SessionFacts};
+use serde_json::Value;
+
+use crate::aspect::Aspect;
+use crate::facts::Facts;
+use crate::report::report;
+use crate::testing::{linux, moment, msys2, session_with_model, variables, without_model};
+
+const README: &str = include_str!("../README.md");
+
+/// The Linux machine of the README.
+fn machine() -> Facts {
+    let gc = GcFacts {
+        threshold_percent: 80.0,
+        auto_trigger: true,
+        preserve_recent_turns: 5,
+        max_turns: None,
+    };
+    let mut session: SessionFacts = session_with_model();
+    session.context.as_mut().unwrap().gc = Some(gc);
+    Facts {
+        variables: variables(&[
+            ("SHELL", "/bin/bash"),
+            ("HTTPS_PROXY", "http://user:password@proxy.corp.com:8080"),
+            ("SSL_CERT_FILE", "/etc/ssl/custom-ca.pem"),
+            ("NO_PROXY", "localhost,.corp.com"),
+        ]),
+        moment: moment(3600, "Europe/Berlin"),
+        session,
+        ..linux()
+    }
+}
+
+fn blocks(language: &str) -> Vec<&'static str> {
+    let opening = format!("```{language}\n");
+    README.split(&opening).skip(1).map(|rest| rest.split("```").next().unwrap()).collect()
+}
+
+#[test]
+fn the_readme_shows_what_the_tool_answers() {
+    let shown = blocks("json").into_iter().map(|block| serde_json::from_str(block).unwrap());
+    let answers = [
+        report(Aspect::All, &machine()),
+        report(Aspect::Os, &msys2()),
+        report(Aspect::Cwd, &machine()),
+    ];
+    let answers = answers.map(|answer| Value::Object(answer.unwrap()));
+    assert_eq!(shown.collect::<Vec<Value>>(), answers);
+}
+
+#[test]
+fn the_readme_shows_how_the_tool_fails() {
+    let error = report(Aspect::Context, &without_model()).unwrap_err();
+    assert_eq!(blocks("text"), [format!("{error}\n")]);
+}
+
+#[test]
+fn the_readme_names_every_aspect_and_every_variable_that_decides() {
+    for aspect in Aspect::EACH {
+        let name = format!("`{}`", format!("{aspect:?}").to_lowercase());
+        assert!(README.contains(&name), "{name}");
+    }
+    for name in
+        ["JAATO_GRAPHICS_PROTOCOL", "JAATO_SESSION_ID", "JAATO_KERBEROS_PROXY", "JAATO_SSL_VERIFY"]
+    {
+        assert!(README.contains(name), "{name}");
+    }
+}
