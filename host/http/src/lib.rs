@@ -1,1 +1,42 @@
-//! The HTTP client of the host.
+//! The one HTTP client of the host: what it fetches itself, and what it lends to plugins.
+//!
+//! No retries, no credentials and no caching here: those are layers above. HTTP/1.1, streaming
+//! bodies, byte ranges, proxies from the variables, the system's root certificates.
+//!
+//! Invariants:
+//! - Making a [`Client`] costs microseconds; certificates are read at the first `https` request.
+//! - A client made with [`Network::Offline`] refuses each request before any name is looked up.
+//! - No error text holds a user, a password or a query of a URL ([`MaskedUrl`]).
+//! - Dropping a future or a [`Response`] ends the exchange.
+//!
+//! ```
+//! use jaato_http::{Client, Network, Request, Settings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let client = Client::new(Settings { network: Network::Offline, ..Settings::default() });
+//! let request = Request::get("https://example.org/weights?token=secret").unwrap();
+//! let error = client.send(request).await.unwrap_err();
+//! assert_eq!(error.to_string(), "cannot reach `https://example.org/weights?…`: jaato is offline");
+//! # }
+//! ```
+
+mod cause;
+mod client;
+mod error;
+mod mask;
+mod proxy;
+mod request;
+mod response;
+mod tls;
+
+pub use bytes::Bytes;
+pub use client::{Client, Network, Settings};
+pub use error::{HttpError, HttpErrorKind, Phase, RedirectProblem};
+pub use jaato_types::Retry;
+pub use mask::MaskedUrl;
+pub use proxy::Proxies;
+pub use request::{ByteRange, Limits, Request};
+pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+pub use reqwest::{Method, StatusCode, Url};
+pub use response::{ContentRange, Response};

@@ -1,0 +1,98 @@
+//! Reads the cause out of the errors of the library below: kinds and lower-case reasons.
+
+use std::error::Error;
+use std::io;
+
+use crate::{HttpError, MaskedUrl};
+
+/// Turns an error that came before any answer into ours.
+pub(crate) fn before_answer(
+    error: reqwest::Error,
+    url: MaskedUrl,
+    proxy: Option<MaskedUrl>,
+    connect_timeout: std::time::Duration,
+) -> HttpError {
+    // The library's own text repeats the URL with its secrets.
+    let error = error.without_url();
+    if let Some(tls) = find::<rustls::Error>(&error) {
+        return HttpError::Tls { url, reason: tls_reason(tls) };
+    }
+    if !error.is_connect() {
+        return HttpError::Transfer { url, reason: reason(&error) };
+    }
+    if error.is_timeout() {
+        let phase = crate::Phase::Connect;
+        return HttpError::Timeout { url, phase, after: connect_timeout };
+    }
+    if chain(&error).any(|cause| cause.to_string() == "dns error") {
+        return HttpError::Lookup { url, proxy };
+    }
+    HttpError::Connect { url, proxy, reason: reason(&error) }
+}
+
+/// Turns an error in the middle of a body into ours.
+pub(crate) fn in_body(
+    error: reqwest::Error,
+    url: MaskedUrl,
+    received: u64,
+    expected: Option<u64>,
+) -> HttpError {
+    let error = error.without_url();
+    let cut = find::<hyper::Error>(&error).is_some_and(|e| e.is_incomplete_message())
+        || find::<io::Error>(&error).is_some_and(|e| e.kind() == io::ErrorKind::UnexpectedEof);
+    if cut {
+        return HttpError::Truncated { url, received, expected };
+    }
+    HttpError::Transfer { url, reason: reason(&error) }
+}
+
+/// The innermost cause in lower case, without numbers of the operating system.
+fn reason(error: &reqwest::Error) -> String {
+    if let Some(io) = find::<io::Error>(error)
+        && io.raw_os_error().is_some()
+    {
+        let text = io.to_string();
+        let text = text.split(" (os error").next().unwrap_or_default();
+        return lower_first(text);
+    }
+    let last = chain(error).last().map(|cause| cause.to_string()).unwrap_or_default();
+    lower_first(last.strip_prefix("tunnel error: ").unwrap_or(&last))
+}
+
+fn tls_reason(error: &rustls::Error) -> String {
+    use rustls::{CertificateError, Error};
+    match error {
+        Error::InvalidMessage(_) => "the server does not speak tls".to_owned(),
+        Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "its certificate comes from an issuer that this system does not trust".to_owned()
+        }
+        Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "its certificate has expired".to_owned(),
+        Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "its certificate is for another name".to_owned(),
+        // The library's enums grow; their own texts do for the rest.
+        other => lower_first(&other.to_string()),
+    }
+}
+
+fn lower_first(text: &str) -> String {
+    let mut characters = text.trim().trim_end_matches('.').chars();
+    characters.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(characters).collect::<String>()
+    })
+}
+
+/// All causes, outermost first. An `io::Error` hides what it wraps from `source`, so look inside.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |current: &&'a (dyn Error + 'static)| {
+        let current: &'a (dyn Error + 'static) = *current;
+        let wrapped = current.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        wrapped.map(|inner| inner as &(dyn Error + 'static)).or_else(|| current.source())
+    })
+}
+
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    chain(error).find_map(|cause| cause.downcast_ref::<T>())
+}

@@ -1,0 +1,252 @@
+//! The client: sends a request, follows redirects of reads, keeps connections.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{self, HeaderMap, HeaderName};
+use reqwest::{Method, Url};
+use tokio::sync::OnceCell;
+
+use crate::proxy::Route;
+use crate::{HttpError, MaskedUrl, Phase, Proxies, RedirectProblem, Request, Response, cause, tls};
+
+/// Longest wait for a connection (name, address, proxy and TLS together). A host that does not
+/// answer within this is not reachable from here, and the next source should have its turn.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Most redirects of one request; real chains have one or two.
+const REDIRECTS_MAX: usize = 10;
+
+/// Headers that go with a redirect to another origin. All others stay: any of them may be a secret.
+const CROSS_ORIGIN_HEADERS: [HeaderName; 5] =
+    [header::ACCEPT, header::ACCEPT_ENCODING, header::RANGE, header::IF_RANGE, header::USER_AGENT];
+
+/// Whether anything may be sent at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Requests are sent.
+    Online,
+    /// Each request is refused before a name is looked up.
+    Offline,
+}
+
+/// How a client behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What it calls itself.
+    pub user_agent: String,
+    /// Whether it may send anything.
+    pub network: Network,
+    /// Where requests go through.
+    pub proxies: Proxies,
+    /// Longest wait for a connection.
+    pub connect_timeout: Duration,
+}
+
+impl Default for Settings {
+    /// Online, `jaato/VERSION`, proxies from the process's variables, 5 s to connect.
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("jaato/", env!("CARGO_PKG_VERSION")).to_owned(),
+            network: Network::Online,
+            proxies: Proxies::from_variables(|name| std::env::var(name).ok()),
+            connect_timeout: CONNECT_TIMEOUT,
+        }
+    }
+}
+
+/// Sends requests. A clone shares the connections. Needs tokio with I/O and time.
+#[derive(Clone)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    /// For connections without TLS: reads no certificates.
+    plain: OnceCell<Engine>,
+    /// For all others.
+    secure: OnceCell<Engine>,
+}
+
+/// What does the work, made at the first request that needs it.
+struct Engine {
+    client: reqwest::Client,
+    route: Route,
+}
+
+impl Client {
+    /// Makes a client. Opens and reads nothing.
+    pub fn new(settings: Settings) -> Self {
+        let (plain, secure) = (OnceCell::new(), OnceCell::new());
+        Self { inner: Arc::new(Inner { settings, plain, secure }) }
+    }
+
+    /// Tells whether requests are sent or refused.
+    pub fn network(&self) -> Network {
+        self.inner.settings.network
+    }
+
+    /// Sends a request and returns once status and headers are there; any status is an answer.
+    ///
+    /// A `GET` or `HEAD` is sent on where the server says so, never from `https` to `http`, and to
+    /// another origin only with headers that hold no secret. Dropping the future ends the exchange.
+    pub async fn send(&self, request: Request) -> Result<Response, HttpError> {
+        if self.network() == Network::Offline {
+            return Err(HttpError::Offline { url: MaskedUrl::new(&request.url) });
+        }
+        let mut headers = request.all_headers();
+        let mut visited = vec![request.url.clone()];
+        loop {
+            let url = &visited[visited.len() - 1];
+            let answer = self.exchange(&request, url, headers.clone()).await?;
+            let refuse =
+                |problem| HttpError::Redirect { url: MaskedUrl::new(&request.url), problem };
+            let Some(target) = target(&request.method, url, &answer).map_err(refuse)? else {
+                return Response::new(answer, request.limits);
+            };
+            if visited.contains(&target) {
+                return Err(refuse(RedirectProblem::Loop));
+            }
+            if visited.len() > REDIRECTS_MAX {
+                return Err(refuse(RedirectProblem::TooMany(REDIRECTS_MAX)));
+            }
+            if target.origin() != url.origin() {
+                headers = without_secrets(&headers);
+            }
+            visited.push(target);
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: &Request,
+        url: &Url,
+        headers: HeaderMap,
+    ) -> Result<reqwest::Response, HttpError> {
+        let engine = self.engine(url).await?;
+        let mut builder = engine.client.request(request.method.clone(), url.clone());
+        builder = builder.headers(headers);
+        if !request.body.is_empty() {
+            builder = builder.body(request.body.clone());
+        }
+        let masked = MaskedUrl::new(url);
+        let Ok(answer) = tokio::time::timeout(request.limits.answer, builder.send()).await else {
+            let (phase, after) = (Phase::Answer, request.limits.answer);
+            return Err(HttpError::Timeout { url: masked, phase, after });
+        };
+        answer.map_err(|error| {
+            let proxy = engine.route.proxy_of(url).map(|proxy| MaskedUrl::new(&proxy));
+            cause::before_answer(error, masked, proxy, self.inner.settings.connect_timeout)
+        })
+    }
+
+    /// The engine for a URL: the one without certificates if neither the server nor the proxy needs any.
+    async fn engine(&self, url: &Url) -> Result<&Engine, HttpError> {
+        let inner = &self.inner;
+        let needs_tls = if url.scheme() == "https" {
+            true
+        } else {
+            let proxy = inner.settings.proxies.route()?.proxy_of(url);
+            proxy.is_some_and(|proxy| proxy.scheme() == "https")
+        };
+        if !needs_tls {
+            let make = async || Engine::new(&inner.settings, tls::without_roots()?);
+            return inner.plain.get_or_try_init(make).await;
+        }
+        let make = async || {
+            let roots = tokio::task::spawn_blocking(tls::with_system_roots).await;
+            let roots = roots.map_err(|error| HttpError::SetUp { reason: error.to_string() })?;
+            Engine::new(&inner.settings, roots?)
+        };
+        inner.secure.get_or_try_init(make).await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("settings", &self.inner.settings).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    fn new(settings: &Settings, tls: rustls::ClientConfig) -> Result<Self, HttpError> {
+        let set_up = |error: reqwest::Error| HttpError::SetUp { reason: error.to_string() };
+        let route = settings.proxies.route()?;
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent(settings.user_agent.as_str())
+            .connect_timeout(settings.connect_timeout)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .no_proxy();
+        for proxy in route.for_client().map_err(set_up)? {
+            builder = builder.proxy(proxy);
+        }
+        let client = builder.build().map_err(set_up)?;
+        Ok(Self { client, route })
+    }
+}
+
+/// Where an answer sends us, if it does and we may go.
+///
+/// Ours and not the library's: that one takes only well-known headers off at another origin, and
+/// would repeat a body there.
+fn target(
+    method: &Method,
+    from: &Url,
+    answer: &reqwest::Response,
+) -> Result<Option<Url>, RedirectProblem> {
+    if !matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let location = answer.headers().get(header::LOCATION);
+    let location = String::from_utf8_lossy(location.map_or(b"", |value| value.as_bytes()));
+    let bad = || RedirectProblem::BadTarget(MaskedUrl::unreadable(&location));
+    if location.is_empty() {
+        return Err(bad());
+    }
+    let mut to = from.join(&location).map_err(|_| bad())?;
+    to.set_fragment(None);
+    match (from.scheme(), to.scheme()) {
+        (_, "https") | ("http", "http") => {}
+        ("https", "http") => return Err(RedirectProblem::Downgrade(MaskedUrl::new(&to))),
+        _ => return Err(bad()),
+    }
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return Err(RedirectProblem::NotARead(MaskedUrl::new(&to)));
+    }
+    Ok(Some(to))
+}
+
+fn without_secrets(headers: &HeaderMap) -> HeaderMap {
+    let kept = headers.iter().filter(|(name, _)| CROSS_ORIGIN_HEADERS.contains(name));
+    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn offline_refuses_before_anything_is_made_that_could_look_up_a_name() {
+        let settings = Settings { network: Network::Offline, ..Settings::default() };
+        let client = Client::new(settings);
+        let error = client.send(Request::get("https://h.example/").unwrap()).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot reach `https://h.example/`: jaato is offline");
+        assert!(!client.inner.plain.initialized() && !client.inner.secure.initialized());
+    }
+
+    #[test]
+    fn only_harmless_headers_go_to_another_origin() {
+        let mut headers = HeaderMap::new();
+        for name in ["authorization", "x-api-key", "cookie", "range", "accept"] {
+            headers.insert(name, header::HeaderValue::from_static("v"));
+        }
+        let kept = without_secrets(&headers);
+        let mut names: Vec<_> = kept.keys().map(HeaderName::as_str).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["accept", "range"]);
+    }
+}

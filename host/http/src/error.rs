@@ -1,0 +1,325 @@
+//! What can go wrong with a request: kinds, retry classes, texts and hints.
+
+use std::fmt;
+use std::time::Duration;
+
+use jaato_types::Retry;
+
+use crate::MaskedUrl;
+
+/// A failed request. Its text is for people and holds no secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HttpError {
+    /// The client was made offline; nothing was tried.
+    Offline {
+        /// What was asked for.
+        url: MaskedUrl,
+    },
+    /// The URL cannot be read, or is neither `http` nor `https`.
+    BadUrl {
+        /// What was given.
+        url: MaskedUrl,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A variable that names a proxy cannot be used.
+    BadProxy {
+        /// The variable.
+        variable: String,
+        /// Its value.
+        value: MaskedUrl,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The client could not be set up: no root certificates, as a rule.
+    SetUp {
+        /// What failed.
+        reason: String,
+    },
+    /// No address was found for the host's name.
+    Lookup {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// The proxy on the way, if any.
+        proxy: Option<MaskedUrl>,
+    },
+    /// No connection came about.
+    Connect {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// The proxy on the way, if any.
+        proxy: Option<MaskedUrl>,
+        /// Why.
+        reason: String,
+    },
+    /// No secure connection came about, or the certificate is not trusted.
+    Tls {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing happened for too long.
+    Timeout {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// What it was waiting for.
+        phase: Phase,
+        /// How long it waited.
+        after: Duration,
+    },
+    /// The server sent us elsewhere, and we do not follow.
+    Redirect {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// Why not.
+        problem: RedirectProblem,
+    },
+    /// The server answered, and not with success.
+    Status {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// The status code.
+        status: u16,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The body is larger than the request allows.
+    TooLarge {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// The limit.
+        bytes_max: u64,
+    },
+    /// The connection ended before the whole body was there.
+    Truncated {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// Bytes of the body that came.
+        received: u64,
+        /// Bytes that were announced.
+        expected: Option<u64>,
+    },
+    /// The connection broke, or what came is not HTTP.
+    Transfer {
+        /// What was asked for.
+        url: MaskedUrl,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What an [`HttpError`] is, for code to branch on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is documented at the variant of HttpError of its name")]
+pub enum HttpErrorKind {
+    Offline,
+    BadUrl,
+    BadProxy,
+    SetUp,
+    Lookup,
+    Connect,
+    Tls,
+    Timeout,
+    Redirect,
+    Status,
+    TooLarge,
+    Truncated,
+    Transfer,
+}
+
+/// What a request was waiting for when its time was up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Name, connection and TLS.
+    Connect,
+    /// The status line and the headers.
+    Answer,
+    /// The next bytes of the body.
+    Body,
+}
+
+/// Why a redirect was not followed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RedirectProblem {
+    /// It leads back to where we were.
+    Loop,
+    /// There were more than this many.
+    TooMany(usize),
+    /// It leads from `https` to `http`.
+    Downgrade(MaskedUrl),
+    /// A request that is not a plain read was sent elsewhere; its body stays here.
+    NotARead(MaskedUrl),
+    /// Its target is missing or cannot be read.
+    BadTarget(MaskedUrl),
+}
+
+impl HttpError {
+    /// Returns the kind.
+    pub fn kind(&self) -> HttpErrorKind {
+        match self {
+            Self::Offline { .. } => HttpErrorKind::Offline,
+            Self::BadUrl { .. } => HttpErrorKind::BadUrl,
+            Self::BadProxy { .. } => HttpErrorKind::BadProxy,
+            Self::SetUp { .. } => HttpErrorKind::SetUp,
+            Self::Lookup { .. } => HttpErrorKind::Lookup,
+            Self::Connect { .. } => HttpErrorKind::Connect,
+            Self::Tls { .. } => HttpErrorKind::Tls,
+            Self::Timeout { .. } => HttpErrorKind::Timeout,
+            Self::Redirect { .. } => HttpErrorKind::Redirect,
+            Self::Status { .. } => HttpErrorKind::Status,
+            Self::TooLarge { .. } => HttpErrorKind::TooLarge,
+            Self::Truncated { .. } => HttpErrorKind::Truncated,
+            Self::Transfer { .. } => HttpErrorKind::Transfer,
+        }
+    }
+
+    /// Tells whether the same request may work later.
+    pub fn retry(&self) -> Retry {
+        match self {
+            Self::Lookup { .. }
+            | Self::Connect { .. }
+            | Self::Timeout { .. }
+            | Self::Truncated { .. }
+            | Self::Transfer { .. } => Retry::Temporary,
+            // 529 is what overloaded model servers answer.
+            Self::Status { status: 408 | 425 | 429 | 500 | 502 | 503 | 504 | 529, .. } => {
+                Retry::Temporary
+            }
+            Self::Offline { .. }
+            | Self::BadUrl { .. }
+            | Self::BadProxy { .. }
+            | Self::SetUp { .. }
+            | Self::Tls { .. }
+            | Self::Redirect { .. }
+            | Self::Status { .. }
+            | Self::TooLarge { .. } => Retry::Permanent,
+        }
+    }
+
+    /// Tells what a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Offline { .. } => "run it without `--offline`",
+            Self::BadUrl { .. } => "a URL looks like `https://host/path`",
+            Self::BadProxy { .. } => "a proxy looks like `http://host:3128`; unset it for none",
+            Self::SetUp { .. } => {
+                "install the package `ca-certificates`, or name a file of certificates in `SSL_CERT_FILE`"
+            }
+            Self::Lookup { proxy: Some(_), .. } | Self::Connect { proxy: Some(_), .. } => {
+                "check the proxy in `HTTPS_PROXY` or `HTTP_PROXY`; `NO_PROXY` names hosts to reach directly"
+            }
+            Self::Lookup { .. } => {
+                "check the network and the name; behind a proxy set `HTTPS_PROXY`"
+            }
+            Self::Connect { .. } => "check that the server runs; behind a proxy set `HTTPS_PROXY`",
+            Self::Tls { .. } => {
+                "if a proxy inspects traffic, name its certificate in `SSL_CERT_FILE`; a server that \
+                 speaks plain http needs `http://`"
+            }
+            Self::Timeout { phase: Phase::Connect, .. } => {
+                "check the network; behind a proxy set `HTTPS_PROXY`"
+            }
+            Self::Status { status: 407, .. } => {
+                "the proxy wants a login: `HTTPS_PROXY=http://user:password@host:port`"
+            }
+            Self::Timeout { .. }
+            | Self::Redirect { .. }
+            | Self::Status { .. }
+            | Self::TooLarge { .. }
+            | Self::Truncated { .. }
+            | Self::Transfer { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Offline { url } => write!(f, "cannot reach `{url}`: jaato is offline"),
+            Self::BadUrl { url, reason } => write!(f, "cannot use the url `{url}`: {reason}"),
+            Self::BadProxy { variable, value, reason } => {
+                write!(f, "cannot use the proxy `{value}` of the variable `{variable}`: {reason}")
+            }
+            Self::SetUp { reason } => write!(f, "cannot set up secure connections: {reason}"),
+            Self::Lookup { url, proxy: Some(proxy) } => {
+                write!(f, "cannot reach `{url}`: no address is known for the proxy `{proxy}`")
+            }
+            Self::Lookup { url, proxy: None } => {
+                write!(f, "cannot reach `{url}`: no address is known for its host")
+            }
+            Self::Connect { url, proxy: Some(proxy), reason } => {
+                write!(f, "cannot connect to `{url}` through the proxy `{proxy}`: {reason}")
+            }
+            Self::Connect { url, proxy: None, reason } => {
+                write!(f, "cannot connect to `{url}`: {reason}")
+            }
+            Self::Tls { url, reason } => {
+                write!(f, "cannot connect securely to `{url}`: {reason}")
+            }
+            Self::Timeout { url, phase, after } => {
+                write!(f, "{phase} `{url}` within {}", Seconds(*after))
+            }
+            Self::Redirect { url, problem } => write!(f, "`{url}` {problem}"),
+            Self::Status { url, status, .. } => {
+                let code = reqwest::StatusCode::from_u16(*status).ok();
+                let name = code.and_then(|code| code.canonical_reason()).unwrap_or("unknown");
+                write!(f, "`{url}` answered {status} ({})", name.to_lowercase())
+            }
+            Self::TooLarge { url, bytes_max } => {
+                write!(f, "`{url}` sends more than the {bytes_max} bytes allowed")
+            }
+            Self::Truncated { url, received, expected: Some(expected) } => {
+                write!(f, "`{url}` ended after {received} of {expected} bytes")
+            }
+            Self::Truncated { url, received, expected: None } => {
+                write!(f, "`{url}` ended in the middle, after {received} bytes")
+            }
+            Self::Transfer { url, reason } => {
+                write!(f, "the exchange with `{url}` failed: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HttpError {}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "cannot connect to",
+            Self::Answer => "no answer from",
+            Self::Body => "no more data from",
+        })
+    }
+}
+
+impl fmt::Display for RedirectProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loop => f.write_str("redirects in a circle"),
+            Self::TooMany(max) => write!(f, "redirects more than {max} times"),
+            Self::Downgrade(target) => {
+                write!(f, "redirects to `{target}`, which would leave https")
+            }
+            Self::NotARead(target) => {
+                write!(f, "redirects to `{target}`, and only reads are sent on")
+            }
+            Self::BadTarget(target) => write!(f, "redirects to `{target}`, which is no usable url"),
+        }
+    }
+}
+
+/// A duration as people say it: `5 s`, `0.2 s`.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.subsec_millis() == 0 {
+            write!(f, "{} s", self.0.as_secs())
+        } else {
+            write!(f, "{:.1} s", self.0.as_secs_f64())
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Which proxy a request goes through, from the usual variables.
+
+use std::fmt;
+
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::{NoProxy, Url};
+
+use crate::{HttpError, MaskedUrl};
+
+/// What is never sent to a proxy: it cannot reach this machine's own servers.
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+
+const SCHEMES: [&str; 5] = ["http", "https", "socks4", "socks5", "socks5h"];
+
+/// The proxies of `http` and `https` requests, and the hosts that are reached directly.
+#[derive(Clone, Default)]
+pub struct Proxies {
+    http: Option<Setting>,
+    https: Option<Setting>,
+    direct: String,
+}
+
+/// A variable and what it says.
+#[derive(Clone)]
+struct Setting {
+    variable: &'static str,
+    value: String,
+}
+
+impl Proxies {
+    /// Uses no proxy.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; where both are set, the
+    /// lower-case name wins, as with curl. An empty one means none. Loopback is never proxied.
+    ///
+    /// Values are checked at the first request, so that a wrong one costs only who needs it.
+    pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let first = |names: &[&'static str]| {
+            let found = names.iter().find_map(|name| Some((*name, lookup(name)?)));
+            found
+                .map(|(variable, value)| Setting { variable, value: value.trim().to_owned() })
+                .filter(|setting| !setting.value.is_empty())
+        };
+        let all = first(&["all_proxy", "ALL_PROXY"]);
+        // In a CGI program `HTTP_PROXY` is a header that the visitor chose (CVE-2016-5385).
+        let is_cgi = lookup("REQUEST_METHOD").is_some();
+        let http_names: &[&'static str] =
+            if is_cgi { &["http_proxy"] } else { &["http_proxy", "HTTP_PROXY"] };
+        let direct = first(&["no_proxy", "NO_PROXY"]).map(|setting| setting.value);
+        Self {
+            http: first(http_names).or_else(|| all.clone()),
+            https: first(&["https_proxy", "HTTPS_PROXY"]).or(all),
+            direct: direct.unwrap_or_default(),
+        }
+    }
+
+    /// Checks the variables and makes what routes requests.
+    pub(crate) fn route(&self) -> Result<Route, HttpError> {
+        let http = self.http.as_ref().map(Setting::url).transpose()?;
+        let https = self.https.as_ref().map(Setting::url).transpose()?;
+        let direct = if self.direct.is_empty() {
+            LOOPBACK.to_owned()
+        } else {
+            format!("{},{LOOPBACK}", self.direct)
+        };
+        Ok(Route { http, https, direct })
+    }
+}
+
+/// Shows which variables count, and never what they say.
+impl fmt::Debug for Proxies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |setting: &Option<Setting>| setting.as_ref().map(|setting| setting.variable);
+        f.debug_struct("Proxies")
+            .field("http", &name(&self.http))
+            .field("https", &name(&self.https))
+            .field("direct", &self.direct)
+            .finish()
+    }
+}
+
+impl Setting {
+    fn url(&self) -> Result<Url, HttpError> {
+        let text = if self.value.contains("://") {
+            self.value.clone()
+        } else {
+            format!("http://{}", self.value)
+        };
+        let refuse = |reason: String| HttpError::BadProxy {
+            variable: self.variable.to_owned(),
+            value: MaskedUrl::unreadable(&self.value),
+            reason,
+        };
+        let url = Url::parse(&text).map_err(|error| refuse(error.to_string()))?;
+        if !SCHEMES.contains(&url.scheme()) {
+            return Err(refuse(format!("`{}` is none of {}", url.scheme(), SCHEMES.join(", "))));
+        }
+        if url.host_str().is_none() {
+            return Err(refuse("it names no host".to_owned()));
+        }
+        Ok(url)
+    }
+}
+
+/// Checked proxies.
+#[derive(Clone)]
+pub(crate) struct Route {
+    http: Option<Url>,
+    https: Option<Url>,
+    direct: String,
+}
+
+impl Route {
+    /// The proxies as the library takes them.
+    pub(crate) fn for_client(&self) -> Result<Vec<reqwest::Proxy>, reqwest::Error> {
+        let direct = NoProxy::from_string(&self.direct);
+        let http = self.http.clone().map(reqwest::Proxy::http);
+        let https = self.https.clone().map(reqwest::Proxy::https);
+        let both = [http, https].into_iter().flatten();
+        both.map(|proxy| Ok(proxy?.no_proxy(direct.clone()))).collect()
+    }
+
+    /// The proxy that a request takes, by the same rules that the library follows.
+    pub(crate) fn proxy_of(&self, url: &Url) -> Option<Url> {
+        let proxy = if url.scheme() == "https" { &self.https } else { &self.http };
+        let proxy = proxy.clone()?;
+        let uri: hyper::Uri = url.as_str().parse().ok()?;
+        let rules = Matcher::builder().all(proxy.as_str()).no(self.direct.as_str()).build();
+        rules.intercept(&uri).map(|_| proxy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(variables: &[(&str, &str)]) -> Proxies {
+        Proxies::from_variables(|name| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], url: &str, expected: Option<&str>) {
+        let route = proxies(variables).route().unwrap();
+        let proxy = route.proxy_of(&Url::parse(url).unwrap());
+        assert_eq!(proxy.as_ref().map(Url::as_str), expected);
+    }
+
+    #[test]
+    fn each_scheme_has_its_own_proxy() {
+        let both = [("HTTP_PROXY", "http://a:1"), ("https_proxy", "http://b:2")];
+        check(&both, "http://h.example/", Some("http://a:1/"));
+        check(&both, "https://h.example/", Some("http://b:2/"));
+        check(&both[..1], "https://h.example/", None);
+    }
+
+    #[test]
+    fn all_proxy_fills_the_gaps() {
+        let both = [("ALL_PROXY", "socks5://s"), ("http_proxy", "a:1")];
+        check(&both, "http://h.example/", Some("http://a:1/"));
+        check(&both, "https://h.example/", Some("socks5://s"));
+    }
+
+    #[test]
+    fn the_lower_case_name_wins_and_empty_means_none() {
+        check(&[("HTTP_PROXY", "a:1"), ("http_proxy", "b:2")], "http://h/", Some("http://b:2/"));
+        check(&[("HTTP_PROXY", "a:1"), ("http_proxy", "")], "http://h/", None);
+    }
+
+    #[test]
+    fn no_proxy_takes_domains_addresses_and_the_star() {
+        let with = |direct| [("http_proxy", "a:1"), ("NO_PROXY", direct)];
+        check(&with("h.example, 10.0.0.0/8"), "http://sub.h.example/", None);
+        check(&with("h.example, 10.0.0.0/8"), "http://10.1.2.3/", None);
+        check(&with("h.example"), "http://noth.example/", Some("http://a:1/"));
+        check(&with("*"), "http://anything/", None);
+    }
+
+    #[test]
+    fn loopback_is_never_proxied() {
+        for url in ["http://localhost:11434/", "http://127.0.0.1/", "http://[::1]/"] {
+            check(&[("http_proxy", "a:1")], url, None);
+        }
+    }
+
+    #[test]
+    fn a_cgi_program_does_not_trust_the_upper_case_name() {
+        let variables = [("HTTP_PROXY", "evil:1"), ("REQUEST_METHOD", "GET")];
+        check(&variables, "http://h.example/", None);
+    }
+
+    #[test]
+    fn a_bad_proxy_names_its_variable_and_hides_its_password() {
+        let error = proxies(&[("https_proxy", "ftp://me:pw@h")]).route().err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "cannot use the proxy `ftp://…@h` of the variable `https_proxy`: \
+             `ftp` is none of http, https, socks4, socks5, socks5h"
+        );
+    }
+
+    #[test]
+    fn debug_does_not_tell_a_password() {
+        let shown = format!("{:?}", proxies(&[("https_proxy", "http://me:hunter2@h")]));
+        assert!(shown.contains("https_proxy") && !shown.contains("hunter2"), "{shown}");
+    }
+}

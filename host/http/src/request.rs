@@ -1,0 +1,144 @@
+//! What is asked for: method, URL, headers, body, range and limits.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{HeaderMap, HeaderValue, RANGE};
+use reqwest::{Method, Url};
+
+use crate::{HttpError, MaskedUrl};
+
+/// A request. Plain data: it can be made from what a plugin asks for.
+#[derive(Clone)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The URL, `http` or `https`.
+    pub url: Url,
+    /// Headers beside those that the client sets itself (`host`, `user-agent`, lengths).
+    pub headers: HeaderMap,
+    /// The body; empty for none.
+    pub body: Bytes,
+    /// The part of the resource that is wanted.
+    pub range: ByteRange,
+    /// How long and how much.
+    pub limits: Limits,
+}
+
+/// A part of a resource, in bytes from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteRange {
+    /// All of it.
+    Whole,
+    /// From this byte to the end.
+    From(u64),
+    /// From the first to the last, both included.
+    Between(u64, u64),
+}
+
+/// Bounds of one exchange. Connecting has its own bound, in the client's settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest wait for status and headers, connecting included.
+    pub answer: Duration,
+    /// Longest wait for the next bytes of the body.
+    pub idle: Duration,
+    /// Most bytes of a body.
+    pub body_bytes_max: u64,
+}
+
+impl Default for Limits {
+    /// 60 s for an answer, 30 s of silence, 16 MiB: enough for APIs; who fetches more says so.
+    fn default() -> Self {
+        Self {
+            answer: Duration::from_secs(60),
+            idle: Duration::from_secs(30),
+            body_bytes_max: 16 * 1024 * 1024,
+        }
+    }
+}
+
+impl Request {
+    /// Makes a `GET` without headers. Fails if the URL cannot be read or is not `http(s)`.
+    pub fn get(url: &str) -> Result<Self, HttpError> {
+        Self::new(Method::GET, url)
+    }
+
+    /// Makes a request without headers and body. Fails as [`Request::get`] does.
+    pub fn new(method: Method, url: &str) -> Result<Self, HttpError> {
+        Ok(Self {
+            method,
+            url: parse_url(url)?,
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            range: ByteRange::Whole,
+            limits: Limits::default(),
+        })
+    }
+
+    /// The headers as they are sent.
+    pub(crate) fn all_headers(&self) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        let range = match self.range {
+            ByteRange::Whole => return headers,
+            ByteRange::From(first) => format!("bytes={first}-"),
+            ByteRange::Between(first, last) => format!("bytes={first}-{last}"),
+        };
+        if let Ok(value) = HeaderValue::from_str(&range) {
+            headers.insert(RANGE, value);
+        } else {
+            unreachable!("digits and a dash are a valid header value");
+        }
+        headers
+    }
+}
+
+/// Shows the masked URL and the names of the headers: values may be secrets.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("url", &MaskedUrl::new(&self.url).to_string())
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("body_bytes", &self.body.len())
+            .field("range", &self.range)
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+fn parse_url(text: &str) -> Result<Url, HttpError> {
+    let refuse = |reason: String| HttpError::BadUrl { url: MaskedUrl::unreadable(text), reason };
+    let url = Url::parse(text).map_err(|error| refuse(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(refuse(format!("`{}` is neither http nor https", url.scheme())));
+    }
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_and_https_are_requests() {
+        let error = Request::get("file:///etc/passwd?x=1").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot use the url `file:///etc/passwd?…`: `file` is neither http nor https"
+        );
+        assert_eq!(
+            Request::get("weights.gguf").unwrap_err().to_string(),
+            "cannot use the url `weights.gguf`: relative URL without a base"
+        );
+    }
+
+    #[test]
+    fn debug_tells_no_secret() {
+        let mut request = Request::get("https://me:pw-1@h.example/?key=pw-2").unwrap();
+        request.headers.insert("authorization", HeaderValue::from_static("Bearer pw-3"));
+        let shown = format!("{request:?}");
+        assert!(shown.contains("authorization") && !shown.contains("pw-"), "{shown}");
+    }
+}

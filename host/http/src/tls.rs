@@ -1,0 +1,37 @@
+//! TLS for the client: rustls with ring, and the certificates that the system trusts.
+
+use std::sync::Arc;
+
+use rustls::{ClientConfig, RootCertStore};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+use crate::HttpError;
+
+/// Trusts what the system trusts (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files: milliseconds.
+pub(crate) fn with_system_roots() -> Result<ClientConfig, HttpError> {
+    let config = builder()?.with_platform_verifier().map_err(|error| set_up(&error))?;
+    Ok(config.with_no_client_auth())
+}
+
+/// Trusts nobody: for connections that are never secure. Reads nothing, so that a model server on
+/// loopback works on a machine without any certificates.
+pub(crate) fn without_roots() -> Result<ClientConfig, HttpError> {
+    Ok(builder()?.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+}
+
+fn builder() -> Result<rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier>, HttpError> {
+    // Given explicitly: a default provider for the process would be a hidden global.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider);
+    builder.with_safe_default_protocol_versions().map_err(|error| set_up(&error))
+}
+
+fn set_up(error: &rustls::Error) -> HttpError {
+    let reason = match error {
+        rustls::Error::General(text) if text.starts_with("No CA") => {
+            "this system has no root certificates".to_owned()
+        }
+        other => other.to_string(),
+    };
+    HttpError::SetUp { reason }
+}

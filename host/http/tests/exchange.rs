@@ -1,0 +1,243 @@
+//! What the client does with answers of all kinds, against a real server on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::sync::mpsc;
+use std::time::Duration;
+
+use jaato_http::{
+    ByteRange, Client, ContentRange, HeaderValue, HttpError, HttpErrorKind, Limits, Method,
+    Proxies, Request, Retry, Settings,
+};
+use support::{Server, answer, send, serve_file};
+
+fn client() -> Client {
+    Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })
+}
+
+fn limits() -> Limits {
+    Limits { body_bytes_max: 1024, ..Limits::default() }
+}
+
+/// Fetches `path` and returns status and body.
+async fn get(server: &Server, path: &str) -> Result<(u16, Vec<u8>), HttpError> {
+    let request = Request { limits: limits(), ..Request::get(&server.url(path)).unwrap() };
+    let response = client().send(request).await?;
+    let status = response.status().as_u16();
+    Ok((status, response.bytes().await?.to_vec()))
+}
+
+/// The error of a fetch, with the server's port taken out.
+async fn error_of(server: &Server, path: &str) -> (HttpErrorKind, Retry, String) {
+    let error = get(server, path).await.expect_err("the fetch must fail");
+    let text = error.to_string().replace(&format!(":{}", server.port()), "");
+    (error.kind(), error.retry(), text)
+}
+
+#[tokio::test]
+async fn a_body_is_streamed_whole_and_the_client_names_itself() {
+    let server = Server::start(|_, stream| send(stream, answer("200 OK", "", "hello")));
+    assert_eq!(get(&server, "/a").await.unwrap(), (200, b"hello".to_vec()));
+    let seen = server.seen().remove(0);
+    assert_eq!(seen.line, "GET /a HTTP/1.1");
+    assert_eq!(seen.header("user-agent"), Some(concat!("jaato/", env!("CARGO_PKG_VERSION"))));
+    assert_eq!(seen.header("accept-encoding"), None);
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let (sender, receiver) = mpsc::channel();
+    let server = Server::start(move |_, stream| {
+        send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+        // The second request must come on this connection: the server reads it here.
+        let mut byte = [0];
+        let read = std::io::Read::read(stream, &mut byte).unwrap_or(0);
+        sender.send(read).unwrap();
+        send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok");
+    });
+    let client = client();
+    for _ in 0..2 {
+        let response = client.send(Request::get(&server.url("/")).unwrap()).await.unwrap();
+        assert_eq!(response.bytes().await.unwrap(), "ok");
+    }
+    assert_eq!(receiver.recv().unwrap(), 1);
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_range_gets_the_rest() {
+    let server = Server::start(|request, stream| serve_file(request, stream, b"0123456789"));
+    let range = ByteRange::From(4);
+    let request = Request { range, ..Request::get(&server.url("/f")).unwrap() };
+    let response = client().send(request).await.unwrap();
+    assert_eq!(response.status().as_u16(), 206);
+    let expected = ContentRange { first: 4, last: 9, total: Some(10) };
+    assert_eq!(response.content_range(), Some(expected));
+    assert_eq!(response.content_length(), Some(6));
+    assert_eq!(response.bytes().await.unwrap(), "456789");
+}
+
+#[tokio::test]
+async fn a_bounded_range_is_asked_for_as_such() {
+    let server = Server::start(|_, stream| send(stream, answer("206 Partial Content", "", "23")));
+    let range = ByteRange::Between(2, 3);
+    let request = Request { range, ..Request::get(&server.url("/f")).unwrap() };
+    client().send(request).await.unwrap();
+    assert_eq!(server.seen()[0].header("range"), Some("bytes=2-3"));
+}
+
+#[tokio::test]
+async fn a_range_behind_the_end_is_an_answer_and_on_demand_an_error() {
+    let server = Server::start(|request, stream| serve_file(request, stream, b"0123"));
+    let request = Request { range: ByteRange::From(4), ..Request::get(&server.url("/f")).unwrap() };
+    let response = client().send(request).await.unwrap();
+    assert_eq!(response.status().as_u16(), 416);
+    let error = response.require_success().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("`{}` answered 416 (range not satisfiable)", server.url("/f"))
+    );
+    assert_eq!(error.retry(), Retry::Permanent);
+}
+
+#[tokio::test]
+async fn an_overloaded_server_is_a_temporary_error_with_its_wait() {
+    let server = Server::start(|_, stream| {
+        send(stream, answer("503 Service Unavailable", "retry-after: 7\r\n", ""));
+    });
+    let response = client().send(Request::get(&server.url("/?key=s")).unwrap()).await.unwrap();
+    let error = response.require_success().unwrap_err();
+    assert_eq!(error.retry(), Retry::Temporary);
+    let HttpError::Status { status: 503, retry_after, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*retry_after, Some(Duration::from_secs(7)));
+    assert!(error.to_string().ends_with("/?…` answered 503 (service unavailable)"), "{error}");
+}
+
+#[tokio::test]
+async fn chunks_are_joined() {
+    let server = Server::start(|_, stream| {
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        send(stream, format!("{head}3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"));
+    });
+    assert_eq!(get(&server, "/").await.unwrap().1, b"abcde");
+}
+
+#[tokio::test]
+async fn an_encoded_body_arrives_as_it_was_sent() {
+    let bytes = b"\x1f\x8b\x08not really gzip";
+    let server = Server::start(move |_, stream| {
+        send(stream, answer("200 OK", "content-encoding: gzip\r\n", bytes));
+    });
+    assert_eq!(get(&server, "/").await.unwrap().1, bytes);
+}
+
+#[tokio::test]
+async fn a_post_carries_its_headers_and_body() {
+    let server = Server::start(|_, stream| send(stream, answer("201 Created", "", "")));
+    let mut request = Request::new(Method::POST, &server.url("/v1")).unwrap();
+    request.body = "{}".into();
+    request.headers.insert("x-test", HeaderValue::from_static("yes"));
+    let response = client().send(request).await.unwrap();
+    assert_eq!(response.status().as_u16(), 201);
+    let seen = server.seen().remove(0);
+    assert_eq!((seen.line.as_str(), seen.body.as_slice()), ("POST /v1 HTTP/1.1", &b"{}"[..]));
+    assert_eq!(seen.header("x-test"), Some("yes"));
+}
+
+#[tokio::test]
+async fn a_body_at_the_limit_passes_and_one_byte_more_does_not() {
+    let server = Server::start(|request, stream| {
+        let bytes = if request.line.contains("/at") { 1024 } else { 1025 };
+        send(stream, answer("200 OK", "", vec![b'x'; bytes]));
+    });
+    assert_eq!(get(&server, "/at").await.unwrap().1.len(), 1024);
+    let (kind, retry, text) = error_of(&server, "/past").await;
+    assert_eq!((kind, retry), (HttpErrorKind::TooLarge, Retry::Permanent));
+    assert_eq!(text, "`http://127.0.0.1/past` sends more than the 1024 bytes allowed");
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_is_bounded_too() {
+    let server = Server::start(|_, stream| {
+        let head = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n";
+        send(stream, [head.as_bytes(), &[b'x'; 1025]].concat());
+    });
+    assert_eq!(error_of(&server, "/").await.0, HttpErrorKind::TooLarge);
+}
+
+#[tokio::test]
+async fn a_body_cut_short_says_how_much_came() {
+    let server = Server::start(|_, stream| {
+        send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
+    });
+    let (kind, retry, text) = error_of(&server, "/f?sig=s3cret").await;
+    assert_eq!((kind, retry), (HttpErrorKind::Truncated, Retry::Temporary));
+    assert_eq!(text, "`http://127.0.0.1/f?…` ended after 3 of 10 bytes");
+}
+
+#[tokio::test]
+async fn a_chunked_body_cut_short_is_noticed() {
+    let server = Server::start(|_, stream| {
+        send(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n9\r\nabc");
+    });
+    let (kind, _, text) = error_of(&server, "/").await;
+    assert_eq!(kind, HttpErrorKind::Truncated);
+    assert_eq!(text, "`http://127.0.0.1/` ended in the middle, after 3 bytes");
+}
+
+#[tokio::test]
+async fn a_stalled_body_times_out_with_what_it_waited_for() {
+    let (keep, held) = mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let server = Server::start(move |_, stream| {
+        send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
+        let _ = held.lock().unwrap().recv();
+    });
+    let mut request = Request::get(&server.url("/")).unwrap();
+    request.limits.idle = Duration::from_millis(200);
+    let mut response = client().send(request).await.unwrap();
+    assert_eq!(response.chunk().await.unwrap().unwrap(), "abc");
+    let error = response.chunk().await.unwrap_err();
+    assert_eq!((error.kind(), error.retry()), (HttpErrorKind::Timeout, Retry::Temporary));
+    assert_eq!(error.to_string(), format!("no more data from `{}` within 0.2 s", server.url("/")));
+    drop(keep);
+}
+
+#[tokio::test]
+async fn dropping_a_response_closes_the_connection() {
+    let (closed, noticed) = mpsc::channel();
+    let server = Server::start(move |_, stream| {
+        send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
+        let mut byte = [0];
+        // Returns once the client is gone: with 0 bytes or a reset, never with data.
+        closed.send(std::io::Read::read(stream, &mut byte).unwrap_or(0)).unwrap();
+    });
+    let mut response = client().send(Request::get(&server.url("/")).unwrap()).await.unwrap();
+    response.chunk().await.unwrap();
+    drop(response);
+    let waited = tokio::task::spawn_blocking(move || noticed.recv_timeout(Duration::from_secs(20)));
+    assert_eq!(waited.await.unwrap(), Ok(0));
+}
+
+#[tokio::test]
+async fn a_silent_server_times_out() {
+    let (keep, held) = mpsc::channel::<()>();
+    let held = std::sync::Mutex::new(held);
+    let server = Server::start(move |_, _| {
+        let _ = held.lock().unwrap().recv();
+    });
+    let mut request = Request::get(&server.url("/")).unwrap();
+    request.limits.answer = Duration::from_millis(200);
+    let error = client().send(request).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("no answer from `{}` within 0.2 s", server.url("/")));
+    drop(keep);
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_an_error() {
+    let server = Server::start(|_, stream| send(stream, "SSH-2.0-OpenSSH_9.6\r\n"));
+    let (kind, _, text) = error_of(&server, "/").await;
+    assert_eq!(kind, HttpErrorKind::Transfer);
+    assert_eq!(text, "the exchange with `http://127.0.0.1/` failed: invalid HTTP version parsed");
+}
