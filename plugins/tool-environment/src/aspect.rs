@@ -1,9 +1,10 @@
 //! The aspects of an environment report, by the names that a model gives.
 
-use serde::Deserialize;
+use jaato_plugin_sdk::prelude::*;
 
 /// Which part of the report is asked for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[tool_type]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Aspect {
     Os,

@@ -1,7 +1,7 @@
 //! The aspect `datetime`: what time it is here and in UTC.
 
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
 use jiff::tz::Offset;
-use serde_json::{Map, Value, json};
 
 use crate::facts::Moment;
 

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use jaato_types::service::SessionFacts;
+use jaato_plugin_sdk::types::service::SessionFacts;
 
 /// Everything that the aspects conclude from.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use jaato_types::service::SessionFacts;
+use jaato_plugin_sdk::types::service::SessionFacts;
 use jiff::Zoned;
 use sysinfo::System;
 

@@ -19,3 +19,33 @@ mod shell;
 mod terminal;
 #[cfg(test)]
 mod testing;
+mod tool;
+
+jaato_plugin_sdk::export_plugin! {
+    state: (),
+    tools,
+    // `Variables::NAMES`, and the two by which the clock finds its time zone.
+    variables: [
+        "COMSPEC",
+        "CURL_CA_BUNDLE",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "JAATO_KERBEROS_PROXY",
+        "JAATO_NO_PROXY",
+        "JAATO_SSL_VERIFY",
+        "MSYSTEM",
+        "NO_PROXY",
+        "PROCESSOR_ARCHITECTURE",
+        "PROCESSOR_ARCHITEW6432",
+        "PROCESSOR_IDENTIFIER",
+        "REQUESTS_CA_BUNDLE",
+        "SHELL",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "TZ",
+        "TZDIR",
+    ]
+}

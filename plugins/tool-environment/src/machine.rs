@@ -1,6 +1,6 @@
 //! The aspects `os` and `arch`: what the machine is.
 
-use serde_json::{Map, Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use crate::facts::Facts;
 

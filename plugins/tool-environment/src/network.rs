@@ -2,7 +2,7 @@
 //!
 //! Only variables are read; nothing is connected to. Credentials never leave this module.
 
-use serde_json::{Map, Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use crate::facts::Variables;
 use crate::mask;

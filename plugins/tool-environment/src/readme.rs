@@ -1,7 +1,7 @@
 //! Holds the README to what the tool answers.
 
-use jaato_types::service::{GcFacts, SessionFacts};
-use serde_json::Value;
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::service::{GcFacts, SessionFacts};
 
 use crate::aspect::Aspect;
 use crate::facts::Facts;

@@ -1,7 +1,7 @@
 //! Puts the aspects together: one of them flattened, or all by name.
 
-use jaato_types::{Error, ErrorKind};
-use serde_json::{Map, Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::aspect::Aspect;
 use crate::facts::Facts;

@@ -1,7 +1,7 @@
 //! The aspects `context` and `session`: how full the context window is, and who asks.
 
-use jaato_types::service::{ContextFacts, GcFacts, SessionFacts};
-use serde_json::{Map, Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::service::{ContextFacts, GcFacts, SessionFacts};
 
 /// Model, tokens, turns and gc settings; none where the session has no model.
 pub(crate) fn context(facts: &SessionFacts) -> Option<Map<String, Value>> {

@@ -1,6 +1,6 @@
 //! The aspect `shell`: which shell, and how it separates paths.
 
-use serde_json::{Map, Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
 
 use crate::facts::Facts;
 

@@ -1,7 +1,7 @@
 //! The aspect `terminal`: what the terminal that the person sits at can show.
 
-use jaato_types::service::TerminalFacts;
-use serde_json::{Map, Value, json};
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::service::TerminalFacts;
 
 use crate::facts::Facts;
 

@@ -1,9 +1,9 @@
 //! Machines and sessions for the tests, and how a report is written down in them.
 
-use jaato_types::service::{ContextFacts, SessionFacts, TerminalFacts};
+use jaato_plugin_sdk::serde_json::{Map, Value};
+use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts};
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use serde_json::{Map, Value};
 
 use crate::facts::{Facts, Moment, Programs, Variables};
 

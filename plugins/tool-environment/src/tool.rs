@@ -1,0 +1,111 @@
+//! The tool `get_environment`: asks the host for the session, the machine for the rest, and reports.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::service::SessionFacts;
+
+use crate::aspect::Aspect;
+use crate::gather::gather;
+use crate::report::report;
+
+/// Get facts about this computer, its terminal and this session. Do not guess them. Returns JSON.
+#[derive(ToolInput)]
+#[tool(
+    read_only,
+    idempotent,
+    open_world = false,
+    core,
+    auto_approval,
+    category = "system",
+    example("Which folder are we in?", aspect = "cwd"),
+    example("What day is it today?", aspect = "datetime"),
+    example("Can my terminal show colours?", aspect = "terminal"),
+    example("How many tokens are left?", aspect = "context")
+)]
+struct GetEnvironment {
+    /// os: system and version; shell; arch: processor; cwd: working directory; terminal: colours;
+    /// context: tokens used; session: ids; datetime: date, time, zone; network: proxy, certificates.
+    #[serde(default)]
+    aspect: Aspect,
+}
+
+impl Tool for GetEnvironment {
+    type State = ();
+
+    async fn call(self, cx: &Cx) -> Result<Output> {
+        let session =
+            if self.aspect.needs_session() { cx.session().await? } else { SessionFacts::default() };
+        // The clock's time zone and the programs on `PATH` are read from disk.
+        let facts = cx.blocking(move |_| gather(session)).await?;
+        Ok(Output::json(report(self.aspect, &facts)?.into()))
+    }
+}
+
+tool!(GetEnvironment);
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json;
+    use jaato_plugin_sdk::types::{Annotations, Availability, Manifest};
+
+    use super::*;
+    use crate::facts::Variables;
+
+    /// About 160 tokens. Every request carries them, so that a word more is paid for again and again.
+    #[test]
+    fn a_model_reads_few_words() {
+        let spec = GetEnvironment::spec();
+        let aspect = json!({
+            "type": "string",
+            "enum": [
+                "os", "shell", "arch", "cwd", "terminal", "context", "session", "datetime", "network",
+                "all",
+            ],
+            "description": spec.parameters["properties"]["aspect"]["description"],
+            "default": "all",
+        });
+        let parameters = json!({
+            "type": "object",
+            "properties": { "aspect": aspect },
+            "additionalProperties": false,
+        });
+        assert_eq!(spec.parameters, parameters);
+        let bytes = spec.description.len() + spec.parameters.to_string().len();
+        assert!(bytes <= 560, "{bytes}");
+    }
+
+    #[test]
+    fn it_promises_to_change_nothing_and_asks_to_be_run_without_a_question() {
+        let spec = GetEnvironment::spec();
+        let promised = Annotations {
+            read_only: true,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            parallel_safe: true,
+        };
+        assert_eq!((spec.name.as_str(), spec.category.as_str()), ("get_environment", "system"));
+        assert_eq!((spec.annotations, spec.availability), (promised, Availability::Core));
+        assert!(spec.auto_approval);
+    }
+
+    #[test]
+    fn arguments_may_be_missing_and_examples_are_read() {
+        assert_eq!(GetEnvironment::parse(b"{}").unwrap().aspect, Aspect::All);
+        let read = |example: jaato_plugin_sdk::types::Example| {
+            let json = serde_json::to_vec(&example.arguments).unwrap();
+            GetEnvironment::parse(&json).unwrap().aspect
+        };
+        let aspects: Vec<_> = GetEnvironment::spec().examples.into_iter().map(read).collect();
+        assert_eq!(aspects, [Aspect::Cwd, Aspect::Datetime, Aspect::Terminal, Aspect::Context]);
+        let error = GetEnvironment::parse(br#"{"aspect":"moon"}"#).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments);
+    }
+
+    #[test]
+    fn a_worker_gets_the_variables_that_are_read_and_no_others() {
+        let manifest = Manifest::parse(crate::__jaato::MODULE.manifest).unwrap();
+        let mut expected = Variables::NAMES.to_vec();
+        expected.extend(["TZ", "TZDIR"]);
+        assert_eq!(manifest.variables, expected);
+    }
+}
