@@ -4,7 +4,12 @@
 //! default body, which a caller gets when the other side is older.
 
 // `sabi_trait` generates items without docs and impls inside functions.
-#![allow(missing_docs, non_local_definitions, unused_qualifications, clippy::undocumented_unsafe_blocks)]
+#![allow(
+    missing_docs,
+    non_local_definitions,
+    unused_qualifications,
+    clippy::undocumented_unsafe_blocks
+)]
 
 use abi_stable::library::RootModule;
 use abi_stable::sabi_types::VersionStrings;

@@ -1,1 +1,83 @@
 //! What plugin authors use: plain Rust traits, an export macro, a panic fence.
+//!
+//! A plugin is a `cdylib` crate whose `Cargo.toml` names only this crate. A first tool:
+//!
+//! ```
+//! #![forbid(unsafe_code)]
+//! use jaato_plugin_sdk::prelude::*;
+//!
+//! /// Counts the words in a text.
+//! #[derive(ToolInput)]
+//! #[tool(read_only, idempotent, example("how many words has 'a b c'?", text = "a b c"))]
+//! struct WordCount {
+//!     /// Text to count. At most 1 MiB.
+//!     text: String,
+//! }
+//!
+//! impl Tool for WordCount {
+//!     type State = ();
+//!
+//!     async fn call(self, _cx: &Cx) -> Result<Output> {
+//!         Ok(Output::json(json!({ "words": self.text.split_whitespace().count() })))
+//!     }
+//! }
+//!
+//! tool!(WordCount);
+//! export_plugin! { state: (), tools }
+//! # fn main() {}
+//! ```
+//!
+//! Not for the host: it stands on `jaato-plugin-api` and sees plugins through their frames.
+
+// The macros name this crate by its own name, in its tests and doctests too.
+extern crate self as jaato_plugin_sdk;
+
+mod blocking;
+mod context;
+mod definition;
+mod export;
+mod fence;
+mod gc;
+mod instance;
+mod manifest;
+mod provider;
+mod schema;
+mod state;
+mod tool;
+
+pub use context::{Cx, Home, Level, Reporter, Stream};
+pub use gc::Gc;
+pub use jaato_plugin_macros::{ToolInput, tool_type};
+pub use jaato_types as types;
+pub use jaato_types::{Error, ErrorKind, Output, Result};
+pub use provider::Provider;
+pub use state::State;
+pub use tool::{SyncTool, Tool, ToolInput};
+pub use {schemars, serde, serde_json};
+
+/// What a plugin's file begins with: `use jaato_plugin_sdk::prelude::*;`.
+pub mod prelude {
+    pub use crate::types::{
+        Completion, Delta, Description, FinishReason, GcPlan, GcRequest, Message, ModelInfo, Part,
+        ProviderSpec, Request, Role, ToolCall, ToolSpec, Usage,
+    };
+    pub use crate::{
+        Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,
+        Tool, ToolInput, export_plugin, sync_tool, tool, tool_type,
+    };
+    pub use serde_json::{Value, json};
+}
+
+/// For the macros; not to be used by name.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::definition::{Definition, Module};
+    pub use crate::export::{describe_answer, factory_answer};
+    pub use crate::gc::GcEntry;
+    pub use crate::manifest::{Facts, bytes, length};
+    pub use crate::provider::ProviderEntry;
+    pub use crate::schema::{object, parse_arguments, schema_of};
+    pub use crate::tool::ToolEntry;
+    pub use inventory;
+    pub use jaato_plugin_api::abi;
+}

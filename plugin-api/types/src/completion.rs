@@ -41,7 +41,7 @@ pub struct RequestOptions {
     pub temperature: Option<f32>,
 }
 
-/// What a provider emits while it works, in order.
+/// What a provider or a tool emits while it works, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "delta", rename_all = "snake_case")]
 pub enum Delta {
@@ -57,6 +57,11 @@ pub enum Delta {
     },
     /// A tool call is complete.
     ToolCall(ToolCall),
+    /// A running tool shows a person something; not part of its result.
+    Output {
+        /// The piece.
+        text: String,
+    },
     /// What is going on while nothing else is to be seen ("loading the model"); not part of the answer.
     Notice {
         /// The text, one line.

@@ -16,8 +16,6 @@ pub const ASSET: &str = "asset";
 pub const CACHE_FOLDER: &str = "cache_folder";
 /// Streams a tool's output into a file of the session: [`OutputWrite`], [`OutputAnswer`].
 pub const OUTPUT: &str = "output";
-/// Opens a stream of the bytes of an asset or blob: [`StreamRequest`], [`StreamAnswer`]; read by `next`.
-pub const READ: &str = "read";
 
 /// Facts of the session that a call belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -137,14 +135,7 @@ pub struct OutputAnswer {
     pub bytes: u64,
 }
 
-/// Asks for a stream of bytes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamRequest {
-    /// The id of a blob of the session.
-    pub blob: String,
-}
-
-/// A stream to be read by `next` and ended by `close`.
+/// What a streaming service answers: a stream to be read by `next` and ended by `close`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamAnswer {
     /// The handle.

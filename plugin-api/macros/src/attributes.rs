@@ -1,0 +1,155 @@
+//! Reads `#[tool(…)]`.
+
+use proc_macro2::Span;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, parenthesized};
+
+/// What `#[tool(…)]` on a struct says.
+#[derive(Default)]
+pub struct ToolAttributes {
+    pub name: Option<LitStr>,
+    pub category: Option<LitStr>,
+    pub core: bool,
+    pub auto_approval: bool,
+    pub traits: Vec<LitStr>,
+    pub examples: Vec<Example>,
+    /// Promises by name; absent means none.
+    pub promises: Vec<(Ident, bool)>,
+}
+
+/// A phrase and the arguments that it should give.
+pub struct Example {
+    pub phrase: LitStr,
+    pub arguments: Vec<(Ident, Expr)>,
+}
+
+const PROMISES: [&str; 5] =
+    ["read_only", "destructive", "idempotent", "open_world", "parallel_safe"];
+
+impl ToolAttributes {
+    /// Reads all `#[tool(…)]` of a struct.
+    pub fn read(attributes: &[Attribute]) -> Result<Self> {
+        let mut all = Self::default();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tool")) {
+            let items =
+                attribute.parse_args_with(Punctuated::<Item, Token![,]>::parse_terminated)?;
+            for item in items {
+                all.take(item)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns a promise, where it was made.
+    pub fn promise(&self, name: &str) -> Option<bool> {
+        self.promises.iter().find(|(promise, _)| promise == name).map(|(_, value)| *value)
+    }
+
+    fn take(&mut self, item: Item) -> Result<()> {
+        match item {
+            Item::Text(key, text) if key == "name" => self.name = Some(text),
+            Item::Text(key, text) if key == "category" => self.category = Some(text),
+            Item::Flag(key, value) if key == "core" => self.core = value,
+            Item::Flag(key, value) if key == "auto_approval" => self.auto_approval = value,
+            Item::Flag(key, value) if PROMISES.iter().any(|promise| key == promise) => {
+                if self.promise(&key.to_string()).is_some() {
+                    return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                }
+                self.promises.push((key, value));
+            }
+            Item::Traits(traits) => self.traits.extend(traits),
+            Item::Example(example) => self.examples.push(example),
+            Item::Flag(key, _) | Item::Text(key, _) => return Err(unknown(&key)),
+        }
+        Ok(())
+    }
+}
+
+enum Item {
+    Flag(Ident, bool),
+    Text(Ident, LitStr),
+    Traits(Vec<LitStr>),
+    Example(Example),
+}
+
+impl Parse for Item {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let key: Ident = input.parse()?;
+        if input.peek(syn::token::Paren) {
+            let inside;
+            parenthesized!(inside in input);
+            return match key.to_string().as_str() {
+                "traits" => {
+                    let traits = Punctuated::<LitStr, Token![,]>::parse_terminated(&inside)?;
+                    Ok(Self::Traits(traits.into_iter().collect()))
+                }
+                "example" => parse_example(&inside).map(Self::Example),
+                _ => Err(unknown(&key)),
+            };
+        }
+        if !input.peek(Token![=]) {
+            return Ok(Self::Flag(key, true));
+        }
+        input.parse::<Token![=]>()?;
+        if input.peek(LitBool) {
+            return Ok(Self::Flag(key, input.parse::<LitBool>()?.value));
+        }
+        Ok(Self::Text(key, input.parse()?))
+    }
+}
+
+fn parse_example(input: ParseStream<'_>) -> Result<Example> {
+    let phrase: LitStr = input.parse()?;
+    let mut arguments = Vec::new();
+    while !input.is_empty() {
+        input.parse::<Token![,]>()?;
+        if input.is_empty() {
+            break;
+        }
+        let name: Ident = input.parse()?;
+        input.parse::<Token![=]>()?;
+        arguments.push((name, input.parse()?));
+    }
+    Ok(Example { phrase, arguments })
+}
+
+fn unknown(key: &Ident) -> Error {
+    let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
+                 name = \"…\", category = \"…\", traits(…), example(…)";
+    Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
+}
+
+/// Joins the lines of a doc comment: a blank line stays one, other line ends become spaces.
+pub fn doc_text(attributes: &[Attribute]) -> String {
+    let mut text = String::new();
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
+        let syn::Meta::NameValue(pair) = &attribute.meta else { continue };
+        let Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) = &pair.value else {
+            continue;
+        };
+        let line = line.value();
+        let line = line.trim();
+        if line.is_empty() {
+            text.push_str("\n\n");
+        } else {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push(' ');
+            }
+            text.push_str(line);
+        }
+    }
+    text.trim().to_owned()
+}
+
+/// Turns `WordCount` into `word_count`.
+pub fn snake_case(ident: &Ident) -> LitStr {
+    let mut text = String::new();
+    for (index, letter) in ident.to_string().chars().enumerate() {
+        if letter.is_uppercase() && index > 0 {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    LitStr::new(&text, Span::call_site())
+}

@@ -1,0 +1,146 @@
+//! Expands `#[derive(ToolInput)]` and `#[tool_type]`.
+//!
+//! A derive cannot add derives to its own struct, so the struct is written a second time, as `Wire`,
+//! with serde's and schemars' derives, and converted field by field.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{Attribute, Data, DeriveInput, Error, Fields, Item, Result};
+
+use crate::attributes::{ToolAttributes, doc_text, snake_case};
+
+/// Expands `#[derive(ToolInput)]`.
+pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(&input.ident, "a tool's arguments are a struct"));
+    };
+    if !input.generics.params.is_empty() {
+        return Err(Error::new_spanned(&input.generics, "a tool's arguments have no generics"));
+    }
+    let tool = ToolAttributes::read(&input.attrs)?;
+    let description = doc_text(&input.attrs);
+    if description.is_empty() {
+        let text = "a tool needs a doc comment: it is the description that a model reads";
+        return Err(Error::new_spanned(&input.ident, text));
+    }
+
+    let ident = &input.ident;
+    let (wire_fields, moves) = fields(&data.fields)?;
+    let container = kept(&input.attrs, &["serde", "schemars"]);
+    let spec = spec(&tool, &description, ident);
+    Ok(quote! {
+        const _: () = {
+            #[derive(
+                ::jaato_plugin_sdk::serde::Deserialize,
+                ::jaato_plugin_sdk::schemars::JsonSchema,
+            )]
+            #[serde(crate = "::jaato_plugin_sdk::serde", deny_unknown_fields)]
+            #[schemars(crate = "::jaato_plugin_sdk::schemars", deny_unknown_fields)]
+            #(#container)*
+            struct Wire { #(#wire_fields,)* }
+
+            impl ::jaato_plugin_sdk::ToolInput for #ident {
+                fn spec() -> ::jaato_plugin_sdk::types::ToolSpec { #spec }
+
+                fn parse(json: &[u8]) -> ::jaato_plugin_sdk::Result<Self> {
+                    let wire: Wire = ::jaato_plugin_sdk::__private::parse_arguments(json)?;
+                    let _ = &wire;
+                    ::core::result::Result::Ok(Self { #(#moves,)* })
+                }
+            }
+        };
+    })
+}
+
+/// Expands `#[tool_type]`.
+pub fn tool_type(item: &Item) -> Result<TokenStream> {
+    let deny = match item {
+        Item::Struct(_) => quote!(, deny_unknown_fields),
+        Item::Enum(_) => quote!(),
+        other => return Err(Error::new_spanned(other, "`#[tool_type]` is for structs and enums")),
+    };
+    Ok(quote! {
+        #[derive(
+            ::jaato_plugin_sdk::serde::Serialize,
+            ::jaato_plugin_sdk::serde::Deserialize,
+            ::jaato_plugin_sdk::schemars::JsonSchema,
+        )]
+        #[serde(crate = "::jaato_plugin_sdk::serde" #deny)]
+        #[schemars(crate = "::jaato_plugin_sdk::schemars" #deny)]
+        #item
+    })
+}
+
+fn fields(fields: &Fields) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
+    let named = match fields {
+        Fields::Named(named) => named,
+        Fields::Unit => return Ok((Vec::new(), Vec::new())),
+        Fields::Unnamed(unnamed) => {
+            return Err(Error::new_spanned(unnamed, "a tool's arguments have names"));
+        }
+    };
+    let mut wire = Vec::new();
+    let mut moves = Vec::new();
+    for field in &named.named {
+        let (ident, ty) = (&field.ident, &field.ty);
+        if doc_text(&field.attrs).is_empty() {
+            let text = "an argument needs a doc comment: a model reads it";
+            return Err(Error::new_spanned(field, text));
+        }
+        let attributes = kept(&field.attrs, &["doc", "serde", "schemars"]);
+        wire.push(quote!(#(#attributes)* #ident: #ty));
+        moves.push(quote!(#ident: wire.#ident));
+    }
+    Ok((wire, moves))
+}
+
+fn kept<'a>(attributes: &'a [Attribute], names: &[&str]) -> Vec<&'a Attribute> {
+    let is_kept = |attribute: &&Attribute| names.iter().any(|name| attribute.path().is_ident(name));
+    attributes.iter().filter(is_kept).collect()
+}
+
+fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> TokenStream {
+    let name = tool.name.clone().unwrap_or_else(|| snake_case(ident));
+    let category = tool.category.as_ref().map(syn::LitStr::value).unwrap_or_default();
+    let availability = if tool.core { quote!(Core) } else { quote!(Discoverable) };
+    let (auto_approval, traits) = (tool.auto_approval, &tool.traits);
+
+    let read_only = tool.promise("read_only").unwrap_or(false);
+    let destructive = tool.promise("destructive").unwrap_or(!read_only);
+    let idempotent = tool.promise("idempotent").unwrap_or(false);
+    let open_world = tool.promise("open_world").unwrap_or(true);
+    let parallel_safe = tool.promise("parallel_safe").unwrap_or(read_only);
+
+    let examples = tool.examples.iter().map(|example| {
+        let phrase = &example.phrase;
+        let pairs = example.arguments.iter().map(|(name, value)| {
+            let name = name.to_string();
+            quote!((#name.to_owned(), ::jaato_plugin_sdk::serde_json::json!(#value)))
+        });
+        quote! {
+            ::jaato_plugin_sdk::types::Example {
+                phrase: #phrase.to_owned(),
+                arguments: ::jaato_plugin_sdk::__private::object(::std::vec![#(#pairs),*]),
+            }
+        }
+    });
+    quote! {
+        ::jaato_plugin_sdk::types::ToolSpec {
+            name: ::jaato_plugin_sdk::types::ToolName::from(#name),
+            description: #description.to_owned(),
+            parameters: ::jaato_plugin_sdk::__private::schema_of::<Wire>(),
+            annotations: ::jaato_plugin_sdk::types::Annotations {
+                read_only: #read_only,
+                destructive: #destructive,
+                idempotent: #idempotent,
+                open_world: #open_world,
+                parallel_safe: #parallel_safe,
+            },
+            category: #category.to_owned(),
+            availability: ::jaato_plugin_sdk::types::Availability::#availability,
+            auto_approval: #auto_approval,
+            traits: ::std::vec![#(#traits.to_owned()),*],
+            examples: ::std::vec![#(#examples),*],
+        }
+    }
+}

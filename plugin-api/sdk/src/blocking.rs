@@ -1,0 +1,45 @@
+//! Runs blocking work of a plugin on the host's pool.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::{JobAbi, JobBox};
+use jaato_types::{Error, Result};
+
+use crate::context::Reporter;
+use crate::fence::{FencedDrop, fenced};
+
+type Slot<T> = Arc<Mutex<Option<Result<T>>>>;
+
+struct Job<W, T> {
+    work: FencedDrop<W>,
+    host: Reporter,
+    slot: Slot<T>,
+}
+
+impl<W, T> JobAbi for Job<W, T>
+where
+    W: FnOnce(&Reporter) -> T + Send + 'static,
+    T: Send + 'static,
+{
+    fn run(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        let result = fenced(|| work(&self.host));
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+}
+
+/// Hands the work to the host and waits for its result.
+pub(crate) async fn run<T: Send + 'static>(
+    host: &Reporter,
+    work: impl FnOnce(&Reporter) -> T + Send + 'static,
+) -> Result<T> {
+    let slot: Slot<T> = Arc::new(Mutex::new(None));
+    let job = Job { work: FencedDrop::new(work), host: host.clone(), slot: Arc::clone(&slot) };
+    let done = host.context().spawn_blocking(JobBox::from_value(job, TD_Opaque)).await;
+    let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match result {
+        Some(result) if done => result,
+        Some(_) | None => Err(Error::cancelled()),
+    }
+}

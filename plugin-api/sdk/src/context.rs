@@ -1,0 +1,307 @@
+//! What a call and an instance may use of the host: [`Cx`], [`Home`], [`Reporter`] and [`Stream`].
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_plugin_api::abi::ContextBox;
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_plugin_api::abi::async_ffi::FutureExt;
+use jaato_types::service::{
+    self, AssetAnswer, AssetRequest, FolderAnswer, SessionFacts, StreamAnswer,
+};
+use jaato_types::{Delta, Error, ErrorKind, Frame, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::blocking;
+use crate::fence::Fenced;
+
+/// How urgent a line in the host's log is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Level {
+    /// Something failed.
+    Error = 1,
+    /// Something is odd.
+    Warn = 2,
+    /// Something happened.
+    Info = 3,
+    /// For the author.
+    Debug = 4,
+}
+
+/// What a call may use: the plugin's state and the host's services. Lent for the call's time.
+///
+/// `S` is the plugin's state. Everything here may be used from any thread; nothing blocks but the work
+/// given to [`Cx::blocking`].
+pub struct Cx<S = ()> {
+    host: Reporter,
+    state: Arc<S>,
+}
+
+/// What an instance may use outside of calls, given to [`State::create`](crate::State::create).
+///
+/// It ends when the instance is closed. It shows nothing to a person: there is no call that waits.
+#[derive(Clone)]
+pub struct Home {
+    host: Reporter,
+}
+
+/// A clonable part of a context, for blocking work and background tasks: reports, logs, sees the cancel.
+///
+/// It may be kept; after the end of its call or instance everything on it is refused.
+#[derive(Clone)]
+pub struct Reporter {
+    context: Arc<ContextBox>,
+}
+
+/// A stream that a service of the host answered with. Dropping it ends it.
+pub struct Stream {
+    host: Reporter,
+    handle: u64,
+}
+
+impl<S> Cx<S> {
+    pub(crate) fn new(context: ContextBox, state: Arc<S>) -> Self {
+        Self { host: Reporter::new(context), state }
+    }
+
+    /// Returns the state that all tools of the plugin share.
+    pub fn state(&self) -> &S {
+        &self.state
+    }
+
+    /// Returns the state as a handle that blocking work can own.
+    pub fn shared_state(&self) -> Arc<S> {
+        Arc::clone(&self.state)
+    }
+
+    /// Returns a clonable part of this context.
+    pub fn reporter(&self) -> Reporter {
+        self.host.clone()
+    }
+
+    /// Runs blocking work on the host's pool and waits for it.
+    ///
+    /// Dropping the wait (a cancel) does not stop the work: it must look at
+    /// [`Reporter::is_cancelled`] now and then.
+    ///
+    /// # Errors
+    /// `cancelled` when the call ended before, `plugin_panicked` when the work panicked.
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reporter) -> T + Send + 'static,
+    ) -> Result<T> {
+        blocking::run(&self.host, work).await
+    }
+}
+
+impl<S> std::ops::Deref for Cx<S> {
+    type Target = Reporter;
+
+    fn deref(&self) -> &Reporter {
+        &self.host
+    }
+}
+
+impl Home {
+    pub(crate) fn new(context: ContextBox) -> Self {
+        Self { host: Reporter::new(context) }
+    }
+
+    /// Runs background work on the plugin executor until it is done or the instance is closed.
+    /// It must not block. False when the instance is closed already.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        let fenced = Fenced::new(task);
+        // A panic is in the log by then; nobody waits for a background task.
+        self.host.context.spawn(async move { drop(fenced.await) }.into_ffi())
+    }
+
+    /// Runs blocking work on the host's pool and waits for it; as [`Cx::blocking`].
+    ///
+    /// # Errors
+    /// As [`Cx::blocking`].
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reporter) -> T + Send + 'static,
+    ) -> Result<T> {
+        blocking::run(&self.host, work).await
+    }
+}
+
+impl std::ops::Deref for Home {
+    type Target = Reporter;
+
+    fn deref(&self) -> &Reporter {
+        &self.host
+    }
+}
+
+impl Reporter {
+    pub(crate) fn new(context: ContextBox) -> Self {
+        Self { context: Arc::new(context) }
+    }
+
+    pub(crate) fn context(&self) -> &ContextBox {
+        &self.context
+    }
+
+    /// Returns a number that is unique to this call or instance within the host process.
+    pub fn id(&self) -> u64 {
+        self.context.id()
+    }
+
+    /// Tells whether the call was cancelled or has ended. Costs nanoseconds: look often.
+    pub fn is_cancelled(&self) -> bool {
+        self.context.is_cancelled()
+    }
+
+    /// Waits for the cancel.
+    pub async fn cancelled(&self) {
+        self.context.cancelled().await;
+    }
+
+    /// Writes one line to the host's log. Never log secrets.
+    pub fn log(&self, level: Level, text: impl fmt::Display) {
+        self.context.log(level as u8, text.to_string().as_str().into());
+    }
+
+    /// Shows a person what the tool does, while it does it. False when nobody takes it: stop then.
+    pub fn output(&self, text: impl Into<String>) -> bool {
+        self.emit(&Delta::Output { text: text.into() })
+    }
+
+    /// Shows a person one line of what is going on while nothing else is to be seen.
+    pub fn notice(&self, text: impl Into<String>) -> bool {
+        self.emit(&Delta::Notice { text: text.into() })
+    }
+
+    /// Emits a piece of what the call produces. False when nobody takes it: stop then.
+    pub fn emit(&self, delta: &Delta) -> bool {
+        Frame::write(delta).is_ok_and(|frame| self.context.emit(frame.into()))
+    }
+
+    /// Sleeps.
+    ///
+    /// # Errors
+    /// `cancelled` when the call ended before.
+    pub async fn sleep(&self, time: Duration) -> Result<()> {
+        let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        if self.context.sleep_ms(milliseconds).await { Ok(()) } else { Err(Error::cancelled()) }
+    }
+
+    /// Asks a service of the host.
+    ///
+    /// # Errors
+    /// What the host answers; `unknown_operation` when this host does not have the service.
+    pub async fn service<A: DeserializeOwned>(
+        &self,
+        operation: &str,
+        request: &(impl Serialize + ?Sized),
+    ) -> Result<A> {
+        self.service_with_bytes(operation, request, &[]).await
+    }
+
+    /// Asks a service of the host, with raw bytes beside the request.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`].
+    pub async fn service_with_bytes<A: DeserializeOwned>(
+        &self,
+        operation: &str,
+        request: &(impl Serialize + ?Sized),
+        bytes: &[u8],
+    ) -> Result<A> {
+        let frame = Frame::write_with_bytes(request, bytes).map_err(host_frame)?;
+        let future = self.context.service(operation.into(), frame.into());
+        let answer = future.await;
+        Frame::read(&open(answer)?).map_err(host_frame)
+    }
+
+    /// Opens a stream of a streaming service.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`].
+    pub async fn open(
+        &self,
+        operation: &str,
+        request: &(impl Serialize + ?Sized),
+    ) -> Result<Stream> {
+        let answer: StreamAnswer = self.service(operation, request).await?;
+        Ok(Stream { host: self.clone(), handle: answer.handle })
+    }
+
+    /// Asks for the facts of the session.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`].
+    pub async fn session(&self) -> Result<SessionFacts> {
+        self.service(service::SESSION, &()).await
+    }
+
+    /// Asks for the plugin's configuration, `[plugins.NAME]`; the defaults where there is none.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`].
+    pub async fn config<C: DeserializeOwned>(&self) -> Result<C> {
+        self.service(service::CONFIG, &()).await
+    }
+
+    /// Asks for the path of a file that the plugin declares as an asset; the host fetches it if need be.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`]; `unavailable` when it cannot be had.
+    pub async fn asset(&self, id: &str) -> Result<AssetAnswer> {
+        self.service(service::ASSET, &AssetRequest { id: id.to_owned() }).await
+    }
+
+    /// Asks for the path of a folder of the plugin's own in the user's cache.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`].
+    pub async fn cache_folder(&self) -> Result<String> {
+        let answer: FolderAnswer = self.service(service::CACHE_FOLDER, &()).await?;
+        Ok(answer.path)
+    }
+}
+
+impl Stream {
+    /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// What the host answers when the stream broke; `cancelled` when the call ended.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let future = self.host.context.next(self.handle);
+        match future.await {
+            RResult::ROk(ROption::RSome(frame)) => {
+                let frame = Frame::parse(&frame).map_err(host_frame)?;
+                Ok(Some(frame.bytes.to_vec()))
+            }
+            RResult::ROk(ROption::RNone) => Ok(None),
+            RResult::RErr(error) => Err(read_error(&error)),
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.host.context.close(self.handle);
+    }
+}
+
+fn open(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<RVec<u8>> {
+    match answer {
+        RResult::ROk(frame) => Ok(frame),
+        RResult::RErr(error) => Err(read_error(&error)),
+    }
+}
+
+fn read_error(frame: &[u8]) -> Error {
+    Frame::read(frame).unwrap_or_else(host_frame)
+}
+
+fn host_frame(error: jaato_types::FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
+}

@@ -1,0 +1,134 @@
+//! The panic fence: no panic of a plugin crosses the boundary.
+//!
+//! Every poll, every drop and every plain call that the host makes runs inside it. What a panic said is
+//! kept per thread by the plugin's panic hook, so that the error carries text and place.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::OnceLock;
+use std::task::{Context, Poll};
+
+use jaato_plugin_api::abi::LogBox;
+use jaato_types::{Error, ErrorKind};
+use pin_project_lite::pin_project;
+
+thread_local! {
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+static LOG: OnceLock<LogBox> = OnceLock::new();
+
+/// Sends panic messages of this plugin to the host's log instead of the terminal.
+pub(crate) fn install_hook(log: LogBox) {
+    if LOG.set(log).is_err() {
+        return;
+    }
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line()));
+        let text = text_of(info.payload()).unwrap_or("a panic without a text");
+        let line = format!("panicked{}: {text}", place.unwrap_or_default());
+        if let Some(log) = LOG.get() {
+            log.log(1, line.as_str().into());
+        }
+        // A panic while the thread is going down finds the slot gone; the log has the line.
+        let _ = LAST_PANIC.try_with(|slot| slot.replace(Some(line)));
+    }));
+}
+
+/// Runs a closure; a panic becomes an error.
+pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(panicked)
+}
+
+fn panicked(payload: Box<dyn Any + Send>) -> Error {
+    let said = LAST_PANIC.try_with(RefCell::take).ok().flatten();
+    let text = said.unwrap_or_else(|| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| payload.downcast_ref::<String>().cloned())
+            .map_or_else(|| "the plugin panicked".to_owned(), |text| format!("panicked: {text}"))
+    });
+    bury(payload);
+    Error::new(ErrorKind::PluginPanicked, text)
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> Option<&str> {
+    let owned = || payload.downcast_ref::<String>().map(String::as_str);
+    payload.downcast_ref::<&str>().copied().or_else(owned)
+}
+
+/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than dropped.
+fn bury(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+}
+
+pin_project! {
+    /// A future whose polls and drop are fenced.
+    pub(crate) struct Fenced<F> {
+        #[pin]
+        inner: Option<F>,
+    }
+
+    impl<F> PinnedDrop for Fenced<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let mut this = this.project();
+            // Dropped in place here, inside the fence; the field itself has nothing left to drop.
+            let _ = fenced(|| this.inner.set(None));
+        }
+    }
+}
+
+impl<F> Fenced<F> {
+    pub(crate) fn new(inner: F) -> Self {
+        Self { inner: Some(inner) }
+    }
+}
+
+impl<F: Future> Future for Fenced<F> {
+    type Output = Result<F::Output, Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Some(inner) = this.inner.as_mut().as_pin_mut() else {
+            let text = "a future was polled after its end";
+            return Poll::Ready(Err(Error::new(ErrorKind::HostBug, text)));
+        };
+        let polled = match fenced(|| inner.poll(cx)) {
+            Ok(Poll::Pending) => return Poll::Pending,
+            Ok(Poll::Ready(output)) => Ok(output),
+            Err(error) => Err(error),
+        };
+        // Dropped here rather than with the box, so that a panic of the drop shows in this call.
+        let dropped = fenced(|| this.inner.set(None));
+        Poll::Ready(polled.and_then(|output| dropped.map(|()| output)))
+    }
+}
+
+/// A value whose drop is fenced.
+pub(crate) struct FencedDrop<T>(Option<T>);
+
+impl<T> FencedDrop<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(Some(value))
+    }
+
+    /// Takes the value out, once; whoever has it drops it inside the fence.
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.0.take()
+    }
+
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.as_ref()
+    }
+}
+
+impl<T> Drop for FencedDrop<T> {
+    fn drop(&mut self) {
+        let value = self.0.take();
+        let _ = fenced(|| drop(value));
+    }
+}

@@ -1,0 +1,267 @@
+//! The plugin's side of the boundary: factory, instance and facets over an author's state.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
+use jaato_plugin_api::abi::{
+    Answer, ContextBox, FactoryAbi, GcAbi, GcBox, InstanceAbi, InstanceBox, Maybe, ProviderAbi,
+    ProviderBox, ToolAbi, ToolBox,
+};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, Output, Result, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::context::{Cx, Home};
+use crate::definition::Definition;
+use crate::fence::{Fenced, FencedDrop, fenced};
+use crate::state::State;
+use crate::tool::ToolEntry;
+
+/// What every instance of a plugin shares.
+struct Shared<S: State> {
+    definition: Definition<S>,
+    tools: BTreeMap<ToolName, &'static ToolEntry<S>>,
+}
+
+/// Makes instances.
+pub(crate) struct Factory<S: State>(Arc<Shared<S>>);
+
+impl<S: State> Factory<S> {
+    /// Checks what the plugin offers.
+    pub(crate) fn new(definition: Definition<S>) -> Result<Self> {
+        let tools = definition.tools_by_name()?;
+        Ok(Self(Arc::new(Shared { definition, tools })))
+    }
+}
+
+impl<S: State> FactoryAbi for Factory<S> {
+    fn create(
+        &self,
+        context: ContextBox,
+        saved: ROption<RVec<u8>>,
+    ) -> FfiFuture<RResult<InstanceBox, RVec<u8>>> {
+        let shared = Arc::clone(&self.0);
+        let create = Fenced::new(async move {
+            let home = Home::new(context);
+            let saved = match saved {
+                ROption::RSome(frame) => Frame::read(&frame).map_err(bad_frame)?,
+                ROption::RNone => None,
+            };
+            let state = Arc::new(S::create(&home, saved).await?);
+            Ok(Instance { core: Core { state, shared }, _home: home })
+        });
+        async move {
+            match create.await.and_then(|created| created) {
+                Ok(instance) => {
+                    let instance = FencedDrop::new(instance);
+                    RResult::ROk(InstanceBox::from_value(Fence(instance), TD_Opaque))
+                }
+                Err(error) => RResult::RErr(error_frame(&error)),
+            }
+        }
+        .into_ffi()
+    }
+}
+
+/// State and what runs on it; each facet has one.
+struct Core<S: State> {
+    state: Arc<S>,
+    shared: Arc<Shared<S>>,
+}
+
+impl<S: State> Clone for Core<S> {
+    fn clone(&self) -> Self {
+        Self { state: Arc::clone(&self.state), shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<S: State> Core<S> {
+    fn cx(&self, context: ContextBox) -> Cx<S> {
+        Cx::new(context, Arc::clone(&self.state))
+    }
+}
+
+struct Instance<S: State> {
+    core: Core<S>,
+    _home: Home,
+}
+
+/// An object that crosses, with a fenced drop: the last one to go drops the author's state.
+struct Fence<T>(FencedDrop<T>);
+
+impl<T> Fence<T> {
+    fn inner(&self) -> &T {
+        match self.0.get() {
+            Some(inner) => inner,
+            None => unreachable!("taken only by the drop"),
+        }
+    }
+}
+
+impl<S: State> InstanceAbi for Fence<Instance<S>> {
+    fn tools(&self) -> ROption<ToolBox> {
+        let core = &self.inner().core;
+        let has = !core.shared.tools.is_empty();
+        has.then(|| ToolBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
+    }
+
+    fn gc(&self) -> ROption<GcBox> {
+        let core = &self.inner().core;
+        let has = core.shared.definition.gc.is_some();
+        has.then(|| GcBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
+    }
+
+    fn provider(&self) -> ROption<ProviderBox> {
+        let core = &self.inner().core;
+        let has = core.shared.definition.provider.is_some();
+        has.then(|| ProviderBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque)).into()
+    }
+
+    fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        let core = self.inner().core.clone();
+        let name = name.as_str().to_owned();
+        answer(async move {
+            if name != "command" {
+                let text = format!("the plugin does not know the operation `{name}`");
+                return Err(Error::new(ErrorKind::UnknownOperation, text));
+            }
+            let command: Command = Frame::read(&frame).map_err(bad_frame)?;
+            let cx = core.cx(context);
+            output_frame(&S::command(&cx, &command.name, command.arguments).await?)
+        })
+    }
+
+    fn save(&self) -> Maybe {
+        let state = Arc::clone(&self.inner().core.state);
+        let save = Fenced::new(async move {
+            let saved = state.save().await?;
+            saved.map(|value| value_frame(&value)).transpose()
+        });
+        async move {
+            match save.await.and_then(|saved| saved) {
+                Ok(saved) => RResult::ROk(saved.map(RVec::from).into()),
+                Err(error) => RResult::RErr(error_frame(&error)),
+            }
+        }
+        .into_ffi()
+    }
+
+    fn close(&self) -> FfiFuture<()> {
+        let state = Arc::clone(&self.inner().core.state);
+        let close = Fenced::new(async move { state.close().await });
+        // A panic is in the log by then; the instance ends in any case.
+        async move { drop(close.await) }.into_ffi()
+    }
+}
+
+/// The JSON of the operation `command`.
+#[derive(Deserialize)]
+struct Command {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl<S: State> ToolAbi for Fence<Core<S>> {
+    fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        let core = self.inner().clone();
+        let Some(entry) = core.shared.tools.get(name.as_str()).copied() else {
+            let text = format!("the plugin has no tool `{name}`");
+            return answer(async { Err(Error::new(ErrorKind::UnknownTool, text)) });
+        };
+        answer(async move {
+            let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
+            let cx = core.cx(context);
+            output_frame(&(entry.call)(&cx, arguments).await?)
+        })
+    }
+}
+
+impl<S: State> GcAbi for Fence<Core<S>> {
+    fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        let core = self.inner().clone();
+        answer(async move {
+            let Some(gc) = &core.shared.definition.gc else { return Err(no_facet("gc")) };
+            let request = Frame::read(&frame).map_err(bad_frame)?;
+            value_frame(&(gc.plan)(&core.cx(context), request).await?)
+        })
+    }
+}
+
+impl<S: State> ProviderAbi for Fence<Core<S>> {
+    fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        let core = self.inner().clone();
+        answer(async move {
+            let Some(provider) = &core.shared.definition.provider else {
+                return Err(no_facet("provider"));
+            };
+            let request = Frame::read(&frame).map_err(bad_frame)?;
+            value_frame(&(provider.complete)(&core.cx(context), request).await?)
+        })
+    }
+
+    fn models(&self, context: ContextBox) -> Answer {
+        let core = self.inner().clone();
+        answer(async move {
+            let Some(provider) = &core.shared.definition.provider else {
+                return Err(no_facet("provider"));
+            };
+            value_frame(&(provider.models)(&core.cx(context)).await?)
+        })
+    }
+}
+
+fn answer(work: impl Future<Output = Result<Vec<u8>>> + Send + 'static) -> Answer {
+    let work = Fenced::new(work);
+    async move {
+        match work.await.and_then(|answer| answer) {
+            Ok(frame) => RResult::ROk(frame.into()),
+            Err(error) => RResult::RErr(error_frame(&error)),
+        }
+    }
+    .into_ffi()
+}
+
+fn output_frame(output: &Output) -> Result<Vec<u8>> {
+    Frame::write_with_bytes(&output.content, &output.bytes).map_err(bad_answer)
+}
+
+fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
+    Frame::write(value).map_err(bad_answer)
+}
+
+/// Writes an error; one that is itself too large for a frame is replaced by a short one.
+pub(crate) fn error_frame(error: &Error) -> RVec<u8> {
+    let short = || Frame::write(&Error::new(error.kind, "the plugin's error text is too large"));
+    Frame::write(error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty()).into()
+}
+
+/// Runs what makes a frame inside the fence, for plain calls.
+pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RVec<u8>, RVec<u8>> {
+    match fenced(work).and_then(|answer| answer) {
+        Ok(frame) => RResult::ROk(frame.into()),
+        Err(error) => RResult::RErr(error_frame(&error)),
+    }
+}
+
+fn bad_frame(error: FrameError) -> Error {
+    Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+fn bad_answer(error: FrameError) -> Error {
+    let hint = "stream large output with `output`, or answer with a part of it";
+    match error {
+        FrameError::TooLarge { .. } => {
+            Error::new(ErrorKind::LimitReached, error.to_string()).with_hint(hint)
+        }
+        FrameError::Short { .. } | FrameError::Json(_) => Error::failed(error.to_string()),
+    }
+}
+
+fn no_facet(kind: &str) -> Error {
+    Error::new(ErrorKind::UnknownOperation, format!("the plugin has no {kind}"))
+}

@@ -1,0 +1,58 @@
+//! Model providers: what authors implement.
+
+use std::future::{Future, ready};
+use std::pin::Pin;
+
+use jaato_types::{Completion, ModelInfo, ProviderSpec, Request, Result};
+
+use crate::context::Cx;
+use crate::state::State;
+
+/// A model provider: a stateless mapping from requests to completions.
+///
+/// It never retries, logs or counts for itself: those are layers of the host.
+pub trait Provider: Send + Sync + 'static {
+    /// The plugin's state, as `export_plugin!` names it.
+    type State: State;
+
+    /// Names the provider and the models that it knows without asking. Runs without an instance.
+    fn spec() -> ProviderSpec;
+
+    /// Answers one request; what is produced goes out piece by piece through [`Reporter::emit`](crate::Reporter::emit).
+    /// Polled on the host's plugin executor: must not block. On a cancel the future is dropped.
+    ///
+    /// # Errors
+    /// With kind and retry class; the host retries.
+    fn complete(
+        cx: &Cx<Self::State>,
+        request: Request,
+    ) -> impl Future<Output = Result<Completion>> + Send;
+
+    /// Lists the models that can be used.
+    ///
+    /// # Errors
+    /// What the person is told.
+    fn models(_cx: &Cx<Self::State>) -> impl Future<Output = Result<Vec<ModelInfo>>> + Send {
+        ready(Ok(Self::spec().models))
+    }
+}
+
+type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// How the sdk reaches the provider.
+pub struct ProviderEntry<S: State> {
+    pub(crate) spec: fn() -> ProviderSpec,
+    pub(crate) complete: for<'a> fn(&'a Cx<S>, Request) -> Running<'a, Completion>,
+    pub(crate) models: for<'a> fn(&'a Cx<S>) -> Running<'a, Vec<ModelInfo>>,
+}
+
+impl<S: State> ProviderEntry<S> {
+    /// Makes the entry.
+    pub const fn of<P: Provider<State = S>>() -> Self {
+        Self {
+            spec: P::spec,
+            complete: |cx, request| Box::pin(P::complete(cx, request)),
+            models: |cx| Box::pin(P::models(cx)),
+        }
+    }
+}

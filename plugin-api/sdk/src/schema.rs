@@ -1,0 +1,85 @@
+//! JSON Schemas from types, shaped for models: inlined, without titles, enums as plain lists.
+
+use jaato_types::{Error, ErrorKind, Result};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Makes the schema of an object type, as it stands in a tool spec or a configuration schema.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(object) = schema.as_object_mut() {
+        object.shift_remove("title");
+        // The tool's description says it already.
+        object.shift_remove("description");
+        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(closed) = object.shift_remove("additionalProperties") {
+            object.insert("additionalProperties".to_owned(), closed);
+        }
+    }
+    tidy(&mut schema);
+    schema
+}
+
+/// Parses arguments; no arguments at all are an empty object.
+///
+/// # Errors
+/// `invalid_arguments` with serde's text.
+pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
+    let json = if json.is_empty() || json == b"null" { b"{}" } else { json };
+    serde_json::from_slice(json)
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
+}
+
+/// Makes an object of pairs.
+pub fn object(pairs: Vec<(String, Value)>) -> Map<String, Value> {
+    pairs.into_iter().collect()
+}
+
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            list_constants(object);
+            // Rust's number formats mean nothing to a model, and validators ignore them.
+            if object.get("type").is_some_and(|kind| kind != "string") {
+                object.shift_remove("format");
+            }
+            object.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Turns `oneOf` constants, which documented enum variants become, into one `enum`; what the variants
+/// say moves into the description.
+fn list_constants(object: &mut Map<String, Value>) {
+    let Some(Value::Array(variants)) = object.get("oneOf") else { return };
+    let mut names = Vec::new();
+    let mut says = Vec::new();
+    for variant in variants {
+        if let Some(constant) = variant.get("const") {
+            names.push(constant.clone());
+            if let (Some(name), Some(text)) = (constant.as_str(), variant["description"].as_str()) {
+                says.push(format!("`{name}`: {}", text.trim_end_matches('.')));
+            }
+        } else if let Some(Value::Array(plain)) = variant.get("enum") {
+            names.extend(plain.iter().cloned());
+        } else {
+            return;
+        }
+    }
+    object.shift_remove("oneOf");
+    object.insert("type".to_owned(), "string".into());
+    object.insert("enum".to_owned(), Value::Array(names));
+    if !says.is_empty() {
+        let own = object.get("description").and_then(Value::as_str).map(|own| format!("{own} "));
+        let text = format!("{}{}.", own.unwrap_or_default(), says.join("; "));
+        object.insert("description".to_owned(), text.into());
+    }
+}

@@ -1,0 +1,57 @@
+//! The state that everything in a plugin shares, one per instance.
+
+use std::future::{Future, ready};
+
+use jaato_types::{Description, Error, ErrorKind, Output, Result};
+use serde_json::Value;
+
+use crate::{Cx, Home};
+
+/// A plugin's living state: made per session (or per host process, with `scope: host`), shared by its
+/// tools, commands, gc and provider. Keep nothing in globals: sessions must not see each other.
+///
+/// All methods are called on the host's plugin executor and must not block.
+pub trait State: Sized + Send + Sync + 'static {
+    /// Makes the state, fresh or from what [`State::save`] gave for an earlier instance (resume, reload, a
+    /// restarted worker; possibly by an older version of the plugin).
+    ///
+    /// # Errors
+    /// Whatever makes the plugin unusable. With `saved`, the host keeps the bytes and makes a fresh state.
+    fn create(home: &Home, saved: Option<Value>) -> impl Future<Output = Result<Self>> + Send;
+
+    /// Gives what the next [`State::create`] needs; asked after each call that is not read-only.
+    ///
+    /// # Errors
+    /// The host says so and keeps what it had.
+    fn save(&self) -> impl Future<Output = Result<Option<Value>>> + Send {
+        ready(Ok(None))
+    }
+
+    /// Ends what the instance has going on. The host waits at most 2 s for calls before it.
+    fn close(&self) -> impl Future<Output = ()> + Send {
+        ready(())
+    }
+
+    /// Adds to the plugin's description: instructions for the prompt, commands, configuration schema,
+    /// assets, credentials. Tools and provider are filled in by the sdk. Runs without an instance.
+    fn describe(_description: &mut Description) {}
+
+    /// Runs one of the described commands.
+    ///
+    /// # Errors
+    /// What the person is told.
+    fn command(
+        _cx: &Cx<Self>,
+        name: &str,
+        _arguments: Value,
+    ) -> impl Future<Output = Result<Output>> + Send {
+        let text = format!("the plugin has no command `{name}`");
+        ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+    }
+}
+
+impl State for () {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(())
+    }
+}
