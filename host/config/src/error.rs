@@ -31,7 +31,7 @@ pub enum ConfigError {
     /// A key that nobody knows.
     UnknownKey {
         /// The place of the key.
-        origin: Origin,
+        origin: Box<Origin>,
         /// The key with its section, dotted.
         key: String,
         /// The known key that is meant most probably.
@@ -42,7 +42,7 @@ pub enum ConfigError {
     /// A value of the wrong type, or out of its range.
     WrongValue {
         /// The place of the value.
-        origin: Origin,
+        origin: Box<Origin>,
         /// The key, dotted.
         key: String,
         /// What the key takes.
@@ -53,7 +53,7 @@ pub enum ConfigError {
     /// `version` is no version.
     Version {
         /// The place of the value.
-        origin: Origin,
+        origin: Box<Origin>,
         /// What is there.
         has: String,
     },

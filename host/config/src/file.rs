@@ -55,6 +55,10 @@ impl ConfigFile {
         Ok(file)
     }
 
+    fn boxed_origin(&self, line: usize) -> Box<Origin> {
+        Box::new(self.origin(line))
+    }
+
     pub(crate) fn origin(&self, line: usize) -> Origin {
         Origin::File { layer: self.layer, path: self.path.clone(), line }
     }
@@ -66,7 +70,7 @@ impl ConfigFile {
                 Ok(())
             }
             _ => Err(ConfigError::Version {
-                origin: self.origin(node.line),
+                origin: self.boxed_origin(node.line),
                 has: node.value.describe(),
             }),
         }
@@ -98,7 +102,7 @@ impl ConfigFile {
     }
 
     fn unknown(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
-        let origin = self.origin(line);
+        let origin = self.boxed_origin(line);
         if self.is_newer {
             let text = format!(
                 "ignored unknown key `{key}` ({origin}): the file is of a newer version than \
@@ -117,7 +121,7 @@ impl ConfigFile {
 
     fn not_a_section(&self, key: String, line: usize, value: &Value) -> ConfigError {
         ConfigError::WrongValue {
-            origin: self.origin(line),
+            origin: self.boxed_origin(line),
             wants: format!("a section `[{key}]`"),
             has: value.describe(),
             key,

@@ -204,23 +204,52 @@ keys! {
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
     /// Most requests to the model in one turn.
     session_steps_max: u64 = 50,
-        key("session.steps_max").variables(&["JAATO_SESSION_STEPS_MAX"]).limits(1, 10_000);
-    /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
-    session_output_bytes_max: u64 = 16 * 1024,
-        key("session.output_bytes_max").variables(&["JAATO_SESSION_OUTPUT_BYTES_MAX"])
-            .limits(1024, 1024 * 1024);
+        key("session.steps_max").variables(&["JAATO_SESSION_STEPS_MAX"])
+            .limits(1, 10_000);
+    /// Most calls of one answer that are run; the rest gets an error.
+    session_calls_per_step_max: u64 = 32,
+        key("session.calls_per_step_max").variables(&["JAATO_SESSION_CALLS_PER_STEP_MAX"])
+            .limits(1, 1024);
     /// Most tool calls that run at the same time.
     session_parallel_calls_max: u64 = 8,
         key("session.parallel_calls_max").variables(&["JAATO_SESSION_PARALLEL_CALLS_MAX"])
             .limits(1, 64);
-    /// Longest silence of a provider before the request counts as failed.
-    session_provider_idle_timeout_ms: u64 = 300_000,
-        key("session.provider_idle_timeout_ms")
-            .variables(&["JAATO_SESSION_PROVIDER_IDLE_TIMEOUT_MS"]).limits(100, 3_600_000);
+    /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
+    session_output_bytes_max: u64 = 16 * 1024,
+        key("session.output_bytes_max").variables(&["JAATO_SESSION_OUTPUT_BYTES_MAX"])
+            .limits(1024, 1024 * 1024);
+    /// Longest answer of a model, in bytes.
+    session_answer_bytes_max: u64 = 1024 * 1024,
+        key("session.answer_bytes_max").variables(&["JAATO_SESSION_ANSWER_BYTES_MAX"])
+            .limits(1024, 64 * 1024 * 1024);
+    /// Most empty answers of a model in one turn.
+    session_empty_answers_max: u64 = 2,
+        key("session.empty_answers_max").variables(&["JAATO_SESSION_EMPTY_ANSWERS_MAX"])
+            .limits(0, 100);
+    /// Longest silence of a provider before the request fails.
+    session_provider_idle_ms: u64 = 120_000,
+        key("session.provider_idle_ms").variables(&["JAATO_SESSION_PROVIDER_IDLE_MS"])
+            .limits(100, 3_600_000);
     /// Longest time that one tool call may take.
-    session_call_timeout_ms: u64 = 600_000,
-        key("session.call_timeout_ms")
-            .variables(&["JAATO_SESSION_CALL_TIMEOUT_MS"]).limits(100, 86_400_000);
+    session_call_deadline_ms: u64 = 600_000,
+        key("session.call_deadline_ms").variables(&["JAATO_SESSION_CALL_DEADLINE_MS"])
+            .limits(100, 86_400_000);
+    /// Most attempts for one request to a provider, the first included.
+    session_attempts_max: u64 = 5,
+        key("session.attempts_max").variables(&["JAATO_SESSION_ATTEMPTS_MAX"])
+            .limits(1, 100);
+    /// Longest wait before the second attempt; it doubles with each further one.
+    session_retry_base_ms: u64 = 1_000,
+        key("session.retry_base_ms").variables(&["JAATO_SESSION_RETRY_BASE_MS"])
+            .limits(1, 600_000);
+    /// Longest wait between two attempts.
+    session_retry_wait_ms_max: u64 = 30_000,
+        key("session.retry_wait_ms_max").variables(&["JAATO_SESSION_RETRY_WAIT_MS_MAX"])
+            .limits(1, 3_600_000);
+    /// Longest wait that a provider may ask for; a longer one fails the request.
+    session_retry_after_ms_max: u64 = 120_000,
+        key("session.retry_after_ms_max").variables(&["JAATO_SESSION_RETRY_AFTER_MS_MAX"])
+            .limits(1, 86_400_000);
     /// File whose text follows the built-in part of the prompt.
     prompt_file: Option<PathBuf> = None,
         key("prompt.file").variables(&["JAATO_PROMPT_FILE"]);

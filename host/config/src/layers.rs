@@ -209,12 +209,12 @@ impl<'a> Layers<'a> {
         origins: &mut BTreeMap<&'static str, Vec<Origin>>,
     ) -> Result<T, ConfigError> {
         let mut found = match key.precedence {
-            Precedence::VariablesWin => self.from_files(key)?,
-            Precedence::FilesWin => self.from_variables(key)?,
+            Precedence::VariablesWin => self.in_files(key)?,
+            Precedence::FilesWin => self.in_variables(key)?,
         };
         found.extend(match key.precedence {
-            Precedence::VariablesWin => self.from_variables(key)?,
-            Precedence::FilesWin => self.from_files(key)?,
+            Precedence::VariablesWin => self.in_variables(key)?,
+            Precedence::FilesWin => self.in_files(key)?,
         });
         if let Some(value) = given {
             let option = key.option.unwrap_or("(no option)");
@@ -252,7 +252,7 @@ impl<'a> Layers<'a> {
         self.warnings.clone()
     }
 
-    fn from_files<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
+    fn in_files<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
         let mut found = Vec::new();
         for file in &self.files {
             let Some(node) = file.values.get(key.path) else { continue };
@@ -265,7 +265,7 @@ impl<'a> Layers<'a> {
         Ok(found)
     }
 
-    fn from_variables<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
+    fn in_variables<T: Setting>(&self, key: &KeyInfo) -> Result<Vec<(T, Origin)>, ConfigError> {
         let mut found = Vec::new();
         for name in key.variables {
             for layer in &self.variables {
@@ -288,7 +288,12 @@ impl<'a> Layers<'a> {
 }
 
 fn wrong_value(key: &KeyInfo, origin: Origin, has: String) -> ConfigError {
-    ConfigError::WrongValue { origin, key: key.path.to_owned(), wants: key.wants(), has }
+    ConfigError::WrongValue {
+        origin: Box::new(origin),
+        key: key.path.to_owned(),
+        wants: key.wants(),
+        has,
+    }
 }
 
 fn not_there(path: &Path) -> ConfigError {

@@ -98,7 +98,7 @@ impl Reader<'_> {
 
     fn odd_number(&self, pointer: &str, node: &Node) -> ConfigError {
         ConfigError::WrongValue {
-            origin: self.file.origin(node.line),
+            origin: Box::new(self.file.origin(node.line)),
             key: format!("plugins.{}{}", self.plugin, pointer.replace('/', ".")),
             wants: "a number of at most 64 bits, not `inf` or `nan`".to_owned(),
             has: node.value.describe(),

@@ -1,5 +1,7 @@
 //! What `jaato config show` prints: each value with where it came from, secrets hidden.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use crate::keys::Config;
@@ -23,7 +25,9 @@ impl Config {
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.key_entries();
         for (plugin, settings) in &self.plugin_settings {
-            for (name, value) in settings.values() {
+            // Whether the map sorts depends on a feature that any crate of the build can turn on.
+            let sorted: BTreeMap<_, _> = settings.values().iter().collect();
+            for (name, value) in sorted {
                 let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
                 let origins = settings.origin(&pointer).map_or(&[][..], std::slice::from_ref);
                 let shown = masked(name, value).to_string();

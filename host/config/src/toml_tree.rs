@@ -52,20 +52,26 @@ impl Value {
             Self::Float(number) => format!("the number `{number}`"),
             Self::Boolean(flag) => format!("`{flag}`"),
             Self::Datetime(date) => format!("the date `{date}`"),
-            Self::Array(items) => format!("a list of {}", items.len()),
+            Self::Array(items) => {
+                let items: Vec<_> = items.iter().map(|item| item.value.describe()).collect();
+                format!("the list [{}]", items.join(", "))
+            }
             Self::Table(_) => "a section".to_owned(),
         }
     }
 }
 
 fn entries(table: &DeTable<'_>, lines: &Lines) -> Vec<(String, Node)> {
-    table
+    let mut entries: Vec<_> = table
         .iter()
         .map(|(key, value)| {
             let line = lines.line(key.span().start);
             (key.get_ref().to_string(), Node { line, value: value_of(value, lines) })
         })
-        .collect()
+        .collect();
+    // Whether the parser sorts depends on a feature that any crate of the build can turn on.
+    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    entries
 }
 
 fn value_of(value: &Spanned<DeValue<'_>>, lines: &Lines) -> Value {

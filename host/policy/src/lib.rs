@@ -1,1 +1,18 @@
 //! Decides whether a tool call may run.
+//!
+//! Pure: no I/O, no clock, no waiting. Asking a person is the session's job; this crate only says
+//! *that* it must ask, and why.
+//!
+//! Invariant: the answer names the rule that decided, so that every refusal can be explained.
+
+mod arguments;
+mod call;
+mod decide;
+mod rule;
+mod rules;
+
+pub use arguments::ArgumentsDigest;
+pub use call::{Call, Caller, PluginSource};
+pub use decide::decide;
+pub use rule::{Decision, Outcome, RuleId};
+pub use rules::{Answer, Rules, SessionRule};

@@ -1,0 +1,43 @@
+//! Trust commands see through the real process tree that a session started them.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+use jaato_config::Variables;
+use jaato_config::trust::inside_session;
+
+/// Tells a copy of this test program which part it plays.
+const PART: &str = "SESSION_TREE_TEST_PART";
+/// The program that the parent starts.
+const CHILD: &str = "SESSION_TREE_TEST_CHILD";
+
+/// Starts this very test in another process, as the given part, without the session's variable.
+fn start(program: &Path, part: &str) -> bool {
+    Command::new(program)
+        .args(["--exact", "a_jaato_among_the_real_parents_is_found"])
+        .env(PART, part)
+        .env(CHILD, std::env::current_exe().unwrap())
+        .env_remove("JAATO_SESSION_ID")
+        .status()
+        .unwrap()
+        .success()
+}
+
+#[test]
+fn a_jaato_among_the_real_parents_is_found() {
+    match std::env::var(PART).as_deref() {
+        Ok("parent") => {
+            let child = std::env::var_os(CHILD).unwrap();
+            assert!(start(Path::new(&child), "child"), "the child says that it is in no session");
+        }
+        Ok("child") => assert!(inside_session(&Variables::default())),
+        _ => {
+            let folder = tempfile::tempdir().unwrap();
+            let jaato = folder.path().join("jaato");
+            std::fs::copy(std::env::current_exe().unwrap(), &jaato).unwrap();
+            assert!(start(&jaato, "parent"));
+        }
+    }
+}

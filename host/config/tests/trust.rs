@@ -1,0 +1,360 @@
+//! The record of trust: what counts as trusted, what withdraws it, and what never does.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bench;
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use bench::Bench;
+use expect_test::{Expect, expect};
+use jaato_config::trust::{
+    FILES_MAX, TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState,
+};
+
+const SHA: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
+fn store(bench: &Bench) -> TrustStore {
+    TrustStore::in_folder(bench.folders.data().unwrap())
+}
+
+fn workspace(bench: &Bench) -> Workspace {
+    Workspace::find(&bench.work()).unwrap()
+}
+
+#[track_caller]
+fn trusted(bench: &Bench) -> TrustedWorkspace {
+    match store(bench).workspace_state(&workspace(bench)).unwrap() {
+        WorkspaceState::Trusted(workspace) => workspace,
+        other => panic!("not trusted: {other:?}"),
+    }
+}
+
+fn state(bench: &Bench) -> String {
+    match store(bench).workspace_state(&workspace(bench)) {
+        Ok(WorkspaceState::Nothing) => "nothing".to_owned(),
+        Ok(WorkspaceState::Trusted(_)) => "trusted".to_owned(),
+        Ok(WorkspaceState::Untrusted { found }) => format!("untrusted: {}", found.join(" ")),
+        Ok(WorkspaceState::Changed { files }) => {
+            let files: Vec<_> = files.iter().map(ToString::to_string).collect();
+            format!("changed: {}", files.join(", "))
+        }
+        Err(error) => format!("error: {error}"),
+    }
+}
+
+#[track_caller]
+fn check_error(bench: &Bench, error: &TrustError, expected: Expect) {
+    let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+    expected.assert_eq(&bench.relative(&format!("{error}{hint}")));
+}
+
+#[test]
+fn a_plugin_is_trusted_by_its_content_until_that_is_withdrawn() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    assert!(!store.is_plugin_trusted(SHA).unwrap());
+    let now = NOW + Duration::from_secs(7);
+    store.trust_plugin(&SHA.to_uppercase(), "tool-moon", Path::new("/p/libmoon.so"), now).unwrap();
+    assert!(store.is_plugin_trusted(SHA).unwrap());
+    assert!(store.is_plugin_trusted(&SHA.to_uppercase()).unwrap());
+    assert!(!store.is_plugin_trusted(&SHA.replace('0', "1")).unwrap());
+    expect![[r#"
+        {
+          "version": 1,
+          "plugins": {
+            "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": {
+              "name": "tool-moon",
+              "path": "/p/libmoon.so",
+              "trusted_at_s": 7
+            }
+          },
+          "workspaces": {}
+        }
+    "#]]
+    .assert_eq(&fs::read_to_string(store.path()).unwrap());
+    assert!(store.untrust_plugin(SHA).unwrap());
+    assert!(!store.untrust_plugin(SHA).unwrap());
+    assert!(!store.is_plugin_trusted(SHA).unwrap());
+}
+
+#[test]
+fn what_is_no_digest_is_refused() {
+    let bench = Bench::new();
+    for bad in ["", "abc", &SHA[1..], &SHA.replace('0', "g"), &format!("{SHA}0")] {
+        let error = store(&bench).trust_plugin(bad, "p", Path::new("/p"), NOW).unwrap_err();
+        assert!(matches!(error, TrustError::BadDigest { .. }), "{bad}");
+    }
+    assert!(!store(&bench).path().exists());
+}
+
+#[test]
+fn a_damaged_record_trusts_nothing_and_is_not_overwritten() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    store.trust_plugin(SHA, "p", Path::new("/p"), NOW).unwrap();
+    for damage in
+        ["", "{", "[]", r#"{"version":1}"#, r#"{"version":1,"plugins":{},"workspaces":{},"x":1}"#]
+    {
+        fs::write(store.path(), damage).unwrap();
+        assert!(
+            matches!(store.is_plugin_trusted(SHA), Err(TrustError::Corrupt { .. })),
+            "{damage}"
+        );
+        assert!(store.trust_plugin(SHA, "p", Path::new("/p"), NOW).is_err(), "{damage}");
+        assert!(store.untrust_plugin(SHA).is_err(), "{damage}");
+        assert_eq!(fs::read_to_string(store.path()).unwrap(), damage);
+    }
+    fs::write(store.path(), "{").unwrap();
+    check_error(
+        &bench,
+        &store.read().unwrap_err(),
+        expect![[r#"
+            the record of trust `ROOT/user/data/trust.json` is damaged: EOF while parsing an object at line 1 column 1
+            hint: nothing counts as trusted until then: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, and trust again what you need"#]],
+    );
+}
+
+#[test]
+fn a_record_of_a_newer_host_is_left_alone() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    fs::create_dir_all(bench.folders.data().unwrap()).unwrap();
+    let newer = r#"{"version":2,"something":"else"}"#;
+    fs::write(store.path(), newer).unwrap();
+    check_error(
+        &bench,
+        &store.trust_plugin(SHA, "p", Path::new("/p"), NOW).unwrap_err(),
+        expect![[r#"
+            the record of trust `ROOT/user/data/trust.json` has version 2, this host knows 1
+            hint: update jaato"#]],
+    );
+    assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
+}
+
+#[test]
+fn writers_at_the_same_time_lose_nothing() {
+    let bench = Bench::new();
+    let store = store(&bench);
+    let digest = |number: usize| format!("{number:064x}");
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let store = &store;
+            scope.spawn(move || {
+                store.trust_plugin(&digest(number), "p", Path::new("/p"), NOW).unwrap();
+            });
+        }
+    });
+    let trust = store.read().unwrap();
+    assert!((0..16).all(|number| trust.is_plugin_trusted(&digest(number))));
+    let left: Vec<_> = fs::read_dir(bench.folders.data().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "trust.json" && name != "trust.lock")
+        .collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn record_and_folder_are_their_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let bench = Bench::new();
+    let store = store(&bench);
+    let folder = bench.folders.data().unwrap();
+    fs::create_dir_all(folder).unwrap();
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    store.trust_plugin(SHA, "p", Path::new("/p"), NOW).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(folder), mode(&store.path())), (0o700, 0o600));
+    fs::set_permissions(store.path(), fs::Permissions::from_mode(0o660)).unwrap();
+    check_error(
+        &bench,
+        &store.read().unwrap_err(),
+        expect![[r#"
+            the record of trust `ROOT/user/data/trust.json` can be written by others (mode 660, wants 600)
+            hint: look whether anybody changed it, then `chmod 600 ROOT/user/data/trust.json`"#]],
+    );
+}
+
+#[test]
+fn the_root_is_the_nearest_folder_with_a_mark_else_the_directory_itself() {
+    let bench = Bench::new();
+    let work = bench.work();
+    fs::create_dir_all(work.join("a/b")).unwrap();
+    assert_eq!(Workspace::find(&work.join("a/b")).unwrap().root(), work);
+    fs::create_dir_all(work.join("a/.jaato")).unwrap();
+    let inner = Workspace::find(&work.join("a/b/../b")).unwrap();
+    assert_eq!(inner.root(), work.join("a"));
+    assert_eq!(inner.agents_files(), ["AGENTS.md", "b/AGENTS.md"]);
+    assert!(Workspace::find(&work.join("gone")).is_err());
+}
+
+#[test]
+fn a_workspace_goes_from_nothing_to_untrusted_to_trusted_and_back() {
+    let bench = Bench::new();
+    assert_eq!(state(&bench), "nothing");
+    bench.workspace_file("src/main.rs", "not covered");
+    assert_eq!(state(&bench), "nothing");
+    bench.workspace_file(".jaato/plugins/libx.so", "x");
+    bench.workspace_file(".env", "A=1");
+    bench.workspace_file(".mcp.json", "{}");
+    bench.workspace_file("AGENTS.md", "# hi");
+    assert_eq!(state(&bench), "untrusted: .env .jaato/plugins/libx.so .mcp.json AGENTS.md");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    assert_eq!(state(&bench), "trusted");
+    assert!(store(&bench).untrust_workspace(&workspace(&bench)).unwrap());
+    assert!(!store(&bench).untrust_workspace(&workspace(&bench)).unwrap());
+    assert_eq!(state(&bench), "untrusted: .env .jaato/plugins/libx.so .mcp.json AGENTS.md");
+}
+
+#[test]
+fn every_change_withdraws_trust_and_names_the_file() {
+    let bench = Bench::new();
+    bench.workspace_file(".jaato/config.toml", "offline = true");
+    bench.workspace_file(".env", "A=1");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    bench.workspace_file(".jaato/config.toml", "offline = false");
+    bench.workspace_file(".jaato/plugins/new.so", "x");
+    fs::remove_file(bench.work().join(".env")).unwrap();
+    assert_eq!(
+        state(&bench),
+        "changed: `.env` was removed, `.jaato/config.toml` was changed, \
+         `.jaato/plugins/new.so` was added"
+    );
+    bench.workspace_file(".env", "A=1");
+    bench.workspace_file(".jaato/config.toml", "offline = true");
+    fs::remove_file(bench.work().join(".jaato/plugins/new.so")).unwrap();
+    assert_eq!(state(&bench), "trusted");
+}
+
+#[test]
+fn what_is_not_covered_changes_nothing() {
+    let bench = Bench::new();
+    bench.workspace_file(".env", "A=1");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    bench.workspace_file("src/AGENTS.md", "elsewhere");
+    bench.workspace_file("README.md", "x");
+    fs::create_dir_all(bench.work().join(".jaato/empty")).unwrap();
+    assert_eq!(state(&bench), "trusted");
+}
+
+#[test]
+fn instructions_on_the_way_to_the_working_directory_count_and_stay_counted() {
+    let bench = Bench::new();
+    bench.workspace_file("AGENTS.md", "root");
+    bench.workspace_file("a/b/AGENTS.md", "deep");
+    let store = store(&bench);
+    let deep = Workspace::find(&bench.work().join("a/b")).unwrap();
+    store.trust_workspace(&workspace(&bench), NOW).unwrap();
+    let WorkspaceState::Changed { files } = store.workspace_state(&deep).unwrap() else {
+        panic!("a file that nobody trusted")
+    };
+    assert_eq!(files[0].to_string(), "`a/b/AGENTS.md` was added");
+    store.trust_workspace(&deep, NOW).unwrap();
+    assert_eq!(state(&bench), "trusted");
+    bench.workspace_file("a/b/AGENTS.md", "changed");
+    assert_eq!(state(&bench), "changed: `a/b/AGENTS.md` was changed");
+}
+
+#[test]
+fn only_trusted_content_is_read() {
+    let bench = Bench::new();
+    bench.workspace_file(".env", "A=1");
+    bench.workspace_file("secret.txt", "not covered");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    let workspace = trusted(&bench);
+    assert_eq!(workspace.read(".env").unwrap().unwrap(), b"A=1");
+    assert_eq!(workspace.read("secret.txt").unwrap(), None);
+    assert_eq!(workspace.read("../user/config/config.toml").unwrap(), None);
+    bench.workspace_file("AGENTS.md", "came later");
+    assert_eq!(workspace.read("AGENTS.md").unwrap(), None);
+    bench.workspace_file(".env", "A=2");
+    check_error(
+        &bench,
+        &workspace.read(".env").unwrap_err(),
+        expect![[r#"
+            `ROOT/work/.env` is not what was trusted
+            hint: look at it, then run `jaato trust`"#]],
+    );
+    fs::remove_file(bench.work().join(".env")).unwrap();
+    assert!(matches!(workspace.read(".env"), Err(TrustError::Changed { .. })));
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_never_followed_out_of_the_workspace() {
+    use std::os::unix::fs::symlink;
+    let bench = Bench::new();
+    let work = bench.work();
+    let outside = bench.path().canonicalize().unwrap().join("outside");
+    fs::create_dir_all(&outside).unwrap();
+    fs::write(outside.join("evil.env"), "JAATO_OFFLINE=1").unwrap();
+    fs::create_dir_all(work.join(".jaato")).unwrap();
+    symlink(outside.join("evil.env"), work.join(".env")).unwrap();
+    symlink(&outside, work.join(".jaato/plugins")).unwrap();
+    symlink("loop", work.join(".jaato/loop")).unwrap();
+    bench.workspace_file("docs/agents.md", "inside");
+    symlink("docs/agents.md", work.join("AGENTS.md")).unwrap();
+    assert_eq!(state(&bench), "untrusted: .env .jaato/loop .jaato/plugins AGENTS.md");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    let trust = trusted(&bench);
+    assert_eq!(trust.read(".env").unwrap(), None);
+    assert_eq!(trust.read(".jaato/plugins/evil.env").unwrap(), None);
+    assert_eq!(trust.names_below(".jaato").count(), 0);
+    assert_eq!(trust.read("AGENTS.md").unwrap().unwrap(), b"inside");
+    // What lies outside may change; what the link means, and what is inside, may not.
+    fs::write(outside.join("evil.env"), "other").unwrap();
+    assert_eq!(state(&bench), "trusted");
+    bench.workspace_file("docs/agents.md", "changed");
+    fs::remove_file(work.join(".env")).unwrap();
+    symlink("/dev/zero", work.join(".env")).unwrap();
+    assert_eq!(state(&bench), "changed: `.env` was changed, `AGENTS.md` was changed");
+}
+
+#[test]
+fn files_below_a_folder_are_listed_by_their_whole_name() {
+    let bench = Bench::new();
+    bench.workspace_file(".jaato/plugins/a.so", "a");
+    bench.workspace_file(".jaato/plugins-old/b.so", "b");
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    let trust = trusted(&bench);
+    assert_eq!(trust.names_below(".jaato/plugins").collect::<Vec<_>>(), [".jaato/plugins/a.so"]);
+}
+
+#[test]
+fn a_workspace_with_too_much_in_it_is_refused_at_one_past_the_limit() {
+    let bench = Bench::new();
+    for number in 0..FILES_MAX {
+        bench.workspace_file(&format!(".jaato/{number}"), "");
+    }
+    assert!(state(&bench).starts_with("untrusted: "));
+    bench.workspace_file(".jaato/one-more", "");
+    assert_eq!(
+        bench.relative(&state(&bench)),
+        "error: cannot check the workspace `ROOT/work`: too many files \
+         (at most 4096 files, 16 folders deep, 268435456 bytes)"
+    );
+    assert!(store(&bench).trust_workspace(&workspace(&bench), NOW).is_err());
+}
+
+#[test]
+fn folders_without_end_are_refused() {
+    let bench = Bench::new();
+    bench.workspace_file(&format!(".jaato/{}x", "d/".repeat(15)), "");
+    assert!(state(&bench).starts_with("untrusted: "));
+    bench.workspace_file(&format!(".jaato/{}x", "d/".repeat(16)), "");
+    assert!(state(&bench).contains("folders too deep"));
+}
+
+#[test]
+fn a_file_too_big_to_check_is_refused() {
+    let bench = Bench::new();
+    bench.workspace_file(".jaato/big", "");
+    let file = fs::OpenOptions::new().write(true).open(bench.work().join(".jaato/big")).unwrap();
+    file.set_len(jaato_config::trust::WORKSPACE_BYTES_MAX + 1).unwrap();
+    let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
+    assert!(error.to_string().contains("too many bytes"), "{error}");
+}

@@ -1,0 +1,237 @@
+//! Tables of rules and calls, and what is decided. Rules and calls are written as a person would.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_policy::{
+    Answer, ArgumentsDigest, Call, Caller, Decision, PluginSource, Rules, SessionRule, decide,
+};
+use jaato_types::{Annotations, PluginName, ToolName};
+
+/// A call as text: a tool, then words: `shipped`, `read_only`, `destructive`, `open_world`,
+/// `auto_approval`, `person`, `plugin=NAME`, `args=TEXT`. A word that is absent is not so.
+struct Scene {
+    tool: ToolName,
+    plugin: PluginName,
+    words: Vec<String>,
+}
+
+impl Scene {
+    fn parse(text: &str) -> Self {
+        let mut words = text.split(' ').map(str::to_owned);
+        let tool = ToolName::new(words.next().unwrap());
+        let words: Vec<_> = words.collect();
+        let plugin = words.iter().find_map(|word| word.strip_prefix("plugin=")).unwrap_or("tool-x");
+        let known =
+            ["shipped", "read_only", "destructive", "open_world", "auto_approval", "person"];
+        for word in &words {
+            assert!(known.contains(&word.as_str()) || word.contains('='), "unknown word {word}");
+        }
+        Self { tool, plugin: PluginName::from(plugin), words }
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|known| known == word)
+    }
+
+    fn call(&self) -> Call<'_> {
+        let arguments = self.words.iter().find_map(|word| word.strip_prefix("args="));
+        Call {
+            tool: &self.tool,
+            plugin: &self.plugin,
+            source: if self.has("shipped") {
+                PluginSource::Shipped
+            } else {
+                PluginSource::Elsewhere
+            },
+            annotations: Annotations {
+                read_only: self.has("read_only"),
+                destructive: self.has("destructive"),
+                idempotent: false,
+                open_world: self.has("open_world"),
+                parallel_safe: false,
+            },
+            auto_approval: self.has("auto_approval"),
+            caller: if self.has("person") { Caller::Person } else { Caller::Model },
+            arguments: ArgumentsDigest::of(&arguments.unwrap_or("none").into()),
+        }
+    }
+}
+
+/// One rule a line: `disable TOOL`, `allow TOOL`, `yes`, `always CALL`, `never CALL`.
+fn parse_rules(text: &str) -> Rules {
+    let mut rules = Rules::default();
+    for line in text.lines() {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("disable", tool) => _ = rules.disabled.insert(tool.into()),
+            ("allow", tool) => _ = rules.allowed.insert(tool.into()),
+            ("yes", "") => rules.allow_all = true,
+            ("always", call) => {
+                rules.remember(SessionRule::of(&Scene::parse(call).call(), Answer::Always));
+            }
+            ("never", call) => {
+                rules.remember(SessionRule::of(&Scene::parse(call).call(), Answer::Never));
+            }
+            other => panic!("unknown rule {other:?}"),
+        }
+    }
+    rules
+}
+
+fn decided(rules: &str, call: &str) -> Decision {
+    decide(&parse_rules(rules), &Scene::parse(call).call())
+}
+
+#[track_caller]
+fn check(rules: &str, call: &str, expected: Expect) {
+    let Decision { outcome, rule } = decided(rules, call);
+    expected.assert_eq(&format!("{outcome:?} by {rule}"));
+}
+
+#[test]
+fn silence_is_not_consent() {
+    check("", "shell", expect!["Ask by ask.silence"]);
+    check("", "shell shipped", expect!["Ask by ask.silence"]);
+    check("", "shell shipped destructive open_world", expect!["Ask by ask.silence"]);
+    check("allow other", "shell", expect!["Ask by ask.silence"]);
+}
+
+#[test]
+fn read_only_tools_of_shipped_plugins_are_granted() {
+    check("", "look shipped read_only", expect!["Allow by shipped.read_only"]);
+    check("", "look shipped read_only open_world", expect!["Allow by shipped.read_only"]);
+    check("", "look shipped auto_approval", expect!["Allow by shipped.auto_approval"]);
+    check("", "look shipped read_only auto_approval", expect!["Allow by shipped.read_only"]);
+}
+
+#[test]
+fn what_another_plugin_says_of_itself_grants_nothing() {
+    check("", "look read_only", expect!["Ask by ask.unproven_promise"]);
+    check("", "look auto_approval", expect!["Ask by ask.unproven_promise"]);
+    check("", "look read_only auto_approval", expect!["Ask by ask.unproven_promise"]);
+}
+
+#[test]
+fn options_of_the_command_line_grant() {
+    check("allow shell", "shell destructive", expect!["Allow by option.allow"]);
+    check("yes", "shell destructive", expect!["Allow by option.yes"]);
+    check("allow shell\nyes", "shell", expect!["Allow by option.allow"]);
+}
+
+#[test]
+fn allow_is_for_the_whole_name_only() {
+    check("allow shell", "shell2", expect!["Ask by ask.silence"]);
+    check("allow shell", "Shell", expect!["Ask by ask.silence"]);
+    check("allow *", "shell", expect!["Ask by ask.silence"]);
+}
+
+#[test]
+fn disabled_beats_everything() {
+    let all = "disable look\nallow look\nyes\nalways look shipped read_only";
+    check(all, "look shipped read_only auto_approval", expect!["Deny by tools.disabled"]);
+    check(all, "look person", expect!["Deny by tools.disabled"]);
+}
+
+#[test]
+fn never_beats_what_allows() {
+    check("never shell\nallow shell\nyes", "shell", expect!["Deny by session.never"]);
+    check("never look shipped", "look shipped read_only", expect!["Deny by session.never"]);
+    check(
+        "always shell args=a destructive\nnever shell args=b destructive",
+        "shell args=a destructive",
+        expect!["Deny by session.never"],
+    );
+}
+
+#[test]
+fn a_persons_own_call_is_not_asked() {
+    check("", "shell person destructive", expect!["Allow by own_call"]);
+    check("", "shell destructive", expect!["Ask by ask.silence"]);
+}
+
+#[test]
+fn always_is_for_the_tool_where_it_cannot_reach_far() {
+    check("always note args=a", "note args=b", expect!["Allow by session.always"]);
+    check(
+        "always look read_only destructive open_world args=a",
+        "look read_only args=b",
+        expect!["Allow by session.always"],
+    );
+}
+
+#[test]
+fn always_is_for_exactly_these_arguments_where_a_tool_destroys_or_reaches_out() {
+    check(
+        "always shell destructive args=a",
+        "shell destructive args=a",
+        expect!["Allow by session.always"],
+    );
+    check(
+        "always shell destructive args=a",
+        "shell destructive args=b",
+        expect!["Ask by ask.silence"],
+    );
+    check(
+        "always post open_world args=a",
+        "post open_world args=a",
+        expect!["Allow by session.always"],
+    );
+    check("always post open_world args=a", "post open_world args=b", expect!["Ask by ask.silence"]);
+}
+
+#[test]
+fn a_tool_that_becomes_far_reaching_loses_what_was_granted() {
+    check("always note args=a", "note destructive args=a", expect!["Ask by ask.silence"]);
+}
+
+#[test]
+fn an_answer_does_not_go_over_to_another_plugin_or_tool() {
+    check("always note plugin=tool-a", "note plugin=tool-b", expect!["Ask by ask.silence"]);
+    check("never note plugin=tool-a\nyes", "note plugin=tool-b", expect!["Allow by option.yes"]);
+    check("always note", "note2", expect!["Ask by ask.silence"]);
+}
+
+#[test]
+fn the_latest_answer_counts() {
+    check("always note\nnever note", "note", expect!["Deny by session.never"]);
+    check("never note\nalways note", "note", expect!["Allow by session.always"]);
+}
+
+#[test]
+fn every_decision_explains_itself() {
+    let table = [
+        ("disable shell", "shell"),
+        ("never shell", "shell"),
+        ("", "shell person"),
+        ("allow shell", "shell"),
+        ("yes", "shell"),
+        ("always shell", "shell"),
+        ("", "shell shipped read_only"),
+        ("", "shell shipped auto_approval"),
+        ("", "shell read_only"),
+        ("", "shell"),
+    ];
+    let mut texts = String::new();
+    for (rules, call) in table {
+        let decision = decided(rules, call);
+        let scene = Scene::parse(call);
+        texts += &format!("{}: {}\n", decision.rule, decision.explain(&scene.call()));
+        if let Some(hint) = decision.hint(&scene.call()) {
+            texts += &format!("  hint: {hint}\n");
+        }
+    }
+    expect![[r#"
+        tools.disabled: tool `shell` is disabled by `[tools] disabled`
+          hint: take `shell` out of `[tools] disabled`; `jaato config show` says where it stands
+        session.never: the person said that tool `shell` must not run in this session
+        own_call: the person typed this call
+        option.allow: `--allow shell` was given
+        option.yes: `--yes` was given
+        session.always: the person allowed tool `shell` for this session
+        shipped.read_only: tool `shell` changes nothing, and plugin `tool-x` is shipped with jaato
+        shipped.auto_approval: tool `shell` asks for no permission, and plugin `tool-x` is shipped with jaato
+        ask.unproven_promise: tool `shell` needs a permission: it says that it needs none, but plugin `tool-x` is not shipped with jaato
+          hint: allow it with `--allow shell`, or everything with `--yes`
+        ask.silence: tool `shell` needs a permission
+          hint: allow it with `--allow shell`, or everything with `--yes`
+    "#]].assert_eq(&texts);
+}
