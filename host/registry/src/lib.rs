@@ -1,1 +1,19 @@
-//! Names to tools, gcs and providers: order, conflicts, enabling. Pure data.
+//! Names to plugins, tools and providers: order, conflicts, enabling. Pure data.
+//!
+//! Not the loader: this crate touches no file and runs no plugin. It takes what was found, in the order
+//! of trust, and says who has which name.
+//!
+//! Invariants:
+//! - A name is taken once: who comes later is refused whole, and the refusal names both paths.
+//! - The outcome depends on the order of the candidates and on the rules alone.
+
+mod conflict;
+mod names;
+mod registry;
+
+pub use conflict::Refusal;
+pub use names::nearest;
+pub use registry::{Candidate, PluginEntry, Registry, Rules, Status, ToolEntry, ToolStatus, Trust};
+
+/// Tool names that the host keeps for itself.
+pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];

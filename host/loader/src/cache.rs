@@ -1,0 +1,223 @@
+//! The cache of manifests and descriptions, so that a start opens no plugin file at all.
+//!
+//! One JSON file. An entry holds for exactly one state of one file (path, size, times, inode) and one
+//! host version. What the cache says is used for listing only: before a file is opened to be called it
+//! is read again. A cache that cannot be read is made anew; it holds nothing that is not in the files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jaato_types::{Description, Error, Manifest};
+use serde::{Deserialize, Serialize};
+
+/// Version of the cache's shape; a file of another version is made anew.
+const VERSION: u32 = 1;
+
+/// Largest cache that is read, in bytes: 1,000 plugins with 100 tools each stay below it.
+const CACHE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// The state of a file for which an entry holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stamp {
+    size: u64,
+    modified_ns: u64,
+    changed_ns: i64,
+    inode: u64,
+}
+
+/// What is known of one plugin file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    stamp: Stamp,
+    /// The embedded manifest.
+    pub manifest: Manifest,
+    /// SHA-256 of the content in hex, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// What the describing child said; absent when it was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub described: Option<Described>,
+}
+
+/// What came of describing a plugin. Failures are kept too: a describe that hangs costs its deadline once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Described {
+    /// The description.
+    Ok(Box<Description>),
+    /// Why there is none.
+    Failed(Error),
+}
+
+/// The cache, read once and written when something changed.
+#[derive(Debug)]
+pub struct DescriptionCache {
+    path: PathBuf,
+    host_version: String,
+    entries: BTreeMap<PathBuf, Entry>,
+    is_changed: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OnDisk {
+    v: u32,
+    host_version: String,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+impl Stamp {
+    /// Takes the state of a file.
+    ///
+    /// # Errors
+    /// When the file cannot be looked at.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(path)?;
+        let modified = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH);
+        let (changed_ns, inode) = unix_facts(&metadata);
+        Ok(Self {
+            size: metadata.len(),
+            // Nanoseconds since 1970 leave 64 bits in 2554.
+            modified_ns: modified.map_or(0, |time| time.as_nanos() as u64),
+            changed_ns,
+            inode,
+        })
+    }
+}
+
+/// The time of the last change of the inode cannot be set by hand, unlike that of the content.
+#[cfg(unix)]
+fn unix_facts(metadata: &fs::Metadata) -> (i64, u64) {
+    use std::os::unix::fs::MetadataExt as _;
+    let nanoseconds = metadata.ctime().saturating_mul(1_000_000_000);
+    (nanoseconds.saturating_add(metadata.ctime_nsec()), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn unix_facts(_metadata: &fs::Metadata) -> (i64, u64) {
+    (0, 0)
+}
+
+impl Entry {
+    /// Makes an entry that knows the manifest only.
+    pub fn new(stamp: Stamp, manifest: Manifest) -> Self {
+        Self { stamp, manifest, sha256: None, described: None }
+    }
+}
+
+impl DescriptionCache {
+    /// Reads the cache; one that is missing, damaged, or of another version counts as empty.
+    pub fn read(path: PathBuf, host_version: &str) -> Self {
+        let entries = read_entries(&path, host_version).unwrap_or_default();
+        Self { path, host_version: host_version.to_owned(), entries, is_changed: false }
+    }
+
+    /// Returns what is known of a file in the state that it has.
+    pub fn get(&self, path: &Path, stamp: &Stamp) -> Option<&Entry> {
+        self.entries.get(path).filter(|entry| entry.stamp == *stamp)
+    }
+
+    /// Keeps what is known of a file. A path that is no UTF-8 cannot be a key in JSON: it is not kept.
+    pub fn put(&mut self, path: PathBuf, entry: Entry) {
+        if path.to_str().is_none() {
+            return;
+        }
+        self.is_changed = true;
+        self.entries.insert(path, entry);
+    }
+
+    /// Forgets a file, so that it is described again.
+    pub fn forget(&mut self, path: &Path) {
+        self.is_changed |= self.entries.remove(path).is_some();
+    }
+
+    /// Writes the cache if something changed, beside its place and then renamed. Entries of files that
+    /// are gone are left out.
+    ///
+    /// # Errors
+    /// When it cannot be written; the host works without it.
+    pub fn write(&mut self) -> io::Result<()> {
+        if !self.is_changed {
+            return Ok(());
+        }
+        self.entries.retain(|path, _| path.exists());
+        let on_disk = OnDisk {
+            v: VERSION,
+            host_version: self.host_version.clone(),
+            entries: std::mem::take(&mut self.entries),
+        };
+        let text = serde_json::to_vec(&on_disk);
+        self.entries = on_disk.entries;
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let beside = self.path.with_extension(format!("{}.tmp", std::process::id()));
+        let written = write_private(&beside, &text?).and_then(|()| fs::rename(&beside, &self.path));
+        if written.is_err() {
+            // Best effort: the folder may be gone or full.
+            let _ = fs::remove_file(&beside);
+        }
+        written?;
+        self.is_changed = false;
+        Ok(())
+    }
+}
+
+fn read_entries(path: &Path, host_version: &str) -> Option<BTreeMap<PathBuf, Entry>> {
+    if fs::metadata(path).ok()?.len() > CACHE_BYTES_MAX {
+        return None;
+    }
+    let on_disk: OnDisk = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    (on_disk.v == VERSION && on_disk.host_version == host_version).then_some(on_disk.entries)
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    io::Write::write_all(&mut options.open(path)?, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        Manifest::parse(br#"{"v":1,"name":"moon","version":"1","api":"1.0.0","kinds":["tool"]}"#).unwrap()
+    }
+
+    #[test]
+    fn an_entry_holds_for_one_state_of_the_file_and_one_host() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plugin, path) = (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
+        fs::write(&plugin, "one").unwrap();
+        let stamp = Stamp::of(&plugin).unwrap();
+        let mut cache = DescriptionCache::read(path.clone(), "1");
+        let mut entry = Entry::new(stamp.clone(), manifest());
+        entry.described = Some(Described::Failed(Error::failed("it hangs")));
+        cache.put(plugin.clone(), entry.clone());
+        cache.write().unwrap();
+
+        assert_eq!(DescriptionCache::read(path.clone(), "1").get(&plugin, &stamp), Some(&entry));
+        assert_eq!(DescriptionCache::read(path.clone(), "2").get(&plugin, &stamp), None);
+        fs::write(&plugin, "three").unwrap();
+        let changed = Stamp::of(&plugin).unwrap();
+        assert_eq!(DescriptionCache::read(path, "1").get(&plugin, &changed), None);
+    }
+
+    #[test]
+    fn a_damaged_cache_counts_as_empty_and_files_that_are_gone_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plugin, path) = (folder.path().join("moon.so"), folder.path().join("descriptions.json"));
+        fs::write(&path, "{\"v\":1,").unwrap();
+        fs::write(&plugin, "one").unwrap();
+        let stamp = Stamp::of(&plugin).unwrap();
+        let mut cache = DescriptionCache::read(path.clone(), "1");
+        cache.put(plugin.clone(), Entry::new(stamp.clone(), manifest()));
+        fs::remove_file(&plugin).unwrap();
+        cache.write().unwrap();
+        assert_eq!(DescriptionCache::read(path, "1").get(&plugin, &stamp), None);
+    }
+}

@@ -1,0 +1,261 @@
+//! Reads the manifest embedded in a plugin file, without running a line of the file.
+//!
+//! Only headers and the one section are read, so it costs microseconds, and a hostile file can do no
+//! more than be refused. Everything that is wrong with a file becomes one [`FileError`].
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_api::{API_VERSION, MANIFEST_SECTION, MANIFEST_SECTION_MACHO};
+use jaato_types::{Kind, MANIFEST_BYTES_MAX, Manifest};
+use object::read::{Object, ObjectSection, ReadCache};
+use object::{Architecture, BinaryFormat, ObjectKind};
+
+/// Largest plugin file, in bytes. A plugin with a whole runtime inside has tens of megabytes.
+pub const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Why a file cannot be a plugin of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub problem: FileProblem,
+}
+
+/// What is wrong with a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileProblem {
+    /// The system's own words.
+    Unreadable(String),
+    /// Not a regular file.
+    NotAFile(&'static str),
+    /// More than [`FILE_BYTES_MAX`].
+    TooLarge(u64),
+    /// No header of a library.
+    NotALibrary,
+    /// Of another system's format.
+    WrongFormat {
+        /// The file's.
+        has: &'static str,
+        /// This system's.
+        wants: &'static str,
+    },
+    /// For another processor.
+    WrongArchitecture {
+        /// The file's.
+        has: String,
+        /// This machine's.
+        wants: String,
+    },
+    /// An executable, an object file or the like.
+    WrongKind(&'static str),
+    /// The headers promise more than there is.
+    Truncated(String),
+    /// A library, but no plugin.
+    NoManifest,
+    /// The manifest cannot be used.
+    BadManifest(String),
+    /// Built against another major version of the boundary.
+    Api {
+        /// The file's.
+        has: String,
+    },
+    /// None of its kinds is known here.
+    UnknownKind,
+}
+
+impl FileProblem {
+    /// Returns what to do about it, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::WrongFormat { .. } | Self::WrongArchitecture { .. } => {
+                Some("build the plugin for this machine, or take the author's build for it".into())
+            }
+            Self::NoManifest => {
+                Some("a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root".into())
+            }
+            Self::Truncated(_) => Some("copy or build the file again".into()),
+            Self::Api { has } => Some(if newer_than_ours(has) {
+                "update jaato".to_owned()
+            } else {
+                format!("build the plugin with jaato-plugin-sdk {API_VERSION}")
+            }),
+            Self::UnknownKind => Some("update jaato".into()),
+            Self::Unreadable(_)
+            | Self::NotAFile(_)
+            | Self::TooLarge(_)
+            | Self::NotALibrary
+            | Self::WrongKind(_)
+            | Self::BadManifest(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot use `{}` as a plugin: {}", self.path.display(), self.problem)
+    }
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(text) => write!(f, "it cannot be read: {text}"),
+            Self::NotAFile(what) => write!(f, "it is {what}"),
+            Self::TooLarge(has) => {
+                write!(f, "it has {has} bytes, at most {FILE_BYTES_MAX} are allowed")
+            }
+            Self::NotALibrary => f.write_str("it is not a dynamic library"),
+            Self::WrongFormat { has, wants } => {
+                write!(f, "it is a {has} file, this system wants {wants}")
+            }
+            Self::WrongArchitecture { has, wants } => {
+                write!(f, "it is built for {has}, this machine is {wants}")
+            }
+            Self::WrongKind(what) => write!(f, "it is {what}, not a dynamic library"),
+            Self::Truncated(text) => write!(f, "it is truncated or damaged: {text}"),
+            Self::NoManifest => f.write_str("it is a library without a jaato manifest"),
+            Self::BadManifest(text) => f.write_str(text),
+            Self::Api { has } => {
+                write!(f, "it was built against plugin-api {has}, this host speaks {API_VERSION}")
+            }
+            Self::UnknownKind => f.write_str("this host knows none of the kinds that it offers"),
+        }
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// Reads the manifest of a plugin file.
+///
+/// # Errors
+/// A [`FileError`] that names the file and what is wrong with it.
+pub fn read_manifest(path: &Path) -> Result<Manifest, FileError> {
+    read(path).map_err(|problem| FileError { path: path.to_owned(), problem })
+}
+
+fn read(path: &Path) -> Result<Manifest, FileProblem> {
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(FileProblem::NotAFile("a directory"));
+    }
+    if !metadata.is_file() {
+        return Err(FileProblem::NotAFile("not a regular file"));
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(FileProblem::TooLarge(metadata.len()));
+    }
+    let file = File::open(path).map_err(unreadable)?;
+    let bytes = ReadCache::new(file);
+    let object = object::File::parse(&bytes).map_err(|_| not_a_library(path))?;
+    check_target(&object)?;
+    let manifest = Manifest::parse(&section(&object)?)
+        .map_err(|error| FileProblem::BadManifest(error.to_string()))?;
+    check_api(&manifest)?;
+    Ok(manifest)
+}
+
+/// Tells a file that begins as a library from one that never was any.
+fn not_a_library(path: &Path) -> FileProblem {
+    let mut start = [0; 4];
+    let read = File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
+    if read.is_ok() && start == *b"\x7fELF" {
+        return FileProblem::Truncated("its headers are incomplete".into());
+    }
+    FileProblem::NotALibrary
+}
+
+fn check_target(object: &object::File<'_, &ReadCache<File>>) -> Result<(), FileProblem> {
+    let (has, wants) = (format_name(object.format()), format_name(BinaryFormat::native_object()));
+    if has != wants {
+        return Err(FileProblem::WrongFormat { has, wants });
+    }
+    let has = object.architecture();
+    if !is_this_machine(has) || object.is_64() != cfg!(target_pointer_width = "64") {
+        let has = format!("{has:?}").to_lowercase();
+        return Err(FileProblem::WrongArchitecture { has, wants: std::env::consts::ARCH.into() });
+    }
+    match object.kind() {
+        ObjectKind::Dynamic => Ok(()),
+        ObjectKind::Executable => Err(FileProblem::WrongKind("an executable")),
+        ObjectKind::Relocatable => Err(FileProblem::WrongKind("an object file")),
+        ObjectKind::Core => Err(FileProblem::WrongKind("a core dump")),
+        _ => Err(FileProblem::WrongKind("something else")),
+    }
+}
+
+fn is_this_machine(architecture: Architecture) -> bool {
+    match std::env::consts::ARCH {
+        "x86_64" => architecture == Architecture::X86_64,
+        "x86" => architecture == Architecture::I386,
+        "aarch64" => architecture == Architecture::Aarch64,
+        "arm" => architecture == Architecture::Arm,
+        "riscv64" => architecture == Architecture::Riscv64,
+        "powerpc64" => architecture == Architecture::PowerPc64,
+        "s390x" => architecture == Architecture::S390x,
+        "loongarch64" => architecture == Architecture::LoongArch64,
+        // An architecture that this list lacks: the dynamic linker will tell.
+        _ => true,
+    }
+}
+
+fn section(object: &object::File<'_, &ReadCache<File>>) -> Result<Vec<u8>, FileProblem> {
+    let found = object.sections().find(|section| {
+        section.name().is_ok_and(|name| match object.format() {
+            BinaryFormat::MachO => name == MANIFEST_SECTION_MACHO,
+            // PE keeps eight bytes of a section's name.
+            BinaryFormat::Coff | BinaryFormat::Pe => name == &MANIFEST_SECTION[..8],
+            _ => name == MANIFEST_SECTION,
+        })
+    });
+    let Some(section) = found else {
+        // A file that is cut loses its section table, which stands at its end.
+        let has_sections = object.sections().next().is_some();
+        return Err(if has_sections {
+            FileProblem::NoManifest
+        } else {
+            FileProblem::Truncated("its section table is missing".into())
+        });
+    };
+    if section.size() > MANIFEST_BYTES_MAX as u64 {
+        let text = format!("its manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", section.size());
+        return Err(FileProblem::BadManifest(text));
+    }
+    let data = section.data().map_err(|error| FileProblem::Truncated(error.to_string()))?;
+    Ok(data.to_vec())
+}
+
+fn check_api(manifest: &Manifest) -> Result<(), FileProblem> {
+    let ours = major(API_VERSION);
+    if manifest.api_version().map(|(major, ..)| major) != ours {
+        return Err(FileProblem::Api { has: manifest.api.clone() });
+    }
+    if manifest.kinds.iter().all(|kind| *kind == Kind::Unknown) {
+        return Err(FileProblem::UnknownKind);
+    }
+    Ok(())
+}
+
+fn major(version: &str) -> Option<u64> {
+    version.split('.').next()?.parse().ok()
+}
+
+fn newer_than_ours(version: &str) -> bool {
+    major(version) > major(API_VERSION)
+}
+
+fn format_name(format: BinaryFormat) -> &'static str {
+    match format {
+        BinaryFormat::Elf => "ELF",
+        BinaryFormat::MachO => "Mach-O",
+        BinaryFormat::Coff | BinaryFormat::Pe => "PE",
+        _ => "foreign",
+    }
+}
+
+fn unreadable(error: io::Error) -> FileProblem {
+    FileProblem::Unreadable(error.to_string())
+}

@@ -1,0 +1,24 @@
+//! Finds the known name that somebody meant.
+
+/// Returns the known name that is nearest to a wrong one, if one is near enough to be meant.
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const SIMILARITY_MIN: f64 = 0.75;
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(wrong, name), name))
+        .filter(|(similarity, _)| *similarity >= SIMILARITY_MIN)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_finds_the_name_and_nonsense_finds_none() {
+        let known = ["get_environment", "cli_based_tool"];
+        assert_eq!(nearest("get_enviroment", known), Some("get_environment"));
+        assert_eq!(nearest("zzz", known), None);
+    }
+}

@@ -1,0 +1,252 @@
+//! Builds the registry from candidates in the order of trust, and answers who has a name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jaato_types::{Availability, Description, Error, Manifest, PluginName, ToolName, ToolSpec};
+
+use crate::RESERVED_TOOLS;
+use crate::conflict::Refusal;
+
+/// A plugin file that was found and whose manifest could be read.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The file.
+    pub path: PathBuf,
+    /// The word for its place in lists: `shipped`, `user` …
+    pub place: &'static str,
+    /// How far it is trusted.
+    pub trust: Trust,
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// What its code says, or why that could not be had; absent where it must not be asked.
+    pub description: Option<Result<Description, Error>>,
+}
+
+/// How far a plugin file is trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// As the executable.
+    Shipped,
+    /// By its content hash.
+    ByHash(String),
+    /// Not: the hash by which it can be trusted.
+    No(String),
+    /// The workspace that it lies in is not trusted, so it was not even described.
+    WorkspaceNot,
+}
+
+/// What the person's configuration and command line say.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// `[plugins] disabled`.
+    pub plugins_disabled: Vec<String>,
+    /// `[tools] enabled`: where it is set, only these.
+    pub tools_enabled: Option<Vec<String>>,
+    /// `[tools] disabled`.
+    pub tools_disabled: Vec<String>,
+    /// `--tools`: where it is set, only these, and all of them stand in the request.
+    pub tools_only: Option<Vec<String>>,
+}
+
+/// A plugin in the list.
+#[derive(Debug, Clone)]
+pub struct PluginEntry {
+    /// What was found.
+    pub candidate: Candidate,
+    /// What became of it.
+    pub status: Status,
+}
+
+/// What became of a plugin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Status {
+    /// Its tools and provider can be used.
+    Active,
+    /// `[plugins] disabled` names it.
+    Disabled,
+    /// It is not trusted.
+    NotTrusted,
+    /// Its names are taken.
+    Refused(Refusal),
+    /// It could not be described.
+    Failed(Error),
+}
+
+/// A tool and whose it is.
+#[derive(Debug, Clone)]
+pub struct ToolEntry {
+    /// Its spec; its availability is that which holds in this session.
+    pub spec: ToolSpec,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Whether the plugin is shipped: only then its promises count.
+    pub is_shipped: bool,
+    /// Whether it can be used.
+    pub status: ToolStatus,
+}
+
+/// Whether a tool can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolStatus {
+    /// It can.
+    Enabled,
+    /// `[tools] disabled` names it.
+    Disabled,
+    /// `[tools] enabled` or `--tools` does not name it.
+    NotEnabled,
+    /// Its plugin is not trusted.
+    NotTrusted,
+}
+
+/// Who has which name.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    plugins: Vec<PluginEntry>,
+    tools: BTreeMap<ToolName, ToolEntry>,
+    providers: BTreeMap<String, PluginName>,
+}
+
+impl Registry {
+    /// Takes candidates, most trusted first.
+    pub fn build(candidates: impl IntoIterator<Item = Candidate>, rules: &Rules) -> Self {
+        let mut registry = Self::default();
+        for candidate in candidates {
+            registry.add(candidate, rules);
+        }
+        registry
+    }
+
+    /// Lists all plugins, whatever became of them, most trusted first.
+    pub fn plugins(&self) -> &[PluginEntry] {
+        &self.plugins
+    }
+
+    /// Returns the plugin that has a name.
+    pub fn plugin(&self, name: &str) -> Option<&PluginEntry> {
+        self.plugins.iter().find(|entry| {
+            entry.candidate.manifest.name.as_str() == name
+                && !matches!(entry.status, Status::Refused(Refusal::PluginName { .. }))
+        })
+    }
+
+    /// Lists all tools, the disabled ones too, by name.
+    pub fn tools(&self) -> impl Iterator<Item = &ToolEntry> {
+        self.tools.values()
+    }
+
+    /// Returns a tool by name.
+    pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
+        self.tools.get(name)
+    }
+
+    /// Returns the plugin that has a provider's name.
+    pub fn provider(&self, name: &str) -> Option<&PluginEntry> {
+        self.providers.get(name).and_then(|plugin| self.plugin(plugin.as_str()))
+    }
+
+    /// Lists the names of the providers.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(String::as_str)
+    }
+
+    fn add(&mut self, candidate: Candidate, rules: &Rules) {
+        let status = self.status_of(&candidate, rules);
+        let is_listed = matches!(status, Status::Active | Status::NotTrusted);
+        if is_listed && let Some(Ok(description)) = &candidate.description {
+            self.take_names(&candidate, description, &status, rules);
+        }
+        self.plugins.push(PluginEntry { candidate, status });
+    }
+
+    fn status_of(&self, candidate: &Candidate, rules: &Rules) -> Status {
+        let name = &candidate.manifest.name;
+        if let Some(held_by) = self.plugin(name.as_str()) {
+            let held_by = held_by.candidate.path.clone();
+            return Status::Refused(Refusal::PluginName { name: name.clone(), held_by });
+        }
+        if rules.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
+            return Status::Disabled;
+        }
+        if candidate.trust == Trust::WorkspaceNot {
+            return Status::NotTrusted;
+        }
+        let description = match &candidate.description {
+            Some(Ok(description)) => description,
+            Some(Err(error)) => return Status::Failed(error.clone()),
+            None => return Status::Failed(Error::failed("the plugin was not described")),
+        };
+        if let Some(refusal) = self.conflict(description) {
+            return Status::Refused(refusal);
+        }
+        match candidate.trust {
+            Trust::Shipped | Trust::ByHash(_) => Status::Active,
+            Trust::No(_) | Trust::WorkspaceNot => Status::NotTrusted,
+        }
+    }
+
+    fn conflict(&self, description: &Description) -> Option<Refusal> {
+        for tool in &description.tools {
+            if RESERVED_TOOLS.contains(&tool.name.as_str()) {
+                return Some(Refusal::ReservedTool(tool.name.clone()));
+            }
+            if let Some(held) = self.tools.get(&tool.name) {
+                let held_by = self.path_of(&held.plugin);
+                return Some(Refusal::ToolName { name: tool.name.clone(), held_by });
+            }
+        }
+        let provider = description.provider.as_ref()?;
+        let held = self.providers.get(&provider.name)?;
+        let held_by = self.path_of(held);
+        Some(Refusal::ProviderName { name: provider.name.clone(), held_by })
+    }
+
+    fn path_of(&self, plugin: &PluginName) -> PathBuf {
+        self.plugin(plugin.as_str())
+            .map_or(Path::new("?"), |entry| entry.candidate.path.as_path())
+            .to_owned()
+    }
+
+    fn take_names(
+        &mut self,
+        candidate: &Candidate,
+        description: &Description,
+        status: &Status,
+        rules: &Rules,
+    ) {
+        let plugin = &candidate.manifest.name;
+        for spec in &description.tools {
+            let mut spec = spec.clone();
+            if rules.tools_only.is_some() {
+                spec.availability = Availability::Core;
+            }
+            let status = match status {
+                Status::Active => rules.tool_status(spec.name.as_str()),
+                Status::Disabled | Status::NotTrusted | Status::Refused(_) | Status::Failed(_) => {
+                    ToolStatus::NotTrusted
+                }
+            };
+            let is_shipped = candidate.trust == Trust::Shipped;
+            let entry = ToolEntry { plugin: plugin.clone(), is_shipped, status, spec };
+            self.tools.insert(entry.spec.name.clone(), entry);
+        }
+        if let Some(provider) = &description.provider {
+            self.providers.insert(provider.name.clone(), plugin.clone());
+        }
+    }
+}
+
+impl Rules {
+    fn tool_status(&self, name: &str) -> ToolStatus {
+        let is_named = |names: &[String]| names.iter().any(|known| known == name);
+        if is_named(&self.tools_disabled) {
+            return ToolStatus::Disabled;
+        }
+        let only = [&self.tools_only, &self.tools_enabled];
+        let is_left_out = only.into_iter().flatten().any(|names| !is_named(names));
+        if is_left_out { ToolStatus::NotEnabled } else { ToolStatus::Enabled }
+    }
+}
+
+#[cfg(test)]
+mod tests;

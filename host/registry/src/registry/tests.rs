@@ -1,0 +1,129 @@
+//! Who gets a name, who is refused and why.
+
+use super::*;
+
+fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate {
+    let manifest =
+        format!(r#"{{"v":1,"name":"{name}","version":"1","api":"1.0.0","kinds":["tool"]}}"#);
+    let tools = tools.iter().map(|tool| ToolSpec {
+        name: ToolName::from(*tool),
+        description: String::new(),
+        parameters: serde_json::json!({"type": "object"}),
+        annotations: jaato_types::Annotations::default(),
+        category: String::new(),
+        availability: Availability::Discoverable,
+        auto_approval: false,
+        traits: Vec::new(),
+        examples: Vec::new(),
+    });
+    let description = Description { tools: tools.collect(), ..Description::default() };
+    Candidate {
+        path: path.into(),
+        place: "user",
+        description: (trust != Trust::WorkspaceNot).then_some(Ok(description)),
+        trust,
+        manifest: Manifest::parse(manifest.as_bytes()).unwrap(),
+    }
+}
+
+fn trusted(path: &str, name: &str, tools: &[&str]) -> Candidate {
+    candidate(path, name, Trust::ByHash("aa".into()), tools)
+}
+
+#[track_caller]
+fn check(candidates: Vec<Candidate>, rules: &Rules, expected: &[&str]) -> Registry {
+    let registry = Registry::build(candidates, rules);
+    let line = |entry: &PluginEntry| {
+        let status = match &entry.status {
+            Status::Refused(refusal) => refusal.to_string(),
+            Status::Failed(error) => format!("failed: {error}"),
+            other => format!("{other:?}"),
+        };
+        format!("{}: {status}", entry.candidate.path.display())
+    };
+    assert_eq!(registry.plugins().iter().map(line).collect::<Vec<_>>(), expected);
+    registry
+}
+
+#[test]
+fn who_comes_later_is_refused_whole_and_told_who_has_the_name() {
+    let registry = check(
+        vec![
+            trusted("/a/moon.so", "moon", &["phase"]),
+            trusted("/b/moon.so", "moon", &["tide"]),
+            trusted("/b/sun.so", "sun", &["rise", "phase"]),
+            trusted("/b/thief.so", "thief", &["list_tools"]),
+        ],
+        &Rules::default(),
+        &[
+            "/a/moon.so: Active",
+            "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
+            "/b/sun.so: its tool name `phase` is held by `/a/moon.so`",
+            "/b/thief.so: its tool name `list_tools` is one of jaato's own",
+        ],
+    );
+    let tools: Vec<_> = registry.tools().map(|tool| tool.spec.name.as_str()).collect();
+    assert_eq!(tools, ["phase"], "no tool of a refused plugin is left behind");
+}
+
+#[test]
+fn a_plugin_that_is_not_trusted_is_listed_with_its_tools_and_cannot_be_used() {
+    let registry = check(
+        vec![
+            candidate("/u/moon.so", "moon", Trust::No("ff".into()), &["phase"]),
+            candidate("/w/sun.so", "sun", Trust::WorkspaceNot, &["rise"]),
+        ],
+        &Rules::default(),
+        &["/u/moon.so: NotTrusted", "/w/sun.so: NotTrusted"],
+    );
+    assert_eq!(registry.tool("phase").map(|tool| tool.status), Some(ToolStatus::NotTrusted));
+    assert!(
+        registry.tool("rise").is_none(),
+        "its workspace is not trusted: it was never described"
+    );
+}
+
+#[test]
+fn the_rules_switch_off_plugins_and_tools() {
+    let rules = Rules {
+        plugins_disabled: vec!["sun".into()],
+        tools_enabled: Some(vec!["phase".into(), "tide".into()]),
+        tools_disabled: vec!["tide".into()],
+        tools_only: None,
+    };
+    let registry = check(
+        vec![
+            trusted("/moon.so", "moon", &["phase", "tide", "crater"]),
+            trusted("/sun.so", "sun", &["rise"]),
+        ],
+        &rules,
+        &["/moon.so: Active", "/sun.so: Disabled"],
+    );
+    let status = |name| registry.tool(name).map(|tool| tool.status);
+    assert_eq!(status("phase"), Some(ToolStatus::Enabled));
+    assert_eq!(status("tide"), Some(ToolStatus::Disabled));
+    assert_eq!(status("crater"), Some(ToolStatus::NotEnabled));
+    assert_eq!(status("rise"), None);
+}
+
+#[test]
+fn tools_that_the_command_line_names_stand_in_the_request() {
+    let rules = Rules { tools_only: Some(vec!["phase".into()]), ..Rules::default() };
+    let registry =
+        check(vec![trusted("/moon.so", "moon", &["phase"])], &rules, &["/moon.so: Active"]);
+    assert_eq!(registry.tool("phase").map(|tool| tool.spec.availability), Some(Availability::Core));
+}
+
+#[test]
+fn a_plugin_that_could_not_be_described_holds_its_name_and_says_why() {
+    let mut broken = trusted("/a/moon.so", "moon", &[]);
+    broken.description = Some(Err(Error::failed("it hangs")));
+    check(
+        vec![broken, trusted("/b/moon.so", "moon", &["phase"])],
+        &Rules::default(),
+        &[
+            "/a/moon.so: failed: it hangs",
+            "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
+        ],
+    );
+}
