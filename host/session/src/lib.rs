@@ -1,1 +1,52 @@
-//! The turn loop: history and its invariants, prompt, budget, cancellation, events.
+//! The turn loop: history and its invariants, prompt, bounds, cancellation, events.
+//!
+//! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own traits
+//! ([`Provider`], [`ToolSet`], [`Asker`], [`EventSink`], [`OutputStore`], [`Clock`],
+//! [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or networks.
+//! Whoever wires a host together implements the traits; tests use those of `testing`.
+
+mod arguments;
+mod ask;
+mod calls;
+mod cancel;
+mod clock;
+mod completion;
+mod events;
+mod exchange;
+mod facts;
+mod history;
+mod ids;
+pub mod limits;
+mod output;
+mod ports;
+mod prompt;
+mod provider;
+mod random;
+mod report;
+mod retry;
+mod session;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod toolbox;
+mod tools;
+mod turn;
+
+pub use arguments::ArgumentChecks;
+pub use ask::{Answer, Asker, Question};
+pub use cancel::Cancel;
+pub use clock::{Clock, SystemClock};
+pub use events::EventSink;
+pub use facts::{SharedFacts, estimate_tokens, percent_used};
+pub use history::{Entry, History, HistoryError, Mark};
+pub use ids::{Ids, RandomIds};
+pub use limits::Limits;
+pub use output::{OutputStore, error_content};
+pub use ports::Ports;
+pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};
+pub use provider::{DeltaSink, Provider};
+pub use random::{Random, SeededRandom};
+pub use report::TurnReport;
+pub use session::{Session, SessionSetup};
+pub use toolbox::{Found, Toolbox};
+pub use tools::{CallScope, KnownTool, OutputSink, ToolSet, ToolState};
+pub use turn::{MARK_CANCELLED, MARK_FAILED, MARK_FILTERED, MARK_LIMIT};

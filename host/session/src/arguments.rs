@@ -1,0 +1,183 @@
+//! Checks a call's arguments against the tool's schema before a plugin sees them.
+//!
+//! A mismatch is written for a model that shall repair its call: the path, what is wrong, and the
+//! allowed values where they are known. Nothing is filled in or converted.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+/// Most mismatches that one message lists; a model repairs them in turns.
+const MISMATCHES_MAX: usize = 5;
+/// Longest piece of a value or list that a message repeats, in bytes.
+const VALUE_BYTES_MAX: usize = 400;
+
+/// Schemas, compiled when their tool is first called, and kept.
+#[derive(Debug, Default)]
+pub struct ArgumentChecks {
+    compiled: Mutex<HashMap<ToolName, Compiled>>,
+}
+
+/// A schema that does not compile is remembered as its error.
+type Compiled = Arc<Result<Validator>>;
+
+impl ArgumentChecks {
+    /// Makes an empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Checks arguments against the tool's schema.
+    pub fn check(&self, spec: &ToolSpec, arguments: &Value) -> Result<()> {
+        if !arguments.is_object() {
+            return Err(not_an_object(spec, arguments));
+        }
+        match &*self.compiled(spec) {
+            Ok(validator) => check(validator, spec, arguments),
+            Err(error) => Err(error.clone()),
+        }
+    }
+
+    fn compiled(&self, spec: &ToolSpec) -> Compiled {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = compiled.get(&spec.name) {
+            return Arc::clone(known);
+        }
+        let fresh = Arc::new(compile(spec));
+        compiled.insert(spec.name.clone(), Arc::clone(&fresh));
+        fresh
+    }
+}
+
+fn compile(spec: &ToolSpec) -> Result<Validator> {
+    jsonschema::validator_for(&spec.parameters).map_err(|error| {
+        let text = format!("the schema of tool `{}` is not valid: {error}", spec.name);
+        Error::new(ErrorKind::PluginMisbehaved, text)
+            .with_hint("the tool cannot be called until its plugin is repaired")
+    })
+}
+
+fn not_an_object(spec: &ToolSpec, arguments: &Value) -> Error {
+    let found = shorten(&arguments.to_string());
+    let text = format!(
+        "the arguments of `{}` must be a JSON object, not {} `{found}`",
+        spec.name,
+        type_name(arguments)
+    );
+    Error::new(ErrorKind::InvalidArguments, text).with_hint(expected(spec))
+}
+
+fn check(validator: &Validator, spec: &ToolSpec, arguments: &Value) -> Result<()> {
+    let mut mismatches = validator.iter_errors(arguments);
+    let Some(first) = mismatches.next() else { return Ok(()) };
+    let mut text = format!("the arguments of `{}` do not match its schema: ", spec.name);
+    text.push_str(&describe(&first));
+    for mismatch in mismatches.by_ref().take(MISMATCHES_MAX - 1) {
+        text.push_str("; ");
+        text.push_str(&describe(&mismatch));
+    }
+    match mismatches.count() {
+        0 => {}
+        more => text.push_str(&format!("; and {more} more")),
+    }
+    Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(expected(spec)))
+}
+
+/// Names the path and what is wrong there.
+fn describe(mismatch: &ValidationError<'_>) -> String {
+    let path = mismatch.instance_path().as_str();
+    let place = if path.is_empty() { String::new() } else { format!("at `{path}`: ") };
+    let found = shorten(&mismatch.instance().to_string());
+    let what = match mismatch.kind() {
+        ValidationErrorKind::Enum { options } => {
+            format!("`{found}` is not one of the allowed values: {}", values(options))
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            format!("`{found}` is not the only allowed value: `{expected_value}`")
+        }
+        ValidationErrorKind::Required { property } => {
+            format!("the required property `{}` is missing", bare(property))
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            format!("unknown properties: `{}`", shorten(&unexpected.join("`, `")))
+        }
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            none_of(&found, context)
+        }
+        _ => shorten(&mismatch.to_string()),
+    };
+    format!("{place}{what}")
+}
+
+/// Optional enums are written as a choice of schemas: the allowed values are inside.
+fn none_of(found: &str, context: &[Vec<ValidationError<'static>>]) -> String {
+    let mut text = format!("`{found}` fits none of the allowed forms");
+    let reasons: Vec<String> = context.iter().flatten().map(describe).collect();
+    if !reasons.is_empty() {
+        let _infallible = write!(text, " ({})", shorten(&reasons.join("; ")));
+    }
+    text
+}
+
+fn values(options: &Value) -> String {
+    let list: Vec<String> = match options {
+        Value::Array(options) => {
+            options.iter().map(|option| format!("`{}`", bare(option))).collect()
+        }
+        other => vec![format!("`{}`", bare(other))],
+    };
+    // Not shortened: the whole list is what the model needs to repair its call.
+    list.join(", ")
+}
+
+/// Tells what the tool takes: its properties, and which are required.
+fn expected(spec: &ToolSpec) -> String {
+    let names = |value: Option<&Value>| -> Vec<String> {
+        match value {
+            Some(Value::Object(map)) => map.keys().cloned().collect(),
+            Some(Value::Array(list)) => list.iter().map(bare).collect(),
+            Some(_) | None => Vec::new(),
+        }
+    };
+    let properties = names(spec.parameters.get("properties"));
+    let required = names(spec.parameters.get("required"));
+    if properties.is_empty() {
+        return "it takes no arguments: give `{}`".to_owned();
+    }
+    let list: Vec<String> = properties
+        .iter()
+        .map(|name| {
+            let mark = if required.contains(name) { " (required)" } else { "" };
+            format!("`{name}`{mark}")
+        })
+        .collect();
+    format!("its properties are {}", shorten(&list.join(", ")))
+}
+
+/// A string without its quotes, anything else as JSON.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "the boolean",
+        Value::Number(_) => "the number",
+        Value::String(_) => "the string",
+        Value::Array(_) => "the array",
+        Value::Object(_) => "the object",
+    }
+}
+
+fn shorten(text: &str) -> String {
+    if text.len() <= VALUE_BYTES_MAX {
+        return text.to_owned();
+    }
+    format!("{}…", &text[..text.floor_char_boundary(VALUE_BYTES_MAX)])
+}

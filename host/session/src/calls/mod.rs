@@ -1,0 +1,86 @@
+//! Runs the tool calls of one answer: admission one by one, safe ones side by side, results in call order.
+
+mod admission;
+mod batch;
+mod execute;
+
+pub(crate) use execute::failed;
+
+use std::sync::Mutex;
+
+use futures_util::stream::{self, StreamExt};
+use jaato_policy::{Caller, Rules};
+use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
+
+use crate::events::Emitter;
+use crate::{Cancel, KnownTool, Limits, Ports, SharedFacts, Toolbox};
+
+/// What the calls of a step run with.
+pub(crate) struct CallRunner<'a> {
+    pub(crate) session: &'a SessionId,
+    pub(crate) ports: &'a Ports,
+    pub(crate) emitter: &'a Emitter,
+    pub(crate) toolbox: &'a Toolbox,
+    pub(crate) rules: &'a Mutex<Rules>,
+    pub(crate) caller: Caller,
+    pub(crate) limits: &'a Limits,
+    pub(crate) facts: &'a SharedFacts,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// What came of the calls of a step.
+#[derive(Debug, Default)]
+pub(crate) struct CallsDone {
+    /// One for each call, in call order.
+    pub(crate) results: Vec<ToolResult>,
+    /// The first refusal for want of somebody to ask.
+    pub(crate) nobody_asked: Option<Error>,
+    /// Tools that were called although they did not stand in the request.
+    pub(crate) activated: Vec<ToolName>,
+}
+
+/// A call on its way from admission to its result.
+struct Admitted<'a> {
+    call: &'a ToolCall,
+    /// The tool, where there is one of that name that may be called.
+    tool: Option<&'a KnownTool>,
+    fate: Fate,
+}
+
+/// What is to become of a call.
+enum Fate {
+    Run,
+    Refuse(Error),
+    /// The turn was cancelled before the call began: no event tells of it, for it never was.
+    Drop,
+}
+
+impl CallRunner<'_> {
+    /// Runs the calls; always gives one result each.
+    pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsDone {
+        let mut done = CallsDone::default();
+        let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
+        for batch in batch::batches(runnable, self.toolbox) {
+            self.run_batch(batch, &mut done).await;
+        }
+        let most = self.limits.calls_per_step_max;
+        for call in excess {
+            let text = format!("not run: an answer may make at most {most} calls");
+            let error = Error::new(ErrorKind::LimitReached, text)
+                .with_hint("make the remaining calls in the next answer");
+            let refused = Admitted { call, tool: None, fate: Fate::Refuse(error) };
+            done.results.push(self.settle(refused).await);
+        }
+        done
+    }
+
+    async fn run_batch(&self, batch: &[ToolCall], done: &mut CallsDone) {
+        let mut admitted = Vec::with_capacity(batch.len());
+        for call in batch {
+            admitted.push(self.admit(call, done).await);
+        }
+        let running = admitted.into_iter().map(|call| self.settle(call));
+        let at_once = self.limits.parallel_calls_max.max(1);
+        done.results.extend(stream::iter(running).buffered(at_once).collect::<Vec<_>>().await);
+    }
+}

@@ -1,0 +1,154 @@
+//! Turns what a provider answered into parts that the history takes.
+//!
+//! The rules: the completion is authoritative, and what it holds beyond the deltas is shown. Where it
+//! contradicts what was shown, a notice says so and the whole follows. An empty completion after
+//! deltas stands for what was shown. Call ids that are missing, empty or taken are replaced; names
+//! that no provider would accept back are made acceptable; what a model cannot say is dropped.
+
+use std::collections::HashSet;
+
+use jaato_types::{CallId, Event, Part, ToolCall, ToolName};
+
+use crate::events::{Emitter, MODEL};
+use crate::provider::Seen;
+use crate::{History, Ids};
+
+/// Longest id of a call that is taken over from a provider, in bytes.
+const CALL_ID_BYTES_MAX: usize = 128;
+/// Stands for a name of which nothing is left.
+const NAMELESS: &str = "unnamed";
+
+/// Settles a completion's parts against what was seen of it, and shows what was not.
+pub(crate) fn settle(parts: Vec<Part>, seen: &Seen, emitter: &Emitter) -> Vec<Part> {
+    if !parts.iter().any(has_content) && seen.is_visible() {
+        emitter.notice("the provider's final answer was empty: what it streamed is kept");
+        return seen.parts.clone();
+    }
+    let rest =
+        |shown: &[Part], whole: &[Part], kind| match lost(&join(shown, kind), join(whole, kind)) {
+            Lost::Nothing => None,
+            Lost::Rest(rest) => Some(rest),
+            Lost::Contradiction(whole) => {
+                let what = kind_name(kind);
+                emitter
+                    .notice(format!("the provider's final {what} differs from what it streamed"));
+                (!whole.is_empty()).then_some(whole)
+            }
+        };
+    let source = || MODEL.to_owned();
+    if let Some(text) = rest(&seen.parts, &parts, Kind::Thought) {
+        emitter.emit(Event::ThoughtDelta { source: source(), text });
+    }
+    if let Some(text) = rest(&seen.parts, &parts, Kind::Text) {
+        emitter.emit(Event::TextDelta { source: source(), text });
+    }
+    parts
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Text,
+    Thought,
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text => "answer",
+        Kind::Thought => "reasoning",
+    }
+}
+
+fn join(parts: &[Part], kind: Kind) -> String {
+    parts.iter().filter_map(|part| text_of(part, kind)).collect()
+}
+
+fn text_of(part: &Part, kind: Kind) -> Option<&str> {
+    match (part, kind) {
+        (Part::Text { text }, Kind::Text) | (Part::Thought { text, .. }, Kind::Thought) => {
+            Some(text)
+        }
+        (Part::Text { .. }, Kind::Thought)
+        | (Part::Thought { .. }, Kind::Text)
+        | (Part::ToolCall(_) | Part::ToolResult(_) | Part::Data { .. }, _) => None,
+    }
+}
+
+enum Lost {
+    Nothing,
+    Rest(String),
+    Contradiction(String),
+}
+
+fn lost(shown: &str, mut whole: String) -> Lost {
+    match whole.strip_prefix(shown) {
+        Some("") => Lost::Nothing,
+        Some(_) => Lost::Rest(whole.split_off(shown.len())),
+        None => Lost::Contradiction(whole),
+    }
+}
+
+/// Tells whether a part says anything.
+fn has_content(part: &Part) -> bool {
+    match part {
+        Part::Text { text } => !text.is_empty(),
+        Part::Thought { text, signature } => !text.is_empty() || signature.is_some(),
+        Part::ToolCall(_) | Part::Data { .. } => true,
+        Part::ToolResult(_) => false,
+    }
+}
+
+/// Tells whether parts answer anything: more than blanks and thoughts.
+pub(crate) fn answers(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Text { text } => !text.trim().is_empty(),
+        Part::ToolCall(_) | Part::Data { .. } => true,
+        Part::Thought { .. } | Part::ToolResult(_) => false,
+    })
+}
+
+/// Drops what a model cannot say and repairs calls, so that the history takes the parts.
+pub(crate) fn clean(parts: Vec<Part>, history: &History, ids: &dyn Ids) -> Vec<Part> {
+    let mut fresh = HashSet::new();
+    let mut repair = |mut call: ToolCall| {
+        let usable = !call.id.as_str().is_empty() && call.id.as_str().len() <= CALL_ID_BYTES_MAX;
+        let free =
+            |id: &CallId, fresh: &HashSet<CallId>| !history.has_call(id) && !fresh.contains(id);
+        if !usable || !free(&call.id, &fresh) {
+            call.id = std::iter::repeat_with(|| ids.call())
+                .find(|id| free(id, &fresh))
+                .unwrap_or(call.id);
+        }
+        fresh.insert(call.id.clone());
+        call.name = acceptable(call.name);
+        Part::ToolCall(call)
+    };
+    parts
+        .into_iter()
+        .filter(has_content)
+        .map(|part| match part {
+            Part::ToolCall(call) => repair(call),
+            Part::Text { .. } | Part::Thought { .. } | Part::Data { .. } | Part::ToolResult(_) => {
+                part
+            }
+        })
+        .collect()
+}
+
+/// A provider refuses a history with a name that it would not accept for a tool, for ever after.
+fn acceptable(name: ToolName) -> ToolName {
+    if name.is_valid() {
+        return name;
+    }
+    let plain: String = name
+        .as_str()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' })
+        .take(ToolName::BYTES_MAX)
+        .collect();
+    ToolName::new(if plain.is_empty() { NAMELESS.to_owned() } else { plain })
+}
+
+/// Keeps what a person can have seen: the calls of an answer that was cut short never ran.
+pub(crate) fn without_calls(parts: Vec<Part>) -> Vec<Part> {
+    parts.into_iter().filter(|part| part.as_tool_call().is_none() && has_content(part)).collect()
+}

@@ -1,0 +1,122 @@
+//! What a history refuses. Pure: looks at the record and at one entry that wants to join it.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use jaato_types::{CallId, Message, Part, Role};
+
+use super::{Entry, History, Mark, Next};
+
+/// Why an entry cannot join a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HistoryError {
+    /// The role is not the one that must come next.
+    Role {
+        /// What may come: `a prompt`, `an answer`, `tool results`.
+        expected: &'static str,
+        /// What came.
+        found: Role,
+    },
+    /// The message says nothing.
+    Empty(Role),
+    /// A part that does not belong into a message of that role.
+    Part(Role),
+    /// A call's id is empty.
+    EmptyCallId,
+    /// A call's id is taken.
+    DuplicateCallId(CallId),
+    /// The results are not those of the calls, one each and in order.
+    Results {
+        /// The calls.
+        calls: Vec<CallId>,
+        /// The results.
+        results: Vec<CallId>,
+    },
+    /// A mark that does not fit the role.
+    Mark(Role),
+}
+
+/// Checks one entry against what is there.
+pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError> {
+    let Entry { message, mark } = entry;
+    role(history.next(), message.role)?;
+    match (mark, message.role) {
+        (None, _) | (Some(Mark::Unsent), Role::User) | (Some(Mark::Partial), Role::Model) => {}
+        (Some(_), role) => return Err(HistoryError::Mark(role)),
+    }
+    match message.role {
+        Role::User => parts(message, |part| matches!(part, Part::Text { .. } | Part::Data { .. })),
+        Role::Model => {
+            parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
+            calls(history, message)
+        }
+        Role::Tool => results(history, message),
+    }
+}
+
+fn role(next: Next, found: Role) -> Result<(), HistoryError> {
+    let (wanted, expected) = match next {
+        Next::Prompt => (Role::User, "a prompt"),
+        Next::Answer => (Role::Model, "an answer"),
+        Next::Results => (Role::Tool, "tool results"),
+    };
+    if found == wanted { Ok(()) } else { Err(HistoryError::Role { expected, found }) }
+}
+
+fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryError> {
+    if message.parts.is_empty() {
+        return Err(HistoryError::Empty(message.role));
+    }
+    if message.parts.iter().all(fits) { Ok(()) } else { Err(HistoryError::Part(message.role)) }
+}
+
+fn calls(history: &History, message: &Message) -> Result<(), HistoryError> {
+    let mut fresh = HashSet::new();
+    for call in message.tool_calls() {
+        if call.id.as_str().is_empty() {
+            return Err(HistoryError::EmptyCallId);
+        }
+        if history.has_call(&call.id) || !fresh.insert(&call.id) {
+            return Err(HistoryError::DuplicateCallId(call.id.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// The results come first, one for each call and in call order. Text and data may follow: what came
+/// to pass while the calls ran.
+fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
+    let calls: Vec<CallId> = history.open_calls().map(|call| call.id.clone()).collect();
+    let results: Vec<CallId> =
+        message.tool_results().map(|result| result.call_id.clone()).collect();
+    if calls != results {
+        return Err(HistoryError::Results { calls, results });
+    }
+    let (first, rest) = message.parts.split_at(results.len());
+    let in_order = first.iter().all(|part| matches!(part, Part::ToolResult(_)))
+        && rest.iter().all(|part| matches!(part, Part::Text { .. } | Part::Data { .. }));
+    if in_order { Ok(()) } else { Err(HistoryError::Part(Role::Tool)) }
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Role { expected, found } => {
+                write!(f, "the history needs {expected} next, not a message of role `{found:?}`")
+            }
+            Self::Empty(role) => write!(f, "a message of role `{role:?}` has no parts"),
+            Self::Part(role) => {
+                write!(f, "a message of role `{role:?}` has a part that does not belong there")
+            }
+            Self::EmptyCallId => f.write_str("a tool call has an empty id"),
+            Self::DuplicateCallId(id) => write!(f, "the id `{id}` of a tool call is taken"),
+            Self::Results { calls, results } => write!(
+                f,
+                "the tool results {results:?} do not answer the tool calls {calls:?}, one each in order"
+            ),
+            Self::Mark(role) => write!(f, "a message of role `{role:?}` cannot have that mark"),
+        }
+    }
+}
+
+impl std::error::Error for HistoryError {}

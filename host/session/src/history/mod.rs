@@ -1,0 +1,164 @@
+//! The record of a conversation, and the part of it that the model is sent.
+//!
+//! Invariants, checked at every append and at restore ([`check`]): roles alternate (user, then model,
+//! then tool results and model as often as need be, then user again); each tool call has exactly one
+//! result, in call order, in the next message; call ids are unique; no message is empty; only a prompt
+//! can be unsent. What breaks one is refused and changes nothing.
+
+mod check;
+
+use std::collections::HashSet;
+
+use jaato_types::{CallId, Message, Part, Role, ToolCall, ToolResult};
+use serde::{Deserialize, Serialize};
+
+pub use check::HistoryError;
+
+/// One message of the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The message.
+    #[serde(flatten)]
+    pub message: Message,
+    /// What is to be said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<Mark>,
+}
+
+/// What is to be said about a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mark {
+    /// A prompt whose request failed before its first delta: kept, not sent, and free to be sent again.
+    Unsent,
+    /// An answer that was cut short: what the person saw of it, and a text part that says so.
+    Partial,
+}
+
+/// The record of a conversation.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    entries: Vec<Entry>,
+    /// The ids of all calls in the record.
+    call_ids: HashSet<CallId>,
+}
+
+/// What may come next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A prompt.
+    Prompt,
+    /// The model's answer.
+    Answer,
+    /// The results of the calls of the last answer.
+    Results,
+}
+
+impl History {
+    /// Makes an empty record.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a record from outside, entry by entry, through the same checks as every append.
+    pub fn restore(entries: impl IntoIterator<Item = Entry>) -> Result<Self, HistoryError> {
+        let mut history = Self::new();
+        for entry in entries {
+            history.append(entry)?;
+        }
+        Ok(history)
+    }
+
+    /// Returns the whole record, unsent prompts included.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Lists what the model is sent.
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
+        self.entries
+            .iter()
+            .filter(|entry| entry.mark != Some(Mark::Unsent))
+            .map(|entry| &entry.message)
+    }
+
+    /// Counts the prompts that the model was sent.
+    pub fn turns(&self) -> u64 {
+        let prompts = self.messages().filter(|message| message.role == Role::User).count();
+        u64::try_from(prompts).unwrap_or(u64::MAX)
+    }
+
+    /// Tells whether a call of that id is in the record.
+    pub fn has_call(&self, id: &CallId) -> bool {
+        self.call_ids.contains(id)
+    }
+
+    /// Lists the calls of the last answer; they are open while it is the last message.
+    pub(crate) fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.messages().next_back().into_iter().flat_map(Message::tool_calls)
+    }
+
+    pub(crate) fn next(&self) -> Next {
+        match self.messages().next_back() {
+            None => Next::Prompt,
+            Some(last) => match last.role {
+                Role::User | Role::Tool => Next::Answer,
+                Role::Model if last.tool_calls().next().is_some() => Next::Results,
+                Role::Model => Next::Prompt,
+            },
+        }
+    }
+
+    /// Appends a person's prompt.
+    pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
+        self.append(Entry { message: Message { role: Role::User, parts }, mark: None })
+    }
+
+    /// Appends the model's answer.
+    pub fn append_answer(
+        &mut self,
+        parts: Vec<Part>,
+        mark: Option<Mark>,
+    ) -> Result<(), HistoryError> {
+        self.append(Entry { message: Message::model(parts), mark })
+    }
+
+    /// Appends the results of the last answer's calls, in call order.
+    pub fn append_results(&mut self, results: Vec<ToolResult>) -> Result<(), HistoryError> {
+        self.append(Entry { message: Message::tool(results), mark: None })
+    }
+
+    /// Marks the last message as unsent, if it is a prompt; tells whether it is.
+    pub(crate) fn mark_unsent(&mut self) -> bool {
+        self.mark_last_prompt(Some(Mark::Unsent))
+    }
+
+    /// Makes the last message part of what is sent again, if it is an unsent prompt; tells whether it is.
+    pub(crate) fn mark_sent(&mut self) -> bool {
+        let unsent = self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent));
+        unsent && self.mark_last_prompt(None)
+    }
+
+    fn mark_last_prompt(&mut self, mark: Option<Mark>) -> bool {
+        match self.entries.last_mut() {
+            Some(last) if last.message.role == Role::User => {
+                last.mark = mark;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Returns the last prompt's text, if the record ends with it or with the results that its turn left.
+    pub(crate) fn last_prompt(&self) -> Option<String> {
+        let prompt = self.entries.iter().rfind(|entry| entry.message.role == Role::User);
+        prompt.map(|entry| entry.message.text())
+    }
+
+    fn append(&mut self, entry: Entry) -> Result<(), HistoryError> {
+        check::entry(self, &entry)?;
+        self.call_ids.extend(entry.message.tool_calls().map(|call| call.id.clone()));
+        self.entries.push(entry);
+        Ok(())
+    }
+}

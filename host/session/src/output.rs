@@ -1,0 +1,215 @@
+//! Keeps what a call gives to the model within its bound: head and tail with exact counts, the whole in a file.
+//!
+//! An output keeps its shape where it can: only its long texts are cut. One that is large in another
+//! way (a long list) is shown as head and tail of its JSON.
+
+use futures_util::future::BoxFuture;
+use jaato_types::{CallId, Error, Result};
+use serde_json::{Map, Value, json};
+
+/// The key under which a cut output tells what was left out.
+const CUT_KEY: &str = "output_cut";
+/// Texts shorter than this, as JSON, are never cut.
+const SHORT_BYTES: usize = 512;
+/// Room for the line between head and tail, as JSON.
+const GAP_BYTES: usize = 64;
+
+/// Keeps what is too long for the model.
+pub trait OutputStore: Send + Sync {
+    /// Writes bytes to a file of the session and returns its path, for the model to read.
+    /// `label` tells two files of one call apart: a key of its output, or `output`.
+    fn keep<'a>(
+        &'a self,
+        call: &'a CallId,
+        label: &'a str,
+        bytes: &'a [u8],
+    ) -> BoxFuture<'a, Result<String>>;
+}
+
+/// Makes the JSON object by which the model and `jaato call` are told of an error.
+pub fn error_content(error: &Error) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("kind".to_owned(), error.kind.name().into());
+    fields.insert("message".to_owned(), error.message.as_str().into());
+    if let Some(hint) = &error.hint {
+        fields.insert("hint".to_owned(), hint.as_str().into());
+    }
+    Map::from_iter([("error".to_owned(), Value::Object(fields))])
+}
+
+/// Where an output must fit, and where the whole goes.
+#[derive(Clone, Copy)]
+pub(crate) struct Fitting<'a> {
+    pub(crate) call: &'a CallId,
+    pub(crate) bytes_max: usize,
+    pub(crate) store: &'a dyn OutputStore,
+}
+
+/// Puts raw bytes into a file; the value tells where.
+pub(crate) async fn keep_bytes(call: &CallId, bytes: &[u8], store: &dyn OutputStore) -> Value {
+    let mut kept = json!({ "length": bytes.len() });
+    note_file(&mut kept, store.keep(call, "bytes", bytes).await);
+    kept
+}
+
+/// Returns the content itself where it fits, else what is shown of it.
+pub(crate) async fn fit(content: Map<String, Value>, fitting: Fitting<'_>) -> Map<String, Value> {
+    let json = text_of(&content);
+    if json.len() <= fitting.bytes_max {
+        return content;
+    }
+    let long: Vec<String> = long_texts(&content);
+    let rest =
+        json.len() - long.iter().map(|key| escaped_len(text_at(&content, key))).sum::<usize>();
+    let room_each = SHORT_BYTES + GAP_BYTES;
+    if long.is_empty() || rest + long.len() * room_each > fitting.bytes_max / 2 {
+        return fit_json(&json, fitting).await;
+    }
+    match fit_texts(content, &long, rest, fitting).await {
+        Ok(shown) => shown,
+        // Paths so long that nothing else has room: the plain form has one of them only.
+        Err(()) => fit_json(&json, fitting).await,
+    }
+}
+
+/// Cuts the long texts, each to its share; the short ones among them stay whole.
+async fn fit_texts(
+    mut content: Map<String, Value>,
+    long: &[String],
+    rest: usize,
+    fitting: Fitting<'_>,
+) -> std::result::Result<Map<String, Value>, ()> {
+    let mut by_length: Vec<(usize, &String)> =
+        long.iter().map(|key| (escaped_len(text_at(&content, key)), key)).collect();
+    by_length.sort_unstable();
+    let mut notes = Map::new();
+    let mut room = fitting.bytes_max.saturating_sub(rest + CUT_KEY.len() + 8);
+    let mut files = Vec::new();
+    // From the shortest on: what one text does not need of its share goes to the longer ones.
+    for (position, (length, key)) in by_length.iter().enumerate() {
+        let share = room / (by_length.len() - position);
+        if *length <= share {
+            room -= length;
+            continue;
+        }
+        let text = text_at(&content, key);
+        let mut note = widest_note();
+        note_file(&mut note, fitting.store.keep(fitting.call, key, text.as_bytes()).await);
+        room = room.saturating_sub(escaped_len(key) + note.to_string().len() + 8 + GAP_BYTES);
+        files.push((*key, note));
+    }
+    let share = room / files.len().max(1);
+    for (key, mut note) in files {
+        let cut = Cut::of(text_at(&content, key), share);
+        cut.note(&mut note);
+        let shown = format!("{}\n[… {} bytes left out …]\n{}", cut.head, cut.left_out(), cut.tail);
+        notes.insert(key.clone(), note);
+        content.insert(key.clone(), shown.into());
+    }
+    content.insert(CUT_KEY.to_owned(), Value::Object(notes));
+    if text_of(&content).len() <= fitting.bytes_max { Ok(content) } else { Err(()) }
+}
+
+/// Shows head and tail of the whole as JSON text.
+async fn fit_json(json: &str, fitting: Fitting<'_>) -> Map<String, Value> {
+    let mut note = widest_note();
+    note_file(&mut note, fitting.store.keep(fitting.call, "output", json.as_bytes()).await);
+    let frame = json!({ CUT_KEY: note, "head": "", "tail": "" }).to_string().len();
+    let cut = Cut::of(json, fitting.bytes_max.saturating_sub(frame));
+    cut.note(&mut note);
+    let (head, tail) = (cut.head.into(), cut.tail.into());
+    Map::from_iter([
+        (CUT_KEY.to_owned(), note),
+        ("head".to_owned(), head),
+        ("tail".to_owned(), tail),
+    ])
+}
+
+/// A text's two ends.
+struct Cut<'a> {
+    head: &'a str,
+    tail: &'a str,
+    bytes: usize,
+}
+
+impl<'a> Cut<'a> {
+    /// Takes as much from both ends as fits into that many bytes of JSON.
+    fn of(text: &'a str, json_bytes: usize) -> Self {
+        let half = json_bytes / 2;
+        let head = &text[..fitting_prefix(text.char_indices(), half)];
+        let rest = &text[head.len()..];
+        let tail = fitting_prefix(
+            rest.chars().rev().scan(0, |at, c| {
+                let start = *at;
+                *at += c.len_utf8();
+                Some((start, c))
+            }),
+            half,
+        );
+        Self { head, tail: &rest[rest.len() - tail..], bytes: text.len() }
+    }
+
+    fn left_out(&self) -> usize {
+        self.bytes - self.head.len() - self.tail.len()
+    }
+
+    fn note(&self, note: &mut Value) {
+        note["bytes"] = self.bytes.into();
+        note["head_bytes"] = self.head.len().into();
+        note["tail_bytes"] = self.tail.len().into();
+        note["left_out_bytes"] = self.left_out().into();
+    }
+}
+
+/// Counts the bytes of the characters that fit, whole ones only.
+fn fitting_prefix(chars: impl Iterator<Item = (usize, char)>, json_bytes: usize) -> usize {
+    let mut left = json_bytes;
+    let mut taken = 0;
+    for (at, c) in chars {
+        let Some(after) = left.checked_sub(escaped_char_len(c)) else { break };
+        (left, taken) = (after, at + c.len_utf8());
+    }
+    taken
+}
+
+/// A note as long as it can become, so that room can be kept for it.
+fn widest_note() -> Value {
+    let widest = u64::from(u32::MAX);
+    json!({ "bytes": widest, "head_bytes": widest, "tail_bytes": widest, "left_out_bytes": widest })
+}
+
+fn note_file(note: &mut Value, kept: Result<String>) {
+    match kept {
+        Ok(path) => note["file"] = path.into(),
+        Err(error) => note["not_kept"] = error.message.into(),
+    }
+}
+
+fn long_texts(content: &Map<String, Value>) -> Vec<String> {
+    let is_long =
+        |value: &Value| value.as_str().is_some_and(|text| escaped_len(text) > SHORT_BYTES);
+    let long = content.iter().filter(|(key, value)| *key != CUT_KEY && is_long(value));
+    long.map(|(key, _)| key.clone()).collect()
+}
+
+fn text_at<'a>(content: &'a Map<String, Value>, key: &str) -> &'a str {
+    content.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn text_of(content: &Map<String, Value>) -> String {
+    // A map of JSON values always has a text; an empty one would only skip the cutting.
+    serde_json::to_string(content).unwrap_or_default()
+}
+
+/// Bytes of a text inside a JSON string, as serde_json writes it.
+fn escaped_len(text: &str) -> usize {
+    text.chars().map(escaped_char_len).sum()
+}
+
+fn escaped_char_len(c: char) -> usize {
+    match c {
+        '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+        c if c < ' ' => 6,
+        c => c.len_utf8(),
+    }
+}

@@ -1,0 +1,26 @@
+//! Everything outside that a session uses, by trait.
+
+use std::sync::Arc;
+
+use crate::{Asker, Clock, EventSink, Ids, OutputStore, Provider, Random, ToolSet};
+
+/// What a session stands on. Cheap to clone.
+#[derive(Clone)]
+pub struct Ports {
+    /// The model.
+    pub provider: Arc<dyn Provider>,
+    /// The tools.
+    pub tools: Arc<dyn ToolSet>,
+    /// The person.
+    pub asker: Arc<dyn Asker>,
+    /// Where events go.
+    pub events: Arc<dyn EventSink>,
+    /// Where output goes that is too long for the model.
+    pub outputs: Arc<dyn OutputStore>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids.
+    pub ids: Arc<dyn Ids>,
+    /// Chance, for jitter.
+    pub random: Arc<dyn Random>,
+}

@@ -1,0 +1,114 @@
+//! Builds the system text, in a fixed order and once per session, so that prefix caches hit.
+
+use jaato_types::ToolSpec;
+
+use crate::estimate_tokens;
+
+/// The host's own part of the system text: short, because the smallest model reads it too.
+pub const BUILT_IN_PROMPT: &str = "\
+You are an agent on the user's computer. Call a tool when it is needed to get the answer or to do \
+the task; otherwise just answer. If a call fails, read its error and correct the call. Never invent \
+a result. When the task is done, say briefly what came of it.";
+
+/// What the system text is made of, besides the built-in part; all of it may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PromptParts {
+    /// The user's own file; the label is its path.
+    pub user_file: Option<PromptPart>,
+    /// `AGENTS.md`, from the repository's root down to the working directory; labels are the paths.
+    pub agents_files: Vec<PromptPart>,
+    /// Instructions of plugins whose tools are active; labels are the plugins' names.
+    pub plugins: Vec<PromptPart>,
+    /// What the command line gave.
+    pub system: Option<String>,
+}
+
+/// A piece of the system text and where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptPart {
+    /// Where it comes from.
+    pub label: String,
+    /// The text.
+    pub text: String,
+}
+
+/// The system text of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SystemPrompt {
+    parts: Vec<PromptPart>,
+}
+
+impl SystemPrompt {
+    /// Puts the parts into their order: built-in, the user's file, `AGENTS.md`, plugins, `--system`.
+    /// Empty ones are left out.
+    pub fn build(parts: PromptParts) -> Self {
+        let PromptParts { user_file, agents_files, plugins, system } = parts;
+        let built_in = PromptPart::new("built-in", BUILT_IN_PROMPT);
+        let ordered = std::iter::once(built_in)
+            .chain(user_file)
+            .chain(agents_files)
+            .chain(plugins)
+            .chain(system.map(|text| PromptPart::new("--system", text)));
+        let trimmed = ordered.map(|part| PromptPart::new(part.label, part.text.trim()));
+        Self { parts: trimmed.filter(|part| !part.text.is_empty()).collect() }
+    }
+
+    /// Returns the parts, in order.
+    pub fn parts(&self) -> &[PromptPart] {
+        &self.parts
+    }
+
+    /// Returns the whole text, as it stands in every request.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.parts.iter().map(|part| part.text.as_str()).collect();
+        texts.join("\n\n")
+    }
+
+    /// Lists what would be sent with estimated tokens: the parts, then the tools.
+    pub fn estimates<'a>(
+        &self,
+        tools: impl IntoIterator<Item = &'a ToolSpec>,
+    ) -> Vec<(String, u64)> {
+        let parts = self.parts.iter().map(|part| (part.label.clone(), estimate_tokens(&part.text)));
+        let tools = tools.into_iter().map(|tool| {
+            let text = format!("{}{}{}", tool.name, tool.description, tool.parameters);
+            (format!("tool {}", tool.name), estimate_tokens(&text))
+        });
+        parts.chain(tools).collect()
+    }
+}
+
+impl PromptPart {
+    /// Makes a part.
+    pub fn new(label: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { label: label.into(), text: text.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_in_their_fixed_order_and_empty_ones_not_at_all() {
+        let prompt = SystemPrompt::build(PromptParts {
+            system: Some("last".to_owned()),
+            plugins: vec![PromptPart::new("cli", " plugin \n"), PromptPart::new("empty", "\n")],
+            agents_files: vec![
+                PromptPart::new("/r/AGENTS.md", "root"),
+                PromptPart::new("/r/s/AGENTS.md", "sub"),
+            ],
+            user_file: Some(PromptPart::new("/home/u/prompt.md", "mine")),
+        });
+        let labels: Vec<&str> = prompt.parts().iter().map(|part| part.label.as_str()).collect();
+        let expected =
+            ["built-in", "/home/u/prompt.md", "/r/AGENTS.md", "/r/s/AGENTS.md", "cli", "--system"];
+        assert_eq!(labels, expected);
+        assert!(prompt.text().ends_with("mine\n\nroot\n\nsub\n\nplugin\n\nlast"));
+    }
+
+    #[test]
+    fn the_built_in_part_is_small_enough_for_a_small_model() {
+        assert!(estimate_tokens(BUILT_IN_PROMPT) <= 100, "{}", estimate_tokens(BUILT_IN_PROMPT));
+    }
+}

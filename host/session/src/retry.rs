@@ -1,0 +1,79 @@
+//! When a failed request is tried again. Pure: chance comes from outside.
+
+use jaato_types::{Error, Retry};
+
+use crate::{Limits, Random};
+
+/// Returns how long to wait before the next attempt, in milliseconds; nothing when there is none.
+/// `attempts` counts those that were made. That nothing visible has arrived is the caller's to know.
+pub(crate) fn wait_ms(
+    error: &Error,
+    attempts: u32,
+    limits: &Limits,
+    random: &dyn Random,
+) -> Option<u64> {
+    match error.retry {
+        Retry::Temporary => {}
+        Retry::Permanent | Retry::Other => return None,
+    }
+    if attempts >= limits.attempts_max {
+        return None;
+    }
+    let doubled = 2_u64.saturating_pow(attempts.saturating_sub(1));
+    let longest = limits.retry_base_ms.saturating_mul(doubled).min(limits.retry_wait_ms_max);
+    // Full jitter: clients that failed together do not come back together.
+    let jitter = random.below(longest.saturating_add(1));
+    match error.retry_after_ms {
+        None => Some(jitter),
+        Some(asked) if asked > limits.retry_after_ms_max => None,
+        // Never earlier than asked; the jitter on top keeps those who were told the same apart.
+        Some(asked) => Some(asked.saturating_add(jitter.min(limits.retry_base_ms))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::ErrorKind;
+
+    use super::*;
+    use crate::SeededRandom;
+
+    fn temporary() -> Error {
+        Error::new(ErrorKind::Provider, "overloaded").temporary()
+    }
+
+    #[test]
+    fn waits_grow_within_full_jitter_up_to_the_longest() {
+        let limits = Limits { attempts_max: 100, ..Limits::default() };
+        let random = SeededRandom::new(1);
+        for (attempts, longest) in [(1, 1_000), (2, 2_000), (3, 4_000), (6, 30_000), (99, 30_000)] {
+            let waits: Vec<u64> = (0..200)
+                .map(|_| wait_ms(&temporary(), attempts, &limits, &random).unwrap())
+                .collect();
+            assert!(waits.iter().all(|wait| *wait <= longest), "{attempts}");
+            assert!(waits.iter().any(|wait| *wait < longest / 4), "{attempts}");
+            assert!(waits.iter().any(|wait| *wait > longest / 4 * 3), "{attempts}");
+        }
+    }
+
+    #[test]
+    fn permanent_errors_and_spent_attempts_are_not_tried_again() {
+        let (limits, random) = (Limits::default(), SeededRandom::new(1));
+        let permanent = Error::new(ErrorKind::Provider, "no such model");
+        assert_eq!(wait_ms(&permanent, 1, &limits, &random), None);
+        assert!(wait_ms(&temporary(), 4, &limits, &random).is_some());
+        assert_eq!(wait_ms(&temporary(), 5, &limits, &random), None);
+    }
+
+    #[test]
+    fn retry_after_is_a_lower_bound_and_has_an_upper_one() {
+        let (limits, random) = (Limits::default(), SeededRandom::new(1));
+        let asked = |ms| Error { retry_after_ms: Some(ms), ..temporary() };
+        for _ in 0..100 {
+            let wait = wait_ms(&asked(20_000), 1, &limits, &random).unwrap();
+            assert!((20_000..=21_000).contains(&wait), "{wait}");
+        }
+        assert!(wait_ms(&asked(120_000), 1, &limits, &random).is_some());
+        assert_eq!(wait_ms(&asked(120_001), 1, &limits, &random), None);
+    }
+}

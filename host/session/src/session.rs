@@ -1,0 +1,172 @@
+//! One conversation: what it is set up with, what it holds, what can be read of it.
+//!
+//! The session owns the history. System text and tools are put together once, when it starts: the
+//! prefix of its requests changes only when a tool is activated, and an event says so.
+
+use std::sync::Mutex;
+
+use jaato_policy::{Caller, Rules};
+use jaato_types::service::{ContextFacts, GcFacts};
+use jaato_types::{
+    Event, ModelId, Output, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
+};
+
+use crate::calls::CallRunner;
+use crate::events::Emitter;
+use crate::{Cancel, History, HistoryError, Limits, Ports, SharedFacts, SystemPrompt, Toolbox};
+
+/// What a session is set up with.
+#[derive(Debug, Clone)]
+pub struct SessionSetup {
+    /// The session's id where it goes on; a fresh one otherwise.
+    pub id: Option<SessionId>,
+    /// The model, `provider/model`.
+    pub model: ModelId,
+    /// The model's context window in tokens.
+    pub context_limit: u64,
+    /// The system text.
+    pub system: SystemPrompt,
+    /// Settings of every request.
+    pub options: RequestOptions,
+    /// The bounds.
+    pub limits: Limits,
+    /// What the command line and the configuration allow.
+    pub rules: Rules,
+    /// Settings of the gc, for the session's facts.
+    pub gc: Option<GcFacts>,
+    /// What was said before, where the session goes on.
+    pub history: History,
+}
+
+impl SessionSetup {
+    /// Makes the setup of a fresh session with everything at its default.
+    pub fn new(model: ModelId, context_limit: u64, system: SystemPrompt) -> Self {
+        Self {
+            id: None,
+            model,
+            context_limit,
+            system,
+            options: RequestOptions::default(),
+            limits: Limits::default(),
+            rules: Rules::default(),
+            gc: None,
+            history: History::new(),
+        }
+    }
+}
+
+/// One conversation.
+pub struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) ports: Ports,
+    pub(crate) limits: Limits,
+    pub(crate) emitter: Emitter,
+    pub(crate) history: History,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) rules: Mutex<Rules>,
+    pub(crate) facts: SharedFacts,
+    /// What every request begins with; its messages are empty.
+    pub(crate) prefix: Request,
+}
+
+impl Session {
+    /// Starts a session. A history that was left with open calls or without an answer is closed
+    /// first, with results and a mark that say so.
+    pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
+        let SessionSetup { id, model, context_limit, system, options, limits, rules, gc, history } =
+            setup;
+        let id = id.unwrap_or_else(|| ports.ids.session());
+        let toolbox = Toolbox::new(ports.tools.tools());
+        let prefix = Request {
+            v: Request::VERSION,
+            model: model.split().map_or(model.as_str(), |(_, name)| name).to_owned(),
+            system: system.text(),
+            tools: toolbox.active().cloned().collect(),
+            messages: Vec::new(),
+            options,
+        };
+        let facts = SharedFacts::new(ContextFacts {
+            model: model.as_str().to_owned(),
+            context_limit,
+            turns: history.turns(),
+            gc,
+            ..ContextFacts::default()
+        });
+        let emitter = Emitter::new(id.clone(), ports.events.clone());
+        let rules = Mutex::new(rules);
+        let mut session =
+            Self { id, ports, limits, emitter, history, toolbox, rules, facts, prefix };
+        session.close_open_turn()?;
+        let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
+        session.emitter.emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
+        Ok(session)
+    }
+
+    /// Returns the session's id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Returns the record of the conversation.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Returns the tools.
+    pub fn toolbox(&self) -> &Toolbox {
+        &self.toolbox
+    }
+
+    /// Returns model and tokens as they are at this moment.
+    pub fn facts(&self) -> ContextFacts {
+        self.facts.read()
+    }
+
+    /// Returns a handle on the facts that stays readable while a turn runs.
+    pub fn shared_facts(&self) -> SharedFacts {
+        self.facts.clone()
+    }
+
+    /// Returns the request that would be sent next.
+    pub fn request(&self) -> Request {
+        Request { messages: self.history.messages().cloned().collect(), ..self.prefix.clone() }
+    }
+
+    /// Runs a call that a person typed. It is the person's own act: nobody is asked, nothing of it
+    /// joins the history, and the whole output is given back.
+    pub async fn call(
+        &self,
+        name: &ToolName,
+        arguments: serde_json::Value,
+        cancel: &Cancel,
+    ) -> Result<Output> {
+        let call = ToolCall { id: self.ports.ids.call(), name: name.clone(), arguments };
+        self.runner(Caller::Person, cancel).run_for_person(&call).await
+    }
+
+    pub(crate) fn runner<'a>(&'a self, caller: Caller, cancel: &'a Cancel) -> CallRunner<'a> {
+        CallRunner {
+            session: &self.id,
+            ports: &self.ports,
+            emitter: &self.emitter,
+            toolbox: &self.toolbox,
+            rules: &self.rules,
+            caller,
+            limits: &self.limits,
+            facts: &self.facts,
+            cancel,
+        }
+    }
+
+    /// Puts inactive tools at the end of the requests' tools and says so; others are left alone.
+    pub fn activate(&mut self, names: &[ToolName]) {
+        for name in names {
+            if self.toolbox.activate(name) {
+                self.emitter.notice(format!("the tool `{name}` is active from here on"));
+            }
+        }
+        if self.prefix.tools.len() != self.toolbox.active().count() {
+            self.prefix.tools = self.toolbox.active().cloned().collect();
+        }
+    }
+}

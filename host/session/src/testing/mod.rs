@@ -1,0 +1,16 @@
+//! A stage for tests: scripted provider, tools and person, recorded events, simulated clock.
+//!
+//! Behind the feature `testing`, for this crate's tests and those of crates above. Under tokio's
+//! paused clock (`start_paused = true`) nothing here waits in real time, and a run repeats exactly.
+
+mod outside;
+mod person;
+mod provider;
+mod stage;
+mod tools;
+
+pub use outside::{CountingIds, KeptOutputs, RecordedEvents, SimulatedClock};
+pub use person::ScriptedPerson;
+pub use provider::{Beat, ScriptedProvider};
+pub use stage::Stage;
+pub use tools::{ScriptedTools, Seat, Tool};

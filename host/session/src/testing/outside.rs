@@ -1,0 +1,122 @@
+//! Clock, ids, events and output files of a test: simulated, counted, recorded, in memory.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::{CallId, Envelope, Event, Result, SessionId};
+
+use crate::{Clock, EventSink, Ids, OutputStore, SystemClock};
+
+/// Tokio's clock, with wall time that begins at the same moment in every run.
+#[derive(Debug, Default)]
+pub struct SimulatedClock(SystemClock);
+
+impl SimulatedClock {
+    /// Wall time at the start, in milliseconds since 1970.
+    pub const START_MS: u64 = 1_700_000_000_000;
+
+    /// Makes a clock that starts at this moment.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn monotonic_ms(&self) -> u64 {
+        self.0.monotonic_ms()
+    }
+
+    fn wall_ms(&self) -> u64 {
+        Self::START_MS + self.0.monotonic_ms()
+    }
+
+    fn sleep(&self, ms: u64) -> BoxFuture<'static, ()> {
+        self.0.sleep(ms)
+    }
+}
+
+/// Ids that count: `session-1`, `fresh-1`, `fresh-2` …
+#[derive(Debug, Default)]
+pub struct CountingIds {
+    sessions: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl Ids for CountingIds {
+    fn session(&self) -> SessionId {
+        SessionId::new(format!("session-{}", self.sessions.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+
+    fn call(&self) -> CallId {
+        CallId::new(format!("fresh-{}", self.calls.fetch_add(1, Ordering::Relaxed) + 1))
+    }
+}
+
+/// Keeps every event.
+#[derive(Debug, Default)]
+pub struct RecordedEvents(Mutex<Vec<Envelope>>);
+
+impl RecordedEvents {
+    /// Returns the envelopes so far.
+    pub fn envelopes(&self) -> Vec<Envelope> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the events so far.
+    pub fn events(&self) -> Vec<Event> {
+        self.envelopes().into_iter().map(|envelope| envelope.event).collect()
+    }
+
+    /// Joins the text that a person has seen so far.
+    pub fn text(&self) -> String {
+        let texts = self.events().into_iter().filter_map(|event| match event {
+            Event::TextDelta { text, .. } => Some(text),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// Joins the notices so far, each with its source, a line each.
+    pub fn notices(&self) -> String {
+        let lines = self.events().into_iter().filter_map(|event| match event {
+            Event::Notice { source, text } => Some(format!("{source}: {text}\n")),
+            _ => None,
+        });
+        lines.collect()
+    }
+}
+
+impl EventSink for RecordedEvents {
+    fn event(&self, envelope: Envelope) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(envelope);
+    }
+}
+
+/// Output files, in memory.
+#[derive(Debug, Default)]
+pub struct KeptOutputs(Mutex<Vec<(String, Vec<u8>)>>);
+
+impl KeptOutputs {
+    /// Returns the files so far, path and content.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl OutputStore for KeptOutputs {
+    fn keep<'a>(
+        &'a self,
+        call: &'a CallId,
+        label: &'a str,
+        bytes: &'a [u8],
+    ) -> BoxFuture<'a, Result<String>> {
+        async move {
+            let path = format!("/outputs/{call}-{label}");
+            let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            files.push((path.clone(), bytes.to_vec()));
+            Ok(path)
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,138 @@
+//! A provider that follows a script and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::{
+    CallId, Completion, Delta, Error, FinishReason, Part, Request, Result, ToolCall, ToolName,
+    Usage,
+};
+use serde_json::Value;
+
+use crate::{Cancel, DeltaSink, Provider};
+
+/// What a scripted provider does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Beat {
+    /// Streams a piece of text, which the completion holds too.
+    Text(String),
+    /// Streams a piece of reasoning, which the completion holds too.
+    Thought(String),
+    /// Streams a call, which the completion holds too.
+    Call(ToolCall),
+    /// Streams something that the completion does not hold.
+    Shown(Delta),
+    /// Puts a part into the completion that was not streamed.
+    Unseen(Part),
+    /// Waits that many milliseconds.
+    Wait(u64),
+    /// Fails.
+    Fail(Error),
+    /// Never says anything again.
+    Hang,
+    /// The completion has this finish reason.
+    Finish(FinishReason),
+    /// The completion has this usage.
+    Usage(Usage),
+}
+
+impl Beat {
+    /// Makes a text beat.
+    pub fn text(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+
+    /// Makes a call beat.
+    pub fn call(id: &str, name: &str, arguments: Value) -> Self {
+        let (id, name) = (CallId::from(id), ToolName::from(name));
+        Self::Call(ToolCall { id, name, arguments })
+    }
+}
+
+/// A provider that answers each request with the next list of beats.
+#[derive(Debug, Default)]
+pub struct ScriptedProvider {
+    script: Mutex<VecDeque<Vec<Beat>>>,
+    requests: Mutex<Vec<Request>>,
+}
+
+impl ScriptedProvider {
+    /// Adds the answer to one more request.
+    pub fn then(&self, beats: impl IntoIterator<Item = Beat>) -> &Self {
+        let beats = beats.into_iter().collect();
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(beats);
+        self
+    }
+
+    /// Drops the answers that were not asked for.
+    pub fn forget(&self) {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Returns the requests so far, repeated ones too.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Provider for ScriptedProvider {
+    fn source(&self) -> &str {
+        "scripted"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request,
+        sink: DeltaSink,
+        _cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Completion>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        let beats = self.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        async move {
+            match beats {
+                Some(beats) => play(beats, &sink).await,
+                None => Err(Error::failed("the script has no answer to this request")),
+            }
+        }
+        .boxed()
+    }
+}
+
+async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut finish_reason, mut usage) = (None, Usage::default());
+    for beat in beats {
+        match beat {
+            Beat::Text(text) => {
+                sink.emit(Delta::Text { text: text.clone() });
+                match parts.last_mut() {
+                    Some(Part::Text { text: said }) => said.push_str(&text),
+                    _ => parts.push(Part::Text { text }),
+                }
+            }
+            Beat::Thought(text) => {
+                sink.emit(Delta::Thought { text: text.clone() });
+                parts.push(Part::Thought { text, signature: None });
+            }
+            Beat::Call(call) => {
+                sink.emit(Delta::ToolCall(call.clone()));
+                parts.push(Part::ToolCall(call));
+            }
+            Beat::Shown(delta) => {
+                sink.emit(delta);
+            }
+            Beat::Unseen(part) => parts.push(part),
+            Beat::Wait(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
+            Beat::Fail(error) => return Err(error),
+            Beat::Hang => std::future::pending().await,
+            Beat::Finish(reason) => finish_reason = Some(reason),
+            Beat::Usage(tokens) => usage = tokens,
+        }
+    }
+    let called = parts.iter().any(|part| part.as_tool_call().is_some());
+    let natural = if called { FinishReason::ToolUse } else { FinishReason::Stop };
+    let finish_reason = finish_reason.unwrap_or(natural);
+    Ok(Completion { v: Completion::VERSION, parts, finish_reason, usage })
+}

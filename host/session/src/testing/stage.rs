@@ -1,0 +1,68 @@
+//! Everything that a session stands on, in one place, scripted and recorded.
+
+use std::sync::Arc;
+
+use jaato_types::ModelId;
+
+use crate::testing::{
+    CountingIds, KeptOutputs, RecordedEvents, ScriptedPerson, ScriptedProvider, ScriptedTools,
+    SimulatedClock, Tool,
+};
+use crate::{
+    Clock, HistoryError, Ports, PromptParts, SeededRandom, Session, SessionSetup, SystemPrompt,
+};
+
+/// A stage; what is on it can be looked at while and after a session plays.
+pub struct Stage {
+    /// The model.
+    pub provider: Arc<ScriptedProvider>,
+    /// The tools.
+    pub tools: Arc<ScriptedTools>,
+    /// The person; not there until given answers.
+    pub person: Arc<ScriptedPerson>,
+    /// The events.
+    pub events: Arc<RecordedEvents>,
+    /// The output files.
+    pub outputs: Arc<KeptOutputs>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Stage {
+    /// Sets a stage with these tools. Within a tokio runtime, best with its clock paused.
+    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
+        Self {
+            provider: Arc::default(),
+            tools: Arc::new(ScriptedTools::new(tools)),
+            person: Arc::default(),
+            events: Arc::default(),
+            outputs: Arc::default(),
+            clock: Arc::new(SimulatedClock::new()),
+        }
+    }
+
+    /// Returns what a session needs.
+    pub fn ports(&self) -> Ports {
+        Ports {
+            provider: self.provider.clone(),
+            tools: self.tools.clone(),
+            asker: self.person.clone(),
+            events: self.events.clone(),
+            outputs: self.outputs.clone(),
+            clock: self.clock.clone(),
+            ids: Arc::new(CountingIds::default()),
+            random: Arc::new(SeededRandom::new(1)),
+        }
+    }
+
+    /// Returns the setup of a session with the model `test/model` and a window of 10,000 tokens.
+    pub fn setup() -> SessionSetup {
+        let system = SystemPrompt::build(PromptParts::default());
+        SessionSetup::new(ModelId::from("test/model"), 10_000, system)
+    }
+
+    /// Starts a session as the setup says.
+    pub fn start(&self, setup: SessionSetup) -> Result<Session, HistoryError> {
+        Session::start(setup, self.ports())
+    }
+}

@@ -1,0 +1,180 @@
+//! Tools whose behaviour a test gives, and a record of who ran beside whom.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::{
+    Annotations, Availability, Error, Output, PluginName, Result, ToolCall, ToolName, ToolSpec,
+};
+use serde_json::{Value, json};
+
+use crate::{CallScope, KnownTool, ToolSet, ToolState};
+
+type Behaviour =
+    Arc<dyn Fn(ToolCall, CallScope) -> BoxFuture<'static, Result<Output>> + Send + Sync>;
+
+/// A tool of a test.
+#[derive(Clone)]
+pub struct Tool {
+    /// What the session is told of it.
+    pub known: KnownTool,
+    behaviour: Behaviour,
+}
+
+/// A call that ran, and the most others that ran at some moment of its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seat {
+    /// The call.
+    pub call: ToolCall,
+    /// Most calls beside it.
+    pub beside: usize,
+    /// Whether it came to its own end.
+    pub ended: bool,
+}
+
+impl Tool {
+    /// Makes a shipped, active, read-only tool that takes any object and does what the closure says.
+    pub fn new<F, B>(name: &str, behaviour: B) -> Self
+    where
+        F: Future<Output = Result<Output>> + Send + 'static,
+        B: Fn(ToolCall, CallScope) -> F + Send + Sync + 'static,
+    {
+        let spec = ToolSpec {
+            name: ToolName::from(name),
+            description: format!("{name} of a test"),
+            parameters: json!({ "type": "object" }),
+            annotations: Annotations {
+                read_only: true,
+                destructive: false,
+                idempotent: true,
+                open_world: false,
+                parallel_safe: false,
+            },
+            category: "system".to_owned(),
+            availability: Availability::Core,
+            auto_approval: false,
+            traits: Vec::new(),
+            examples: Vec::new(),
+        };
+        let plugin = PluginName::new(format!("tool-{name}"));
+        let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };
+        Self { known, behaviour: Arc::new(move |call, scope| behaviour(call, scope).boxed()) }
+    }
+
+    /// Makes a tool that answers with its arguments, under `echo`.
+    pub fn echo(name: &str) -> Self {
+        Self::new(
+            name,
+            |call, _| async move { Ok(Output::json(json!({ "echo": call.arguments }))) },
+        )
+    }
+
+    /// Makes a tool that takes so long, by its argument `ms`.
+    pub fn sleeper(name: &str) -> Self {
+        Self::new(name, |call, _| async move {
+            let ms = call.arguments.get("ms").and_then(Value::as_u64).unwrap_or_default();
+            tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
+            Ok(Output::json(json!({ "slept_ms": ms })))
+        })
+    }
+
+    /// Makes it one that writes: not read-only, not parallel, so that it runs alone and is asked for.
+    #[must_use]
+    pub fn writing(mut self) -> Self {
+        self.known.spec.annotations = Annotations::default();
+        self
+    }
+
+    /// Gives it a schema.
+    #[must_use]
+    pub fn schema(mut self, parameters: Value) -> Self {
+        self.known.spec.parameters = parameters;
+        self
+    }
+
+    /// Gives it a state.
+    #[must_use]
+    pub fn state(mut self, state: ToolState) -> Self {
+        self.known.state = state;
+        self
+    }
+}
+
+/// The tools of a test.
+#[derive(Default)]
+pub struct ScriptedTools {
+    tools: Vec<Tool>,
+    seats: Arc<Mutex<Seats>>,
+}
+
+#[derive(Default)]
+struct Seats {
+    all: Vec<Seat>,
+    /// Indices into `all`.
+    running: Vec<usize>,
+}
+
+impl ScriptedTools {
+    /// Takes the tools, in their order.
+    pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
+        Self { tools: tools.into_iter().collect(), seats: Arc::default() }
+    }
+
+    /// Returns the calls that ran, in the order in which they began.
+    pub fn seats(&self) -> Vec<Seat> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
+    }
+
+    fn take_seat(&self, call: &ToolCall) -> Leaving {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = seats.all.len();
+        seats.all.push(Seat { call: call.clone(), beside: 0, ended: false });
+        seats.running.push(index);
+        let beside = seats.running.len() - 1;
+        for running in seats.running.clone() {
+            let seat = &mut seats.all[running];
+            seat.beside = seat.beside.max(beside);
+        }
+        Leaving { seats: Arc::clone(&self.seats), index }
+    }
+}
+
+/// Frees the seat when the call's future is dropped, at its end or before.
+struct Leaving {
+    seats: Arc<Mutex<Seats>>,
+    index: usize,
+}
+
+impl Leaving {
+    fn ended(&self) {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        seats.all[self.index].ended = true;
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        seats.running.retain(|running| *running != self.index);
+    }
+}
+
+impl ToolSet for ScriptedTools {
+    fn tools(&self) -> Vec<KnownTool> {
+        self.tools.iter().map(|tool| tool.known.clone()).collect()
+    }
+
+    fn call<'a>(&'a self, call: &'a ToolCall, scope: CallScope) -> BoxFuture<'a, Result<Output>> {
+        let tool = self.tools.iter().find(|tool| tool.known.spec.name == call.name).cloned();
+        async move {
+            let seat = self.take_seat(call);
+            let Some(tool) = tool else {
+                return Err(Error::failed(format!("the test has no tool `{}`", call.name)));
+            };
+            let result = (tool.behaviour)(call.clone(), scope).await;
+            seat.ended();
+            result
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,117 @@
+//! The session's tools by name: which stand in requests, which may be called, which names are near.
+
+use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
+
+use crate::{ArgumentChecks, KnownTool, ToolState};
+
+/// How near a name must be to be offered in place of one that is unknown (Jaro-Winkler).
+const NEAR_ENOUGH: f64 = 0.7;
+/// Most names that an error offers.
+const NAMES_MAX: usize = 3;
+
+/// The tools of a session.
+#[derive(Debug)]
+pub struct Toolbox {
+    tools: Vec<KnownTool>,
+    /// Indices of the tools in requests, in the order of the request.
+    active: Vec<usize>,
+    checks: ArgumentChecks,
+}
+
+/// A tool that may be called.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// The tool.
+    pub tool: &'a KnownTool,
+    /// Whether it stands in requests.
+    pub active: bool,
+}
+
+impl Toolbox {
+    /// Takes the tools, in the order that requests will have.
+    pub fn new(tools: Vec<KnownTool>) -> Self {
+        let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
+        let active = active.collect();
+        Self { tools, active, checks: ArgumentChecks::new() }
+    }
+
+    /// Lists every tool.
+    pub fn tools(&self) -> &[KnownTool] {
+        &self.tools
+    }
+
+    /// Lists the tools in requests, in their order.
+    pub fn active(&self) -> impl Iterator<Item = &ToolSpec> {
+        self.active.iter().map(|&index| &self.tools[index].spec)
+    }
+
+    /// Finds a tool that may be called; the error is one that the model can act on.
+    pub fn find(&self, name: &ToolName) -> Result<Found<'_>> {
+        let Some(index) = self.index(name) else { return Err(self.unknown(name)) };
+        let tool = &self.tools[index];
+        match &tool.state {
+            ToolState::Active | ToolState::Inactive => {
+                Ok(Found { tool, active: self.active.contains(&index) })
+            }
+            ToolState::Disabled { by } => {
+                let text = format!("the tool `{name}` is disabled {by}");
+                Err(Error::new(ErrorKind::ToolDisabled, text)
+                    .with_hint("do without it, or tell the user that it is needed"))
+            }
+        }
+    }
+
+    /// Checks arguments against a tool's schema.
+    pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
+        self.checks.check(&tool.spec, arguments)
+    }
+
+    /// Puts a tool at the end of those in requests; tells whether that changed them.
+    pub fn activate(&mut self, name: &ToolName) -> bool {
+        match self.index(name) {
+            Some(index)
+                if self.tools[index].state == ToolState::Inactive
+                    && !self.active.contains(&index) =>
+            {
+                self.active.push(index);
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    fn index(&self, name: &ToolName) -> Option<usize> {
+        self.tools.iter().position(|tool| tool.spec.name == *name)
+    }
+
+    fn unknown(&self, name: &ToolName) -> Error {
+        let near = self.near(name);
+        let hint = if !near.is_empty() {
+            format!("did you mean {}?", near.join(" or "))
+        } else if self.active.is_empty() {
+            "there are no tools in this session: answer without one".to_owned()
+        } else {
+            let names: Vec<String> = self.active().map(|spec| format!("`{}`", spec.name)).collect();
+            format!("the tools are {}", names.join(", "))
+        };
+        Error::new(ErrorKind::UnknownTool, format!("there is no tool `{name}`")).with_hint(hint)
+    }
+
+    /// The nearest names of tools that may be called, nearest first.
+    fn near(&self, name: &ToolName) -> Vec<String> {
+        let wanted = name.as_str().to_ascii_lowercase();
+        let mut near: Vec<(f64, &ToolName)> = self
+            .tools
+            .iter()
+            .filter(|tool| !matches!(tool.state, ToolState::Disabled { .. }))
+            .map(|tool| &tool.spec.name)
+            .map(|known| {
+                (strsim::jaro_winkler(&wanted, &known.as_str().to_ascii_lowercase()), known)
+            })
+            .filter(|(nearness, _)| *nearness >= NEAR_ENOUGH)
+            .collect();
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+        near.truncate(NAMES_MAX);
+        near.into_iter().map(|(_, known)| format!("`{known}`")).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! The tools as a trait, what the session knows of each, and the scope that a call runs in.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use jaato_types::{
+    CallId, Delta, Event, Output, PluginName, Result, SessionId, ToolCall, ToolSpec,
+};
+
+use crate::events::Emitter;
+use crate::{Cancel, SharedFacts};
+
+/// The tools of a session.
+pub trait ToolSet: Send + Sync {
+    /// Lists every tool, disabled ones too, in an order that does not change from start to start.
+    /// Called once, when the session starts.
+    fn tools(&self) -> Vec<KnownTool>;
+
+    /// Runs one call that passed the gate; its arguments match the schema. On cancel and at its
+    /// deadline the session sets the scope's flag and drops the future; neither waits for the other.
+    fn call<'a>(&'a self, call: &'a ToolCall, scope: CallScope) -> BoxFuture<'a, Result<Output>>;
+}
+
+/// A tool and where it comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KnownTool {
+    /// What the model and the rules see.
+    pub spec: ToolSpec,
+    /// The plugin that it comes from.
+    pub plugin: PluginName,
+    /// Whether the plugin was shipped with the host.
+    pub shipped: bool,
+    /// Whether it stands in requests.
+    pub state: ToolState,
+}
+
+/// Whether a tool stands in requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolState {
+    /// In every request.
+    Active,
+    /// Known; a call to it activates it for the rest of the session.
+    Inactive,
+    /// Switched off.
+    Disabled {
+        /// By what, and how to change it: ``by `[tools] disabled` in the configuration``.
+        by: String,
+    },
+}
+
+impl KnownTool {
+    /// Returns the plugin's name without its kind, as events have it.
+    pub fn source(&self) -> &str {
+        self.plugin.source()
+    }
+
+    /// Tells whether calls may run side by side.
+    pub fn is_parallel(&self) -> bool {
+        self.spec.annotations.read_only || self.spec.annotations.parallel_safe
+    }
+}
+
+/// What one call may use.
+#[derive(Clone)]
+pub struct CallScope {
+    /// The session.
+    pub session: SessionId,
+    /// The call.
+    pub call: CallId,
+    /// Set when the call must stop.
+    pub cancel: Cancel,
+    /// Where live output goes.
+    pub output: OutputSink,
+    /// Model and tokens.
+    pub facts: SharedFacts,
+}
+
+/// Shows what a running call has to say, from any thread. Refuses everything once the call is over.
+#[derive(Clone)]
+pub struct OutputSink(Arc<Inner>);
+
+struct Inner {
+    emitter: Emitter,
+    call: CallId,
+    source: String,
+    open: Mutex<bool>,
+}
+
+impl OutputSink {
+    pub(crate) fn new(emitter: Emitter, call: CallId, source: &str) -> Self {
+        let (source, open) = (source.to_owned(), Mutex::new(true));
+        Self(Arc::new(Inner { emitter, call, source, open }))
+    }
+
+    /// Takes what a plugin emits during a call; false once the call is over. What belongs into a
+    /// model's answer (text, thoughts) is output here; a tool call is none of a tool's deltas.
+    pub fn delta(&self, delta: Delta) -> bool {
+        match delta {
+            Delta::Output { text } | Delta::Text { text } | Delta::Thought { text } => {
+                self.write(text)
+            }
+            Delta::Notice { text } => self.notice(text),
+            Delta::Progress { label, done, total } => self.progress(label, done, total),
+            Delta::ToolCall(_) => self.is_open(),
+        }
+    }
+
+    /// Shows a piece of output; false once the call is over.
+    pub fn write(&self, text: impl Into<String>) -> bool {
+        let Inner { call, source, .. } = &*self.0;
+        let (call_id, source) = (call.clone(), source.clone());
+        self.emit(Event::ToolOutput { call_id, source, text: text.into() })
+    }
+
+    /// Says what is going on, in one line; false once the call is over.
+    pub fn notice(&self, text: impl Into<String>) -> bool {
+        self.emit(Event::Notice { source: self.0.source.clone(), text: text.into() })
+    }
+
+    /// Tells how far a long step has come; false once the call is over.
+    pub fn progress(&self, label: impl Into<String>, done: u64, total: u64) -> bool {
+        let (source, label) = (self.0.source.clone(), label.into());
+        self.emit(Event::Progress { source, label, done, total })
+    }
+
+    fn emit(&self, event: Event) -> bool {
+        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if *open {
+            // Held while the event goes out, so that nothing can follow the call's end.
+            self.0.emitter.emit(event);
+        }
+        *open
+    }
+
+    fn is_open(&self) -> bool {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn close(&self) {
+        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = false;
+    }
+}

@@ -1,0 +1,314 @@
+//! The turn loop: one prompt until its final answer, step by step.
+//!
+//! Every way out leaves a valid history. A turn that was cut short after something was seen ends in an
+//! answer with a mark in its text; a request that failed before its first delta adds nothing.
+
+use std::ops::ControlFlow;
+
+use jaato_policy::Caller;
+use jaato_types::{
+    Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
+};
+
+use crate::calls::{self, CallsDone};
+use crate::exchange::{Exchange, exchange};
+use crate::history::Next;
+use crate::{Cancel, HistoryError, Mark, Session, TurnReport, completion};
+
+/// Ends an answer that was cancelled, or cut short by a failure.
+pub const MARK_CANCELLED: &str = "[Generation cancelled]";
+/// Stands for the answer of a turn that a bound ended.
+pub const MARK_LIMIT: &str = "[Stopped: the limit of steps was reached]";
+/// Stands for the answer of a turn whose last request failed, once another prompt follows.
+pub const MARK_FAILED: &str = "[No answer: the request failed]";
+/// Stands for an answer that the provider's filter withheld.
+pub const MARK_FILTERED: &str = "[The provider's filter stopped the answer]";
+
+/// What a turn gathers on its way.
+#[derive(Default)]
+struct Progress {
+    steps: u32,
+    empty_answers: u32,
+    /// The first call that was refused because nobody could be asked.
+    nobody_asked: Option<Error>,
+    usage: Usage,
+}
+
+/// How a turn ended.
+struct End {
+    outcome: Outcome,
+    text: String,
+    error: Option<Error>,
+}
+
+/// What follows a step.
+type Flow = ControlFlow<End>;
+
+impl Session {
+    /// Runs one turn: the prompt, then steps until the model is done, a bound is reached, it fails or
+    /// is cancelled. Dropping the future is safe too; the next turn then closes what was left open.
+    pub async fn turn(&mut self, prompt: impl Into<String>, cancel: &Cancel) -> TurnReport {
+        let prompt = prompt.into();
+        let taken = self.take_prompt(&prompt);
+        self.run_turn(prompt, taken, cancel).await
+    }
+
+    /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
+    /// left without an answer. Fails if there is neither.
+    pub async fn turn_again(&mut self, cancel: &Cancel) -> TurnReport {
+        let open = self.history.mark_sent() || self.history.next() == Next::Answer;
+        let taken = if open {
+            Ok(())
+        } else {
+            let text = "there is no failed request to send again";
+            Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("give a prompt"))
+        };
+        let prompt = self.history.last_prompt().unwrap_or_default();
+        self.run_turn(prompt, taken, cancel).await
+    }
+
+    async fn run_turn(&mut self, prompt: String, taken: Result<()>, cancel: &Cancel) -> TurnReport {
+        let clock = self.ports.clock.clone();
+        let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
+        self.emitter.emit(Event::TurnStarted { prompt });
+        let mut progress = Progress::default();
+        let end = match taken {
+            Ok(()) => self.steps(&mut progress, cancel).await,
+            Err(error) => Err(error),
+        };
+        let End { outcome, text, error } = end.unwrap_or_else(End::failed);
+        self.facts.update(|facts| facts.turns = self.history.turns());
+        self.emitter.emit(Event::TurnFinished {
+            outcome,
+            text: text.clone(),
+            error: error.clone(),
+        });
+        let Progress { steps, usage, .. } = progress;
+        let duration_ms = clock.monotonic_ms().saturating_sub(started_ms);
+        TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms }
+    }
+
+    fn take_prompt(&mut self, prompt: &str) -> Result<()> {
+        if prompt.trim().is_empty() {
+            let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
+            return Err(error.with_hint("say what is to be done"));
+        }
+        self.close_open_turn().map_err(host_bug)?;
+        self.history.append_prompt(vec![Part::text(prompt)]).map_err(host_bug)
+    }
+
+    async fn steps(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<End> {
+        self.facts.update(|facts| facts.turns = self.history.turns());
+        while progress.steps < self.limits.steps_max {
+            progress.steps += 1;
+            if let Flow::Break(end) = self.step(progress, cancel).await? {
+                return Ok(end);
+            }
+        }
+        self.end_at_limit()
+    }
+
+    /// One request and what follows from its answer.
+    async fn step(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<Flow> {
+        let step = progress.steps;
+        self.emitter.emit(Event::StepStarted { step });
+        let request = self.request();
+        let came = exchange(&request, &self.ports, &self.emitter, &self.limits, cancel).await;
+        let finish_reason = match &came {
+            Exchange::Complete(completion) => {
+                self.account(completion.usage, progress);
+                completion.finish_reason
+            }
+            Exchange::Failed { .. } => FinishReason::Error,
+            Exchange::Cancelled { .. } => FinishReason::Cancelled,
+        };
+        self.emitter.emit(Event::StepFinished { step, finish_reason });
+        match came {
+            Exchange::Complete(completion) => self.answered(completion, progress, cancel).await,
+            Exchange::Failed { partial, error } => {
+                Ok(Flow::Break(self.end_failed(partial, error)?))
+            }
+            Exchange::Cancelled { partial } => Ok(Flow::Break(self.end_cancelled(partial)?)),
+        }
+    }
+
+    /// Keeps the tokens of the last request that told them: sums would count the prompt again and again.
+    fn account(&mut self, usage: Usage, progress: &mut Progress) {
+        if usage == Usage::default() {
+            return;
+        }
+        progress.usage = usage;
+        self.facts.update(|facts| {
+            facts.prompt_tokens = usage.prompt_tokens;
+            facts.output_tokens = usage.output_tokens;
+        });
+        self.emitter.emit(Event::Usage { usage });
+    }
+
+    async fn answered(
+        &mut self,
+        answer: Completion,
+        progress: &mut Progress,
+        cancel: &Cancel,
+    ) -> Result<Flow> {
+        let finish_reason = answer.finish_reason;
+        let parts = completion::clean(answer.parts, &self.history, &*self.ports.ids);
+        if finish_reason == FinishReason::Safety {
+            return self.end_filtered(completion::without_calls(parts)).map(Flow::Break);
+        }
+        if !completion::answers(&parts) {
+            return self.unanswered(parts, progress);
+        }
+        let (text, calls) = text_and_calls(&parts);
+        self.history.append_answer(parts, None).map_err(host_bug)?;
+        if calls.is_empty() {
+            return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
+        }
+        self.run_calls(&calls, progress, cancel).await
+    }
+
+    async fn run_calls(
+        &mut self,
+        calls: &[ToolCall],
+        progress: &mut Progress,
+        cancel: &Cancel,
+    ) -> Result<Flow> {
+        if progress.steps >= self.limits.steps_max {
+            // No request is left that could tell the model what came of them.
+            let error = self.limit_error();
+            let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
+            self.history.append_results(results).map_err(host_bug)?;
+            return Ok(Flow::Continue(()));
+        }
+        let runner = self.runner(Caller::Model, cancel);
+        let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
+        self.history.append_results(results).map_err(host_bug)?;
+        progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
+        self.activate(&activated);
+        if cancel.is_cancelled() {
+            return self.end_cancelled(Vec::new()).map(Flow::Break);
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// An answer that says nothing is asked for again, within its bound, and never kept.
+    fn unanswered(&mut self, parts: Vec<Part>, progress: &mut Progress) -> Result<Flow> {
+        progress.empty_answers += 1;
+        let times = progress.empty_answers;
+        if times < self.limits.empty_answers_max {
+            self.emitter.notice("the model answered nothing: asking again");
+            return Ok(Flow::Continue(()));
+        }
+        let error =
+            Error::new(ErrorKind::Provider, format!("the model answered nothing, {times} times"))
+                .with_hint("put the task in other words, or use another model");
+        let thoughts = completion::without_calls(parts);
+        let partial = (!thoughts.is_empty()).then_some(thoughts);
+        self.end_failed(partial, error).map(Flow::Break)
+    }
+
+    fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {
+        let text = match partial {
+            Some(parts) => self.append_cut_short(parts, MARK_CANCELLED)?,
+            None => {
+                // Results of tools stay as they are: they came to pass, and can be sent again.
+                self.history.mark_unsent();
+                String::new()
+            }
+        };
+        Ok(End { outcome: Outcome::Failed, text, error: Some(error) }.with_limit())
+    }
+
+    fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
+        let text = self.append_cut_short(partial, MARK_CANCELLED)?;
+        Ok(End { outcome: Outcome::Cancelled, text, error: None })
+    }
+
+    fn end_filtered(&mut self, parts: Vec<Part>) -> Result<End> {
+        let text = self.append_cut_short(parts, MARK_FILTERED)?;
+        let error = Error::new(ErrorKind::Provider, "the provider's filter stopped the answer")
+            .with_hint("put the task in other words");
+        Ok(End { outcome: Outcome::Failed, text, error: Some(error) })
+    }
+
+    fn end_at_limit(&mut self) -> Result<End> {
+        let text = self.append_cut_short(Vec::new(), MARK_LIMIT)?;
+        Ok(End { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
+    }
+
+    fn limit_error(&self) -> Error {
+        let text = format!("the turn reached its limit of {} steps", self.limits.steps_max);
+        Error::new(ErrorKind::LimitReached, text)
+            .with_hint("say `go on` to continue, or raise the limit in the configuration")
+    }
+
+    /// Appends what was seen of an answer and the mark that says that it was cut short; returns its text.
+    fn append_cut_short(&mut self, mut parts: Vec<Part>, mark: &str) -> Result<String> {
+        let (said, _) = text_and_calls(&parts);
+        let gap = if said.is_empty() { "" } else { "\n\n" };
+        parts.push(Part::text(format!("{gap}{mark}")));
+        let text = format!("{said}{gap}{mark}");
+        self.history.append_answer(parts, Some(Mark::Partial)).map_err(host_bug)?;
+        Ok(text)
+    }
+
+    /// Closes what an earlier turn left open, so that a prompt may follow.
+    pub(crate) fn close_open_turn(&mut self) -> std::result::Result<(), HistoryError> {
+        if self.history.next() == Next::Results {
+            let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
+            let error = Error::new(ErrorKind::Cancelled, "interrupted: what came of it is unknown");
+            let results = open.iter().map(|call| calls::failed(call, &error)).collect();
+            self.history.append_results(results)?;
+        }
+        if self.history.next() == Next::Answer {
+            self.history.append_answer(vec![Part::text(MARK_FAILED)], Some(Mark::Partial))?;
+        }
+        Ok(())
+    }
+}
+
+impl End {
+    fn answered(text: String, finish_reason: FinishReason, progress: &mut Progress) -> Self {
+        if finish_reason == FinishReason::MaxTokens {
+            let error = Error::new(
+                ErrorKind::LimitReached,
+                "the answer was cut off at the most tokens that the model may produce",
+            );
+            return Self { outcome: Outcome::Limit, text, error: Some(error) };
+        }
+        let error = progress.nobody_asked.take();
+        let outcome = if error.is_some() { Outcome::Denied } else { Outcome::Done };
+        Self { outcome, text, error }
+    }
+
+    fn failed(error: Error) -> Self {
+        Self { outcome: Outcome::Failed, text: String::new(), error: Some(error) }
+    }
+
+    /// A failure for reaching a bound is that bound's outcome.
+    fn with_limit(mut self) -> Self {
+        if self.error.as_ref().is_some_and(|error| error.kind == ErrorKind::LimitReached) {
+            self.outcome = Outcome::Limit;
+        }
+        self
+    }
+}
+
+fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
+    let mut text = String::new();
+    let mut calls = Vec::new();
+    for part in parts {
+        match part {
+            Part::Text { text: piece } => text.push_str(piece),
+            Part::ToolCall(call) => calls.push(call.clone()),
+            Part::ToolResult(_) | Part::Data { .. } | Part::Thought { .. } => {}
+        }
+    }
+    (text, calls)
+}
+
+/// The turn loop appends only what the history takes; anything else is a bug of this crate.
+fn host_bug(error: HistoryError) -> Error {
+    Error::new(ErrorKind::HostBug, format!("the history refused a message: {error}"))
+        .with_hint("please report this")
+}
