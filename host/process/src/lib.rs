@@ -1,1 +1,82 @@
-//! Starts, watches and ends every child process of the host.
+//! Starts, watches and ends every child process of the host, and leaves none behind.
+//!
+//! ```text
+//! host ── socket ──> guardian            one, started with the first child
+//!   │                  ├─ keeper ── command ── …     one for each child, a fork of the guardian
+//!   └──── socket ──────┘  └─ …           (what left the command's session, parent and variables)
+//! ```
+//!
+//! A [`Supervisor`] makes a socket pair and the pipes of a child and sends one end of each to the
+//! guardian, which forks a **keeper** and hands them on. The keeper reads from its socket what to
+//! start, starts it, and tells what becomes of it. Guardian and keepers are *subreapers*: the kernel
+//! gives them the orphans among their descendants, so whatever a command starts, by `setsid`, double
+//! fork or with an empty environment, stays below its keeper until it ends. "No child is left" then
+//! means that no descendant is left, and says so without a look at a list that may be out of date.
+//!
+//! Invariants:
+//! - Nothing is started before the first child; a session without children pays nothing.
+//! - A [`Child`] that is dropped, ended or lost with its host has no living descendant soon after:
+//!   the keeper sees the end of the child's socket, however the host died.
+//! - The end of the guardian ends every keeper's tree, the end of a keeper its own: the keepers hold
+//!   a pipe that hangs up with the guardian, and a dead keeper's orphans fall to the guardian.
+//! - Guardian and keepers block every signal and stand outside the host's process group: Ctrl-C,
+//!   a closed terminal or a signal to the group does not reach them.
+//! - A child gets the variables and descriptors of its [`Command`] and nothing else.
+//! - [`Child::wait`] follows the command, not its pipes; what it left running is told by
+//!   [`Child::leftovers`], and kept beyond it by [`Child::release`] until the host ends.
+//! - No call blocks the thread that makes it, but for the start of the guardian (about a
+//!   millisecond, once).
+//!
+//! What can escape: a process that we have no right to signal (`sudo`), which is reported as
+//! [`ProcessError::Survivors`]; and one that another service starts for the command (`systemd-run`,
+//! `docker run`, `at`), which never is a descendant.
+//!
+//! The binary calls [`guardian_main`] for a hidden subcommand, before it starts any thread:
+//!
+//! ```no_run
+//! use jaato_process::{Command, GuardianCommand, Output, Supervisor};
+//!
+//! fn main() -> std::process::ExitCode {
+//!     if std::env::args().nth(1).as_deref() == Some("guardian") {
+//!         return jaato_process::guardian_main();
+//!     }
+//!     // … later, on a tokio runtime with I/O and time:
+//!     # std::process::ExitCode::SUCCESS
+//! }
+//!
+//! async fn list() -> Result<(), Box<dyn std::error::Error>> {
+//!     let supervisor = Supervisor::new(GuardianCommand::own_executable(["guardian"])?);
+//!     let mut command = Command::new("/bin/ls", "/");
+//!     command.stdout = Output::Piped;
+//!     let child = supervisor.spawn(command).await?;
+//!     println!("{:?}", child.wait().await?);
+//!     Ok(())
+//! }
+//! ```
+
+#[cfg(not(unix))]
+compile_error!(
+    "jaato-process needs a Unix system: it passes descriptors and signals process groups"
+);
+
+mod child;
+mod command;
+mod connection;
+mod descendants;
+mod ends;
+mod error;
+mod guardian;
+mod keeper;
+mod platform;
+mod supervisor;
+mod waiting;
+mod wire;
+
+pub use child::{Child, ChildInput, ChildOutput, Exit, Leftover, Signal};
+pub use command::{Command, ErrorOutput, Input, Limits, Output};
+pub use connection::GuardianCommand;
+pub use error::ProcessError;
+pub use guardian::guardian_main;
+pub use keeper::END_GRACE;
+pub use supervisor::{SPAWNS_IN_FLIGHT_MAX, Supervisor};
+pub use wire::LEFTOVERS_MAX;

@@ -1,0 +1,79 @@
+//! The smallest host: starts a shell command under a guardian and keeps it until it dies itself.
+//!
+//! `miniature_host keep SCRIPT`: runs it, its output on standard output, and waits for its own end;
+//! the first line is the guardian's process id. `miniature_host latency`: prints how long starting
+//! a child takes. `miniature_host guardian`: what the host starts.
+
+use std::error::Error;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use jaato_process::{Command, Exit, GuardianCommand, Output, Supervisor};
+
+/// How many children the latency is measured with.
+const ROUNDS: usize = 500;
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["guardian"] => return Ok(jaato_process::guardian_main()),
+        ["keep", script] => runtime()?.block_on(keep(script))?,
+        ["latency"] => runtime()?.block_on(latency())?,
+        _ => {
+            eprintln!("usage: miniature_host keep SCRIPT | latency");
+            return Ok(ExitCode::from(2));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+fn supervisor() -> std::io::Result<Supervisor> {
+    Ok(Supervisor::new(GuardianCommand::own_executable(["guardian"])?))
+}
+
+async fn keep(script: &str) -> Result<(), Box<dyn Error>> {
+    let supervisor = supervisor()?;
+    let mut command = Command::new("/bin/sh", "/");
+    command.args = vec!["-c".into(), script.into()];
+    command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
+    command.stdout = Output::Descriptor(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let _child = supervisor.spawn(command).await?;
+    println!("{}", supervisor.guardian_pid().ok_or("the guardian is not there")?);
+    std::io::stdout().flush()?;
+    std::future::pending().await
+}
+
+async fn latency() -> Result<(), Box<dyn Error>> {
+    let supervisor = supervisor()?;
+    let mut spawns = Vec::new();
+    let mut whole = Vec::new();
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let child = supervisor.spawn(Command::new("/bin/true", "/")).await?;
+        spawns.push(start.elapsed());
+        if child.wait().await? != Exit::Code(0) {
+            return Err("`/bin/true` failed".into());
+        }
+        whole.push(start.elapsed());
+    }
+    println!("first child, with the guardian's start: {:?}", spawns[0]);
+    println!("each further child: {}", spread(&mut spawns[1..]));
+    println!("until its end was seen: {}", spread(&mut whole[1..]));
+    let start = Instant::now();
+    supervisor.end_all().await?;
+    println!("the end of all: {:?}", start.elapsed());
+    Ok(())
+}
+
+fn spread(times: &mut [Duration]) -> String {
+    times.sort_unstable();
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100];
+    format!("median {:?}, 95 % within {:?}, all within {:?}", at(50), at(95), at(100))
+}

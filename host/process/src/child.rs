@@ -1,0 +1,295 @@
+//! A started command: its pipes, its end, and how it is ended.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+use tokio::sync::{Mutex as AsyncMutex, Notify};
+
+use crate::error::ProcessError;
+use crate::wire::{EVENT_BYTES_MAX, Event, LENGTH_BYTES, ORDER_BYTES, Order};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It ended itself, with this code.
+    Code(i32),
+    /// A signal of this number ended it.
+    Signal(i32),
+}
+
+/// A signal that can be sent to a command's process group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup = 1,
+    /// SIGINT, what Ctrl-C sends.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGTERM.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+}
+
+impl Signal {
+    /// Every signal.
+    pub const ALL: [Self; 9] = [
+        Self::Hangup,
+        Self::Interrupt,
+        Self::Quit,
+        Self::Terminate,
+        Self::Kill,
+        Self::User1,
+        Self::User2,
+        Self::Stop,
+        Self::Continue,
+    ];
+}
+
+/// A process that a command started and that still lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leftover {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name as `ps` shows it, at most 15 bytes.
+    pub name: String,
+}
+
+/// The end of a pipe that writes a command's standard input.
+pub type ChildInput = pipe::Sender;
+
+/// The end of a pipe that reads a command's output.
+pub type ChildOutput = pipe::Receiver;
+
+/// A started command. Dropping it ends the command and all of its descendants, as [`Child::end`]
+/// does, without waiting for it.
+///
+/// Every method takes `&self` and may be called from several tasks at once; a call that is dropped
+/// half-way loses nothing.
+#[derive(Debug)]
+pub struct Child {
+    /// Writes its standard input, if that is piped.
+    pub stdin: Option<ChildInput>,
+    /// Reads its standard output, if that is piped.
+    pub stdout: Option<ChildOutput>,
+    /// Reads its error output, if that has a pipe of its own.
+    pub stderr: Option<ChildOutput>,
+    pid: u32,
+    keeper: Keeper,
+}
+
+impl Child {
+    pub(crate) fn new(pid: u32, keeper: Keeper) -> Self {
+        Self { stdin: None, stdout: None, stderr: None, pid, keeper }
+    }
+
+    /// Its process id, which is that of its session and process group too.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits until the command itself ends; what it left running, or who holds its pipes, does not
+    /// matter. Asked again, it answers the same at once.
+    pub async fn wait(&self) -> Result<Exit, ProcessError> {
+        self.keeper.until(|seen| seen.exit).await
+    }
+
+    /// Sends a signal to the command's process group. Does nothing when no member is left.
+    pub async fn signal(&self, signal: Signal) -> Result<(), ProcessError> {
+        self.keeper.order(Order::Signal(signal)).await
+    }
+
+    /// Ends the command and all of its descendants and waits until none lives: TERM to each, and
+    /// KILL after [`END_GRACE`](crate::END_GRACE). An error names those who could not be killed.
+    pub async fn end(&self) -> Result<(), ProcessError> {
+        self.keeper.order(Order::End).await?;
+        let survivors = self.keeper.until(|seen| seen.survivors.clone()).await?;
+        if survivors.is_empty() { Ok(()) } else { Err(ProcessError::Survivors { pids: survivors }) }
+    }
+
+    /// Tells which processes that the command started live, at most
+    /// [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX), without the command itself.
+    pub async fn leftovers(&self) -> Result<Vec<Leftover>, ProcessError> {
+        let asked = self.keeper.ask_for_leftovers();
+        self.keeper.order(Order::Leftovers).await?;
+        let answer = |seen: &Seen| match &seen.survivors {
+            _ if seen.answers >= asked => Some(seen.leftovers.clone()),
+            Some(_) => Some(Vec::new()),
+            None => None,
+        };
+        self.keeper.until(answer).await
+    }
+
+    /// Lets go of it without ending anything: what runs, runs until
+    /// [`Supervisor::end_all`](crate::Supervisor::end_all) or the end of the host.
+    pub async fn release(self) -> Result<(), ProcessError> {
+        self.keeper.order(Order::Release).await
+    }
+}
+
+/// The connection to the process that watches one command.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    stream: UnixStream,
+    reader: AsyncMutex<Reader>,
+    writer: AsyncMutex<()>,
+    seen: Mutex<Seen>,
+    /// Wakes those who wait while another of them reads.
+    news: Notify,
+}
+
+/// What the keeper has told.
+#[derive(Debug, Default)]
+struct Seen {
+    exit: Option<Exit>,
+    leftovers: Vec<Leftover>,
+    questions: u64,
+    answers: u64,
+    /// There once the keeper has said its last word.
+    survivors: Option<Vec<u32>>,
+    /// Whether the stream has ended.
+    closed: bool,
+}
+
+impl Keeper {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            reader: AsyncMutex::default(),
+            writer: AsyncMutex::default(),
+            seen: Mutex::default(),
+            news: Notify::new(),
+        }
+    }
+
+    /// Writes all of these bytes.
+    pub(crate) async fn send(&self, mut bytes: &[u8]) -> std::io::Result<()> {
+        let _writing = self.writer.lock().await;
+        while !bytes.is_empty() {
+            self.stream.writable().await?;
+            match self.stream.try_write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads one event; nothing at the end.
+    pub(crate) async fn event(&self) -> Result<Option<Event>, ProcessError> {
+        self.reader.lock().await.event(&self.stream).await
+    }
+
+    async fn order(&self, order: Order) -> Result<(), ProcessError> {
+        let bytes: [u8; ORDER_BYTES] = order.encode();
+        // A keeper that left has said why, or its absence says it: the reading side finds out.
+        let _ = self.send(&bytes).await;
+        Ok(())
+    }
+
+    fn ask_for_leftovers(&self) -> u64 {
+        let mut seen = self.seen();
+        seen.questions += 1;
+        seen.questions
+    }
+
+    /// Waits until what was seen contains an answer. One of those who wait reads for all.
+    async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
+        loop {
+            let news = self.news.notified();
+            if let Some(found) = self.look(&answer) {
+                return found;
+            }
+            tokio::select! {
+                () = news => {}
+                mut reader = self.reader.lock() => {
+                    // Another may have read it before this one got its turn.
+                    if let Some(found) = self.look(&answer) {
+                        return found;
+                    }
+                    let event = reader.event(&self.stream).await?;
+                    self.note(event);
+                }
+            }
+        }
+    }
+
+    fn look<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Option<Result<T, ProcessError>> {
+        let seen = self.seen();
+        let closed = || seen.closed.then_some(Err(ProcessError::GuardianLost));
+        answer(&seen).map(Ok).or_else(closed)
+    }
+
+    fn note(&self, event: Option<Event>) {
+        let mut seen = self.seen();
+        match event {
+            // Said once, before this stream belonged to a child.
+            Some(Event::Started { .. } | Event::Refused(_)) => {}
+            Some(Event::Exited(exit)) => seen.exit = Some(exit),
+            Some(Event::Leftovers(leftovers)) => {
+                seen.leftovers = leftovers;
+                seen.answers += 1;
+            }
+            Some(Event::Ended { survivors }) => seen.survivors = Some(survivors),
+            None => seen.closed = true,
+        }
+        drop(seen);
+        self.news.notify_waiters();
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing that holds the lock can panic half-way through a change.
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts events together. What has arrived stays here when a read is dropped.
+#[derive(Debug, Default)]
+struct Reader {
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    async fn event(&mut self, stream: &UnixStream) -> Result<Option<Event>, ProcessError> {
+        loop {
+            if let Some(event) = self.take()? {
+                return Ok(Some(event));
+            }
+            stream.readable().await.map_err(|source| ProcessError::NoDescriptors { source })?;
+            let mut chunk = [0; EVENT_BYTES_MAX];
+            match stream.try_read(&mut chunk) {
+                Ok(0) => return Ok(None),
+                Ok(length) => self.bytes.extend_from_slice(&chunk[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                // The other end died with something unread in its queue.
+                Err(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn take(&mut self) -> Result<Option<Event>, ProcessError> {
+        let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > EVENT_BYTES_MAX {
+            return Err(ProcessError::GuardianAnswer { what: "an event is too long" });
+        }
+        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let what = "an event cannot be read";
+        let event = Event::decode(body).ok_or(ProcessError::GuardianAnswer { what })?;
+        self.bytes.drain(..LENGTH_BYTES + length);
+        Ok(Some(event))
+    }
+}

@@ -1,0 +1,143 @@
+//! A running guardian, as the host sees it: its process and the socket that keeps it alive.
+
+use std::ffi::OsString;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+
+use crate::descendants::{name_if_alive, with_descendants};
+use crate::error::ProcessError;
+use crate::keeper::KEEPER_NAME;
+use crate::platform;
+use crate::wire::SUMMONS_BYTES;
+
+/// How long the end of all children is waited for.
+const END_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The only variable that the guardian gets: its program may need it to find its libraries.
+const LIBRARY_PATH: &str =
+    if cfg!(target_vendor = "apple") { "DYLD_LIBRARY_PATH" } else { "LD_LIBRARY_PATH" };
+
+/// How to start the guardian.
+#[derive(Debug, Clone)]
+pub struct GuardianCommand {
+    /// Its program.
+    pub program: PathBuf,
+    /// Its arguments. The program must call [`guardian_main`](crate::guardian_main) for them, before
+    /// it starts a thread.
+    pub args: Vec<OsString>,
+}
+
+impl GuardianCommand {
+    /// The running program itself with these arguments; on Linux also when its file was replaced or
+    /// removed meanwhile.
+    pub fn own_executable(args: impl IntoIterator<Item = impl Into<OsString>>) -> io::Result<Self> {
+        let program = match cfg!(target_os = "linux") {
+            true => PathBuf::from("/proc/self/exe"),
+            false => std::env::current_exe()?,
+        };
+        Ok(Self { program, args: args.into_iter().map(Into::into).collect() })
+    }
+}
+
+/// A running guardian. Dropping it ends it and everything that it watches.
+#[derive(Debug)]
+pub(crate) struct Guardian {
+    socket: BlockingStream,
+    /// None once somebody waits for it.
+    process: Option<Child>,
+    pid: u32,
+}
+
+impl Guardian {
+    /// Starts the guardian. Without a hook between fork and exec, so that std need not copy the
+    /// host's address space: that is why the socket is its standard input.
+    pub(crate) fn start(command: &GuardianCommand) -> Result<Self, ProcessError> {
+        let (socket, theirs) =
+            BlockingStream::pair().map_err(|source| ProcessError::NoDescriptors { source })?;
+        let mut process = Command::new(&command.program);
+        process.args(&command.args).env_clear();
+        process.envs(std::env::var_os(LIBRARY_PATH).map(|value| (LIBRARY_PATH, value)));
+        process.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        // Ctrl-C goes to the host's group, and the guardian must outlive it from the first moment.
+        process.process_group(0);
+        let process = process.spawn().map_err(|source| {
+            let program = command.program.clone();
+            ProcessError::GuardianNotStarted { program, source }
+        })?;
+        let pid = process.id();
+        Ok(Self { socket, process: Some(process), pid })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Sends one summons with its descriptors, or fails at once when there is no room.
+    pub(crate) fn summon(
+        &self,
+        summons: [u8; SUMMONS_BYTES],
+        descriptors: &[RawFd],
+    ) -> io::Result<()> {
+        platform::send_summons(&self.socket, summons, descriptors)
+    }
+
+    /// Makes it end everything, and waits for its own end, which comes last.
+    pub(crate) async fn end(self) -> Result<(), ProcessError> {
+        let broken = |source| ProcessError::NoDescriptors { source };
+        let socket = self.socket.try_clone().map_err(broken)?;
+        socket.set_nonblocking(true).map_err(broken)?;
+        let socket = UnixStream::from_std(socket).map_err(broken)?;
+        // Fails only where the guardian is gone already.
+        let _ = self.socket.shutdown(Shutdown::Write);
+        match tokio::time::timeout(END_PATIENCE, until_closed(&socket)).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(ProcessError::Survivors { pids: self.survivors() }),
+        }
+    }
+
+    /// Who lives below the guardian, keepers aside.
+    fn survivors(&self) -> Vec<u32> {
+        let own = self.pid as i32;
+        let below = with_descendants(vec![own]).into_iter().filter(|pid| *pid != own);
+        let named = below.filter_map(|pid| Some((pid, name_if_alive(pid)?)));
+        let foreign = named.filter(|(_, name)| KEEPER_NAME.to_str() != Ok(name.as_str()));
+        let mut pids: Vec<_> = foreign.map(|(pid, _)| pid as u32).collect();
+        pids.sort_unstable();
+        pids.truncate(crate::LEFTOVERS_MAX);
+        pids
+    }
+}
+
+/// Waits for the end of a stream on which nothing is ever said.
+async fn until_closed(socket: &UnixStream) {
+    let mut byte = [0];
+    while socket.readable().await.is_ok() {
+        match socket.try_read(&mut byte) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        // Fails only where the guardian is gone already.
+        let _ = self.socket.shutdown(Shutdown::Both);
+        let Some(mut process) = self.process.take() else { return };
+        if let Ok(Some(_)) = process.try_wait() {
+            return;
+        }
+        // Somebody must take leave of it, and it may still have processes to end. Without a thread,
+        // its entry in the process table stays until the host ends.
+        let wait = move || process.wait();
+        let _ = std::thread::Builder::new().name("guardian-end".into()).spawn(wait);
+    }
+}

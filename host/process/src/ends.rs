@@ -1,0 +1,55 @@
+//! Opens what a command reads from and writes to.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::command::{Command, ErrorOutput, Input, Output};
+
+/// The ends of pipes that the host keeps.
+#[derive(Debug, Default)]
+pub(crate) struct NearEnds {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+}
+
+/// The descriptors that the command gets; an absent one is `/dev/null`.
+#[derive(Debug, Default)]
+pub(crate) struct FarEnds {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    pub descriptor3: Option<OwnedFd>,
+}
+
+/// Opens both sides. None of them is inherited by what the host starts otherwise.
+pub(crate) fn open(command: Command) -> io::Result<(NearEnds, FarEnds)> {
+    let mut near = NearEnds::default();
+    let mut far = FarEnds { descriptor3: command.descriptor3, ..FarEnds::default() };
+    far.stdin = match command.stdin {
+        Input::Null => None,
+        Input::Descriptor(descriptor) => Some(descriptor),
+        Input::Piped => {
+            let (reader, writer) = io::pipe()?;
+            near.stdin = Some(writer.into());
+            Some(reader.into())
+        }
+    };
+    (near.stdout, far.stdout) = open_output(command.stdout)?;
+    (near.stderr, far.stderr) = match command.stderr {
+        ErrorOutput::Merged => (None, far.stdout.as_ref().map(OwnedFd::try_clone).transpose()?),
+        ErrorOutput::Separate(output) => open_output(output)?,
+    };
+    Ok((near, far))
+}
+
+fn open_output(output: Output) -> io::Result<(Option<OwnedFd>, Option<OwnedFd>)> {
+    Ok(match output {
+        Output::Null => (None, None),
+        Output::Descriptor(descriptor) => (None, Some(descriptor)),
+        Output::Piped => {
+            let (reader, writer) = io::pipe()?;
+            (Some(reader.into()), Some(writer.into()))
+        }
+    })
+}

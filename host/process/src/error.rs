@@ -1,0 +1,212 @@
+//! What can go wrong with a child process, in words for a person.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a child process could not be started, watched or ended.
+#[derive(Debug)]
+pub enum ProcessError {
+    /// The command makes no sense on any system.
+    InvalidCommand {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Arguments and variables are larger than what is sent to the guardian.
+    CommandTooLarge {
+        /// Size of program, arguments and variables.
+        bytes: usize,
+        /// The bound.
+        bytes_max: usize,
+    },
+    /// No such program (or the interpreter that a script names does not exist).
+    ProgramNotFound {
+        /// The program as it was named.
+        program: OsString,
+    },
+    /// The program is there but cannot be run.
+    NotExecutable {
+        /// The program as it was named.
+        program: OsString,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system refused arguments and variables for their size.
+    ArgumentsTooLong {
+        /// The program as it was named.
+        program: OsString,
+        /// Size of program, arguments and variables.
+        bytes: usize,
+    },
+    /// The working directory does not exist or cannot be entered.
+    BadDirectory {
+        /// The directory as it was named.
+        directory: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system could not start one more process (memory, number of processes).
+    CannotStart {
+        /// The program as it was named.
+        program: OsString,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// No pipe or socket could be made.
+    NoDescriptors {
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The guardian could not be started.
+    GuardianNotStarted {
+        /// The guardian's program.
+        program: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The guardian (or the keeper of this child) died or was ended, and what it watched with it.
+    GuardianLost,
+    /// The guardian does not take or answer a request.
+    GuardianSilent {
+        /// How long it was given.
+        waited_ms: u64,
+    },
+    /// The guardian speaks another version of the protocol.
+    GuardianVersion {
+        /// Version of this host.
+        wants: u8,
+    },
+    /// The guardian sent something that is not an answer.
+    GuardianAnswer {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// Some descendants could not be ended in time: not ours to kill, or stuck in the kernel.
+    Survivors {
+        /// Their process ids, at most [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX).
+        pids: Vec<u32>,
+    },
+}
+
+impl ProcessError {
+    /// Whether the same call may succeed later without any change.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::CannotStart { .. }
+            | Self::NoDescriptors { .. }
+            | Self::GuardianLost
+            | Self::GuardianSilent { .. } => true,
+            Self::InvalidCommand { .. }
+            | Self::CommandTooLarge { .. }
+            | Self::ProgramNotFound { .. }
+            | Self::NotExecutable { .. }
+            | Self::ArgumentsTooLong { .. }
+            | Self::BadDirectory { .. }
+            | Self::GuardianNotStarted { .. }
+            | Self::GuardianVersion { .. }
+            | Self::GuardianAnswer { .. }
+            | Self::Survivors { .. } => false,
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::ProgramNotFound { .. } => Some(
+                "check the spelling, whether it is installed, and `PATH`; for a script, its first line",
+            ),
+            Self::NotExecutable { .. } => Some("check that it is a program file, `chmod +x` it"),
+            Self::CommandTooLarge { .. } | Self::ArgumentsTooLong { .. } => {
+                Some("hand the data over by standard input or a file")
+            }
+            Self::BadDirectory { .. } => Some("name a directory that exists and may be entered"),
+            Self::CannotStart { .. } => {
+                Some("end other processes, or see `ulimit -u` and free memory")
+            }
+            Self::NoDescriptors { .. } => Some("raise `ulimit -n`"),
+            Self::GuardianVersion { .. } => Some("restart jaato: its program file was replaced"),
+            Self::Survivors { .. } => {
+                Some("end them with the rights of their owner: `sudo kill -9 PID`")
+            }
+            Self::InvalidCommand { .. }
+            | Self::GuardianNotStarted { .. }
+            | Self::GuardianLost
+            | Self::GuardianSilent { .. }
+            | Self::GuardianAnswer { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for ProcessError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidCommand { what } => write!(f, "not a command: {what}"),
+            Self::CommandTooLarge { bytes, bytes_max } => {
+                write!(
+                    f,
+                    "the command has {bytes} bytes of arguments and variables, at most {bytes_max} are taken"
+                )
+            }
+            Self::ProgramNotFound { program } => {
+                write!(f, "cannot start `{}`: no such program", program.display())
+            }
+            Self::NotExecutable { program, source } => {
+                write!(f, "cannot start `{}`: not executable: {source}", program.display())
+            }
+            Self::ArgumentsTooLong { program, bytes } => write!(
+                f,
+                "cannot start `{}`: the system refuses {bytes} bytes of arguments and variables",
+                program.display()
+            ),
+            Self::BadDirectory { directory, source } => {
+                write!(f, "cannot work in `{}`: {source}", directory.display())
+            }
+            Self::CannotStart { program, source } => {
+                write!(f, "cannot start `{}`: {source}", program.display())
+            }
+            Self::NoDescriptors { source } => {
+                write!(f, "cannot connect a child process: {source}")
+            }
+            Self::GuardianNotStarted { program, source } => {
+                write!(f, "cannot start the guardian `{}`: {source}", program.display())
+            }
+            Self::GuardianLost => {
+                write!(f, "the guardian has ended, and everything that it watched with it")
+            }
+            Self::GuardianSilent { waited_ms } => {
+                write!(f, "the guardian did not answer within {waited_ms} ms")
+            }
+            Self::GuardianVersion { wants } => {
+                write!(f, "the guardian does not speak protocol version {wants}")
+            }
+            Self::GuardianAnswer { what } => write!(f, "the guardian misbehaves: {what}"),
+            Self::Survivors { pids } => {
+                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                write!(f, "could not end these processes: `{}`", pids.join(" "))
+            }
+        }
+    }
+}
+
+impl Error for ProcessError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotExecutable { source, .. }
+            | Self::BadDirectory { source, .. }
+            | Self::CannotStart { source, .. }
+            | Self::NoDescriptors { source }
+            | Self::GuardianNotStarted { source, .. } => Some(source),
+            Self::InvalidCommand { .. }
+            | Self::CommandTooLarge { .. }
+            | Self::ProgramNotFound { .. }
+            | Self::ArgumentsTooLong { .. }
+            | Self::GuardianLost
+            | Self::GuardianSilent { .. }
+            | Self::GuardianVersion { .. }
+            | Self::GuardianAnswer { .. }
+            | Self::Survivors { .. } => None,
+        }
+    }
+}

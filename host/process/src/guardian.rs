@@ -1,0 +1,195 @@
+//! The guardian: forks a keeper for each child, and outlives the host for as long as it takes to
+//! end what the host started.
+//!
+//! One thread, no runtime: a loop over a socket and a descriptor for signals. It reads nothing of
+//! what is to be started; that goes from the host to the keeper.
+//!
+//! Invariants: its children are keepers, so anything else that the kernel gives it is an orphan
+//! whose keeper died, and is ended at once. It leaves only when it has no child any more, and as a
+//! subreaper it then has no descendant either.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{SockType, getsockopt, sockopt};
+use nix::unistd::{Pid, dup2};
+
+use crate::child::Exit;
+use crate::descendants::{children, signal_all, with_descendants};
+use crate::keeper::{self, KeeperStart, Stdio};
+use crate::platform::{self, ChildSignals, Forked};
+use crate::waiting::{Rounds, reap, wait_for};
+use crate::wire::{Event, Refusal, SUMMONS_BYTES, Summons};
+
+/// How long keepers may take to end what they watch before the guardian does it over their heads
+/// (one may have been stopped by what it started).
+const KEEPERS_ALONE: Duration = Duration::from_millis(500);
+
+/// Exit code when it was not started by a supervisor.
+const NOT_A_GUARDIAN: u8 = 2;
+
+/// Exit code when the system refuses what the guardian needs.
+const BROKEN: u8 = 70;
+
+/// Runs the guardian; the binary's hidden subcommand calls it, before any thread is started.
+///
+/// The supervisor gives it its socket as standard input; it is moved to descriptor 3.
+pub fn guardian_main() -> ExitCode {
+    if getsockopt(&io::stdin(), sockopt::SockType) != Ok(SockType::Stream) {
+        eprintln!("`guardian` is started by jaato itself, to watch the processes that it starts");
+        return ExitCode::from(NOT_A_GUARDIAN);
+    }
+    if !platform::is_single_threaded() {
+        eprintln!("the guardian must be started before any thread");
+        return ExitCode::from(BROKEN);
+    }
+    // The host is told by the end of the socket; standard error leads nowhere.
+    match Guardian::start().and_then(Guardian::serve) {
+        Ok(Served::HostGone(guardian)) => {
+            guardian.end_all();
+            ExitCode::SUCCESS
+        }
+        Ok(Served::Keeper(start)) => keeper::run(start),
+        Err(_) => ExitCode::from(BROKEN),
+    }
+}
+
+/// How the guardian's loop ended; in a fork of it, as a keeper.
+enum Served {
+    HostGone(Guardian),
+    Keeper(KeeperStart),
+}
+
+/// Who goes on after a summons.
+enum Next {
+    Guardian(Guardian),
+    Keeper(KeeperStart),
+}
+
+struct Guardian {
+    socket: OwnedFd,
+    signals: ChildSignals,
+    keepers: HashSet<Pid>,
+    /// Given to each keeper: hangs up when nobody holds the other end any more.
+    life: OwnedFd,
+    /// The other end, held by the guardian alone.
+    life_holder: OwnedFd,
+    /// Rounds in which orphans are ended, after a keeper died.
+    orphans: Option<Rounds>,
+}
+
+impl Guardian {
+    fn start() -> io::Result<Self> {
+        platform::block_signals()?;
+        platform::name_process(c"jaato-guardian");
+        platform::adopt_orphans()?;
+        let socket = platform::take_socket_from_stdin()?;
+        std::env::set_current_dir("/")?;
+        let (life, life_holder) = io::pipe()?;
+        let signals = ChildSignals::new()?;
+        let (life, life_holder) = (life.into(), life_holder.into());
+        Ok(Self { socket, signals, keepers: HashSet::new(), life, life_holder, orphans: None })
+    }
+
+    fn serve(mut self) -> io::Result<Served> {
+        loop {
+            self.look_after_keepers();
+            self.end_orphans();
+            let timeout = self.orphans.as_ref().map(Rounds::due_in);
+            let [from_host] = wait_for(&self.signals, [Some(self.socket.as_fd())], timeout)?;
+            if !from_host {
+                continue;
+            }
+            let (bytes, descriptors) = match platform::receive_summons(&self.socket) {
+                Ok(Some(summons)) => summons,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                // What cannot be read comes from no host of ours.
+                Ok(None) | Err(_) => return Ok(Served::HostGone(self)),
+            };
+            self = match self.answer(bytes, descriptors)? {
+                Next::Guardian(guardian) => guardian,
+                Next::Keeper(start) => return Ok(Served::Keeper(start)),
+            };
+        }
+    }
+
+    /// Forks a keeper. In the keeper, what it starts with comes back.
+    fn answer(mut self, bytes: [u8; SUMMONS_BYTES], descriptors: Vec<OwnedFd>) -> io::Result<Next> {
+        let mut descriptors = descriptors.into_iter();
+        let Some(connection) = descriptors.next() else { return Ok(Next::Guardian(self)) };
+        let Some(summons) = Summons::decode(bytes) else {
+            refuse(connection, Refusal::Version);
+            return Ok(Next::Guardian(self));
+        };
+        let [stdin, stdout, stderr, descriptor3] =
+            summons.present.map(|present| present.then(|| descriptors.next()).flatten());
+        match platform::fork_guardian() {
+            Ok(Forked::Parent(keeper)) => {
+                self.keepers.insert(keeper);
+                Ok(Next::Guardian(self))
+            }
+            Ok(Forked::Child) => {
+                let Self { mut socket, life, .. } = self;
+                // In place of the guardian's socket, so that descriptor 3 stays taken.
+                dup2(&connection, &mut socket)?;
+                fcntl(&socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))?;
+                let stdio = Stdio { stdin, stdout, stderr, descriptor3 };
+                Ok(Next::Keeper(KeeperStart { socket: socket.into(), stdio, life }))
+            }
+            Err(errno) => {
+                refuse(connection, Refusal::Fork(errno as i32));
+                Ok(Next::Guardian(self))
+            }
+        }
+    }
+
+    /// Takes leave of keepers that ended. One that did not end by itself left its tree here.
+    fn look_after_keepers(&mut self) {
+        for (pid, exit) in reap().ended {
+            if self.keepers.remove(&pid) && exit != Exit::Code(0) {
+                self.orphans = Some(Rounds::begin());
+            }
+        }
+    }
+
+    fn end_orphans(&mut self) {
+        let Some(rounds) = self.orphans.as_mut().filter(|rounds| rounds.is_due()) else { return };
+        let keepers = &self.keepers;
+        let orphans = children().into_iter().filter(|pid| !keepers.contains(&Pid::from_raw(*pid)));
+        let tree = with_descendants(orphans.collect());
+        if tree.is_empty() {
+            self.orphans = None;
+        } else {
+            rounds.done(signal_all(&tree, Signal::SIGKILL).signalled);
+        }
+    }
+
+    /// Ends everything, then returns. The socket stays open until then: its end is the message.
+    fn end_all(self) {
+        let Self { socket: _socket, signals, life_holder, .. } = self;
+        // Each keeper sees this and ends what it watches.
+        drop(life_holder);
+        let alone_until = Instant::now() + KEEPERS_ALONE;
+        let mut rounds = Rounds::begin();
+        while reap().more {
+            let alone = alone_until.saturating_duration_since(Instant::now());
+            if alone.is_zero() && rounds.is_due() {
+                let tree = with_descendants(children());
+                rounds.done(signal_all(&tree, Signal::SIGKILL).signalled);
+            }
+            // An error here could only make the loop busy, never leave a process behind.
+            let _ = wait_for(&signals, [], Some(alone.max(rounds.due_in())));
+        }
+    }
+}
+
+/// Tells the host that there will be no keeper. If the host is gone there is nobody to tell.
+fn refuse(connection: OwnedFd, refusal: Refusal) {
+    let _ = UnixStream::from(connection).write_all(&Event::Refused(refusal).encode());
+}

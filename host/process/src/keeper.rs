@@ -1,0 +1,321 @@
+//! A keeper: the guardian's fork that starts one command and watches its descendants.
+//!
+//! One for each child, because only then is it known whose an orphan is: a process that left its
+//! session, its parent and its variables is still, to the kernel, the keeper's.
+//!
+//! Invariants: a keeper leaves only when it has no child any more; the host's or the guardian's end
+//! makes it end them, whatever it is doing.
+
+use std::ffi::CStr;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{self, ExitCode};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal as SystemSignal, killpg};
+use nix::unistd::{Pid, getpgid, setsid};
+
+use crate::child::{Leftover, Signal};
+use crate::descendants::{children, name_if_alive, signal_all, with_descendants};
+use crate::platform::{self, ChildSignals};
+use crate::waiting::{Rounds, reap, wait_for};
+use crate::wire::{
+    Event, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES, Order, REQUEST_BYTES_MAX, Refusal, Request,
+};
+
+/// How long what is ended may take to clean up, between TERM and KILL. A cancel must be over within
+/// 100 ms.
+pub const END_GRACE: Duration = Duration::from_millis(50);
+
+/// How long after the first KILL the host is told who still lives.
+const REPORT_AFTER: Duration = Duration::from_secs(2);
+
+/// What `ps` shows of a keeper.
+pub(crate) const KEEPER_NAME: &CStr = c"jaato-keeper";
+
+/// What a keeper starts with, out of the guardian's fork.
+pub(crate) struct KeeperStart {
+    /// The connection to the host, at descriptor 3.
+    pub socket: UnixStream,
+    /// The command's descriptors.
+    pub stdio: Stdio,
+    /// Hangs up when the guardian or the host has ended.
+    pub life: OwnedFd,
+}
+
+/// The command's descriptors; an absent one is `/dev/null`.
+pub(crate) struct Stdio {
+    pub stdin: Option<OwnedFd>,
+    pub stdout: Option<OwnedFd>,
+    pub stderr: Option<OwnedFd>,
+    pub descriptor3: Option<OwnedFd>,
+}
+
+/// Reads a request, starts the command and watches it until nothing of it is left.
+pub(crate) fn run(start: KeeperStart) -> ExitCode {
+    let KeeperStart { mut socket, stdio, life } = start;
+    platform::name_process(KEEPER_NAME);
+    let started = prepare().and_then(|signals| {
+        let request = read_request(&mut socket)?;
+        Ok((signals, request.and_then(|request| start_command(request, stdio))))
+    });
+    match started {
+        Ok((signals, Ok(command))) => {
+            let mut keeper = Keeper {
+                host: Some(socket),
+                life: Some(life),
+                signals,
+                command,
+                exited: false,
+                phase: Phase::Watching,
+                held: Held::ByHost,
+                silent: false,
+            };
+            keeper.tell(&Event::Started { pid: command.as_raw() as u32 });
+            keeper.watch();
+        }
+        Ok((_, Err(refusal))) => {
+            // If the host is gone, nobody wants to know.
+            let _ = socket.write_all(&Event::Refused(refusal).encode());
+        }
+        // The host ended before it said what to start, or sees this keeper's end.
+        Err(_) => {}
+    }
+    ExitCode::SUCCESS
+}
+
+fn prepare() -> io::Result<ChildSignals> {
+    // Out of the guardian's group: a signal to that group reaches one process only.
+    setsid()?;
+    platform::adopt_orphans()?;
+    ChildSignals::new()
+}
+
+fn read_request(socket: &mut UnixStream) -> io::Result<Result<Request, Refusal>> {
+    let mut length = [0; LENGTH_BYTES];
+    socket.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > REQUEST_BYTES_MAX {
+        return Ok(Err(Refusal::Malformed));
+    }
+    let mut bytes = vec![0; length];
+    socket.read_exact(&mut bytes)?;
+    Ok(Request::decode(&bytes))
+}
+
+fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
+    let errno = |error: &io::Error| error.raw_os_error().unwrap_or(0);
+    // Entered here rather than in the child, so that its failure is told apart from the program's.
+    std::env::set_current_dir(&request.directory)
+        .map_err(|error| Refusal::Directory(errno(&error)))?;
+    let Stdio { stdin, stdout, stderr, descriptor3 } = stdio;
+    let place = |fd: Option<OwnedFd>| fd.map_or_else(process::Stdio::null, process::Stdio::from);
+    let mut command = process::Command::new(&request.program);
+    command.args(request.args).env_clear().envs(request.variables);
+    command.stdin(place(stdin)).stdout(place(stdout)).stderr(place(stderr));
+    platform::prepare_child(&mut command, request.limits, descriptor3);
+    let spawned = command.spawn();
+    // Nothing of the command's stays open here, or its pipes would never end.
+    drop(command);
+    // A keeper pins no directory; `/` is always there.
+    let _ = std::env::set_current_dir("/");
+    match spawned {
+        Ok(child) => Ok(Pid::from_raw(child.id() as i32)),
+        Err(error) => Err(Refusal::Program(errno(&error))),
+    }
+}
+
+enum Phase {
+    /// The command may run.
+    Watching,
+    /// Its tree was asked to end, and has until then.
+    Asked { until: Instant },
+    /// Its tree is being killed.
+    Killing { rounds: Rounds, report_at: Instant },
+}
+
+/// What lets the tree live.
+#[derive(PartialEq, Eq)]
+enum Held {
+    /// The host's end of the socket.
+    ByHost,
+    /// The host's life alone: the child was released.
+    Released,
+}
+
+struct Keeper {
+    host: Option<UnixStream>,
+    /// None once it has hung up.
+    life: Option<OwnedFd>,
+    signals: ChildSignals,
+    command: Pid,
+    /// Whether the command has ended and was taken leave of.
+    exited: bool,
+    phase: Phase,
+    held: Held,
+    /// Whether nothing is told any more.
+    silent: bool,
+}
+
+impl Keeper {
+    fn watch(&mut self) {
+        loop {
+            let reaped = reap();
+            if let Some((_, exit)) = reaped.ended.iter().find(|(pid, _)| *pid == self.command) {
+                self.exited = true;
+                self.tell(&Event::Exited(*exit));
+            }
+            if !reaped.more {
+                self.tell(&Event::Ended { survivors: Vec::new() });
+                return;
+            }
+            let timeout = self.advance();
+            let places = [self.life.as_ref().map(AsFd::as_fd), self.host.as_ref().map(AsFd::as_fd)];
+            match wait_for(&self.signals, places, timeout) {
+                Ok([life_ended, from_host]) => {
+                    if life_ended {
+                        // The host is to see an end without words, once nothing is left: how the
+                        // command ends says nothing about the command any more.
+                        self.life = None;
+                        self.silent = true;
+                        self.kill();
+                    }
+                    if from_host {
+                        self.obey();
+                    }
+                }
+                // Blind, so nothing may be left to watch.
+                Err(_) => self.kill(),
+            }
+        }
+    }
+
+    /// Does what is due and tells how long there is nothing to do.
+    fn advance(&mut self) -> Option<Duration> {
+        let now = Instant::now();
+        match &mut self.phase {
+            Phase::Watching => return None,
+            Phase::Asked { until } if *until > now => return Some(*until - now),
+            Phase::Asked { .. } => self.kill(),
+            Phase::Killing { .. } => {}
+        }
+        let Phase::Killing { rounds, report_at } = &mut self.phase else { return None };
+        let (mut due_in, report_at) = (rounds.due_in(), *report_at);
+        if due_in.is_zero() {
+            rounds.done(signal_tree(self.command, SystemSignal::SIGKILL));
+            due_in = rounds.due_in();
+        }
+        if self.host.is_some() {
+            let report_in = report_at.saturating_duration_since(now);
+            if report_in.is_zero() {
+                self.report_survivors();
+            } else {
+                due_in = due_in.min(report_in);
+            }
+        }
+        Some(due_in)
+    }
+
+    fn ask(&mut self) {
+        if matches!(self.phase, Phase::Watching) {
+            signal_tree(self.command, SystemSignal::SIGTERM);
+            // A stopped process sees the signal only when it goes on.
+            signal_tree(self.command, SystemSignal::SIGCONT);
+            self.phase = Phase::Asked { until: Instant::now() + END_GRACE };
+        }
+    }
+
+    fn kill(&mut self) {
+        if !matches!(self.phase, Phase::Killing { .. }) {
+            let report_at = Instant::now() + REPORT_AFTER;
+            self.phase = Phase::Killing { rounds: Rounds::begin(), report_at };
+        }
+    }
+
+    /// Reads one order. The host's end is an order too, unless it released the child.
+    fn obey(&mut self) {
+        let Some(host) = self.host.as_mut() else { return };
+        let mut bytes = [0; ORDER_BYTES];
+        match host.read_exact(&mut bytes).ok().and_then(|()| Order::decode(bytes)) {
+            Some(Order::Signal(signal)) => self.signal_group(system_signal(signal)),
+            Some(Order::End) => self.ask(),
+            Some(Order::Leftovers) => {
+                let leftovers = self.leftovers();
+                self.tell(&Event::Leftovers(leftovers));
+            }
+            Some(Order::Release) => self.held = Held::Released,
+            None => {
+                self.host = None;
+                if self.held == Held::ByHost {
+                    self.ask();
+                }
+            }
+        }
+    }
+
+    fn signal_group(&self, signal: SystemSignal) {
+        // Once the command is reaped, its number could be anybody's, unless one of ours bears it.
+        let is_ours = !self.exited
+            || with_descendants(children())
+                .into_iter()
+                .any(|pid| getpgid(Some(Pid::from_raw(pid))) == Ok(self.command));
+        if is_ours {
+            // A group that has just ended: the host learns that from the event on its way.
+            let _ = killpg(self.command, signal);
+        }
+    }
+
+    /// Every living process of the tree but the command itself.
+    fn leftovers(&self) -> Vec<Leftover> {
+        let mut pids = with_descendants(children());
+        pids.sort_unstable();
+        let others = pids.into_iter().filter(|pid| *pid != self.command.as_raw());
+        let named = others.filter_map(|pid| Some((pid as u32, name_if_alive(pid)?)));
+        named.take(LEFTOVERS_MAX).map(|(pid, name)| Leftover { pid, name }).collect()
+    }
+
+    fn report_survivors(&mut self) {
+        let mut survivors: Vec<_> = with_descendants(children())
+            .into_iter()
+            .filter(|pid| name_if_alive(*pid).is_some())
+            .map(|pid| pid as u32)
+            .collect();
+        survivors.sort_unstable();
+        self.tell(&Event::Ended { survivors });
+        self.host = None;
+    }
+
+    /// A host that does not listen any more is noticed by the end of its socket.
+    fn tell(&mut self, event: &Event) {
+        if let Some(host) = self.host.as_mut().filter(|_| !self.silent) {
+            let _ = host.write_all(&event.encode());
+        }
+    }
+}
+
+/// Signals all descendants; tells whom it reached.
+fn signal_tree(command: Pid, signal: SystemSignal) -> Vec<i32> {
+    let mut tree = with_descendants(children());
+    if tree.is_empty() && cfg!(not(target_os = "linux")) {
+        // Nothing can be found here, so the command's group stands for its tree. It exists as long
+        // as this process has not reaped the command or a member of the group lives.
+        tree.push(command.as_raw());
+        let _ = killpg(command, signal);
+    }
+    signal_all(&tree, signal).signalled
+}
+
+fn system_signal(signal: Signal) -> SystemSignal {
+    match signal {
+        Signal::Hangup => SystemSignal::SIGHUP,
+        Signal::Interrupt => SystemSignal::SIGINT,
+        Signal::Quit => SystemSignal::SIGQUIT,
+        Signal::Terminate => SystemSignal::SIGTERM,
+        Signal::Kill => SystemSignal::SIGKILL,
+        Signal::User1 => SystemSignal::SIGUSR1,
+        Signal::User2 => SystemSignal::SIGUSR2,
+        Signal::Stop => SystemSignal::SIGSTOP,
+        Signal::Continue => SystemSignal::SIGCONT,
+    }
+}

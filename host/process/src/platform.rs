@@ -1,0 +1,242 @@
+//! What needs `unsafe` or differs between systems: descriptors, fork, signals, process names.
+//!
+//! Linux has everything. On other Unix systems there is no subreaper, no signal descriptor and no
+//! `/proc`: a command's process group is ended, not what left it, and the loops look every
+//! [`POLL_MS_WITHOUT_SIGNALS`] milliseconds.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::unistd::{ForkResult, Pid, dup2_raw, fork, setsid};
+
+use crate::command::Limits;
+use crate::wire::SUMMONS_BYTES;
+
+/// Descriptor of the guardian's and of a keeper's socket. Because it is always taken there, nothing
+/// that std opens while it starts a command can stand where the command's descriptor 3 goes.
+pub(crate) const SOCKET_DESCRIPTOR: RawFd = 3;
+
+/// How often the loops look after their children where no descriptor tells of signals.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const POLL_MS_WITHOUT_SIGNALS: u64 = 20;
+
+/// Most descriptors that travel beside a summons: the keeper's socket and four of the command.
+const DESCRIPTORS_MAX: usize = 5;
+
+/// Moves standard input to descriptor 3 and closes every other one, as an heir of unknown
+/// descriptors does; 0 becomes `/dev/null`.
+pub(crate) fn take_socket_from_stdin() -> io::Result<OwnedFd> {
+    let inherited: Vec<RawFd> = std::fs::read_dir("/dev/fd")?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|fd| *fd > 2)
+        .collect();
+    for fd in inherited {
+        // The descriptor that read the directory is in the list and closed already.
+        let _ = nix::unistd::close(fd);
+    }
+    let number = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(SOCKET_DESCRIPTOR))?;
+    // SAFETY: the number was made by the call above, so nothing else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    if number != SOCKET_DESCRIPTOR {
+        return Err(io::Error::other("descriptor 3 is taken"));
+    }
+    nix::unistd::dup2_stdin(std::fs::File::open("/dev/null")?)?;
+    Ok(socket)
+}
+
+/// Reads one summons and the descriptors beside it; nothing at the end of the stream.
+pub(crate) fn receive_summons(
+    socket: &OwnedFd,
+) -> io::Result<Option<([u8; SUMMONS_BYTES], Vec<OwnedFd>)>> {
+    let mut bytes = [0; SUMMONS_BYTES];
+    let mut space = nix::cmsg_space!([RawFd; DESCRIPTORS_MAX]);
+    let mut descriptors = Vec::new();
+    let length = {
+        let mut slices = [IoSliceMut::new(&mut bytes)];
+        let message =
+            recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), receive_flags())?;
+        for part in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(numbers) = part {
+                for number in numbers {
+                    // SAFETY: the kernel has just made this descriptor for this process.
+                    descriptors.push(unsafe { OwnedFd::from_raw_fd(number) });
+                }
+            }
+        }
+        message.bytes
+    };
+    match length {
+        0 => Ok(None),
+        SUMMONS_BYTES => Ok(Some((bytes, descriptors))),
+        _ => Err(io::Error::from(io::ErrorKind::InvalidData)),
+    }
+}
+
+/// Sends one summons with its descriptors, or fails at once when there is no room.
+pub(crate) fn send_summons(
+    socket: &impl AsRawFd,
+    bytes: [u8; SUMMONS_BYTES],
+    descriptors: &[RawFd],
+) -> io::Result<()> {
+    let control = [ControlMessage::ScmRights(descriptors)];
+    let sent =
+        sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(&bytes)], &control, send_flags(), None)?;
+    if sent == SUMMONS_BYTES { Ok(()) } else { Err(io::Error::from(io::ErrorKind::WriteZero)) }
+}
+
+#[cfg(target_os = "linux")]
+fn receive_flags() -> MsgFlags {
+    MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_DONTWAIT
+}
+
+#[cfg(not(target_os = "linux"))]
+fn receive_flags() -> MsgFlags {
+    MsgFlags::MSG_DONTWAIT
+}
+
+#[cfg(target_os = "linux")]
+fn send_flags() -> MsgFlags {
+    MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send_flags() -> MsgFlags {
+    MsgFlags::MSG_DONTWAIT
+}
+
+/// Which side of a fork this is.
+pub(crate) enum Forked {
+    Parent(Pid),
+    Child,
+}
+
+/// Forks the guardian.
+pub(crate) fn fork_guardian() -> Result<Forked, Errno> {
+    // SAFETY: the guardian has one thread (checked when it starts), so the child may do anything.
+    match unsafe { fork() }? {
+        ForkResult::Parent { child } => Ok(Forked::Parent(child)),
+        ForkResult::Child => Ok(Forked::Child),
+    }
+}
+
+/// Makes the command a session of its own, with default signals, limits and descriptor 3, between
+/// its fork and its exec.
+pub(crate) fn prepare_child(
+    command: &mut process::Command,
+    limits: Limits,
+    descriptor3: Option<OwnedFd>,
+) {
+    let prepare = move || {
+        setsid()?;
+        default_signals()?;
+        limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
+        limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
+        if let Some(descriptor) = &descriptor3 {
+            // SAFETY: the socket of the keeper stands there, which ends in the child by exec anyway.
+            let third = unsafe { dup2_raw(descriptor, SOCKET_DESCRIPTOR) }?;
+            std::mem::forget(third);
+        }
+        limit(Resource::RLIMIT_AS, limits.memory_bytes)?;
+        Ok(())
+    };
+    // SAFETY: only system calls that are safe between fork and exec; nothing is allocated.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Nothing blocked and nothing ignored: the guardian blocks all signals, and a host started in the
+/// background ignores some, which a shell could not even trap then.
+fn default_signals() -> Result<(), Errno> {
+    for number in Signal::iterator().filter(|s| !matches!(s, Signal::SIGKILL | Signal::SIGSTOP)) {
+        // SAFETY: the default action is no handler that could run here.
+        unsafe { signal(number, SigHandler::SigDfl) }?;
+    }
+    SigSet::empty().thread_set_mask()
+}
+
+/// Lowers a limit; never raises it, because that needs rights or would undo the host's own.
+fn limit(resource: Resource, wanted: Option<u64>) -> Result<(), Errno> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let (_, hard) = getrlimit(resource)?;
+    let value = wanted.min(hard);
+    setrlimit(resource, value, value)
+}
+
+/// Tells when a child changed its state.
+pub(crate) struct ChildSignals {
+    #[cfg(target_os = "linux")]
+    descriptor: nix::sys::signalfd::SignalFd,
+}
+
+#[cfg(target_os = "linux")]
+impl ChildSignals {
+    /// Begins to listen. Signals must be blocked.
+    pub(crate) fn new() -> io::Result<Self> {
+        use nix::sys::signalfd::{SfdFlags, SignalFd};
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(Self { descriptor: SignalFd::with_flags(&mask, flags)? })
+    }
+
+    /// What to poll, if there is something to poll.
+    pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        Some(std::os::fd::AsFd::as_fd(&self.descriptor))
+    }
+
+    /// Forgets what has arrived, before the children are looked after.
+    pub(crate) fn clear(&self) {
+        while let Ok(Some(_)) = self.descriptor.read_signal() {}
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl ChildSignals {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        None
+    }
+
+    pub(crate) fn clear(&self) {}
+}
+
+/// Blocks every signal that can be blocked: what ends a terminal's or a user's processes does not
+/// end the one that cleans up after them.
+pub(crate) fn block_signals() -> io::Result<()> {
+    Ok(SigSet::all().thread_block()?)
+}
+
+/// Makes orphaned descendants children of this process.
+#[cfg(target_os = "linux")]
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    Ok(nix::sys::prctl::set_child_subreaper(true)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// Sets the name that `ps` and `top` show. A failure changes nothing but that.
+#[cfg(target_os = "linux")]
+pub(crate) fn name_process(name: &std::ffi::CStr) {
+    let _ = nix::sys::prctl::set_name(name);
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn name_process(_name: &std::ffi::CStr) {}
+
+/// Whether this process has no thread but the calling one.
+pub(crate) fn is_single_threaded() -> bool {
+    // Without `/proc` it cannot be told; the caller's documentation asks for it.
+    std::fs::read_dir("/proc/self/task").map_or(true, |tasks| tasks.count() == 1)
+}

@@ -1,0 +1,174 @@
+//! The host's side: starts the guardian with the first child and asks it for keepers.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+
+use crate::child::{Child, ChildInput, ChildOutput, Keeper};
+use crate::command::Command;
+use crate::connection::{Guardian, GuardianCommand};
+use crate::ends::{FarEnds, open};
+use crate::error::ProcessError;
+use crate::wire::{Event, REQUEST_BYTES_MAX, Refusal, Request, Summons, VERSION};
+
+/// Most children that are being started at a time; others wait their turn. The guardian's socket
+/// has room for more, so that sending to it never blocks.
+pub const SPAWNS_IN_FLIGHT_MAX: usize = 32;
+
+/// How long the guardian may take to start a child. It needs a millisecond; a stopped one must not
+/// hang a session.
+const SPAWN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Starts children. Cheap to clone; all clones share one guardian. When the last one is dropped, all
+/// children are killed, as at the end of the host.
+#[derive(Debug, Clone)]
+pub struct Supervisor {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    command: GuardianCommand,
+    guardian: Mutex<Option<Guardian>>,
+    turns: Semaphore,
+}
+
+impl Supervisor {
+    /// Makes a supervisor. Nothing is started before the first child is.
+    pub fn new(command: GuardianCommand) -> Self {
+        let (guardian, turns) = (Mutex::default(), Semaphore::new(SPAWNS_IN_FLIGHT_MAX));
+        Self { shared: Arc::new(Shared { command, guardian, turns }) }
+    }
+
+    /// Starts a command. Needs a tokio runtime with I/O and time; the child's pipes belong to it.
+    ///
+    /// A dropped call leaves nothing behind. An error concerns this command alone, with one
+    /// exception: after [`ProcessError::GuardianLost`] all earlier children are lost too, and the
+    /// next call starts another guardian.
+    pub async fn spawn(&self, command: Command) -> Result<Child, ProcessError> {
+        command.check()?;
+        let request = Request::encode(&command);
+        if request.len() > REQUEST_BYTES_MAX {
+            let (bytes, bytes_max) = (request.len(), REQUEST_BYTES_MAX);
+            return Err(ProcessError::CommandTooLarge { bytes, bytes_max });
+        }
+        let Ok(_turn) = self.shared.turns.acquire().await else {
+            unreachable!("the semaphore is never closed")
+        };
+        let names = (command.program.clone(), command.directory.clone());
+        let (near, far) = open(command).map_err(no_descriptors)?;
+        let (stream, for_keeper) = BlockingStream::pair().map_err(no_descriptors)?;
+        stream.set_nonblocking(true).map_err(no_descriptors)?;
+        let keeper = Keeper::new(UnixStream::from_std(stream).map_err(no_descriptors)?);
+        self.shared.summon(&for_keeper, &far)?;
+        // Closed here, so that the end of a keeper or of a pipe can be seen.
+        drop((for_keeper, far));
+        let started = tokio::time::timeout(SPAWN_PATIENCE, start(&keeper, &request)).await;
+        let silent = ProcessError::GuardianSilent { waited_ms: SPAWN_PATIENCE.as_millis() as u64 };
+        let pid = match started.unwrap_or(Err(silent))? {
+            Ok(pid) => pid,
+            Err(refusal) => return Err(explain(refusal, names, request.len())),
+        };
+        let mut child = Child::new(pid, keeper);
+        let reading = ChildOutput::from_owned_fd;
+        let stdin = near.stdin.map(ChildInput::from_owned_fd);
+        child.stdin = stdin.transpose().map_err(no_descriptors)?;
+        child.stdout = near.stdout.map(reading).transpose().map_err(no_descriptors)?;
+        child.stderr = near.stderr.map(reading).transpose().map_err(no_descriptors)?;
+        Ok(child)
+    }
+
+    /// Kills every child and what it left behind, at once, and waits until none lives. The guardian
+    /// ends too; a later [`Supervisor::spawn`] starts another one.
+    pub async fn end_all(&self) -> Result<(), ProcessError> {
+        let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
+        guardian.end().await
+    }
+
+    /// The guardian's process id, if it runs.
+    pub fn guardian_pid(&self) -> Option<u32> {
+        self.shared.guardian().as_ref().map(Guardian::pid)
+    }
+}
+
+fn no_descriptors(source: io::Error) -> ProcessError {
+    ProcessError::NoDescriptors { source }
+}
+
+/// Tells a keeper what to start and waits for its answer.
+async fn start(keeper: &Keeper, request: &[u8]) -> Result<Result<u32, Refusal>, ProcessError> {
+    // A keeper that does not read to the end has said why.
+    let _ = keeper.send(request).await;
+    match keeper.event().await? {
+        Some(Event::Started { pid }) => Ok(Ok(pid)),
+        Some(Event::Refused(refusal)) => Ok(Err(refusal)),
+        Some(Event::Exited(_) | Event::Leftovers(_) | Event::Ended { .. }) => {
+            Err(ProcessError::GuardianAnswer {
+                what: "it told the end of a child before its start",
+            })
+        }
+        None => Err(ProcessError::GuardianLost),
+    }
+}
+
+fn explain(refusal: Refusal, names: (OsString, PathBuf), bytes: usize) -> ProcessError {
+    let (program, directory) = names;
+    match refusal {
+        Refusal::Version => ProcessError::GuardianVersion { wants: VERSION },
+        Refusal::Malformed => ProcessError::GuardianAnswer { what: "it cannot read a request" },
+        Refusal::Fork(errno) => ProcessError::CannotStart { program, source: system(errno) },
+        Refusal::Directory(errno) => {
+            ProcessError::BadDirectory { directory, source: system(errno) }
+        }
+        Refusal::Program(errno) => match Errno::from_raw(errno) {
+            Errno::ENOENT | Errno::ENOTDIR => ProcessError::ProgramNotFound { program },
+            Errno::E2BIG => ProcessError::ArgumentsTooLong { program, bytes },
+            Errno::EACCES | Errno::EPERM | Errno::ENOEXEC | Errno::EISDIR | Errno::ELOOP => {
+                ProcessError::NotExecutable { program, source: system(errno) }
+            }
+            _ => ProcessError::CannotStart { program, source: system(errno) },
+        },
+    }
+}
+
+fn system(errno: i32) -> io::Error {
+    io::Error::from_raw_os_error(errno)
+}
+
+impl Shared {
+    /// Asks the guardian for a keeper; starts it where there is none, or where it has died.
+    fn summon(&self, for_keeper: &BlockingStream, far: &FarEnds) -> Result<(), ProcessError> {
+        let places = [&far.stdin, &far.stdout, &far.stderr, &far.descriptor3];
+        let summons = Summons { present: places.map(|place| place.is_some()) }.encode();
+        let given = places.into_iter().flatten().map(AsRawFd::as_raw_fd);
+        let descriptors: Vec<RawFd> =
+            std::iter::once(for_keeper.as_raw_fd()).chain(given).collect();
+        let mut guardian = self.guardian();
+        if let Some(running) = guardian.as_ref() {
+            match running.summon(summons, &descriptors) {
+                Ok(()) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(ProcessError::GuardianSilent { waited_ms: 0 });
+                }
+                Err(_) => *guardian = None,
+            }
+        }
+        let started = Guardian::start(&self.command)?;
+        let sent = started.summon(summons, &descriptors);
+        *guardian = Some(started);
+        sent.map_err(|_| ProcessError::GuardianLost)
+    }
+
+    fn guardian(&self) -> MutexGuard<'_, Option<Guardian>> {
+        // Nothing that holds the lock can panic half-way through a change.
+        self.guardian.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,149 @@
+//! What guardian and keepers share: waiting for descriptors and children, and rounds of killing.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::child::Exit;
+use crate::platform::ChildSignals;
+
+/// Pause after the first round that found nothing further; each pause is twice the one before.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+
+/// Longest pause between rounds: what cannot be killed costs next to nothing.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Waits until a child changed its state, a descriptor can be read or hung up, or the time is over.
+/// Tells which descriptors; whether children changed is for [`reap`] to find out.
+pub(crate) fn wait_for<const N: usize>(
+    signals: &ChildSignals,
+    descriptors: [Option<BorrowedFd<'_>>; N],
+    timeout: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let places = std::iter::once(signals.descriptor()).chain(descriptors);
+    let mut polled: Vec<_> =
+        places.flatten().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    match poll(&mut polled, poll_timeout(timeout)) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    signals.clear();
+    let skip = usize::from(signals.descriptor().is_some());
+    let mut ready = polled[skip..].iter().map(|fd| fd.any().unwrap_or(false));
+    Ok(descriptors.map(|place| place.is_some() && ready.next().unwrap_or(false)))
+}
+
+/// Rounds up, so that a deadline has passed when the poll returns.
+fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
+    let timeout = timeout.map(|time| time.as_nanos().div_ceil(1_000_000));
+    let whole = timeout.map(|ms| PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX));
+    limited(whole.unwrap_or(PollTimeout::NONE))
+}
+
+#[cfg(target_os = "linux")]
+fn limited(timeout: PollTimeout) -> PollTimeout {
+    timeout
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limited(timeout: PollTimeout) -> PollTimeout {
+    use crate::platform::POLL_MS_WITHOUT_SIGNALS;
+    let often = PollTimeout::from(POLL_MS_WITHOUT_SIGNALS);
+    if timeout.is_none() || timeout > often { often } else { timeout }
+}
+
+/// What became of the children of this process.
+pub(crate) struct Reaped {
+    /// Children that ended since the last time.
+    pub ended: Vec<(Pid, Exit)>,
+    /// Whether there are others.
+    pub more: bool,
+}
+
+/// Takes leave of all children that have ended.
+pub(crate) fn reap() -> Reaped {
+    let mut ended = Vec::new();
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) => ended.push((pid, Exit::Code(code))),
+            Ok(WaitStatus::Signaled(pid, signal, _)) => {
+                ended.push((pid, Exit::Signal(signal as i32)));
+            }
+            Ok(WaitStatus::StillAlive) => return Reaped { ended, more: true },
+            // Stopped or continued: not asked for.
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(_) => return Reaped { ended, more: false },
+        }
+    }
+}
+
+/// When to send the next round of signals: at once while there is somebody who did not get one, then
+/// ever more seldom.
+pub(crate) struct Rounds {
+    due: Instant,
+    pause: Duration,
+    known: HashSet<i32>,
+}
+
+impl Rounds {
+    /// The first round is due.
+    pub(crate) fn begin() -> Self {
+        Self { due: Instant::now(), pause: PAUSE_MIN, known: HashSet::new() }
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        self.due_in().is_zero()
+    }
+
+    pub(crate) fn due_in(&self) -> Duration {
+        self.due.saturating_duration_since(Instant::now())
+    }
+
+    /// Notes a round that reached these processes.
+    pub(crate) fn done(&mut self, reached: Vec<i32>) {
+        let reached = HashSet::from_iter(reached);
+        if reached.is_subset(&self.known) {
+            self.due = Instant::now() + self.pause;
+            self.pause = (self.pause * 2).min(PAUSE_MAX);
+        } else {
+            self.pause = PAUSE_MIN;
+        }
+        self.known = reached;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_that_found_somebody_is_followed_by_another_at_once() {
+        let mut rounds = Rounds::begin();
+        assert!(rounds.is_due());
+        rounds.done(vec![1, 2]);
+        assert!(rounds.is_due());
+        rounds.done(vec![2, 3]);
+        assert!(rounds.is_due());
+    }
+
+    #[test]
+    fn rounds_that_find_nobody_further_become_seldom_but_never_stop() {
+        let mut rounds = Rounds::begin();
+        (0..100).for_each(|_| rounds.done(vec![]));
+        assert_eq!(rounds.pause, PAUSE_MAX);
+        assert!(!rounds.is_due() && rounds.due_in() <= PAUSE_MAX);
+    }
+
+    #[test]
+    fn a_timeout_is_rounded_up_to_a_whole_millisecond() {
+        let of = |micros| poll_timeout(Some(Duration::from_micros(micros))).as_millis();
+        assert_eq!((of(0), of(1), of(1_000), of(1_001)), (Some(0), Some(1), Some(1), Some(2)));
+        assert_eq!(poll_timeout(Some(Duration::from_secs(u64::MAX))), PollTimeout::MAX);
+    }
+}

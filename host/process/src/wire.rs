@@ -1,0 +1,361 @@
+//! The bytes between host, guardian and keeper. Pure: no descriptor is touched here.
+//!
+//! - host to guardian: a [`Summons`], [`SUMMONS_BYTES`] long, with descriptors beside it;
+//! - host to keeper: one [`Request`] (a length and that many bytes), then [`Order`]s;
+//! - keeper to host: [`Event`]s (a length and that many bytes).
+//!
+//! Both sides check what they read: sizes are bounded, texts cannot contain a zero byte, and a
+//! version stands first in whatever could be read by another build.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use crate::child::{Exit, Leftover, Signal};
+use crate::command::{Command, Limits};
+
+/// Version of everything in this module.
+pub(crate) const VERSION: u8 = 1;
+
+/// Size of a [`Summons`].
+pub(crate) const SUMMONS_BYTES: usize = 2;
+
+/// Size of an [`Order`].
+pub(crate) const ORDER_BYTES: usize = 2;
+
+/// Size of the length in front of requests and events.
+pub(crate) const LENGTH_BYTES: usize = 4;
+
+/// Largest request. Above what Linux lets a program have (6 MiB), so that the system decides.
+pub(crate) const REQUEST_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Largest event: [`LEFTOVERS_MAX`] entries fit in.
+pub(crate) const EVENT_BYTES_MAX: usize = 4096;
+
+/// Most leftovers that are reported; more are ended all the same.
+pub const LEFTOVERS_MAX: usize = 100;
+
+/// Longest process name that the kernel keeps.
+const NAME_BYTES_MAX: usize = 15;
+
+/// Marks an absent limit.
+const NO_LIMIT: u64 = u64::MAX;
+
+/// Asks the guardian for one keeper. The keeper's socket travels beside it, then those of standard
+/// input, output, error and descriptor 3 that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summons {
+    /// Which of the four descriptors are there.
+    pub present: [bool; 4],
+}
+
+impl Summons {
+    pub(crate) fn encode(self) -> [u8; SUMMONS_BYTES] {
+        let bits =
+            self.present.iter().rev().fold(0, |bits, present| bits << 1 | u8::from(*present));
+        [VERSION, bits]
+    }
+
+    /// Reads a summons; nothing if it is of another version or none at all.
+    pub(crate) fn decode(bytes: [u8; SUMMONS_BYTES]) -> Option<Self> {
+        let [version, bits] = bytes;
+        let known = version == VERSION && bits < 1 << 4;
+        known.then(|| Self { present: std::array::from_fn(|bit| bits & 1 << bit != 0) })
+    }
+}
+
+/// What the keeper is to start.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub program: OsString,
+    pub args: Vec<OsString>,
+    pub directory: PathBuf,
+    pub variables: Vec<(OsString, OsString)>,
+    pub limits: Limits,
+}
+
+impl Request {
+    /// Encodes a checked command, with the length in front.
+    pub(crate) fn encode(command: &Command) -> Vec<u8> {
+        let mut bytes = vec![0; LENGTH_BYTES];
+        bytes.push(VERSION);
+        let limits = command.limits;
+        for limit in [limits.memory_bytes, limits.open_files, limits.cpu_seconds] {
+            bytes.extend_from_slice(&limit.unwrap_or(NO_LIMIT).to_le_bytes());
+        }
+        // More than u32 arguments have more than the bound of bytes, so the caller refuses them.
+        bytes.extend_from_slice(&(command.args.len() as u32).to_le_bytes());
+        let mut text = |parts: &[&OsStr]| {
+            parts.iter().for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+            bytes.push(0);
+        };
+        text(&[&command.program]);
+        text(&[command.directory.as_os_str()]);
+        command.args.iter().for_each(|arg| text(&[arg]));
+        for (name, value) in &command.variables {
+            text(&[name, OsStr::new("="), value]);
+        }
+        let length = (bytes.len() - LENGTH_BYTES) as u32;
+        bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what follows the length.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+        let mut rest = bytes;
+        match take::<1>(&mut rest) {
+            Some([VERSION]) => Self::decode_body(rest).ok_or(Refusal::Malformed),
+            _ => Err(Refusal::Version),
+        }
+    }
+
+    fn decode_body(mut rest: &[u8]) -> Option<Self> {
+        let mut limit = || {
+            let value = u64::from_le_bytes(take::<8>(&mut rest)?);
+            Some((value != NO_LIMIT).then_some(value))
+        };
+        let limits = Limits { memory_bytes: limit()?, open_files: limit()?, cpu_seconds: limit()? };
+        let arg_count = u32::from_le_bytes(take::<4>(&mut rest)?) as usize;
+        let mut texts = rest.strip_suffix(&[0])?.split(|byte| *byte == 0);
+        let mut text = || Some(OsString::from_vec(texts.next()?.to_vec()));
+        let (program, directory) = (text()?, PathBuf::from(text()?));
+        let args = (0..arg_count).map(|_| text()).collect::<Option<_>>()?;
+        let variables = texts.map(|text| {
+            let middle = text.iter().position(|byte| *byte == b'=')?;
+            let owned = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+            Some((owned(&text[..middle]), owned(&text[middle + 1..])))
+        });
+        let variables = variables.collect::<Option<_>>()?;
+        Some(Self { program, args, directory, variables, limits })
+    }
+}
+
+/// What the host tells a keeper while the command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Send a signal to the command's process group.
+    Signal(Signal),
+    /// End the command and all of its descendants.
+    End,
+    /// Tell which descendants live.
+    Leftovers,
+    /// Do not end them when the host lets go of the child, only when it ends itself.
+    Release,
+}
+
+impl Order {
+    pub(crate) fn encode(self) -> [u8; ORDER_BYTES] {
+        match self {
+            Self::Signal(signal) => [1, signal as u8],
+            Self::End => [2, 0],
+            Self::Leftovers => [3, 0],
+            Self::Release => [4, 0],
+        }
+    }
+
+    pub(crate) fn decode(bytes: [u8; ORDER_BYTES]) -> Option<Self> {
+        match bytes {
+            [1, number] => Signal::ALL.into_iter().find(|s| *s as u8 == number).map(Self::Signal),
+            [2, 0] => Some(Self::End),
+            [3, 0] => Some(Self::Leftovers),
+            [4, 0] => Some(Self::Release),
+            _ => None,
+        }
+    }
+}
+
+/// What a keeper (or, where none could be made, the guardian) tells the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The command runs.
+    Started { pid: u32 },
+    /// The command could not be started. Its bytes never change, so that every version reads them.
+    Refused(Refusal),
+    /// The command ended.
+    Exited(Exit),
+    /// Answer to [`Order::Leftovers`].
+    Leftovers(Vec<Leftover>),
+    /// No descendant is left but these. The keeper's last word.
+    Ended { survivors: Vec<u32> },
+}
+
+/// Why a command could not be started; numbers are the system's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Version,
+    Malformed,
+    Fork(i32),
+    Directory(i32),
+    Program(i32),
+}
+
+impl Event {
+    /// Encodes the event, with the length in front.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0; LENGTH_BYTES];
+        match self {
+            Self::Started { pid } => tagged(&mut bytes, 1, pid.to_le_bytes()),
+            Self::Refused(refusal) => {
+                let (stage, errno) = match *refusal {
+                    Refusal::Version => (1, 0),
+                    Refusal::Malformed => (2, 0),
+                    Refusal::Fork(errno) => (3, errno),
+                    Refusal::Directory(errno) => (4, errno),
+                    Refusal::Program(errno) => (5, errno),
+                };
+                bytes.extend_from_slice(&[2, stage]);
+                bytes.extend_from_slice(&errno.to_le_bytes());
+            }
+            Self::Exited(Exit::Code(code)) => tagged(&mut bytes, 3, code.to_le_bytes()),
+            Self::Exited(Exit::Signal(signal)) => tagged(&mut bytes, 4, signal.to_le_bytes()),
+            Self::Leftovers(leftovers) => {
+                bytes.push(5);
+                for Leftover { pid, name } in leftovers.iter().take(LEFTOVERS_MAX) {
+                    let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];
+                    bytes.extend_from_slice(&pid.to_le_bytes());
+                    bytes.push(name.len() as u8);
+                    bytes.extend_from_slice(name);
+                }
+            }
+            Self::Ended { survivors } => {
+                bytes.push(6);
+                for pid in survivors.iter().take(LEFTOVERS_MAX) {
+                    bytes.extend_from_slice(&pid.to_le_bytes());
+                }
+            }
+        }
+        let length = (bytes.len() - LENGTH_BYTES) as u32;
+        bytes[..LENGTH_BYTES].copy_from_slice(&length.to_le_bytes());
+        bytes
+    }
+
+    /// Reads what follows the length.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (tag, mut rest) = bytes.split_first()?;
+        let event = match tag {
+            1 => Self::Started { pid: u32::from_le_bytes(take(&mut rest)?) },
+            2 => {
+                let [stage] = take(&mut rest)?;
+                let errno = i32::from_le_bytes(take(&mut rest)?);
+                Self::Refused(match stage {
+                    1 => Refusal::Version,
+                    2 => Refusal::Malformed,
+                    3 => Refusal::Fork(errno),
+                    4 => Refusal::Directory(errno),
+                    5 => Refusal::Program(errno),
+                    _ => return None,
+                })
+            }
+            3 => Self::Exited(Exit::Code(i32::from_le_bytes(take(&mut rest)?))),
+            4 => Self::Exited(Exit::Signal(i32::from_le_bytes(take(&mut rest)?))),
+            5 => {
+                let mut leftovers = Vec::new();
+                while !rest.is_empty() {
+                    let pid = u32::from_le_bytes(take(&mut rest)?);
+                    let [length] = take(&mut rest)?;
+                    let (name, after) = rest.split_at_checked(usize::from(length))?;
+                    leftovers.push(Leftover { pid, name: String::from_utf8_lossy(name).into() });
+                    rest = after;
+                }
+                Self::Leftovers(leftovers)
+            }
+            6 => {
+                let mut survivors = Vec::new();
+                while !rest.is_empty() {
+                    survivors.push(u32::from_le_bytes(take(&mut rest)?));
+                }
+                Self::Ended { survivors }
+            }
+            _ => return None,
+        };
+        rest.is_empty().then_some(event)
+    }
+}
+
+fn tagged(bytes: &mut Vec<u8>, tag: u8, number: [u8; 4]) {
+    bytes.push(tag);
+    bytes.extend_from_slice(&number);
+}
+
+/// Takes `N` bytes off the front.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (taken, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(event: Event) {
+        let bytes = event.encode();
+        assert!(bytes.len() <= EVENT_BYTES_MAX, "{} bytes", bytes.len());
+        assert_eq!(Event::decode(&bytes[LENGTH_BYTES..]), Some(event.clone()));
+        // No prefix and no longer text is an event of this kind, unless it is a shorter list.
+        let cut = Event::decode(&bytes[LENGTH_BYTES..bytes.len() - 1]);
+        assert_eq!(cut, None, "a cut {event:?} was read");
+    }
+
+    #[test]
+    fn events_survive_the_trip_and_a_cut_one_is_refused() {
+        round_trip(Event::Started { pid: 4_000_000 });
+        round_trip(Event::Refused(Refusal::Program(2)));
+        round_trip(Event::Exited(Exit::Code(255)));
+        round_trip(Event::Exited(Exit::Signal(9)));
+        round_trip(Event::Ended { survivors: vec![1, 2, u32::MAX] });
+        let leftover = Leftover { pid: 7, name: "fifteen-letters".into() };
+        round_trip(Event::Leftovers(vec![leftover; LEFTOVERS_MAX]));
+    }
+
+    #[test]
+    fn more_leftovers_than_the_bound_are_cut() {
+        let many = vec![Leftover { pid: 7, name: "sleep".into() }; LEFTOVERS_MAX + 1];
+        let bytes = Event::Leftovers(many.clone()).encode();
+        let expected = Event::Leftovers(many[1..].to_vec());
+        assert_eq!(Event::decode(&bytes[LENGTH_BYTES..]), Some(expected));
+    }
+
+    #[test]
+    fn a_request_survives_the_trip_with_bytes_that_are_not_utf8() {
+        let mut command = Command::new("/bin/x", "/tmp");
+        command.args = vec!["".into(), OsString::from_vec(vec![0xff, b'=', 0xfe]), "a b".into()];
+        command.variables.insert("A".into(), "b=c".into());
+        command.variables.insert("EMPTY".into(), "".into());
+        command.limits = Limits { memory_bytes: Some(0), open_files: None, cpu_seconds: Some(5) };
+        let bytes = Request::encode(&command);
+        let request = Request::decode(&bytes[LENGTH_BYTES..]).unwrap();
+        assert_eq!(request.program, command.program);
+        assert_eq!(request.args, command.args);
+        assert_eq!(request.directory, command.directory);
+        assert_eq!(request.limits, command.limits);
+        assert_eq!(request.variables, command.variables.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_request_of_another_version_or_without_its_end_is_refused() {
+        let bytes = Request::encode(&Command::new("/bin/x", "/tmp"));
+        let mut body = bytes[LENGTH_BYTES..].to_vec();
+        assert_eq!(Request::decode(&body[..body.len() - 1]), Err(Refusal::Malformed));
+        assert_eq!(Request::decode(&body[..7]), Err(Refusal::Malformed));
+        body[0] = VERSION + 1;
+        assert_eq!(Request::decode(&body), Err(Refusal::Version));
+        assert_eq!(Request::decode(&[]), Err(Refusal::Version));
+    }
+
+    #[test]
+    fn orders_and_summons_survive_the_trip_and_unknown_ones_are_refused() {
+        let signals = Signal::ALL.map(Order::Signal);
+        for order in signals.into_iter().chain([Order::End, Order::Leftovers, Order::Release]) {
+            assert_eq!(Order::decode(order.encode()), Some(order));
+        }
+        assert_eq!(Order::decode([1, 0]), None);
+        assert_eq!(Order::decode([9, 0]), None);
+        for bits in 0..16u8 {
+            let summons = Summons { present: std::array::from_fn(|bit| bits & 1 << bit != 0) };
+            assert_eq!(Summons::decode(summons.encode()), Some(summons));
+        }
+        assert_eq!(Summons::decode([VERSION + 1, 0]), None);
+        assert_eq!(Summons::decode([VERSION, 16]), None);
+    }
+}

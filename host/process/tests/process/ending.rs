@@ -1,0 +1,190 @@
+//! That nothing of a child is left: after its end, its drop, and the end of all.
+
+use std::time::{Duration, Instant};
+
+use jaato_process::{Exit, ProcessError, Signal};
+
+use crate::{lives, none_lives_soon, read_all, read_pids, script, supervisor};
+
+/// Ways in which a process leaves its command; each script prints one process id of a stray.
+const STRAYS: [&str; 6] = [
+    "sleep 300 & echo $!",
+    "(sleep 300 & echo $!)",
+    "setsid sh -c 'echo $$; exec sleep 300' &",
+    "setsid -f sh -c 'echo $$; exec sleep 300'",
+    "(setsid sh -c '(sleep 300 & echo $!)' &)",
+    "env -i /usr/bin/setsid -f /bin/sh -c '(/bin/sleep 300 & echo $!)'",
+];
+
+/// All of them, then a command that runs on.
+fn strays_and_wait() -> String {
+    format!("{}\nexec sleep 300", STRAYS.join("\n"))
+}
+
+#[tokio::test]
+async fn every_way_to_leave_ends_with_the_command() {
+    let supervisor = supervisor();
+    for way in STRAYS {
+        let mut child = supervisor.spawn(script(&format!("{way}\nexec sleep 300"))).await.unwrap();
+        let pid = read_pids(&mut child, 1).await[0];
+        assert!(lives(pid) && lives(child.pid()), "{way}");
+        child.end().await.unwrap();
+        assert!(!lives(pid) && !lives(child.pid()), "left behind by: {way}");
+        assert_eq!(child.wait().await.unwrap(), Exit::Signal(15));
+    }
+}
+
+#[tokio::test]
+async fn every_way_to_leave_ends_after_the_command_did() {
+    let supervisor = supervisor();
+    for way in STRAYS {
+        let mut child = supervisor.spawn(script(way)).await.unwrap();
+        let pid = read_pids(&mut child, 1).await[0];
+        assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
+        let names: Vec<_> = child.leftovers().await.unwrap().into_iter().collect();
+        assert!(names.iter().any(|leftover| leftover.pid == pid), "{way}: {names:?}");
+        child.end().await.unwrap();
+        assert!(!lives(pid), "left behind by: {way}");
+        assert_eq!(child.leftovers().await.unwrap(), []);
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_child_ends_all_of_it_and_no_other() {
+    let supervisor = supervisor();
+    let bystander = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let mut child = supervisor.spawn(script(&strays_and_wait())).await.unwrap();
+    let mut pids = read_pids(&mut child, STRAYS.len()).await;
+    pids.push(child.pid());
+    drop(child);
+    none_lives_soon(&pids);
+    assert!(lives(bystander.pid()));
+}
+
+#[tokio::test]
+async fn dropping_the_supervisor_ends_everything() {
+    let supervisor = supervisor();
+    let mut child = supervisor.spawn(script(&strays_and_wait())).await.unwrap();
+    let mut pids = read_pids(&mut child, STRAYS.len()).await;
+    pids.extend([child.pid(), supervisor.guardian_pid().unwrap()]);
+    drop(supervisor);
+    none_lives_soon(&pids);
+    assert!(matches!(child.wait().await, Err(ProcessError::GuardianLost)));
+}
+
+#[tokio::test]
+async fn the_end_of_all_leaves_nothing_and_the_next_child_starts_again() {
+    let supervisor = supervisor();
+    let mut child = supervisor.spawn(script(&strays_and_wait())).await.unwrap();
+    let mut pids = read_pids(&mut child, STRAYS.len()).await;
+    let mut released = supervisor.spawn(script("sleep 300 & echo $!")).await.unwrap();
+    pids.extend(read_pids(&mut released, 1).await);
+    assert_eq!(released.wait().await.unwrap(), Exit::Code(0));
+    released.release().await.unwrap();
+    let guardian = supervisor.guardian_pid().unwrap();
+    supervisor.end_all().await.unwrap();
+    pids.push(child.pid());
+    assert_eq!(pids.iter().filter(|pid| lives(**pid)).count(), 0, "{pids:?}");
+    none_lives_soon(&[guardian]);
+    supervisor.end_all().await.unwrap();
+    let mut next = supervisor.spawn(script("echo again")).await.unwrap();
+    assert_eq!(read_all(&mut next).await, "again\n");
+}
+
+#[tokio::test]
+async fn what_was_released_runs_on_until_the_supervisor_goes() {
+    let supervisor = supervisor();
+    let mut child =
+        supervisor.spawn(script("setsid -f sh -c 'echo $$; exec sleep 300'")).await.unwrap();
+    let pids = read_pids(&mut child, 1).await;
+    child.release().await.unwrap();
+    // Another child's whole life: time enough for a keeper that would end it.
+    let other = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    other.end().await.unwrap();
+    assert!(lives(pids[0]));
+    drop(supervisor);
+    none_lives_soon(&pids);
+}
+
+#[tokio::test]
+async fn one_that_ignores_the_request_is_killed_after_the_grace() {
+    let supervisor = supervisor();
+    let text = "trap '' TERM; echo $$; while :; do sleep 300; done";
+    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    read_pids(&mut child, 1).await;
+    let start = Instant::now();
+    child.end().await.unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(50), "killed after {:?}", start.elapsed());
+    assert_eq!(child.wait().await.unwrap(), Exit::Signal(9));
+}
+
+#[tokio::test]
+async fn one_that_cleans_up_within_the_grace_ends_by_itself() {
+    let supervisor = supervisor();
+    let text = "trap 'echo bye; exit 4' TERM; echo $$; while :; do read line <&3; done";
+    let (_near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut command = script(text);
+    command.descriptor3 = Some(far.into());
+    let mut child = supervisor.spawn(command).await.unwrap();
+    read_pids(&mut child, 1).await;
+    child.end().await.unwrap();
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(4));
+    assert_eq!(read_all(&mut child).await, "bye\n");
+}
+
+#[tokio::test]
+async fn a_stopped_tree_ends_too() {
+    let supervisor = supervisor();
+    let text = "sleep 300 & echo $!; kill -STOP $!; kill -STOP $$";
+    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    let pid = read_pids(&mut child, 1).await[0];
+    child.end().await.unwrap();
+    assert!(!lives(pid) && !lives(child.pid()));
+}
+
+#[tokio::test]
+async fn a_tree_that_keeps_forking_ends() {
+    let supervisor = supervisor();
+    let text = "echo $$; f() { setsid sh -c 'sleep 0.01' & }; while :; do f; f; done";
+    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    read_pids(&mut child, 1).await;
+    child.end().await.unwrap();
+    assert_eq!(child.leftovers().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_signal_reaches_the_group_and_waiting_goes_on_meanwhile() {
+    let supervisor = supervisor();
+    let text = "trap 'echo caught; exit 5' INT; sleep 300 & echo $!; wait";
+    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    let pid = read_pids(&mut child, 1).await[0];
+    let (exit, sent) = tokio::join!(child.wait(), child.signal(Signal::Interrupt));
+    sent.unwrap();
+    assert_eq!(exit.unwrap(), Exit::Code(5));
+    child.signal(Signal::Kill).await.unwrap();
+    none_lives_soon(&[pid]);
+    child.signal(Signal::Kill).await.unwrap();
+}
+
+#[tokio::test]
+async fn several_may_wait_ask_and_give_up_at_once() {
+    let supervisor = supervisor();
+    let mut child = supervisor.spawn(script("sleep 300 & echo $!; read line")).await.unwrap();
+    let pid = read_pids(&mut child, 1).await[0];
+    let mut child = supervisor.spawn(script("sleep 300 & echo $!; exec sleep 300")).await.unwrap();
+    let other = read_pids(&mut child, 1).await[0];
+    assert_ne!(pid, other);
+    {
+        let waiting = child.wait();
+        tokio::pin!(waiting);
+        // It reads for all; then it is dropped while another's answer is under way.
+        tokio::select! {
+            biased;
+            exit = &mut waiting => panic!("ended: {exit:?}"),
+            found = child.leftovers() => assert_eq!(found.unwrap()[0].pid, other),
+        }
+    }
+    let (first, second, ended) = tokio::join!(child.wait(), child.wait(), child.end());
+    ended.unwrap();
+    assert_eq!((first.unwrap(), second.unwrap()), (Exit::Signal(15), Exit::Signal(15)));
+}

@@ -1,0 +1,123 @@
+//! The host, the guardian or a keeper dies, however it dies.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use jaato_process::{Exit, GuardianCommand, ProcessError, Supervisor};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use crate::{lives, miniature_host, none_lives_soon, read_all, read_pids, script, supervisor};
+
+fn send(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(pid as i32), signal).unwrap();
+}
+
+fn parent_of(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(") ").unwrap();
+    rest.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_killed_host_leaves_no_process_behind() {
+    let script = "sleep 300 & echo $!
+        (sleep 300 & echo $!)
+        setsid -f sh -c 'echo $$; exec sleep 300'
+        env -i /usr/bin/setsid -f /bin/sh -c '(/bin/sleep 300 & echo $!)'
+        trap '' TERM HUP INT
+        echo $$; while :; do sleep 300; done";
+    let mut host = Command::new(miniature_host());
+    let mut host = host.args(["keep", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(host.stdout.take().unwrap());
+    let mut pids: Vec<u32> = Vec::new();
+    while pids.len() < 6 {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        pids.push(line.trim().parse().unwrap());
+    }
+    assert!(pids.iter().all(|pid| lives(*pid)), "{pids:?}");
+    host.kill().unwrap();
+    host.wait().unwrap();
+    // The output ends when nobody who inherited it lives.
+    output.read_to_string(&mut String::new()).unwrap();
+    none_lives_soon(&pids);
+}
+
+#[tokio::test]
+async fn signals_to_the_guardian_and_its_group_do_not_end_it() {
+    let supervisor = supervisor();
+    let child = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let guardian = supervisor.guardian_pid().unwrap();
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
+        send(guardian, signal);
+        killpg(Pid::from_raw(guardian as i32), signal).unwrap();
+        send(parent_of(child.pid()), signal);
+    }
+    let mut next = supervisor.spawn(script("echo well")).await.unwrap();
+    assert_eq!(read_all(&mut next).await, "well\n");
+    assert_eq!(supervisor.guardian_pid(), Some(guardian));
+    assert!(lives(child.pid()));
+}
+
+#[tokio::test]
+async fn a_killed_guardian_fails_every_wait_ends_every_child_and_is_replaced() {
+    let supervisor = supervisor();
+    let text = "setsid -f sh -c 'echo $$; exec sleep 300'; exec sleep 300";
+    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    let other = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let mut pids = read_pids(&mut child, 1).await;
+    pids.extend([child.pid(), other.pid()]);
+    let guardian = supervisor.guardian_pid().unwrap();
+    send(guardian, Signal::SIGKILL);
+    let (first, second) = tokio::join!(child.wait(), other.wait());
+    for result in [first, second] {
+        let error = result.expect_err("a wait survived");
+        assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
+    }
+    none_lives_soon(&pids);
+    let next = supervisor.spawn(script("exit 0")).await.unwrap();
+    assert_eq!(next.wait().await.unwrap(), Exit::Code(0));
+    assert_ne!(supervisor.guardian_pid(), Some(guardian));
+}
+
+#[tokio::test]
+async fn a_killed_keeper_fails_its_child_alone_and_its_orphans_are_ended() {
+    let supervisor = supervisor();
+    let bystander = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let text = "setsid -f sh -c 'echo $$; exec sleep 300'; exec sleep 300";
+    let mut child = supervisor.spawn(script(text)).await.unwrap();
+    let mut pids = read_pids(&mut child, 1).await;
+    pids.push(child.pid());
+    let keeper = parent_of(child.pid());
+    assert_eq!(parent_of(keeper), supervisor.guardian_pid().unwrap());
+    send(keeper, Signal::SIGKILL);
+    let error = child.wait().await.expect_err("the wait survived");
+    assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
+    none_lives_soon(&pids);
+    assert!(lives(bystander.pid()));
+    let next = supervisor.spawn(script("exit 0")).await.unwrap();
+    assert_eq!(next.wait().await.unwrap(), Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_guardian_that_cannot_be_started_is_named() {
+    let program = "/nowhere/jaato".into();
+    let supervisor = Supervisor::new(GuardianCommand { program, args: vec![] });
+    let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
+    assert!(matches!(error, ProcessError::GuardianNotStarted { .. }), "{error:?}");
+    assert!(error.to_string().contains("`/nowhere/jaato`"), "{error}");
+    let program = "/bin/true".into();
+    let supervisor = Supervisor::new(GuardianCommand { program, args: vec![] });
+    let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
+    assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
+}
+
+#[test]
+fn a_guardian_started_by_a_person_says_what_it_is() {
+    let mut guardian = Command::new(miniature_host());
+    let output = guardian.arg("guardian").stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("is started by jaato itself"), "{text}");
+}

@@ -1,0 +1,74 @@
+//! Real processes under a real guardian: how they start, what they get, and that none is left.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod ending;
+mod faults;
+mod starting;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use jaato_process::{Child, Command, ErrorOutput, GuardianCommand, Output, Supervisor};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+
+/// Longest wait for what must happen soon; a failing test ends here.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The example that acts as host and as guardian; `cargo test` builds it beside the tests.
+fn miniature_host() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let path = tests.parent().unwrap().parent().unwrap().join("examples/miniature_host");
+    assert!(path.is_file(), "`{}` is missing: cargo build --examples", path.display());
+    path
+}
+
+fn supervisor() -> Supervisor {
+    let (program, args) = (miniature_host(), vec!["guardian".into()]);
+    Supervisor::new(GuardianCommand { program, args })
+}
+
+/// A shell script with piped output, which gets its error output merged in.
+fn script(text: &str) -> Command {
+    let mut command = Command::new("/bin/sh", "/");
+    command.args = vec!["-c".into(), text.into()];
+    command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
+    command.stdout = Output::Piped;
+    command.stderr = ErrorOutput::Merged;
+    command
+}
+
+async fn read_all(child: &mut Child) -> String {
+    let mut text = String::new();
+    let mut stdout = child.stdout.take().unwrap();
+    let read = stdout.read_to_string(&mut text);
+    tokio::time::timeout(SOON, read).await.expect("its output does not end").unwrap();
+    text
+}
+
+/// Reads as many lines with a process id each, and keeps the pipe open.
+async fn read_pids(child: &mut Child, count: usize) -> Vec<u32> {
+    let mut lines = BufReader::new(child.stdout.as_mut().unwrap()).lines();
+    let mut pids = Vec::new();
+    while pids.len() < count {
+        let line = tokio::time::timeout(SOON, lines.next_line()).await.expect("no process id");
+        pids.push(line.unwrap().expect("the output ended").trim().parse().unwrap());
+    }
+    pids
+}
+
+/// Whether a process is there and has not ended.
+fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").map(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some(Some('Z' | 'X')))
+}
+
+/// Looks until none of these lives.
+#[track_caller]
+fn none_lives_soon(pids: &[u32]) {
+    let deadline = Instant::now() + SOON;
+    while let Some(pid) = pids.iter().find(|pid| lives(**pid)) {
+        assert!(Instant::now() < deadline, "process {pid} of {pids:?} still lives");
+        std::thread::yield_now();
+    }
+}

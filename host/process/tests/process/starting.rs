@@ -1,0 +1,264 @@
+//! What a child gets, and what is said when it cannot be started.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+
+use jaato_process::{Command, ErrorOutput, Exit, Input, Limits, Output, ProcessError};
+use tokio::io::AsyncWriteExt;
+
+use crate::{lives, read_all, script, supervisor};
+
+#[tokio::test]
+async fn nothing_is_started_before_the_first_child() {
+    let supervisor = supervisor();
+    assert_eq!(supervisor.guardian_pid(), None);
+    let child = supervisor.spawn(script("exit 0")).await.unwrap();
+    assert!(lives(supervisor.guardian_pid().unwrap()));
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
+}
+
+#[tokio::test]
+async fn a_child_writes_and_its_code_is_seen() {
+    let mut child = spawn(script("echo out; echo err >&2; exit 7")).await;
+    assert_eq!(read_all(&mut child).await, "out\nerr\n");
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(7));
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(7), "asked again");
+}
+
+async fn spawn(command: Command) -> Kept {
+    let supervisor = supervisor();
+    let child = supervisor.spawn(command).await.unwrap();
+    Kept { child, _supervisor: supervisor }
+}
+
+/// A child together with the supervisor that keeps it alive.
+struct Kept {
+    child: jaato_process::Child,
+    _supervisor: jaato_process::Supervisor,
+}
+
+impl std::ops::Deref for Kept {
+    type Target = jaato_process::Child;
+    fn deref(&self) -> &Self::Target {
+        &self.child
+    }
+}
+
+impl std::ops::DerefMut for Kept {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.child
+    }
+}
+
+#[tokio::test]
+async fn a_signal_is_told_from_a_code() {
+    let child = spawn(script("kill -TERM $$")).await;
+    assert_eq!(child.wait().await.unwrap(), Exit::Signal(15));
+}
+
+#[tokio::test]
+async fn error_output_can_be_read_apart() {
+    let mut command = script("echo out; echo err >&2");
+    command.stderr = ErrorOutput::Separate(Output::Piped);
+    let mut child = spawn(command).await;
+    assert_eq!(read_all(&mut child).await, "out\n");
+    child.stdout = child.stderr.take();
+    assert_eq!(read_all(&mut child).await, "err\n");
+}
+
+#[tokio::test]
+async fn input_without_a_pipe_ends_at_once_and_a_dropped_pipe_ends_it() {
+    let mut child = spawn(script("cat; echo end")).await;
+    assert_eq!(read_all(&mut child).await, "end\n");
+
+    let mut command = script("cat; echo end");
+    command.stdin = Input::Piped;
+    let mut child = spawn(command).await;
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"hello\n").await.unwrap();
+    drop(stdin);
+    assert_eq!(read_all(&mut child).await, "hello\nend\n");
+}
+
+#[tokio::test]
+async fn variables_and_directory_are_the_commands_alone() {
+    let mut command = Command::new("env", "/usr");
+    command.stdout = Output::Piped;
+    command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
+    command.variables.insert("ONLY".into(), "this = that".into());
+    let mut child = spawn(command).await;
+    assert_eq!(read_all(&mut child).await, "ONLY=this = that\nPATH=/usr/bin:/bin\n");
+    let mut command = Command::new("/bin/pwd", "/usr");
+    command.stdout = Output::Piped;
+    let mut child = spawn(command).await;
+    assert_eq!(read_all(&mut child).await, "/usr\n");
+}
+
+#[tokio::test]
+async fn a_child_has_no_descriptor_but_its_own_and_default_signals() {
+    let mut child = spawn(script("cd /proc/self/fd && echo *")).await;
+    // The shell's own: 0 to 2. Whoever expands `*` opens one more for the directory.
+    assert_eq!(read_all(&mut child).await, "0 1 2 3\n");
+    // The shell reads by itself: while it starts another program it blocks signals.
+    let text = "while read line; do echo \"$line\"; done < /proc/self/status";
+    let mut child = spawn(script(text)).await;
+    let text = read_all(&mut child).await;
+    let sets = text.lines().filter(|line| line.starts_with("SigBlk") || line.starts_with("SigIgn"));
+    let sets = sets.map(|line| u64::from_str_radix(line.split_once('\t').unwrap().1, 16));
+    // Above the 31 signals that a program knows, the C library keeps two for itself.
+    let sets: Vec<_> = sets.map(|set| set.unwrap() & 0x7fff_ffff).collect();
+    assert_eq!(sets, [0, 0], "{text}");
+}
+
+#[tokio::test]
+async fn descriptor_3_is_what_was_given() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let mut command =
+        script("read line <&3; echo \"got $line\"; ls -l /proc/$$/fd/3 | grep -c socket");
+    command.descriptor3 = Some(OwnedFd::from(far));
+    let mut child = spawn(command).await;
+    std::io::Write::write_all(&mut &near, b"through three\n").unwrap();
+    assert_eq!(read_all(&mut child).await, "got through three\n1\n");
+}
+
+#[tokio::test]
+async fn a_file_of_the_callers_takes_the_output() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut command = script("echo out; echo err >&2");
+    command.stdout = Output::Descriptor(file.reopen().unwrap().into());
+    let child = spawn(command).await;
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
+    assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "out\nerr\n");
+}
+
+#[tokio::test]
+async fn ten_megabytes_arrive_whole() {
+    let mut child = spawn(script("head -c 10485760 /dev/zero | tr '\\0' x")).await;
+    let text = read_all(&mut child).await;
+    assert_eq!(text.len(), 10_485_760);
+    assert!(text.bytes().all(|byte| byte == b'x'));
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(0));
+}
+
+#[tokio::test]
+async fn wait_follows_the_command_and_not_its_pipe() {
+    let mut child = spawn(script("sleep 300 & echo $!; exit 3")).await;
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(3));
+    let pid = crate::read_pids(&mut child, 1).await[0];
+    assert!(lives(pid), "what it left running must not end with it");
+}
+
+#[tokio::test]
+async fn a_hundred_children_at_once_each_end_as_they_should() {
+    let supervisor = supervisor();
+    let tasks: Vec<_> = (0..100)
+        .map(|number| {
+            let supervisor = supervisor.clone();
+            tokio::spawn(async move {
+                let command = script(&format!("echo {number}; exit {number}"));
+                let mut child = supervisor.spawn(command).await.unwrap();
+                let text = read_all(&mut child).await;
+                (text, child.wait().await.unwrap())
+            })
+        })
+        .collect();
+    for (number, task) in tasks.into_iter().enumerate() {
+        let expected = (format!("{number}\n"), Exit::Code(number as i32));
+        assert_eq!(task.await.unwrap(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_memory_limit_is_honoured() {
+    let large = || Command::new("/bin/dd", "/");
+    let args = ["if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"].map(Into::into).to_vec();
+    let free = Command { args: args.clone(), ..large() };
+    assert_eq!(spawn(free).await.wait().await.unwrap(), Exit::Code(0));
+    let limits = Limits { memory_bytes: Some(100 << 20), ..Limits::default() };
+    let bound = Command { args, limits, ..large() };
+    assert_eq!(spawn(bound).await.wait().await.unwrap(), Exit::Code(1));
+}
+
+#[tokio::test]
+async fn limits_are_set_and_never_raised() {
+    let mut command = script("ulimit -v; ulimit -n; ulimit -t");
+    command.limits =
+        Limits { memory_bytes: Some(512 << 20), open_files: Some(64), cpu_seconds: Some(30) };
+    let mut child = spawn(command).await;
+    assert_eq!(read_all(&mut child).await, "524288\n64\n30\n");
+    let mut command = script("ulimit -Hn");
+    let mut free = spawn(script("ulimit -Hn")).await;
+    command.limits.open_files = Some(u64::MAX - 1);
+    let mut child = spawn(command).await;
+    assert_eq!(read_all(&mut child).await, read_all(&mut free).await);
+}
+
+async fn refused(command: Command) -> ProcessError {
+    supervisor().spawn(command).await.expect_err("it was started")
+}
+
+#[tokio::test]
+async fn what_cannot_be_started_is_named() {
+    let error = refused(Command::new("/nowhere/tool", "/")).await;
+    assert!(matches!(error, ProcessError::ProgramNotFound { .. }), "{error:?}");
+    assert_eq!(error.to_string(), "cannot start `/nowhere/tool`: no such program");
+
+    let mut command = Command::new("no-such-tool-here", "/");
+    command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
+    assert!(matches!(refused(command).await, ProcessError::ProgramNotFound { .. }));
+
+    let error = refused(Command::new("/etc/passwd", "/")).await;
+    assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
+
+    let error = refused(Command::new("/usr", "/")).await;
+    assert!(matches!(error, ProcessError::NotExecutable { .. }), "{error:?}");
+
+    let error = refused(Command::new("/bin/true", "/nowhere")).await;
+    assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
+    assert!(error.to_string().starts_with("cannot work in `/nowhere`: "), "{error}");
+
+    let error = refused(Command::new("/bin/true", "/etc/passwd")).await;
+    assert!(matches!(error, ProcessError::BadDirectory { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_before_anything_starts() {
+    let supervisor = supervisor();
+    let zero = std::ffi::OsString::from_vec(b"a\0b".to_vec());
+    let with = |change: &dyn Fn(&mut Command)| {
+        let mut command = Command::new("/bin/true", "/");
+        change(&mut command);
+        command
+    };
+    let commands = [
+        with(&|command| command.program = "".into()),
+        with(&|command| command.directory = "here".into()),
+        with(&|command| command.args = vec![zero.clone()]),
+        with(&|command| drop(command.variables.insert("A=B".into(), "".into()))),
+        with(&|command| drop(command.variables.insert("".into(), "".into()))),
+    ];
+    for command in commands {
+        let text = format!("{command:?}");
+        let error = supervisor.spawn(command).await.expect_err(&text);
+        assert!(matches!(error, ProcessError::InvalidCommand { .. }), "{text}: {error:?}");
+    }
+    assert_eq!(supervisor.guardian_pid(), None);
+}
+
+#[tokio::test]
+async fn large_arguments_work_and_too_large_ones_are_refused_clearly() {
+    let arg = |kilobytes: usize| std::ffi::OsString::from("x".repeat(kilobytes * 1024 - 1));
+    let count = |args: Vec<_>| {
+        let mut command = script("echo $#");
+        command.args.push("sh".into());
+        command.args.extend(args);
+        command
+    };
+    let mut child = spawn(count(vec![arg(100); 15])).await;
+    assert_eq!(read_all(&mut child).await, "15\n");
+    let error = refused(count(vec![arg(100); 70])).await;
+    assert!(matches!(error, ProcessError::ArgumentsTooLong { .. }), "{error:?}");
+    let error = refused(count(vec![arg(100); 90])).await;
+    assert!(matches!(error, ProcessError::CommandTooLarge { .. }), "{error:?}");
+}
