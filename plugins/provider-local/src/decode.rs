@@ -1,0 +1,267 @@
+//! Lets the model answer: token by token, as text or as a call, streamed and cancellable.
+//!
+//! The model is free until it begins a call; from there the grammar leads. What may be the beginning
+//! of a call is held back, so that no raw JSON of a call is ever shown as text.
+
+use jaato_types::{Error, ErrorKind, FinishReason, Result};
+use serde_json::{Map, Value};
+
+use crate::cancel::CancelFlag;
+use crate::engine::Engine;
+use crate::grammar::{CallFormat, CallGrammar, CallMatcher, FENCE};
+use crate::sampler::Sampler;
+use crate::tokenizer::Tokenizer;
+
+/// Behind other text this much must be written before it counts as a call: an answer may show JSON.
+const SURE_BEHIND_TEXT: usize = "```json\n{\n  \"name\"".len();
+
+/// What decoding needs and does not change.
+pub struct Decoding<'a> {
+    /// The vocabulary.
+    pub tokenizer: &'a Tokenizer,
+    /// The model's grammars.
+    pub grammar: &'a CallGrammar,
+    /// The tools that may be called.
+    pub format: &'a CallFormat,
+    /// Most tokens that may be produced.
+    pub tokens_max: usize,
+    /// Ends the decoding early.
+    pub cancel: &'a CancelFlag,
+}
+
+/// What the model answered.
+#[derive(Debug, PartialEq)]
+pub struct Answer {
+    /// What it said, without the call.
+    pub text: String,
+    /// Name and arguments of the call, when it made one.
+    pub call: Option<(String, Map<String, Value>)>,
+    /// Why it stopped.
+    pub finish_reason: FinishReason,
+    /// Tokens that it produced, in order.
+    pub tokens: Vec<u32>,
+    /// How many of those the engine's cache holds.
+    pub fed: usize,
+}
+
+/// Lets the model answer after `logits`; gives each piece of text to `sink` as soon as it is sure.
+///
+/// # Errors
+/// Kind `cancelled`; `provider` when the engine or the grammar fails. A sink that answers false
+/// (nobody listens any more) counts as cancelled.
+pub fn decode(
+    engine: &mut dyn Engine,
+    logits: Vec<f32>,
+    sampler: Sampler,
+    decoding: &Decoding<'_>,
+    sink: &mut dyn FnMut(&str) -> bool,
+) -> Result<Answer> {
+    let mut run = Run {
+        decoding,
+        sampler,
+        output: Vec::new(),
+        tokens: Vec::new(),
+        unfed: Vec::new(),
+        sent: 0,
+        call_start: None,
+        matcher: None,
+    };
+    let finish_reason = run.run(engine, logits, sink)?;
+    run.answer(finish_reason, sink)
+}
+
+struct Run<'a> {
+    decoding: &'a Decoding<'a>,
+    sampler: Sampler,
+    /// Bytes produced so far.
+    output: Vec<u8>,
+    tokens: Vec<u32>,
+    /// Tokens produced and not yet given to the engine.
+    unfed: Vec<u32>,
+    /// Bytes of the output that the sink has.
+    sent: usize,
+    /// Where in the output the call begins.
+    call_start: Option<usize>,
+    matcher: Option<CallMatcher>,
+}
+
+impl Run<'_> {
+    fn run(
+        &mut self,
+        engine: &mut dyn Engine,
+        mut logits: Vec<f32>,
+        sink: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<FinishReason> {
+        loop {
+            self.decoding.cancel.check()?;
+            if self.tokens.len() >= self.decoding.tokens_max {
+                return Ok(FinishReason::MaxTokens);
+            }
+            let Some(token) = self.pick(&mut logits)? else { return Ok(FinishReason::Stop) };
+            if self.decoding.tokenizer.is_end(token) {
+                return Ok(FinishReason::Stop);
+            }
+            self.push(token);
+            match &mut self.matcher {
+                Some(matcher) => matcher.take(token)?,
+                None => self.watch_for_a_call(sink)?,
+            }
+            if self.take_forced()? {
+                return Ok(FinishReason::ToolUse);
+            }
+            if engine.len() + self.unfed.len() > engine.context_limit() {
+                return Ok(FinishReason::MaxTokens);
+            }
+            logits = engine.forward(&self.unfed, self.decoding.cancel)?;
+            self.unfed.clear();
+        }
+    }
+
+    fn push(&mut self, token: u32) {
+        self.output.extend_from_slice(self.decoding.tokenizer.bytes(token));
+        self.tokens.push(token);
+        self.unfed.push(token);
+    }
+
+    /// Picks the next token among those that may come next.
+    fn pick(&mut self, logits: &mut [f32]) -> Result<Option<u32>> {
+        let tokenizer = self.decoding.tokenizer;
+        for token in tokenizer.control_tokens() {
+            if self.matcher.is_some() || !tokenizer.is_end(token) {
+                if let Some(logit) = logits.get_mut(token as usize) {
+                    *logit = f32::NEG_INFINITY;
+                }
+            }
+        }
+        // Padding behind the vocabulary is no token at all.
+        let len = logits.len().min(tokenizer.vocabulary_len());
+        let logits = &mut logits[..len];
+        let Some(matcher) = &mut self.matcher else { return Ok(self.sampler.pick(logits)) };
+        if self.sampler.is_greedy() {
+            // The likeliest token is nearly always allowed; to ask for it alone is a hundred times
+            // cheaper than a mask of the whole vocabulary, and the outcome is the same.
+            if let Some(token) = self.sampler.pick(logits) {
+                if matcher.allows(token)? {
+                    return Ok(Some(token));
+                }
+            }
+        }
+        matcher.mask(logits)?;
+        match self.sampler.pick(logits) {
+            Some(token) => Ok(Some(token)),
+            None => Err(Error::new(ErrorKind::Provider, "the grammar allows no token at all")),
+        }
+    }
+
+    /// Sends what is surely text; begins to follow the grammar once a call is surely begun.
+    fn watch_for_a_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
+        let begun = self.decoding.format.begun(&self.output);
+        let start = self.output.len() - begun;
+        let sure = if self.output[..start].trim_ascii().is_empty() {
+            FENCE.len()
+        } else {
+            SURE_BEHIND_TEXT
+        };
+        self.send_up_to(start, sink)?;
+        if begun >= sure {
+            let written = String::from_utf8_lossy(&self.output[start..]).into_owned();
+            self.matcher = Some(self.decoding.grammar.follow(self.decoding.format, &written)?);
+            self.call_start = Some(start);
+        }
+        Ok(())
+    }
+
+    /// Appends what the grammar leaves no choice about; tells whether the call is complete.
+    fn take_forced(&mut self) -> Result<bool> {
+        let Some(matcher) = &mut self.matcher else { return Ok(false) };
+        let forced = matcher.take_forced()?;
+        let is_done = matcher.is_done();
+        for token in forced {
+            self.push(token);
+        }
+        Ok(is_done)
+    }
+
+    /// Gives the sink the text before `end`, up to the last whole character.
+    fn send_up_to(&mut self, end: usize, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
+        let text = whole_characters(&self.output[self.sent.min(end)..end]);
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.sent += text.len();
+        if sink(&String::from_utf8_lossy(text)) { Ok(()) } else { Err(Error::cancelled()) }
+    }
+
+    fn answer(
+        mut self,
+        finish_reason: FinishReason,
+        sink: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<Answer> {
+        let text_end = self.call_start.unwrap_or(self.output.len());
+        let rest = String::from_utf8_lossy(&self.output[self.sent.min(text_end)..text_end]);
+        if !rest.is_empty() && !sink(&rest) {
+            return Err(Error::cancelled());
+        }
+        let text = String::from_utf8_lossy(&self.output[..text_end]).into_owned();
+        let call = match (self.call_start, finish_reason) {
+            (Some(start), FinishReason::ToolUse) => Some(parse_call(&self.output[start..])?),
+            // A call cut short is no call.
+            (_, _) => None,
+        };
+        let fed = self.tokens.len() - self.unfed.len();
+        let tokens = std::mem::take(&mut self.tokens);
+        Ok(Answer { text, call, finish_reason, tokens, fed })
+    }
+}
+
+/// Cuts off a character of which not all bytes are there yet.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => bytes,
+        // Bytes that can never be a character are passed on, to be shown as such.
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        Err(_) => {
+            let tail = bytes.len().saturating_sub(3);
+            let cut = (tail..bytes.len()).find(|&at| is_unfinished(&bytes[at..]));
+            &bytes[..cut.unwrap_or(bytes.len())]
+        }
+    }
+}
+
+fn is_unfinished(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes)
+        .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+}
+
+fn parse_call(text: &[u8]) -> Result<(String, Map<String, Value>)> {
+    let text = String::from_utf8_lossy(text);
+    let json = text.strip_prefix(FENCE).and_then(|rest| rest.trim_end().strip_suffix("```"));
+    let call = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
+    let parts = call.and_then(|mut call| {
+        let arguments = call.get_mut("arguments").map(Value::take);
+        let name = call.get("name").and_then(Value::as_str).map(str::to_owned);
+        match (name, arguments) {
+            (Some(name), Some(Value::Object(arguments))) => Some((name, arguments)),
+            _ => None,
+        }
+    });
+    parts.ok_or_else(|| {
+        Error::new(ErrorKind::Provider, "the grammar let something pass that is no call")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_character_is_sent_when_it_is_whole() {
+        let euro = "a€".as_bytes();
+        assert_eq!(whole_characters(&euro[..1]), b"a");
+        assert_eq!(whole_characters(&euro[..2]), b"a");
+        assert_eq!(whole_characters(&euro[..3]), b"a");
+        assert_eq!(whole_characters(euro), euro);
+        assert_eq!(whole_characters(b"a\xffb\xe2\x82"), b"a\xffb");
+        assert_eq!(whole_characters(b"\xff"), b"\xff");
+    }
+}

@@ -1,0 +1,177 @@
+//! Reads the header of a GGUF file and refuses, in one line, what cannot be run.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use candle_core::quantized::gguf_file::{Content, Value};
+use jaato_types::{Error, ErrorKind, Result};
+
+/// The one architecture that the forward pass knows.
+pub const ARCHITECTURE: &str = "qwen2";
+
+/// Bounds of what a header may ask for: a crafted file must not make us allocate without end.
+const LAYERS_MAX: usize = 256;
+const WIDTH_MAX: usize = 1 << 16;
+const CONTEXT_MAX: usize = 1 << 20;
+
+/// A GGUF file whose header is read and whose tensors are all there.
+pub struct Gguf {
+    path: PathBuf,
+    /// Metadata and places of the tensors.
+    pub content: Content,
+    /// Size of the file in bytes.
+    pub file_bytes: u64,
+}
+
+/// Shape of the model, out of the header.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shape {
+    /// Number of transformer layers.
+    pub layers: usize,
+    /// Width of the residual stream.
+    pub hidden: usize,
+    /// Heads of the queries.
+    pub heads: usize,
+    /// Heads of keys and values; divides `heads`.
+    pub kv_heads: usize,
+    /// Width of one head.
+    pub head_width: usize,
+    /// Longest context that the model was trained for.
+    pub context_limit: usize,
+    /// Epsilon of the norms.
+    pub norm_epsilon: f64,
+    /// Base of the rotary positions.
+    pub rope_base: f64,
+}
+
+impl Gguf {
+    /// Reads the header and checks that every tensor lies within the file.
+    ///
+    /// # Errors
+    /// Kind `io` when the file cannot be read, `configuration` when it is no GGUF, is cut short or is
+    /// of another architecture.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot open the weights `{}`: {error}", path.display()))
+        })?;
+        let file_bytes = file.metadata().map(|data| data.len()).unwrap_or_default();
+        let content = Content::read(&mut BufReader::with_capacity(1 << 20, file))
+            .map_err(|error| broken(path, &first_line(&error)))?;
+        let gguf = Self { path: path.to_owned(), content, file_bytes };
+        gguf.check_architecture()?;
+        gguf.check_tensors()?;
+        Ok(gguf)
+    }
+
+    /// Returns the file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the shape of the model.
+    ///
+    /// # Errors
+    /// Kind `configuration` when a key is missing or makes no sense.
+    pub fn shape(&self) -> Result<Shape> {
+        let heads = self.number("attention.head_count", WIDTH_MAX)?;
+        let hidden = self.number("embedding_length", WIDTH_MAX)?;
+        let shape = Shape {
+            layers: self.number("block_count", LAYERS_MAX)?,
+            hidden,
+            heads,
+            kv_heads: self.number("attention.head_count_kv", WIDTH_MAX)?,
+            head_width: hidden / heads,
+            context_limit: self.number("context_length", CONTEXT_MAX)?,
+            norm_epsilon: self.float("attention.layer_norm_rms_epsilon")?,
+            rope_base: self.float("rope.freq_base")?,
+        };
+        if !hidden.is_multiple_of(heads)
+            || !heads.is_multiple_of(shape.kv_heads)
+            || !shape.head_width.is_multiple_of(2)
+        {
+            return Err(broken(
+                &self.path,
+                &format!("{hidden} values do not divide into {heads} heads over {}", shape.kv_heads),
+            ));
+        }
+        Ok(shape)
+    }
+
+    /// Returns a metadata value, or an error that names the key.
+    ///
+    /// # Errors
+    /// Kind `configuration` when the key is missing.
+    pub fn value(&self, key: &str) -> Result<&Value> {
+        self.content
+            .metadata
+            .get(key)
+            .ok_or_else(|| broken(&self.path, &format!("its header has no `{key}`")))
+    }
+
+    fn number(&self, key: &str, max: usize) -> Result<usize> {
+        let key = format!("{ARCHITECTURE}.{key}");
+        let number = self.value(&key)?.to_u64().ok().and_then(|number| usize::try_from(number).ok());
+        number.filter(|&number| number > 0 && number <= max).ok_or_else(|| {
+            broken(&self.path, &format!("its `{key}` is not a number from 1 to {max}"))
+        })
+    }
+
+    fn float(&self, key: &str) -> Result<f64> {
+        let key = format!("{ARCHITECTURE}.{key}");
+        let float = self.value(&key)?.to_f32().ok().filter(|float| float.is_finite() && *float > 0.0);
+        float
+            .map(f64::from)
+            .ok_or_else(|| broken(&self.path, &format!("its `{key}` is not a positive number")))
+    }
+
+    fn check_architecture(&self) -> Result<()> {
+        let has = self.value("general.architecture")?.to_string().map_err(|error| {
+            broken(&self.path, &first_line(&error))
+        })?;
+        if has == ARCHITECTURE {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "the model in `{}` has the architecture `{has}`, this plugin runs `{ARCHITECTURE}`",
+                self.path.display()
+            ),
+        )
+        .with_hint("import a GGUF of Qwen2 or Qwen2.5, or use another provider for this model"))
+    }
+
+    fn check_tensors(&self) -> Result<()> {
+        for (name, info) in &self.content.tensor_infos {
+            let blocks = info.shape.elem_count().div_ceil(info.ggml_dtype.block_size());
+            let bytes = (blocks as u64).saturating_mul(info.ggml_dtype.type_size() as u64);
+            let end = self
+                .content
+                .tensor_data_offset
+                .saturating_add(info.offset)
+                .saturating_add(bytes);
+            if end > self.file_bytes {
+                return Err(broken(
+                    &self.path,
+                    &format!("`{name}` ends at byte {end}, the file has {}", self.file_bytes),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the error of a file that is no usable GGUF.
+pub fn broken(path: &Path, why: &str) -> Error {
+    Error::new(
+        ErrorKind::Configuration,
+        format!("the weights `{}` cannot be used: {why}", path.display()),
+    )
+    .with_hint("remove the file and fetch it again with `jaato model pull`")
+}
+
+/// Returns the first line of a runtime's error; the rest is a backtrace.
+pub fn first_line(error: &candle_core::Error) -> String {
+    error.to_string().lines().next().unwrap_or("unknown error").to_owned()
+}

@@ -1,0 +1,251 @@
+//! How a call is written, and that as a grammar: fenced, pretty-printed JSON.
+//!
+//! The layout is fixed down to the spaces. A call in the history and a call just made then have the
+//! same tokens (the cache stays usable), and whatever is not the model's choice costs it nothing.
+
+use std::fmt::Write;
+
+use jaato_types::ToolSpec;
+use serde_json::{Value, json};
+
+/// What a call begins with.
+pub const FENCE: &str = "```json";
+
+/// Spaces before the keys of the arguments.
+const INDENT: &str = "    ";
+
+/// The written form of calls of some tools.
+#[derive(Debug, Clone)]
+pub struct CallFormat {
+    tools: Vec<Tool>,
+}
+
+#[derive(Debug, Clone)]
+struct Tool {
+    /// A call's text up to its arguments.
+    head: String,
+    parameters: Value,
+}
+
+impl CallFormat {
+    /// Takes the tools that may be called.
+    pub fn new(tools: &[&ToolSpec]) -> Self {
+        let tools = tools.iter().map(|spec| Tool {
+            head: head(spec.name.as_str()),
+            parameters: spec.parameters.clone(),
+        });
+        Self { tools: tools.collect() }
+    }
+
+    /// Returns the length of the longest end of `text` with which a call may have begun; 0 when none has.
+    pub fn begun(&self, text: &[u8]) -> usize {
+        let longest = self.tools.iter().map(|tool| tool.head.len()).max().unwrap_or(0);
+        let from = text.len().saturating_sub(longest);
+        (from..text.len())
+            .find(|&start| self.tools.iter().any(|tool| tool.head.as_bytes().starts_with(&text[start..])))
+            .map_or(0, |start| text.len() - start)
+    }
+
+    /// Returns a grammar for the rest of a call of which `begun` is already written.
+    ///
+    /// With `loose` the arguments of each tool are any JSON object: for schemas that the grammar
+    /// cannot hold.
+    pub fn rest_as_lark(&self, begun: &str, loose: bool) -> String {
+        let mut rules = String::new();
+        let mut starts = Vec::new();
+        for (index, tool) in self.tools.iter().enumerate() {
+            if let Some(rest) = tool.head.strip_prefix(begun) {
+                starts.push(format!("{} args_{index} \"\\n}}\\n```\"", literal(rest)));
+                let any = json!({"type": "object"});
+                let parameters = if loose { &any } else { &tool.parameters };
+                arguments_rule(&mut rules, &format!("args_{index}"), parameters);
+            }
+        }
+        format!("start: {}\n{rules}", starts.join("\n     | "))
+    }
+}
+
+/// Writes a call as the model is to write it.
+pub fn call_text(name: &str, arguments: &Value) -> String {
+    let pretty = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| "{}".to_owned());
+    let mut text = head(name);
+    text.push_str(&pretty.replace('\n', "\n  "));
+    text.push_str("\n}\n```");
+    text
+}
+
+fn head(name: &str) -> String {
+    let name = Value::from(name);
+    format!("{FENCE}\n{{\n  \"name\": {name},\n  \"arguments\": ")
+}
+
+/// Writes a text as a literal of the grammar's language, which quotes as JSON does.
+fn literal(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn arguments_rule(rules: &mut String, name: &str, schema: &Value) {
+    match flat_properties(schema) {
+        Some(properties) => flat_rules(rules, name, schema, &properties),
+        None => write_rule(rules, name, &format!("%json {}", nested(schema))),
+    }
+}
+
+/// Returns the properties of a plain object in their order, each with whether it is required.
+fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
+    const PLAIN: [&str; 10] = [
+        "type", "properties", "required", "additionalProperties", "description", "title", "$schema",
+        "$defs", "definitions", "examples",
+    ];
+    let object = schema.as_object()?;
+    let is_plain = object.keys().all(|key| PLAIN.contains(&key.as_str()));
+    if !is_plain || object.get("type").and_then(Value::as_str) != Some("object") {
+        return None;
+    }
+    let Some(properties) = object.get("properties") else {
+        // An object of which nothing is said may hold anything, unless that is ruled out.
+        let is_closed = object.get("additionalProperties") == Some(&Value::Bool(false));
+        return is_closed.then(Vec::new);
+    };
+    let properties = properties.as_object()?;
+    let required: Vec<&str> = match object.get("required") {
+        Some(names) => names.as_array()?.iter().filter_map(Value::as_str).collect(),
+        None => Vec::new(),
+    };
+    if required.iter().any(|name| !properties.contains_key(*name)) {
+        return None;
+    }
+    let flat = properties.iter().map(|(name, value)| (name, value, required.contains(&name.as_str())));
+    Some(flat.collect())
+}
+
+/// Writes the rules of an object whose keys stand in the schema's order, one a line.
+///
+/// `NAME_a3` is what may follow while nothing is written yet and property 3 is next; `NAME_b3` the
+/// same behind a property. So each optional property is one alternative, not a doubling.
+fn flat_rules(
+    rules: &mut String,
+    name: &str,
+    schema: &Value,
+    properties: &[(&String, &Value, bool)],
+) {
+    let count = properties.len();
+    let all_optional = properties.iter().all(|&(_, _, required)| !required);
+    let open = format!("\"{{\\n\" {name}_a0 \"\\n  }}\"");
+    match (count, all_optional) {
+        (0, _) => return write_rule(rules, name, "\"{}\""),
+        (_, true) => write_rule(rules, name, &format!("\"{{}}\" | {open}")),
+        (_, false) => write_rule(rules, name, &open),
+    }
+    for (index, &(key, value, required)) in properties.iter().enumerate() {
+        let is_last = index + 1 == count;
+        let item = format!("{name}_i{index}");
+        let key_text = literal(&format!("{INDENT}{}: ", Value::from(key.as_str())));
+        write_rule(rules, &item, &format!("{key_text} {name}_v{index}"));
+        let value = with_definitions(value, schema);
+        write_rule(rules, &format!("{name}_v{index}"), &format!("%json {value}"));
+        let then = if is_last { String::new() } else { format!(" {name}_b{}", index + 1) };
+        // While nothing is written, the last property may not be left out: `{}` is a case of its own.
+        let skip_first = !required && !is_last;
+        let first = alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
+        let may_start = properties[..index].iter().all(|&(_, _, required)| !required);
+        if may_start {
+            write_rule(rules, &format!("{name}_a{index}"), &first);
+        }
+        if index > 0 {
+            let skipped = if is_last { "\"\"".to_owned() } else { format!("{name}_b{}", index + 1) };
+            let later = alternatives(&format!("\",\\n\" {item}{then}"), !required, &skipped);
+            write_rule(rules, &format!("{name}_b{index}"), &later);
+        }
+    }
+}
+
+fn alternatives(first: &str, may_skip: bool, skipped: &str) -> String {
+    if may_skip { format!("{first} | {skipped}") } else { first.to_owned() }
+}
+
+fn write_rule(rules: &mut String, name: &str, body: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(rules, "{name}: {body}");
+}
+
+/// Returns a property's schema with what its references point to.
+fn with_definitions(value: &Value, schema: &Value) -> Value {
+    let mut value = nested(value);
+    if let Some(object) = value.as_object_mut() {
+        for key in ["$defs", "definitions"] {
+            if let Some(definitions) = schema.get(key) {
+                object.entry(key).or_insert_with(|| definitions.clone());
+            }
+        }
+    }
+    value
+}
+
+/// Adds how JSON below the first level is laid out: bounded spaces, or a weak model fills the answer with them.
+fn nested(schema: &Value) -> Value {
+    let is_container = schema
+        .get("type")
+        .is_none_or(|kind| !matches!(kind.as_str(), Some("string" | "integer" | "number" | "boolean" | "null")))
+        && schema.get("enum").is_none();
+    let layout = if is_container {
+        json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": true})
+    } else {
+        json!({"whitespace_flexible": false, "lenient": true})
+    };
+    match schema {
+        Value::Object(object) => {
+            let mut object = object.clone();
+            object.insert("x-guidance".to_owned(), layout);
+            Value::Object(object)
+        }
+        // `true` and what is no schema at all: any JSON.
+        _ => json!({"x-guidance": layout}),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, parameters: Value) -> ToolSpec {
+        serde_json::from_value(json!({"name": name, "description": "", "parameters": parameters}))
+            .unwrap()
+    }
+
+    fn format(names: &[&str]) -> CallFormat {
+        let tools: Vec<ToolSpec> =
+            names.iter().map(|name| tool(name, json!({"type": "object"}))).collect();
+        CallFormat::new(&tools.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_call_is_written_as_pretty_json_in_a_fence() {
+        let text = call_text("read_file", &json!({"path": "a.md"}));
+        let expected = "```json\n{\n  \"name\": \"read_file\",\n  \"arguments\": {\n    \"path\": \"a.md\"\n  }\n}\n```";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn an_end_that_may_begin_a_call_is_found() {
+        let format = format(&["shell", "read_file"]);
+        for (text, begun) in [
+            ("", 0),
+            ("hello", 0),
+            ("a `", 1),
+            ("so:\n```", 3),
+            ("```json\n{\n  \"na", 15),
+            ("```json\n{\n  \"name\": \"sh", 23),
+            ("```json\n{\n  \"name\": \"rm", 0),
+            ("```json\n{\n  \"age\"", 0),
+            ("````json", 7),
+        ] {
+            assert_eq!(format.begun(text.as_bytes()), begun, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn without_tools_nothing_begins_a_call() {
+        assert_eq!(format(&[]).begun(b"```json\n{"), 0);
+    }
+}

@@ -1,0 +1,170 @@
+//! Follows the model through a call, token by token, and says which tokens may come next.
+
+use std::sync::Arc;
+
+use jaato_types::{Error, ErrorKind, Result};
+use llguidance::api::TopLevelGrammar;
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::{
+    InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv,
+};
+use llguidance::{Matcher, ParserFactory};
+
+use super::call::CallFormat;
+use crate::tokenizer::Tokenizer;
+
+/// What grammars of one model share: its tokens as a trie. Made once; takes a third of a second.
+pub struct CallGrammar {
+    factory: ParserFactory,
+}
+
+impl CallGrammar {
+    /// Makes the trie of a vocabulary.
+    ///
+    /// # Errors
+    /// Kind `provider` when the vocabulary cannot be used.
+    pub fn new(tokenizer: &Arc<Tokenizer>) -> Result<Self> {
+        let environment: TokEnv = Arc::new(Vocabulary::new(Arc::clone(tokenizer)));
+        let capabilities = InferenceCapabilities { ff_tokens: true, ..Default::default() };
+        let slices = SlicedBiasComputer::general_slices();
+        let mut factory =
+            ParserFactory::new(&environment, capabilities, &slices).map_err(|error| failed(&error))?;
+        factory.quiet();
+        Ok(Self { factory })
+    }
+
+    /// Begins to follow a call of which `begun` is already written.
+    ///
+    /// # Errors
+    /// Kind `provider` when no grammar can be made, not even one that takes any arguments.
+    pub fn follow(&self, format: &CallFormat, begun: &str) -> Result<CallMatcher> {
+        let strict = self.matcher(format.rest_as_lark(begun, false));
+        let mut matcher = match strict.get_error() {
+            None => strict,
+            // The host checks the arguments in any case: a schema that is too much for the grammar
+            // must not cost the user the tool.
+            Some(_) => self.matcher(format.rest_as_lark(begun, true)),
+        };
+        if let Some(error) = matcher.get_error() {
+            return Err(Error::new(
+                ErrorKind::Provider,
+                format!("no grammar can be made of the tools: {}", one_line(&error)),
+            ));
+        }
+        let forced = matcher.compute_ff_tokens();
+        Ok(CallMatcher { matcher, forced })
+    }
+
+    /// Tells why the strict grammar of these tools cannot be made, if it cannot.
+    pub fn complaint(&self, format: &CallFormat) -> Option<String> {
+        self.matcher(format.rest_as_lark("", false)).get_error().map(|error| one_line(&error))
+    }
+
+    fn matcher(&self, lark: String) -> Matcher {
+        Matcher::new(self.factory.create_parser(TopLevelGrammar::from_lark(lark)))
+    }
+}
+
+/// The state of one call that is being written.
+pub struct CallMatcher {
+    matcher: Matcher,
+    forced: Vec<TokenId>,
+}
+
+impl CallMatcher {
+    /// Returns the tokens that must come next, and takes them as written.
+    ///
+    /// # Errors
+    /// Kind `provider` when the grammar fails.
+    pub fn take_forced(&mut self) -> Result<Vec<u32>> {
+        let forced = std::mem::take(&mut self.forced);
+        if !forced.is_empty() {
+            self.matcher.consume_tokens(&forced).map_err(|error| failed(&error))?;
+        }
+        Ok(forced)
+    }
+
+    /// Tells whether the token may come next.
+    ///
+    /// # Errors
+    /// Kind `provider` when the grammar fails.
+    pub fn allows(&mut self, token: u32) -> Result<bool> {
+        let allowed = self.matcher.validate_tokens(&[token]).map_err(|error| failed(&error))?;
+        Ok(allowed == 1)
+    }
+
+    /// Sets the logits of all tokens that may not come next to minus infinity.
+    ///
+    /// # Errors
+    /// Kind `provider` when the grammar fails.
+    pub fn mask(&mut self, logits: &mut [f32]) -> Result<()> {
+        let allowed: SimpleVob = self.matcher.compute_mask().map_err(|error| failed(&error))?;
+        for (token, logit) in logits.iter_mut().enumerate() {
+            if token >= allowed.len() || !allowed.is_allowed(token as u32) {
+                *logit = f32::NEG_INFINITY;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a token as written.
+    ///
+    /// # Errors
+    /// Kind `provider` when it may not come next, or the grammar fails.
+    pub fn take(&mut self, token: u32) -> Result<()> {
+        self.matcher.consume_token(token).map_err(|error| failed(&error))?;
+        if !self.is_done() {
+            self.forced = self.matcher.compute_ff_tokens();
+        }
+        Ok(())
+    }
+
+    /// Tells whether the call is complete.
+    pub fn is_done(&self) -> bool {
+        self.matcher.is_stopped()
+    }
+}
+
+fn failed(error: &impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::Provider, format!("the grammar failed: {}", one_line(&error.to_string())))
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The model's tokens as the grammar sees them.
+struct Vocabulary {
+    tokenizer: Arc<Tokenizer>,
+    trie: TokTrie,
+}
+
+impl Vocabulary {
+    fn new(tokenizer: Arc<Tokenizer>) -> Self {
+        let len = tokenizer.vocabulary_len();
+        let mut words: Vec<Vec<u8>> =
+            (0..len).map(|token| tokenizer.bytes(token as u32).to_vec()).collect();
+        for token in tokenizer.control_tokens() {
+            // The marker keeps control tokens out of every text, whatever their names are.
+            words[token as usize] =
+                [&[TokTrie::SPECIAL_TOKEN_MARKER][..], format!("[{token}]").as_bytes()].concat();
+        }
+        let trie = TokTrie::from(&TokRxInfo::new(len as u32, tokenizer.turn_end()), &words);
+        Self { tokenizer, trie }
+    }
+}
+
+impl TokenizerEnv for Vocabulary {
+    fn tok_trie(&self) -> &TokTrie {
+        &self.trie
+    }
+
+    fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
+        self.trie.tokenize_with_greedy_fallback(bytes, |text| {
+            // Greedy tokens spell the same bytes; only the model's habit differs.
+            self.tokenizer
+                .encode_plain(text)
+                .unwrap_or_else(|_| self.trie.greedy_tokenize(text.as_bytes()))
+        })
+    }
+}

@@ -1,0 +1,7 @@
+//! Makes every call that the model writes a valid one: what may come next, by the tools' schemas.
+
+mod call;
+mod matcher;
+
+pub use call::{CallFormat, FENCE, call_text};
+pub use matcher::{CallGrammar, CallMatcher};

@@ -1,0 +1,277 @@
+//! A loaded model that answers requests: prompt, cache, saved states and decoding put together.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_types::{
+    CallId, Completion, Error, ErrorKind, Part, Request, Result, ToolCall, ToolName, ToolSpec, Usage,
+};
+use sha2::{Digest, Sha256};
+
+use crate::cancel::CancelFlag;
+use crate::decode::{Answer, Decoding, decode};
+use crate::engine::Engine;
+use crate::gguf::Gguf;
+use crate::grammar::{CallFormat, CallGrammar};
+use crate::prompt::{Prompt, render};
+use crate::qwen2::Qwen2;
+use crate::sampler::Sampler;
+use crate::state::{Store, common_prefix};
+use crate::tokenizer::Tokenizer;
+
+/// Tokens of an answer when the request does not say: two minutes on two cores.
+pub const OUTPUT_TOKENS_DEFAULT: usize = 1024;
+
+/// A saved state is worth reading when it spares at least so many tokens.
+const GAIN_TOKENS_MIN: usize = 16;
+
+/// From so many tokens on, reading the prompt takes long enough to say so.
+const NOTICE_TOKENS_MIN: usize = 200;
+
+/// Where a completion's pieces go while it is made.
+pub trait Sink {
+    /// Takes a piece of text; false when nobody listens any more.
+    fn text(&mut self, text: &str) -> bool;
+    /// Shows a person what is going on.
+    fn notice(&mut self, text: String);
+    /// Writes a line to the log.
+    fn log(&mut self, text: String);
+}
+
+/// A loaded model and what its cache holds.
+pub struct LocalModel {
+    engine: Box<dyn Engine>,
+    tokenizer: Arc<Tokenizer>,
+    grammar: CallGrammar,
+    store: Option<Store>,
+    /// Tokens whose state the engine's cache holds.
+    cached: Vec<u32>,
+    /// A start of the cached tokens that is worth saving.
+    unsaved: Option<usize>,
+}
+
+impl LocalModel {
+    /// Loads weights, vocabulary and grammar, side by side.
+    ///
+    /// # Errors
+    /// Kind `configuration` when the file is no such model.
+    pub fn load(path: &Path, context_tokens_max: usize) -> Result<Self> {
+        let gguf = Gguf::open(path)?;
+        let (engine, language) = std::thread::scope(|scope| {
+            let language = scope.spawn(|| {
+                let tokenizer = Arc::new(Tokenizer::from_gguf(&gguf)?);
+                Ok((CallGrammar::new(&tokenizer)?, tokenizer))
+            });
+            let engine = Qwen2::load(&gguf, context_tokens_max);
+            let panicked = |_| Err(Error::new(ErrorKind::Provider, "the vocabulary cannot be loaded"));
+            (engine, language.join().unwrap_or_else(panicked))
+        });
+        let (grammar, tokenizer) = language?;
+        Ok(Self::new(Box::new(engine?), tokenizer, grammar))
+    }
+
+    /// Puts a model together; its cache must be empty.
+    pub fn new(engine: Box<dyn Engine>, tokenizer: Arc<Tokenizer>, grammar: CallGrammar) -> Self {
+        Self { engine, tokenizer, grammar, store: None, cached: Vec::new(), unsaved: None }
+    }
+
+    /// Bytes of saved state for one token.
+    pub fn state_bytes_per_token(&self) -> usize {
+        self.engine.state_bytes_per_token()
+    }
+
+    /// Most tokens of prompt and answer together.
+    pub fn context_limit(&self) -> usize {
+        self.engine.context_limit()
+    }
+
+    /// Lets states be saved and found.
+    pub fn set_store(&mut self, store: Store) {
+        self.store = Some(store);
+    }
+
+    /// Counts the tokens of the prompt's start: system text, tools, examples.
+    ///
+    /// # Errors
+    /// Kind `provider` when the tokenizer fails.
+    pub fn prefix_tokens(&self, request: &Request) -> Result<usize> {
+        Ok(render(request, &tools_by_name(request), &self.tokenizer)?.prefix_len)
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Kind `context_overflow` when the prompt leaves no room for an answer, `cancelled`, `provider`.
+    pub fn complete(
+        &mut self,
+        request: &Request,
+        cancel: &CancelFlag,
+        sink: &mut dyn Sink,
+    ) -> Result<Completion> {
+        // What is marked belongs to the last prompt: kept longer, it would save words of this one.
+        self.unsaved = None;
+        let tools = tools_by_name(request);
+        let prompt = render(request, &tools, &self.tokenizer)?;
+        let room = self.room_behind(&prompt)?;
+        let wanted = request.options.max_output_tokens.map_or(OUTPUT_TOKENS_DEFAULT, |tokens| tokens as usize);
+        let format = CallFormat::new(&tools);
+        let reused = self.reuse(&prompt, sink);
+        let rest = prompt.tokens.len() - reused;
+        if rest >= NOTICE_TOKENS_MIN {
+            sink.notice(format!("the local model reads {rest} tokens"));
+        }
+        let logits = self.feed(&prompt.tokens, reused, cancel)?;
+        self.mark_unsaved(&prompt);
+        let decoding = Decoding {
+            tokenizer: &self.tokenizer,
+            grammar: &self.grammar,
+            format: &format,
+            tokens_max: wanted.clamp(1, room),
+            cancel,
+        };
+        let sampler = Sampler::new(request.options.temperature.unwrap_or(0.0), seed(&prompt.tokens));
+        let answer =
+            decode(self.engine.as_mut(), logits, sampler, &decoding, &mut |text| sink.text(text))?;
+        self.cached.extend(&answer.tokens[..answer.fed]);
+        Ok(completion(answer, &prompt, reused))
+    }
+
+    /// Saves the start of the last prompt, where it is new. Called when nobody waits.
+    ///
+    /// # Errors
+    /// Kind `io` when the file cannot be written, `provider` when the engine fails.
+    pub fn save_prefix(&mut self) -> Result<()> {
+        let (Some(store), Some(len)) = (&self.store, self.unsaved.take()) else { return Ok(()) };
+        let tokens = &self.cached[..len.min(self.cached.len())];
+        if tokens.is_empty() || store.has(tokens) {
+            return Ok(());
+        }
+        store.write(tokens, &self.engine.save(tokens.len())?)
+    }
+
+    fn room_behind(&self, prompt: &Prompt) -> Result<usize> {
+        let limit = self.engine.context_limit();
+        let has = prompt.tokens.len();
+        limit.checked_sub(has).filter(|&room| room > 0).ok_or_else(|| {
+            Error::new(
+                ErrorKind::ContextOverflow,
+                format!("the request has {has} tokens, the local model's context holds {limit}"),
+            )
+            .with_hint("shorten the conversation, or give fewer tools with `--tools`")
+        })
+    }
+
+    /// Brings the cache to the longest start that it or a saved state shares with the prompt.
+    fn reuse(&mut self, prompt: &Prompt, sink: &mut dyn Sink) -> usize {
+        // At least one token must be computed, or there are no logits.
+        let most = prompt.tokens.len() - 1;
+        let in_cache = common_prefix(&self.cached, &prompt.tokens).min(most);
+        let mut reused = in_cache;
+        if let Some(store) = &self.store {
+            let found = store.find(&prompt.tokens, &mut |text| sink.log(text));
+            if let Some(found) = found {
+                let usable = found.usable.min(most);
+                if usable >= in_cache + GAIN_TOKENS_MIN {
+                    let state = store.read(&found, &mut |text| sink.log(text));
+                    reused = match state.map(|state| self.engine.load(&state, found.stored, usable)) {
+                        Some(Ok(())) => usable,
+                        Some(Err(error)) => {
+                            sink.log(error.to_string());
+                            0
+                        }
+                        None => in_cache,
+                    };
+                }
+            }
+        }
+        self.engine.truncate(reused);
+        self.cached.clear();
+        self.cached.extend(&prompt.tokens[..reused]);
+        reused
+    }
+
+    /// Gives the engine what it lacks of the prompt. What it computed stays, also after a cancel.
+    fn feed(&mut self, tokens: &[u32], reused: usize, cancel: &CancelFlag) -> Result<Vec<f32>> {
+        let logits = self.engine.forward(&tokens[reused..], cancel);
+        self.cached.clear();
+        self.cached.extend(&tokens[..self.engine.len()]);
+        logits
+    }
+
+    fn mark_unsaved(&mut self, prompt: &Prompt) {
+        let is_new = self
+            .store
+            .as_ref()
+            .is_some_and(|store| !store.has(&prompt.tokens[..prompt.prefix_len]));
+        self.unsaved = is_new.then_some(prompt.prefix_len);
+    }
+}
+
+/// Sorts the tools: their order must not change the prompt's start.
+fn tools_by_name(request: &Request) -> Vec<&ToolSpec> {
+    let mut tools: Vec<&ToolSpec> = request.tools.iter().collect();
+    tools.sort_by(|a, b| a.name.cmp(&b.name));
+    tools
+}
+
+fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
+    let usage = Usage {
+        prompt_tokens: prompt.tokens.len() as u64,
+        output_tokens: answer.tokens.len() as u64,
+        cached_tokens: reused as u64,
+    };
+    let mut parts = Vec::new();
+    if !answer.text.trim().is_empty() {
+        parts.push(Part::text(answer.text));
+    }
+    let finish_reason = answer.finish_reason;
+    if let Some((name, arguments)) = answer.call {
+        let id = call_id(&prompt.tokens, &answer.tokens);
+        let arguments = serde_json::Value::Object(arguments);
+        parts.push(Part::ToolCall(ToolCall { id, name: ToolName::new(name), arguments }));
+    }
+    Completion { v: Completion::VERSION, parts, finish_reason, usage }
+}
+
+/// Makes an id out of everything before the call: unique in its session, and the same in a replay.
+fn call_id(prompt: &[u32], answer: &[u32]) -> CallId {
+    let digest = digest_of(prompt.iter().chain(answer));
+    let hex: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    CallId::new(format!("call_{hex}"))
+}
+
+fn seed(prompt: &[u32]) -> u64 {
+    let digest = digest_of(prompt.iter());
+    digest[..8].iter().fold(0, |seed, &byte| seed << 8 | u64::from(byte))
+}
+
+fn digest_of<'a>(tokens: impl Iterator<Item = &'a u32>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for token in tokens {
+        hasher.update(token.to_le_bytes());
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::FinishReason;
+
+    use super::*;
+
+    #[test]
+    fn a_blank_answer_is_no_part() {
+        let answer = Answer {
+            text: "\n".to_owned(),
+            call: None,
+            finish_reason: FinishReason::Stop,
+            tokens: vec![1],
+            fed: 0,
+        };
+        let prompt = Prompt { tokens: vec![1, 2, 3], prefix_len: 2 };
+        let completion = completion(answer, &prompt, 2);
+        assert!(completion.parts.is_empty());
+        let usage = Usage { prompt_tokens: 3, output_tokens: 1, cached_tokens: 2 };
+        assert_eq!(completion.usage, usage);
+    }
+}

@@ -1,0 +1,161 @@
+//! Is there memory enough to load a model? Says so before it is tried.
+//!
+//! Loading keeps the weights as they are stored and once more as the vector kernels want them; with
+//! Intel's AMX there is a third copy. A variable that the runtime reads at its start forgoes that one.
+
+use jaato_types::{Error, ErrorKind, Result};
+
+/// Below this much free memory a person is told before the model is loaded.
+pub const TIGHT_BYTES: u64 = 6 * GIB;
+
+const GIB: u64 = 1 << 30;
+
+/// What the runtime needs beside the weights: vocabulary, grammar, cache of a long prompt.
+const WORKING_BYTES: u64 = 256 << 20;
+
+/// Which copies of the weights the runtime will make here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernels {
+    /// As stored and repacked.
+    TwoCopies,
+    /// As stored, repacked, and for AMX; `variable` forgoes the last.
+    ThreeCopies {
+        /// What to set, as `NAME=1`.
+        variable: &'static str,
+    },
+}
+
+impl Kernels {
+    /// Finds out what the runtime will use on this machine.
+    pub fn detect() -> Self {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        {
+            let is_set = |name: &str| std::env::var(name).as_deref() == Ok("1");
+            let is_forced =
+                is_set("MISTRALRS_FORCE_AVX2") || is_set("MISTRALRS_FORCE_AVXVNNI");
+            if !is_forced && is_x86_feature_detected!("avx512vnni") && has_amx() {
+                let variable = if is_x86_feature_detected!("avxvnni") {
+                    "MISTRALRS_FORCE_AVXVNNI=1"
+                } else {
+                    "MISTRALRS_FORCE_AVX2=1"
+                };
+                return Self::ThreeCopies { variable };
+            }
+        }
+        Self::TwoCopies
+    }
+
+    /// Memory that a model with weights of this size needs, in bytes.
+    ///
+    /// Measured with the default model of 1.04 GiB: 2.5 GiB with two copies, 3.7 with three.
+    fn needed_bytes(self, weights_bytes: u64) -> u64 {
+        let tenths = match self {
+            Self::TwoCopies => 21,
+            Self::ThreeCopies { .. } => 32,
+        };
+        weights_bytes / 10 * tenths + WORKING_BYTES
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn has_amx() -> bool {
+    // The standard library has no stable name for these features; the kernel lists them.
+    std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
+        let flags = text.lines().find(|line| line.starts_with("flags"));
+        flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "amx_int8"))
+    })
+}
+
+/// Returns the memory that this process could still take, in bytes; none where it cannot be told.
+pub fn available_bytes() -> Option<u64> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    let machine = system.available_memory();
+    let group = system.cgroup_limits().map(|limits| limits.free_memory);
+    Some(group.map_or(machine, |group| group.min(machine))).filter(|&bytes| bytes > 0)
+}
+
+/// Returns a line for the person when memory is tight.
+///
+/// # Errors
+/// Kind `limit_reached` when it will not do, with what to do about it.
+pub fn check(kernels: Kernels, weights_bytes: u64, available: Option<u64>) -> Result<Option<String>> {
+    let Some(available) = available else { return Ok(None) };
+    let needed = kernels.needed_bytes(weights_bytes);
+    if available < needed {
+        let text = format!(
+            "the local model needs about {} of memory, {} are available",
+            gib(needed),
+            gib(available)
+        );
+        return Err(Error::new(ErrorKind::LimitReached, text)
+            .with_hint(way_out(kernels, weights_bytes, available)));
+    }
+    if available >= TIGHT_BYTES {
+        return Ok(None);
+    }
+    let saving = match kernels {
+        Kernels::TwoCopies => String::new(),
+        Kernels::ThreeCopies { variable } => {
+            let saved = needed - Kernels::TwoCopies.needed_bytes(weights_bytes);
+            format!("; `{variable}` in the environment saves {}", gib(saved))
+        }
+    };
+    Ok(Some(format!(
+        "memory is tight: {} are available, the model takes about {}{saving}",
+        gib(available),
+        gib(needed)
+    )))
+}
+
+fn way_out(kernels: Kernels, weights_bytes: u64, available: u64) -> String {
+    match kernels {
+        Kernels::ThreeCopies { variable }
+            if Kernels::TwoCopies.needed_bytes(weights_bytes) <= available =>
+        {
+            format!("set `{variable}`, with which it needs less, and start again")
+        }
+        Kernels::ThreeCopies { .. } | Kernels::TwoCopies => {
+            "close other programs, or take the smaller `--model local/qwen2.5-coder-0.5b`".to_owned()
+        }
+    }
+}
+
+fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / GIB as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEIGHTS: u64 = 1_117_320_768;
+    const AMX: Kernels = Kernels::ThreeCopies { variable: "MISTRALRS_FORCE_AVX2=1" };
+
+    #[track_caller]
+    fn said(kernels: Kernels, available: u64, expected: &str) {
+        let text = check(kernels, WEIGHTS, Some(available));
+        let text = text.map_or_else(|error| error.to_string(), Option::unwrap_or_default);
+        assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
+    }
+
+    #[test]
+    fn nothing_is_said_with_six_gibibytes_or_when_nobody_knows() {
+        said(AMX, TIGHT_BYTES, "");
+        assert_eq!(check(AMX, WEIGHTS, None), Ok(None));
+    }
+
+    #[test]
+    fn below_six_gibibytes_the_variable_is_named_where_it_helps() {
+        said(AMX, TIGHT_BYTES - 1, "`MISTRALRS_FORCE_AVX2=1` in the environment saves 1.1 GiB");
+        said(AMX, TIGHT_BYTES - 1, "6.0 GiB are available, the model takes about 3.6 GiB");
+        said(Kernels::TwoCopies, 5 * GIB, "memory is tight: 5.0 GiB are available");
+    }
+
+    #[test]
+    fn too_little_is_an_error_with_a_way_out() {
+        said(AMX, 3 * GIB, "hint: set `MISTRALRS_FORCE_AVX2=1`");
+        said(AMX, 2 * GIB, "the smaller `--model local/qwen2.5-coder-0.5b`");
+        said(Kernels::TwoCopies, GIB, "needs about 2.4 GiB of memory, 1.0 GiB are available");
+    }
+}

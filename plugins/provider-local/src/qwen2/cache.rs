@@ -1,0 +1,92 @@
+//! Keys and values of one layer: one buffer each, with a length that the model keeps.
+
+use candle_core::{DType, Device, Result, Tensor};
+use half::f16;
+use rayon::prelude::*;
+
+/// Rows that a cache begins with; a question with its tools fits.
+const ROWS_AT_START: usize = 1024;
+
+/// Keys and values of one layer, `rows × (kv_heads × head_width)`.
+///
+/// The buffers grow by doubling, up to the context limit: the whole context at once would take two
+/// gigabytes. Rows past the model's length are leftovers and never read.
+pub(super) struct LayerCache {
+    keys: Tensor,
+    values: Tensor,
+    rows_max: usize,
+    kv_heads: usize,
+    head_width: usize,
+}
+
+impl LayerCache {
+    pub(super) fn new(rows_max: usize, kv_heads: usize, head_width: usize) -> Result<Self> {
+        let shape = (ROWS_AT_START.min(rows_max), kv_heads, head_width);
+        let keys = Tensor::zeros(shape, DType::F32, &Device::Cpu)?;
+        let values = Tensor::zeros(shape, DType::F32, &Device::Cpu)?;
+        Ok(Self { keys, values, rows_max, kv_heads, head_width })
+    }
+
+    /// Values in one row.
+    pub(super) fn row_width(&self) -> usize {
+        self.kv_heads * self.head_width
+    }
+
+    /// Writes rows from `start` on and returns views of all rows so far, `rows × heads × width`.
+    pub(super) fn append(
+        &mut self,
+        start: usize,
+        keys: &Tensor,
+        values: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        let len = start + keys.dim(0)?;
+        self.reserve(start, len)?;
+        self.keys.slice_set(&keys.contiguous()?, 0, start)?;
+        self.values.slice_set(&values.contiguous()?, 0, start)?;
+        Ok((self.keys.narrow(0, 0, len)?, self.values.narrow(0, 0, len)?))
+    }
+
+    /// Makes room for `rows`, keeping the first `keep`.
+    fn reserve(&mut self, keep: usize, rows: usize) -> Result<()> {
+        let has = self.keys.dim(0)?;
+        if rows <= has {
+            return Ok(());
+        }
+        let rows = (has * 2).max(rows).min(self.rows_max);
+        for buffer in [&mut self.keys, &mut self.values] {
+            let larger =
+                Tensor::zeros((rows, self.kv_heads, self.head_width), DType::F32, &Device::Cpu)?;
+            if keep > 0 {
+                larger.slice_set(&buffer.narrow(0, 0, keep)?, 0, 0)?;
+            }
+            *buffer = larger;
+        }
+        Ok(())
+    }
+
+    /// Appends the first `len` rows of keys, then of values, as little-endian halves.
+    pub(super) fn save(&self, len: usize, out: &mut Vec<u8>) -> Result<()> {
+        for buffer in [&self.keys, &self.values] {
+            let floats = buffer.narrow(0, 0, len)?.flatten_all()?.to_vec1::<f32>()?;
+            out.extend(floats.iter().flat_map(|&float| f16::from_f32(float).to_le_bytes()));
+        }
+        Ok(())
+    }
+
+    /// Takes the first `len` of `stored` rows of keys and values out of what [`LayerCache::save`] wrote.
+    pub(super) fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
+        let row_bytes = self.row_width() * 2;
+        let (keys, values) = bytes.split_at(stored * row_bytes);
+        let shape = (len, self.kv_heads, self.head_width);
+        let read = |bytes: &[u8]| {
+            let floats: Vec<f32> = bytes[..len * row_bytes]
+                .par_chunks_exact(2)
+                .with_min_len(1 << 14)
+                .map(|half| f16::from_le_bytes([half[0], half[1]]).to_f32())
+                .collect();
+            Tensor::from_vec(floats, shape, &Device::Cpu)
+        };
+        self.append(0, &read(keys)?, &read(values)?)?;
+        Ok(())
+    }
+}

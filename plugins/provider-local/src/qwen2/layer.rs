@@ -1,0 +1,125 @@
+//! One transformer layer.
+
+use candle_core::{D, Result, Tensor};
+use candle_nn::attention::{AttnMask, flash_attn};
+use candle_nn::ops::{rms_norm, softmax_last_dim};
+use candle_nn::rotary_emb::rope_thd;
+
+use super::cache::LayerCache;
+use super::weights::{Linear, Weights};
+use crate::gguf::Shape;
+
+/// Below this many new tokens the fused attention is faster, from here on matrix products.
+const FUSED_TOKENS_MAX: usize = 7;
+
+/// Weights of one layer.
+pub(super) struct Layer {
+    attention_norm: Tensor,
+    queries: Linear,
+    keys: Linear,
+    values: Linear,
+    output: Linear,
+    feed_norm: Tensor,
+    gate: Linear,
+    up: Linear,
+    down: Linear,
+}
+
+/// What all layers share while some tokens pass through.
+pub(super) struct Pass<'a> {
+    pub(super) shape: &'a Shape,
+    /// Position of the first new token.
+    pub(super) start: usize,
+    pub(super) cos: Tensor,
+    pub(super) sin: Tensor,
+    /// Added to the scores; none when the fused attention masks by itself.
+    pub(super) mask: Option<Tensor>,
+}
+
+impl Pass<'_> {
+    /// Tells whether so many new tokens need a mask.
+    pub(super) fn needs_mask(tokens: usize) -> bool {
+        tokens > FUSED_TOKENS_MAX
+    }
+}
+
+impl Layer {
+    pub(super) fn load(weights: &mut Weights<'_>, index: usize) -> Result<Self> {
+        let name = |part: &str| format!("blk.{index}.{part}");
+        Ok(Self {
+            attention_norm: weights.floats(&name("attn_norm.weight"))?,
+            queries: weights.linear(&name("attn_q"))?,
+            keys: weights.linear(&name("attn_k"))?,
+            values: weights.linear(&name("attn_v"))?,
+            output: weights.linear(&name("attn_output"))?,
+            feed_norm: weights.floats(&name("ffn_norm.weight"))?,
+            gate: weights.linear(&name("ffn_gate"))?,
+            up: weights.linear(&name("ffn_up"))?,
+            down: weights.linear(&name("ffn_down"))?,
+        })
+    }
+
+    pub(super) fn forward(
+        &self,
+        x: &Tensor,
+        pass: &Pass<'_>,
+        cache: &mut LayerCache,
+    ) -> Result<Tensor> {
+        let epsilon = pass.shape.norm_epsilon as f32;
+        let normed = rms_norm(x, &self.attention_norm, epsilon)?;
+        let x = (x + self.attend(&normed, pass, cache)?)?;
+        let normed = rms_norm(&x, &self.feed_norm, epsilon)?;
+        let gated = (self.gate.forward(&normed)?.silu()? * self.up.forward(&normed)?)?;
+        x + self.down.forward(&gated)?
+    }
+
+    fn attend(&self, x: &Tensor, pass: &Pass<'_>, cache: &mut LayerCache) -> Result<Tensor> {
+        let tokens = x.dim(0)?;
+        let Shape { heads, kv_heads, head_width, .. } = *pass.shape;
+        let queries = self.queries.forward(x)?.reshape((1, tokens, heads, head_width))?;
+        let keys = self.keys.forward(x)?.reshape((1, tokens, kv_heads, head_width))?;
+        let values = self.values.forward(x)?.reshape((tokens, kv_heads, head_width))?;
+        let queries = rope_thd(&queries, &pass.cos, &pass.sin)?;
+        let keys = rope_thd(&keys, &pass.cos, &pass.sin)?.squeeze(0)?;
+        let (keys, values) = cache.append(pass.start, &keys, &values)?;
+        let mixed = match &pass.mask {
+            Some(mask) => attend_by_products(&queries.squeeze(0)?, &keys, &values, mask)?,
+            None => attend_fused(&queries, &keys, &values, pass.start)?,
+        };
+        self.output.forward(&mixed.reshape((tokens, heads * head_width))?)
+    }
+}
+
+/// Takes queries `1 × tokens × heads × width`, gives `tokens × heads × width`.
+fn attend_fused(queries: &Tensor, keys: &Tensor, values: &Tensor, start: usize) -> Result<Tensor> {
+    let scale = 1.0 / (queries.dim(D::Minus1)? as f32).sqrt();
+    let mask = AttnMask::causal_with_offset(start);
+    let (keys, values) = (keys.unsqueeze(0)?, values.unsqueeze(0)?);
+    flash_attn::<f32>(queries, &keys, &values, scale, mask, None, None)?
+        .squeeze(0)?
+        .transpose(0, 1)?
+        .contiguous()
+}
+
+/// Takes queries `tokens × heads × width`, gives `tokens × heads × width`.
+///
+/// The heads that share keys are stacked as rows of one product, so that keys are not repeated.
+fn attend_by_products(
+    queries: &Tensor,
+    keys: &Tensor,
+    values: &Tensor,
+    mask: &Tensor,
+) -> Result<Tensor> {
+    let (tokens, heads, width) = queries.dims3()?;
+    let (rows, kv_heads, _) = keys.dims3()?;
+    let group = heads / kv_heads;
+    let scale = 1.0 / (width as f64).sqrt();
+    let queries = (queries.transpose(0, 1)?.contiguous()? * scale)?;
+    let queries = queries.reshape((kv_heads, group * tokens, width))?;
+    let keys = keys.transpose(0, 1)?.transpose(1, 2)?;
+    let scores = queries.matmul(&keys)?.reshape((heads, tokens, rows))?;
+    let weights = softmax_last_dim(&scores.broadcast_add(mask)?)?;
+    let weights = weights.reshape((kv_heads, group * tokens, rows))?;
+    let mixed = weights.matmul(&values.transpose(0, 1)?)?.reshape((heads, tokens, width))?;
+    mixed.transpose(0, 1)?.contiguous()
+}

@@ -1,0 +1,218 @@
+//! The model: embedding, layers, logits, and the cache behind the engine's seam.
+
+use std::sync::Arc;
+
+use candle_core::quantized::QTensor;
+use candle_core::{Device, Result as CandleResult, Tensor};
+use candle_nn::ops::rms_norm;
+use jaato_types::{Error, ErrorKind, Result};
+use rayon::prelude::*;
+
+use super::cache::LayerCache;
+use super::layer::{Layer, Pass};
+use super::weights::{Linear, Weights};
+use crate::cancel::CancelFlag;
+use crate::engine::Engine;
+use crate::gguf::{Gguf, Shape, broken, first_line};
+
+/// Tokens that pass through the layers together. A layer takes about 23 ms for so many on two cores,
+/// and the cancel flag is looked at between layers; larger chunks are a few percent faster.
+const CHUNK_TOKENS: usize = 64;
+
+/// A Qwen2 model with the cache of one sequence.
+pub struct Qwen2 {
+    shape: Shape,
+    context_limit: usize,
+    embedding: Arc<QTensor>,
+    layers: Vec<Layer>,
+    final_norm: Tensor,
+    logits: Linear,
+    caches: Vec<LayerCache>,
+    len: usize,
+}
+
+impl Qwen2 {
+    /// Loads the weights. `context_tokens_max` cuts the model's own context limit.
+    ///
+    /// # Errors
+    /// Kind `configuration` when a tensor is missing or has a shape that does not fit.
+    pub fn load(gguf: &Gguf, context_tokens_max: usize) -> Result<Self> {
+        let shape = gguf.shape()?;
+        Self::read(gguf, shape, context_tokens_max)
+            .map_err(|error| broken(gguf.path(), &first_line(&error)))
+    }
+
+    fn read(gguf: &Gguf, shape: Shape, context_tokens_max: usize) -> CandleResult<Self> {
+        let context_limit = shape.context_limit.min(context_tokens_max);
+        let layers = (0..shape.layers)
+            .into_par_iter()
+            .map_init(
+                || Weights::open(gguf),
+                |weights, index| match weights {
+                    Ok(weights) => Layer::load(weights, index),
+                    Err(error) => Err(candle_core::Error::msg(error.to_string())),
+                },
+            )
+            .collect::<CandleResult<Vec<_>>>()?;
+        let mut weights = Weights::open(gguf)?;
+        let embedding = Arc::new(weights.quantised("token_embd.weight")?);
+        if embedding.shape().dims().get(1) != Some(&shape.hidden) {
+            candle_core::bail!("`token_embd.weight` has the shape {:?}", embedding.shape());
+        }
+        let logits = if weights.has("output.weight") {
+            weights.linear("output")?
+        } else {
+            Linear::of(Arc::clone(&embedding))?
+        };
+        let caches = (0..shape.layers)
+            .map(|_| LayerCache::new(context_limit, shape.kv_heads, shape.head_width))
+            .collect::<CandleResult<Vec<_>>>()?;
+        Ok(Self {
+            final_norm: weights.floats("output_norm.weight")?,
+            shape,
+            context_limit,
+            embedding,
+            layers,
+            logits,
+            caches,
+            len: 0,
+        })
+    }
+
+    /// Passes one chunk through; gives the hidden state of its last token, or none when cancelled.
+    fn chunk(&mut self, tokens: &[u32], cancel: &CancelFlag) -> CandleResult<Option<Tensor>> {
+        let ids = Tensor::new(tokens, &Device::Cpu)?;
+        let mut x = self.embedding.embedding(&ids)?;
+        let (cos, sin) = rotations(&self.shape, self.len, tokens.len())?;
+        let mask = if Pass::needs_mask(tokens.len()) {
+            Some(causal_mask(self.len, tokens.len())?)
+        } else {
+            None
+        };
+        let pass = Pass { shape: &self.shape, start: self.len, cos, sin, mask };
+        for (layer, cache) in self.layers.iter().zip(&mut self.caches) {
+            if cancel.is_cancelled() {
+                return Ok(None);
+            }
+            x = layer.forward(&x, &pass, cache)?;
+        }
+        self.len += tokens.len();
+        x.narrow(0, tokens.len() - 1, 1).map(Some)
+    }
+
+    fn logits_of(&self, hidden: &Tensor) -> CandleResult<Vec<f32>> {
+        let normed = rms_norm(hidden, &self.final_norm, self.shape.norm_epsilon as f32)?;
+        self.logits.forward(&normed)?.flatten_all()?.to_vec1()
+    }
+}
+
+impl Engine for Qwen2 {
+    fn context_limit(&self) -> usize {
+        self.context_limit
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn forward(&mut self, tokens: &[u32], cancel: &CancelFlag) -> Result<Vec<f32>> {
+        if tokens.is_empty() || self.len + tokens.len() > self.context_limit {
+            return Err(Error::new(
+                ErrorKind::ContextOverflow,
+                format!(
+                    "{} tokens after {} do not fit into a context of {}",
+                    tokens.len(),
+                    self.len,
+                    self.context_limit
+                ),
+            ));
+        }
+        let mut last = None;
+        for chunk in tokens.chunks(CHUNK_TOKENS) {
+            cancel.check()?;
+            last = self.chunk(chunk, cancel).map_err(|error| failed(&error))?;
+            if last.is_none() {
+                return Err(Error::cancelled());
+            }
+        }
+        let hidden = last.ok_or_else(Error::cancelled)?;
+        self.logits_of(&hidden).map_err(|error| failed(&error))
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    fn state_bytes_per_token(&self) -> usize {
+        self.caches.iter().map(|cache| cache.row_width() * 4).sum()
+    }
+
+    fn save(&self, len: usize) -> Result<Vec<u8>> {
+        if len > self.len {
+            return Err(Error::new(
+                ErrorKind::Provider,
+                format!("cannot save the state of {len} tokens, the cache holds {}", self.len),
+            ));
+        }
+        let mut out = Vec::with_capacity(len * self.state_bytes_per_token());
+        for cache in &self.caches {
+            cache.save(len, &mut out).map_err(|error| failed(&error))?;
+        }
+        Ok(out)
+    }
+
+    fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
+        self.len = 0;
+        let has = bytes.len();
+        let wants = stored.checked_mul(self.state_bytes_per_token());
+        if wants != Some(has) || len > stored || len > self.context_limit {
+            return Err(Error::new(
+                ErrorKind::Provider,
+                format!("a saved state of {has} bytes is not one of {stored} tokens"),
+            ));
+        }
+        let mut rest = bytes;
+        for cache in &mut self.caches {
+            let (layer, others) = rest.split_at(stored * cache.row_width() * 4);
+            cache.load(layer, stored, len).map_err(|error| failed(&error))?;
+            rest = others;
+        }
+        self.len = len;
+        Ok(())
+    }
+}
+
+fn failed(error: &candle_core::Error) -> Error {
+    Error::new(ErrorKind::Provider, format!("the local model failed: {}", first_line(error)))
+}
+
+/// Cosine and sine for the positions from `start` on, `tokens × head_width / 2`.
+///
+/// Made anew for every chunk: a table for the whole context would be larger and no faster.
+fn rotations(shape: &Shape, start: usize, tokens: usize) -> CandleResult<(Tensor, Tensor)> {
+    let half = shape.head_width / 2;
+    let angles: Vec<f64> = (start..start + tokens)
+        .flat_map(|position| {
+            (0..half).map(move |index| {
+                let exponent = (2 * index) as f64 / shape.head_width as f64;
+                position as f64 / shape.rope_base.powf(exponent)
+            })
+        })
+        .collect();
+    let table = |of: fn(f64) -> f64| {
+        let values = angles.iter().map(|&angle| of(angle) as f32).collect();
+        Tensor::from_vec(values, (tokens, half), &Device::Cpu)
+    };
+    Ok((table(f64::cos)?, table(f64::sin)?))
+}
+
+/// What is added to the scores of `tokens` new tokens over all rows so far: nothing, or minus infinity.
+fn causal_mask(start: usize, tokens: usize) -> CandleResult<Tensor> {
+    let rows = start + tokens;
+    let values = (0..tokens)
+        .flat_map(|token| {
+            (0..rows).map(move |row| if row <= start + token { 0.0 } else { f32::NEG_INFINITY })
+        })
+        .collect();
+    Tensor::from_vec(values, (tokens, rows), &Device::Cpu)
+}

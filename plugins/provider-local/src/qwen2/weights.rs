@@ -1,0 +1,70 @@
+//! Reads tensors out of a GGUF file, each as what it is computed with.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use candle_core::quantized::{GgmlDType, QMatMul, QTensor};
+use candle_core::{Device, Module, Result, Tensor};
+
+use crate::gguf::Gguf;
+
+/// Reads the tensors of one file. Each thread that loads has its own.
+pub(super) struct Weights<'a> {
+    gguf: &'a Gguf,
+    file: BufReader<File>,
+}
+
+impl<'a> Weights<'a> {
+    pub(super) fn open(gguf: &'a Gguf) -> Result<Self> {
+        Ok(Self { gguf, file: BufReader::new(File::open(gguf.path())?) })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.gguf.content.tensor_infos.contains_key(name)
+    }
+
+    /// Reads a tensor as it is stored.
+    ///
+    /// Q5_0 has no vector kernel and would be computed eight times slower: it is requantised to Q8_0,
+    /// which is a little larger and loses nothing that Q5_0 still had.
+    pub(super) fn quantised(&mut self, name: &str) -> Result<QTensor> {
+        let tensor = self.gguf.content.tensor(&mut self.file, name, &Device::Cpu)?;
+        if tensor.dtype() == GgmlDType::Q5_0 {
+            return QTensor::quantize(&tensor.dequantize(&Device::Cpu)?, GgmlDType::Q8_0);
+        }
+        Ok(tensor)
+    }
+
+    /// Reads a small tensor, such as a norm or a bias, as floats.
+    pub(super) fn floats(&mut self, name: &str) -> Result<Tensor> {
+        self.quantised(name)?.dequantize(&Device::Cpu)
+    }
+
+    pub(super) fn linear(&mut self, name: &str) -> Result<Linear> {
+        let weight = QMatMul::from_arc(Arc::new(self.quantised(&format!("{name}.weight"))?))?;
+        let bias_name = format!("{name}.bias");
+        let bias = if self.has(&bias_name) { Some(self.floats(&bias_name)?) } else { None };
+        Ok(Linear { weight, bias })
+    }
+}
+
+/// A quantised matrix with an optional bias.
+pub(super) struct Linear {
+    weight: QMatMul,
+    bias: Option<Tensor>,
+}
+
+impl Linear {
+    pub(super) fn of(weight: Arc<QTensor>) -> Result<Self> {
+        Ok(Self { weight: QMatMul::from_arc(weight)?, bias: None })
+    }
+
+    pub(super) fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let y = self.weight.forward(x)?;
+        match &self.bias {
+            Some(bias) => y.broadcast_add(bias),
+            None => Ok(y),
+        }
+    }
+}

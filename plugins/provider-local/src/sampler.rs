@@ -1,0 +1,119 @@
+//! Picks the next token out of logits.
+
+/// Tokens that have a chance when the temperature is above zero.
+const CANDIDATES: usize = 40;
+
+/// Picks tokens: the likeliest, or by chance at a temperature.
+///
+/// Chance comes from a seed, so that a run can be replayed.
+#[derive(Debug, Clone)]
+pub struct Sampler {
+    temperature: f32,
+    state: u64,
+}
+
+impl Sampler {
+    /// Makes a sampler; a temperature of 0 (or one that makes no sense) is greedy.
+    pub fn new(temperature: f32, seed: u64) -> Self {
+        let temperature = if temperature.is_finite() { temperature.max(0.0) } else { 0.0 };
+        Self { temperature, state: seed }
+    }
+
+    /// Tells whether the likeliest token is always picked.
+    pub fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
+    }
+
+    /// Picks a token; none when no logit is above minus infinity.
+    pub fn pick(&mut self, logits: &[f32]) -> Option<u32> {
+        if self.is_greedy() { likeliest(logits) } else { self.pick_by_chance(logits) }
+    }
+
+    fn pick_by_chance(&mut self, logits: &[f32]) -> Option<u32> {
+        let mut candidates: Vec<(u32, f32)> = logits
+            .iter()
+            .enumerate()
+            .filter(|(_, logit)| logit.is_finite())
+            .map(|(token, &logit)| (token as u32, logit))
+            .collect();
+        if candidates.len() > CANDIDATES {
+            candidates.select_nth_unstable_by(CANDIDATES, |a, b| b.1.total_cmp(&a.1));
+            candidates.truncate(CANDIDATES);
+        }
+        candidates.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let top = candidates.first()?.1;
+        let weight = |logit: f32| f64::from((logit - top) / self.temperature).exp();
+        let sum: f64 = candidates.iter().map(|&(_, logit)| weight(logit)).sum();
+        let mut left = self.state_to_unit() * sum;
+        let last = candidates.last()?.0;
+        for (token, logit) in candidates {
+            left -= f64::from((logit - top) / self.temperature).exp();
+            if left < 0.0 {
+                return Some(token);
+            }
+        }
+        Some(last)
+    }
+
+    /// SplitMix64: the next number in `0..1`.
+    fn state_to_unit(&mut self) -> f64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+/// Returns the token with the highest logit, the first of equals.
+fn likeliest(logits: &[f32]) -> Option<u32> {
+    let mut best: Option<(usize, f32)> = None;
+    for (token, &logit) in logits.iter().enumerate() {
+        if logit > best.map_or(f32::NEG_INFINITY, |(_, logit)| logit) {
+            best = Some((token, logit));
+        }
+    }
+    best.map(|(token, _)| token as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greedy_takes_the_first_of_the_highest() {
+        let mut sampler = Sampler::new(0.0, 1);
+        assert_eq!(sampler.pick(&[0.0, 2.0, f32::NAN, 2.0]), Some(1));
+        assert_eq!(sampler.pick(&[f32::NEG_INFINITY; 3]), None);
+        assert_eq!(sampler.pick(&[]), None);
+    }
+
+    #[test]
+    fn chance_follows_the_logits_and_never_takes_what_is_masked() {
+        let mut sampler = Sampler::new(1.0, 7);
+        let mut counts = [0_u32; 3];
+        for _ in 0..3000 {
+            let token = sampler.pick(&[0.0, f32::NEG_INFINITY, 1.0]).unwrap();
+            counts[token as usize] += 1;
+        }
+        assert_eq!(counts[1], 0);
+        let share = f64::from(counts[2]) / 3000.0;
+        assert!((share - 0.731).abs() < 0.04, "{share}");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_tokens() {
+        let logits: Vec<f32> = (0..200).map(|token| (token % 17) as f32).collect();
+        let run = || {
+            let mut sampler = Sampler::new(0.8, 42);
+            (0..20).map(|_| sampler.pick(&logits)).collect::<Vec<_>>()
+        };
+        assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn a_temperature_that_makes_no_sense_is_greedy() {
+        assert!(Sampler::new(f32::NAN, 1).is_greedy());
+        assert!(Sampler::new(-1.0, 1).is_greedy());
+    }
+}

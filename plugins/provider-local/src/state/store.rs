@@ -1,0 +1,335 @@
+//! The folder of saved states: find the best, read it, add one, drop the oldest.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::file::{self, HEAD_BYTES, Head, ModelDigest};
+
+/// Most bytes of all saved states together: some twenty sets of tools of the default model.
+pub const BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+const EXTENSION: &str = "prefix";
+
+/// Saved states of one model in a folder that all models share.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+    model: ModelDigest,
+    bytes_per_token: usize,
+    bytes_max: u64,
+}
+
+/// A saved state that begins as a prompt does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    path: PathBuf,
+    /// Tokens that the file holds.
+    pub stored: usize,
+    /// How many of them the prompt begins with.
+    pub usable: usize,
+}
+
+impl Store {
+    /// Names the folder and the model. Touches nothing.
+    pub fn new(folder: PathBuf, model: ModelDigest, bytes_per_token: usize, bytes_max: u64) -> Self {
+        Self { folder, model, bytes_per_token, bytes_max }
+    }
+
+    /// Returns the saved state with which the longest part of `tokens` begins.
+    ///
+    /// Files that are cut short or no states at all are removed, each with a line to `say`; those of
+    /// other models are left alone.
+    pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<Found> {
+        let mut best: Option<Found> = None;
+        for path in self.files() {
+            match self.look(&path, tokens) {
+                Ok(Look::Usable(found)) => {
+                    if best.as_ref().is_none_or(|best| found.usable > best.usable) {
+                        best = Some(found);
+                    }
+                }
+                Ok(Look::Other) => {}
+                Ok(Look::Damaged) => remove_damaged(&path, say),
+                Err(error) => say(format!("cannot read `{}`: {error}", path.display())),
+            }
+        }
+        best.filter(|found| found.usable > 0)
+    }
+
+    /// Returns the bytes of a state; none, with a line to `say`, when it turns out to be damaged.
+    pub fn read(&self, found: &Found, say: &mut dyn FnMut(String)) -> Option<Vec<u8>> {
+        let bytes = match fs::read(&found.path) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                say(format!("cannot read `{}`: {error}", found.path.display()));
+                return None;
+            }
+        };
+        match file::decode(bytes) {
+            Some((head, state)) if head.model == self.model && head.tokens == found.stored => {
+                touch(&found.path);
+                Some(state)
+            }
+            _ => {
+                remove_damaged(&found.path, say);
+                None
+            }
+        }
+    }
+
+    /// Tells whether exactly these tokens are saved.
+    pub fn has(&self, tokens: &[u32]) -> bool {
+        self.path_of(tokens).exists()
+    }
+
+    /// Saves the state of these tokens and drops the oldest files past the limit.
+    ///
+    /// # Errors
+    /// Kind `io`, with the path.
+    pub fn write(&self, tokens: &[u32], state: &[u8]) -> Result<()> {
+        let bytes = file::encode(&self.model, tokens, state);
+        if bytes.len() as u64 > self.bytes_max {
+            return Ok(());
+        }
+        let path = self.path_of(tokens);
+        self.write_file(&path, &bytes).map_err(|error| {
+            Error::new(
+                ErrorKind::Io,
+                format!("cannot save the state of the prompt to `{}`: {error}", path.display()),
+            )
+        })?;
+        self.drop_oldest(&path);
+        Ok(())
+    }
+
+    fn path_of(&self, tokens: &[u32]) -> PathBuf {
+        self.folder.join(file::file_name(&self.model, tokens))
+    }
+
+    /// Lists the states in the order of their names, so that equals are decided alike each time.
+    fn files(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = entries
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == EXTENSION))
+            .collect();
+        files.sort();
+        files
+    }
+
+    fn look(&self, path: &Path, tokens: &[u32]) -> io::Result<Look> {
+        let mut file = File::open(path)?;
+        let mut head = [0; HEAD_BYTES];
+        if read_up_to(&mut file, &mut head)? < HEAD_BYTES {
+            return Ok(Look::Damaged);
+        }
+        let Some(head) = Head::parse(&head) else { return Ok(Look::Damaged) };
+        if file.metadata()?.len() != head.file_bytes() {
+            return Ok(Look::Damaged);
+        }
+        if head.model != self.model || head.bytes_per_token != self.bytes_per_token {
+            return Ok(Look::Other);
+        }
+        let mut saved = vec![0; head.tokens * 4];
+        file.read_exact(&mut saved)?;
+        let usable = common_prefix(&file::parse_tokens(&saved), tokens);
+        Ok(Look::Usable(Found { path: path.to_owned(), stored: head.tokens, usable }))
+    }
+
+    /// Writes beside and renames, so that no reader ever sees half a file.
+    fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let beside = path.with_extension(format!("{}.tmp", std::process::id()));
+        let written = private_file(&beside)
+            .and_then(|mut file| file.write_all(bytes))
+            .and_then(|()| fs::rename(&beside, path));
+        if written.is_err() {
+            // The error that matters is the first; a leftover is overwritten by the next attempt.
+            let _ = fs::remove_file(&beside);
+        }
+        written
+    }
+
+    fn drop_oldest(&self, keep: &Path) {
+        let mut files: Vec<(SystemTime, u64, PathBuf)> = self
+            .files()
+            .into_iter()
+            .filter_map(|path| {
+                let data = fs::metadata(&path).ok()?;
+                Some((data.modified().unwrap_or(SystemTime::UNIX_EPOCH), data.len(), path))
+            })
+            .collect();
+        files.sort();
+        let mut total: u64 = files.iter().map(|(_, bytes, _)| bytes).sum();
+        for (_, bytes, path) in files {
+            if total <= self.bytes_max {
+                break;
+            }
+            // One that cannot be removed is met again at the next save.
+            if path != keep && fs::remove_file(&path).is_ok() {
+                total -= bytes;
+            }
+        }
+    }
+}
+
+enum Look {
+    Usable(Found),
+    Other,
+    Damaged,
+}
+
+/// Counts the tokens with which both begin.
+pub fn common_prefix(a: &[u32], b: &[u32]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn read_up_to(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut bytes = Vec::with_capacity(buffer.len());
+    Read::by_ref(file).take(buffer.len() as u64).read_to_end(&mut bytes)?;
+    buffer[..bytes.len()].copy_from_slice(&bytes);
+    Ok(bytes.len())
+}
+
+fn remove_damaged(path: &Path, say: &mut dyn FnMut(String)) {
+    let what = match fs::remove_file(path) {
+        Ok(()) => "removed".to_owned(),
+        Err(error) => format!("and cannot be removed: {error}"),
+    };
+    say(format!("the saved state `{}` is damaged; {what}", path.display()));
+}
+
+/// Marks a file as just used, for [`Store::drop_oldest`]. Failing that it only ages.
+fn touch(path: &Path) {
+    let file = OpenOptions::new().append(true).open(path);
+    if let Ok(file) = file {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+#[cfg(unix)]
+fn private_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    // The mode counts only for a file that is made here: one that lies about must go first.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
+
+#[cfg(not(unix))]
+fn private_file(path: &Path) -> io::Result<File> {
+    // Elsewhere the folder in the user's profile is what keeps others out.
+    OpenOptions::new().write(true).create(true).truncate(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: ModelDigest = [7; 32];
+
+    fn store(folder: &Path) -> Store {
+        Store::new(folder.to_owned(), MODEL, 8, BYTES_MAX)
+    }
+
+    fn state(tokens: &[u32]) -> Vec<u8> {
+        tokens.iter().flat_map(|&token| [token as u8; 8]).collect()
+    }
+
+    #[track_caller]
+    fn silent(text: String) {
+        panic!("said `{text}`");
+    }
+
+    #[test]
+    fn the_longest_common_beginning_is_found_and_read_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        for tokens in [&[1, 2, 3][..], &[1, 2, 9, 9], &[5]] {
+            store.write(tokens, &state(tokens)).unwrap();
+        }
+        let found = store.find(&[1, 2, 3, 4], &mut silent).unwrap();
+        assert_eq!((found.stored, found.usable), (3, 3));
+        assert_eq!(store.read(&found, &mut silent), Some(state(&[1, 2, 3])));
+        let found = store.find(&[1, 2, 9, 1], &mut silent).unwrap();
+        assert_eq!((found.stored, found.usable), (4, 3));
+        assert_eq!(store.find(&[8, 8], &mut silent), None);
+        assert!(store.has(&[5]) && !store.has(&[1, 2]));
+    }
+
+    #[test]
+    fn states_of_other_models_are_neither_used_nor_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let other = Store::new(folder.path().to_owned(), [8; 32], 8, BYTES_MAX);
+        other.write(&[1, 2], &state(&[1, 2])).unwrap();
+        assert_eq!(store(folder.path()).find(&[1, 2], &mut silent), None);
+        assert!(other.find(&[1, 2], &mut silent).is_some());
+    }
+
+    #[test]
+    fn a_damaged_file_is_removed_and_said() {
+        for damage in [
+            |bytes: &mut Vec<u8>| bytes.truncate(bytes.len() - 1),
+            |bytes: &mut Vec<u8>| bytes.truncate(10),
+            |bytes: &mut Vec<u8>| bytes[0] ^= 1,
+            |bytes: &mut Vec<u8>| bytes[HEAD_BYTES + 9] ^= 1,
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let store = store(folder.path());
+            store.write(&[1, 2], &state(&[1, 2])).unwrap();
+            let path = store.files().remove(0);
+            let mut bytes = fs::read(&path).unwrap();
+            damage(&mut bytes);
+            fs::write(&path, bytes).unwrap();
+            let mut said = Vec::new();
+            let mut say = |text| said.push(text);
+            let found = store.find(&[1, 2], &mut say);
+            let read = found.and_then(|found| store.read(&found, &mut say));
+            assert_eq!(read, None);
+            assert!(!path.exists());
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].contains("is damaged; removed"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn past_the_limit_the_oldest_goes_and_the_newest_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let one = Head { model: MODEL, tokens: 1, bytes_per_token: 8 }.file_bytes();
+        let store = Store::new(folder.path().to_owned(), MODEL, 8, 2 * one);
+        for (age, token) in [(300, 1), (200, 2)] {
+            store.write(&[token], &state(&[token])).unwrap();
+            let file = File::options().append(true).open(store.path_of(&[token])).unwrap();
+            file.set_modified(SystemTime::now() - std::time::Duration::from_secs(age)).unwrap();
+        }
+        let found = store.find(&[1], &mut silent).unwrap();
+        assert!(store.read(&found, &mut silent).is_some(), "a use makes it young again");
+        store.write(&[3], &state(&[3])).unwrap();
+        assert_eq!([1, 2, 3].map(|token| store.has(&[token])), [true, false, true]);
+    }
+
+    #[test]
+    fn a_state_larger_than_the_limit_is_not_saved() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().to_owned(), MODEL, 8, 20);
+        store.write(&[1], &state(&[1])).unwrap();
+        assert!(store.files().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_can_read_a_state() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(folder.path());
+        store.write(&[1], &state(&[1])).unwrap();
+        let mode = fs::metadata(store.path_of(&[1])).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,196 @@
+//! Text to tokens and back, out of the vocabulary in a GGUF file.
+//!
+//! Text of people, tools and files is encoded *plainly*: a control token's name in it stays text, so
+//! that nothing a file says can end a turn. Only the prompt's own frame is encoded with control tokens.
+
+use candle_core::quantized::gguf_file::Value;
+use candle_core::quantized::tokenizer::TokenizerFromGguf;
+use jaato_types::{Error, ErrorKind, Result};
+use tokenizers::Tokenizer as Encoder;
+
+use crate::gguf::{Gguf, broken, first_line};
+
+/// GGUF's kinds of tokens that are ordinary text.
+const NORMAL: u32 = 1;
+const BYTE: u32 = 6;
+
+/// The vocabulary of one model.
+pub struct Tokenizer {
+    encoder: Encoder,
+    /// Bytes of each token; empty for control tokens.
+    bytes: Vec<Vec<u8>>,
+    /// Names and ids of tokens that are not text, longest name first.
+    control: Vec<(String, u32)>,
+    turn_start: u32,
+    turn_end: u32,
+    end_of_text: Option<u32>,
+}
+
+impl Tokenizer {
+    /// Reads the vocabulary.
+    ///
+    /// # Errors
+    /// Kind `configuration` when it is missing, or has no chat turns (`<|im_start|>`, `<|im_end|>`).
+    pub fn from_gguf(gguf: &Gguf) -> Result<Self> {
+        let mut encoder = Encoder::from_gguf(&gguf.content)
+            .map_err(|error| broken(gguf.path(), &first_line(&error)))?;
+        encoder.set_encode_special_tokens(true);
+        let names = token_names(gguf)?;
+        let kinds = token_kinds(gguf)?;
+        let is_text = |id: usize| {
+            kinds.get(id).is_none_or(|&kind| kind == NORMAL || kind == BYTE)
+        };
+        let alphabet = byte_alphabet();
+        let bytes = names.iter().enumerate().map(|(id, name)| {
+            if is_text(id) { name_to_bytes(name, &alphabet) } else { Vec::new() }
+        });
+        let bytes = bytes.collect();
+        let mut control: Vec<(String, u32)> = names
+            .iter()
+            .enumerate()
+            .filter(|&(id, _)| !is_text(id))
+            .map(|(id, name)| ((*name).clone(), id as u32))
+            .collect();
+        control.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        let find = |name: &str| control.iter().find(|(has, _)| has == name).map(|&(_, id)| id);
+        let needed = |name: &str| {
+            find(name).ok_or_else(|| {
+                broken(gguf.path(), &format!("its vocabulary has no `{name}`, so it is no chat model"))
+            })
+        };
+        let (turn_start, turn_end) = (needed("<|im_start|>")?, needed("<|im_end|>")?);
+        let end_of_text = find("<|endoftext|>");
+        Ok(Self { encoder, bytes, control, turn_start, turn_end, end_of_text })
+    }
+
+    /// Number of tokens.
+    pub fn vocabulary_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The token that begins a turn.
+    pub fn turn_start(&self) -> u32 {
+        self.turn_start
+    }
+
+    /// The token that ends a turn.
+    pub fn turn_end(&self) -> u32 {
+        self.turn_end
+    }
+
+    /// Tells whether the token ends what the model has to say.
+    pub fn is_end(&self, token: u32) -> bool {
+        token == self.turn_end || Some(token) == self.end_of_text
+    }
+
+    /// Ids of all tokens that are not text, those that end a turn included.
+    pub fn control_tokens(&self) -> impl Iterator<Item = u32> + '_ {
+        self.control.iter().map(|&(_, id)| id)
+    }
+
+    /// Bytes of a token; none for control tokens. A character may be split over tokens.
+    pub fn bytes(&self, token: u32) -> &[u8] {
+        self.bytes.get(token as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Encodes text in which control tokens are only text.
+    ///
+    /// # Errors
+    /// Kind `provider` when the tokenizer fails.
+    pub fn encode_plain(&self, text: &str) -> Result<Vec<u32>> {
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let encoding = self.encoder.encode_fast(text, false).map_err(|error| {
+            Error::new(ErrorKind::Provider, format!("the tokenizer failed: {error}"))
+        })?;
+        Ok(encoding.get_ids().to_vec())
+    }
+
+    /// Encodes the prompt's own frame, in which the names of control tokens are those tokens.
+    ///
+    /// # Errors
+    /// Kind `provider` when the tokenizer fails.
+    pub fn encode_frame(&self, text: &str) -> Result<Vec<u32>> {
+        let mut tokens = Vec::new();
+        let (mut plain_start, mut at) = (0, 0);
+        while let Some(offset) = text[at..].find('<') {
+            at += offset;
+            let control = self.control.iter().find(|(name, _)| text[at..].starts_with(name.as_str()));
+            match control {
+                Some((name, id)) => {
+                    tokens.extend(self.encode_plain(&text[plain_start..at])?);
+                    tokens.push(*id);
+                    at += name.len();
+                    plain_start = at;
+                }
+                None => at += 1,
+            }
+        }
+        tokens.extend(self.encode_plain(&text[plain_start..])?);
+        Ok(tokens)
+    }
+}
+
+fn token_names(gguf: &Gguf) -> Result<Vec<&String>> {
+    let key = "tokenizer.ggml.tokens";
+    let names = gguf.value(key)?.to_vec().and_then(|names| {
+        names.iter().map(Value::to_string).collect::<candle_core::Result<Vec<_>>>()
+    });
+    names.map_err(|error| broken(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
+}
+
+fn token_kinds(gguf: &Gguf) -> Result<Vec<u32>> {
+    let key = "tokenizer.ggml.token_type";
+    let kinds = gguf.value(key)?.to_vec().and_then(|kinds| {
+        kinds
+            .iter()
+            .map(|kind| match kind {
+                Value::I32(kind) => Ok(kind.unsigned_abs()),
+                other => other.to_u32(),
+            })
+            .collect::<candle_core::Result<Vec<_>>>()
+    });
+    kinds.map_err(|error| broken(gguf.path(), &format!("`{key}`: {}", first_line(&error))))
+}
+
+/// Undoes GPT-2's spelling of bytes as printable characters; index is the character's code point.
+fn byte_alphabet() -> Vec<Option<u8>> {
+    let mut alphabet = vec![None; 324];
+    let mut spare = 256;
+    for byte in 0..=u8::MAX {
+        let printable = matches!(byte, b'!'..=b'~' | 0xa1..=0xac | 0xae..=0xff);
+        let code = if printable { usize::from(byte) } else { spare };
+        if !printable {
+            spare += 1;
+        }
+        alphabet[code] = Some(byte);
+    }
+    alphabet
+}
+
+fn name_to_bytes(name: &str, alphabet: &[Option<u8>]) -> Vec<u8> {
+    let byte = |c: char| alphabet.get(c as usize).copied().flatten();
+    // A name with a character outside the alphabet was never spelled so: it is its own text.
+    name.chars().map(byte).collect::<Option<Vec<u8>>>().unwrap_or_else(|| name.as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_alphabet_names_every_byte_once() {
+        let mut bytes: Vec<u8> = byte_alphabet().into_iter().flatten().collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn a_name_is_read_as_the_bytes_it_spells() {
+        let alphabet = byte_alphabet();
+        assert_eq!(name_to_bytes("ĠtheĊ", &alphabet), b" the\n");
+        assert_eq!(name_to_bytes("Ã¤", &alphabet), "ä".as_bytes());
+        assert_eq!(name_to_bytes("漢", &alphabet), "漢".as_bytes());
+    }
+}
