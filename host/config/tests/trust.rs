@@ -231,6 +231,26 @@ fn every_change_withdraws_trust_and_names_the_file() {
 }
 
 #[test]
+fn a_change_in_a_big_file_is_seen_too() {
+    let bench = Bench::new();
+    let name = ".jaato/plugins/big.so";
+    bench.workspace_file(name, &"a".repeat(100_000));
+    // Long after the file was written, so that its stamp counts.
+    let later = SystemTime::now() + Duration::from_secs(3600);
+    store(&bench).trust_workspace(&workspace(&bench), later).unwrap();
+    let record = fs::read_to_string(store(&bench).path()).unwrap();
+    assert_eq!(record.contains("changed_ns"), cfg!(unix), "{record}");
+    assert_eq!(state(&bench), "trusted");
+    // Of the same size and time, as an archive would unpack it.
+    let before = fs::metadata(bench.work().join(name)).unwrap().modified().unwrap();
+    bench.workspace_file("beside", &"b".repeat(100_000));
+    let file = fs::OpenOptions::new().write(true).open(bench.work().join("beside")).unwrap();
+    file.set_modified(before).unwrap();
+    fs::rename(bench.work().join("beside"), bench.work().join(name)).unwrap();
+    assert_eq!(state(&bench), "changed: `.jaato/plugins/big.so` was changed");
+}
+
+#[test]
 fn what_is_not_covered_changes_nothing() {
     let bench = Bench::new();
     bench.workspace_file(".env", "A=1");

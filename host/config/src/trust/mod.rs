@@ -6,6 +6,7 @@
 mod error;
 mod scan;
 mod session_tree;
+mod stamp;
 mod store;
 mod workspace;
 

@@ -37,14 +37,19 @@ pub(super) fn names<'a>(
     Ok(names)
 }
 
-/// Digest of each named file. One that vanished in between is left out.
+/// Digest of each named file; those in `known` are taken from there. One that vanished in between
+/// is left out.
 pub(super) fn digests(
     root: &Path,
     names: &BTreeSet<String>,
+    known: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, TrustError> {
     let mut bytes_left = WORKSPACE_BYTES_MAX;
-    let mut digests = BTreeMap::new();
+    let mut digests = known;
     for name in names {
+        if digests.contains_key(name) {
+            continue;
+        }
         if let Some(digest) = digest(root, name, &mut bytes_left)? {
             digests.insert(name.clone(), digest);
         }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use super::stamp::Stamps;
 use super::workspace::changes;
 use super::{TrustError, TrustedWorkspace, Workspace, WorkspaceState, scan};
 
@@ -59,6 +60,9 @@ pub struct WorkspaceTrust {
     pub digest: String,
     /// Digest of each covered file, by name from the root.
     pub files: BTreeMap<String, String>,
+    /// Of big files, by which a later look sees that they did not change.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) stamps: Stamps,
     /// When, in seconds since 1970.
     pub trusted_at_s: u64,
 }
@@ -153,7 +157,7 @@ impl TrustStore {
             });
         };
         let names = workspace.names(&known.files)?;
-        let present = workspace.digests(&names)?;
+        let present = workspace.digest_again(&names, known)?;
         let files = changes(&known.files, &present);
         Ok(if !files.is_empty() {
             WorkspaceState::Changed { files }
@@ -174,10 +178,11 @@ impl TrustStore {
         self.change(|trust| {
             let recorded = trust.workspaces.get(&root).map(|known| known.files.clone());
             let names = workspace.names(&recorded.unwrap_or_default())?;
-            let files = workspace.digests(&names)?;
+            let (files, stamps) = workspace.digest_all(&names, now)?;
             let entry = WorkspaceTrust {
                 digest: scan::whole(&files),
                 files: files.clone(),
+                stamps,
                 trusted_at_s: seconds(now),
             };
             trust.workspaces.insert(root, entry);

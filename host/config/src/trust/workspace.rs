@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use super::{AGENTS_FILE, TrustError, WORKSPACE_FOLDER, scan};
+use super::stamp::{self, Stamps};
+use super::{AGENTS_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
 
 /// A folder in which a person works: its root, and where in it they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,11 +121,30 @@ impl Workspace {
         scan::names(&self.root, more)
     }
 
-    pub(super) fn digests(
+    /// Digests the named files as they are, and stamps those that are expensive to digest again.
+    pub(super) fn digest_all(
         &self,
         names: &BTreeSet<String>,
+        now: SystemTime,
+    ) -> Result<(BTreeMap<String, String>, Stamps), TrustError> {
+        let before = stamp::stamps(&self.root, names);
+        let files = scan::digests(&self.root, names, BTreeMap::new())?;
+        let stamps = stamp::settled(before, &stamp::stamps(&self.root, names), now);
+        Ok((files, stamps))
+    }
+
+    /// Digests the named files again, but for those whose stamp says that they did not change.
+    pub(super) fn digest_again(
+        &self,
+        names: &BTreeSet<String>,
+        trusted: &WorkspaceTrust,
     ) -> Result<BTreeMap<String, String>, TrustError> {
-        scan::digests(&self.root, names)
+        let known = stamp::stamps(&self.root, names)
+            .into_iter()
+            .filter(|(name, stamp)| trusted.stamps.get(name) == Some(stamp))
+            .filter_map(|(name, _)| trusted.files.get(&name).cloned().map(|digest| (name, digest)))
+            .collect();
+        scan::digests(&self.root, names, known)
     }
 }
 

@@ -1,0 +1,108 @@
+//! Tells cheaply that a big file is still the one that was digested: plugins would make every
+//! start wait for a digest over megabytes.
+//!
+//! A shortcut for noticing changes, never for what is used: [`TrustedWorkspace::read`] digests
+//! what it hands out, and a plugin's file is digested again before it is opened.
+//!
+//! [`TrustedWorkspace::read`]: super::TrustedWorkspace::read
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// Smaller files are digested each time: it costs less than it would save.
+pub(super) const STAMP_BYTES_MIN: u64 = 64 * 1024;
+
+/// A file changed this shortly before its digest may change again within the same tick of the
+/// file system's clock.
+const SETTLED_S: i64 = 2;
+
+/// What the system changes whenever the file changes. The time of the last change of the inode
+/// cannot be set by a program, other than that of the content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stamp {
+    bytes: u64,
+    inode: u64,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+/// Stamps by the name of their file.
+pub(super) type Stamps = BTreeMap<String, Stamp>;
+
+/// Stamps of the big plain files among these.
+pub(super) fn stamps(root: &Path, names: &BTreeSet<String>) -> Stamps {
+    names.iter().filter_map(|name| Some((name.clone(), stamp(&root.join(name))?))).collect()
+}
+
+/// Those stamps that were the same before and after the digest and prove something later.
+pub(super) fn settled(before: Stamps, after: &Stamps, now: SystemTime) -> Stamps {
+    // A clock before 1970 settles nothing.
+    let now_s = now.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let latest = i64::try_from(now_s).unwrap_or(i64::MAX).saturating_sub(SETTLED_S);
+    before
+        .into_iter()
+        .filter(|(name, stamp)| after.get(name) == Some(stamp) && stamp.changed_s <= latest)
+        .collect()
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if metadata.is_file() && metadata.len() >= STAMP_BYTES_MIN {
+        of_system(&metadata)
+    } else {
+        None
+    }
+}
+
+#[cfg(unix)]
+fn of_system(metadata: &Metadata) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    Some(Stamp {
+        bytes: metadata.len(),
+        inode: metadata.ino(),
+        changed_s: metadata.ctime(),
+        changed_ns: metadata.ctime_nsec(),
+    })
+}
+
+/// Elsewhere std does not tell when an inode changed, so every file is digested.
+#[cfg(not(unix))]
+fn of_system(_: &Metadata) -> Option<Stamp> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(after: Option<Stamp>, now_s: u64, expected: bool) {
+        let before = BTreeMap::from([("f".to_owned(), STAMP)]);
+        let after = after.map(|stamp| ("f".to_owned(), stamp)).into_iter().collect();
+        let kept = settled(before, &after, UNIX_EPOCH + Duration::from_secs(now_s));
+        assert_eq!(!kept.is_empty(), expected);
+    }
+
+    const STAMP: Stamp = Stamp { bytes: 70_000, inode: 7, changed_s: 100, changed_ns: 5 };
+
+    #[test]
+    fn a_stamp_counts_once_its_file_has_been_left_alone() {
+        check(Some(STAMP), 102, true);
+        check(Some(STAMP), 101, false);
+        check(Some(STAMP), 0, false);
+    }
+
+    #[test]
+    fn a_file_that_changed_while_it_was_digested_has_none() {
+        check(Some(Stamp { changed_ns: 6, ..STAMP }), 200, false);
+        check(Some(Stamp { inode: 8, ..STAMP }), 200, false);
+        check(None, 200, false);
+    }
+}
