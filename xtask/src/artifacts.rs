@@ -1,0 +1,242 @@
+//! Builds packages with cargo and learns from its messages which files came out.
+//!
+//! File names and folders differ between systems, profiles and targets; cargo's own messages are
+//! the one source that is right everywhere.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::child;
+use crate::workspace::Workspace;
+
+/// What cargo is asked to build.
+#[derive(Debug, Clone, Copy)]
+pub enum Selection<'a> {
+    /// The named packages.
+    Packages(&'a [&'a str]),
+    /// Every target of every member, tests as well: what `cargo test --workspace` runs.
+    EverythingForTests,
+}
+
+/// One file or set of files that cargo has built, or found to be up to date.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Artifact {
+    manifest: PathBuf,
+    target: String,
+    kinds: Vec<String>,
+    files: Vec<PathBuf>,
+    executable: Option<PathBuf>,
+    is_test: bool,
+    fresh: bool,
+}
+
+/// The files that came out of a build.
+#[derive(Debug)]
+pub struct Built {
+    artifacts: Vec<Artifact>,
+}
+
+/// Builds, with cargo's own progress on the terminal where `watch` asks for it.
+pub fn build(
+    workspace: &Workspace,
+    profile: &str,
+    selection: Selection<'_>,
+    watch: &mut dyn Watch,
+) -> Result<Built> {
+    let mut command = child::cargo(&workspace.root);
+    command.args(["build", "--profile", profile, "--message-format=json-render-diagnostics"]);
+    if watch.quiet() {
+        command.arg("--quiet");
+    }
+    match selection {
+        Selection::Packages(names) => {
+            for name in names {
+                command.args(["-p", name]);
+            }
+        }
+        Selection::EverythingForTests => {
+            command.args(["--workspace", "--all-targets"]);
+        }
+    }
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting {}", child::shown(&command)))?;
+    let mut artifacts = Vec::new();
+    let lines = child.stdout.take().context("cargo has no standard output")?;
+    for line in BufReader::new(lines).lines() {
+        let line = line.context("reading cargo's messages")?;
+        if let Some(artifact) = parse(&line)? {
+            if !artifact.fresh {
+                watch.compiled();
+            }
+            artifacts.push(artifact);
+        }
+    }
+    let status = child.wait().context("waiting for cargo")?;
+    watch.ended();
+    child::check(&command, status)?;
+    Ok(Built { artifacts })
+}
+
+/// Is told what a build does while it runs.
+pub trait Watch {
+    /// Whether cargo keeps its own progress to itself.
+    fn quiet(&self) -> bool;
+    /// A crate was compiled.
+    fn compiled(&mut self) {}
+    /// No more crates come.
+    fn ended(&mut self) {}
+}
+
+/// Leaves the terminal to cargo.
+pub struct CargoShows;
+
+impl Watch for CargoShows {
+    fn quiet(&self) -> bool {
+        false
+    }
+}
+
+impl Built {
+    /// The binary of that name.
+    pub fn binary(&self, name: &str) -> Result<&Path> {
+        self.artifacts
+            .iter()
+            .filter(|artifact| !artifact.is_test && artifact.kinds.iter().any(|k| k == "bin"))
+            .find(|artifact| artifact.target == name)
+            .and_then(|artifact| artifact.executable.as_deref())
+            .with_context(|| format!("cargo has built no binary `{name}`"))
+    }
+
+    /// The dynamic libraries of the workspace's plugins, one each, in the order of their names.
+    pub fn plugins(&self, workspace: &Workspace) -> Result<Vec<PathBuf>> {
+        workspace
+            .plugins()
+            .iter()
+            .map(|package| {
+                let manifest = workspace.root.join(&package.folder).join("Cargo.toml");
+                self.library(&manifest)
+                    .with_context(|| format!("cargo has built no library of `{}`", package.name))
+            })
+            .collect()
+    }
+
+    fn library(&self, manifest: &Path) -> Option<PathBuf> {
+        self.artifacts
+            .iter()
+            .filter(|artifact| !artifact.is_test && artifact.manifest == manifest)
+            .filter(|artifact| artifact.kinds.iter().any(|kind| kind == "cdylib"))
+            .flat_map(|artifact| &artifact.files)
+            .find(|file| is_library(file))
+            .cloned()
+    }
+}
+
+/// Beside a library stand import libraries, debug symbols and rlibs.
+fn is_library(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(DLL_PREFIX) && name.ends_with(DLL_SUFFIX)
+}
+
+/// Reads one line of cargo's messages. Lines that are no message come from build programs.
+fn parse(line: &str) -> Result<Option<Artifact>> {
+    if !line.starts_with('{') {
+        return Ok(None);
+    }
+    let message: Value = serde_json::from_str(line).context("reading cargo's messages")?;
+    if message["reason"] != "compiler-artifact" {
+        return Ok(None);
+    }
+    let target = &message["target"];
+    let (Some(manifest), Some(name)) = (message["manifest_path"].as_str(), target["name"].as_str())
+    else {
+        bail!("cargo's message about an artifact names no package: {line}");
+    };
+    Ok(Some(Artifact {
+        manifest: manifest.into(),
+        target: name.to_owned(),
+        kinds: strings(&target["kind"]).map(str::to_owned).collect(),
+        files: strings(&message["filenames"]).map(PathBuf::from).collect(),
+        executable: message["executable"].as_str().map(PathBuf::from),
+        is_test: message["profile"]["test"] == true,
+        fresh: message["fresh"] == true,
+    }))
+}
+
+fn strings(value: &Value) -> impl Iterator<Item = &str> {
+    value.as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::{Package, Target};
+    use serde_json::json;
+
+    fn message(name: &str, kinds: &[&str], files: &[String], test: bool) -> String {
+        json!({
+            "reason": "compiler-artifact", "manifest_path": format!("/w/plugins/{name}/Cargo.toml"),
+            "target": {"name": name.replace('-', "_"), "kind": kinds},
+            "profile": {"test": test}, "filenames": files,
+            "executable": test.then(|| files[0].clone()), "fresh": false,
+        })
+        .to_string()
+    }
+
+    fn built(lines: &[String]) -> Built {
+        Built { artifacts: lines.iter().filter_map(|line| parse(line).unwrap()).collect() }
+    }
+
+    fn workspace(plugins: &[&str]) -> Workspace {
+        let package = |name: &&str| Package {
+            name: (*name).to_owned(),
+            version: "0.1.0".to_owned(),
+            folder: format!("plugins/{name}"),
+            license: None,
+            targets: vec![Target { kinds: vec!["cdylib".to_owned()], source: String::new() }],
+            dependencies: Vec::new(),
+        };
+        Workspace {
+            root: "/w".into(),
+            target: "/w/target".into(),
+            packages: plugins.iter().map(package).collect(),
+        }
+    }
+
+    #[test]
+    fn the_library_is_told_from_rlibs_import_libraries_and_test_programs() {
+        let library = format!("/t/{DLL_PREFIX}gc_a{DLL_SUFFIX}");
+        let files = ["/t/libgc_a.rlib".into(), library.clone(), format!("{library}.lib")];
+        let lines = [
+            message("gc-a", &["cdylib", "rlib"], &["/t/deps/gc_a-123".into()], true),
+            message("gc-a", &["cdylib", "rlib"], &files, false),
+            "a build program says something".into(),
+            json!({"reason": "build-finished", "success": true}).to_string(),
+        ];
+        let found = built(&lines).plugins(&workspace(&["gc-a"])).unwrap();
+        assert_eq!(found, [PathBuf::from(library)]);
+    }
+
+    #[test]
+    fn a_plugin_without_a_library_is_an_error_that_names_it() {
+        let error = built(&[]).plugins(&workspace(&["gc-a"])).unwrap_err();
+        assert_eq!(error.to_string(), "cargo has built no library of `gc-a`");
+    }
+
+    #[test]
+    fn the_binary_is_not_mistaken_for_its_tests() {
+        let test = message("jaato", &["bin"], &["/t/deps/jaato-1".into()], true);
+        assert!(built(std::slice::from_ref(&test)).binary("jaato").is_err());
+        let mut real: Value =
+            serde_json::from_str(&message("jaato", &["bin"], &["/t/jaato".into()], false)).unwrap();
+        real["executable"] = json!("/t/jaato");
+        let built = built(&[test, real.to_string()]);
+        assert_eq!(built.binary("jaato").unwrap(), Path::new("/t/jaato"));
+    }
+}

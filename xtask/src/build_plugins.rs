@@ -1,0 +1,115 @@
+//! `build-plugins`: builds all plugins and gathers them where `jaato` finds them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, bail};
+
+use crate::artifacts::{self, CargoShows, Selection};
+use crate::child;
+use crate::gather::gather;
+use crate::workspace::Workspace;
+
+/// The binary's package and target.
+pub const HOST: &str = "jaato";
+
+struct Options {
+    profile: String,
+    folder: Option<PathBuf>,
+}
+
+/// Runs the chore.
+pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+    let options = parse(words)?;
+    let workspace = Workspace::load()?;
+    let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
+    if names.is_empty() {
+        bail!("there is no plugin below `plugins/`");
+    }
+    let selection = Selection::Packages(&names);
+    let built = artifacts::build(&workspace, &options.profile, selection, &mut CargoShows)?;
+    let folder = options.folder.unwrap_or_else(|| workspace.target.join("plugins"));
+    let files = gather(&built.plugins(&workspace)?, &folder)?;
+    for file in &files {
+        println!("{}", file.display());
+    }
+    let jaato = binary_beside(&workspace.target, &options.profile);
+    if jaato.is_file() {
+        check_all(&jaato, &files)?;
+    } else {
+        println!("not checked by `jaato plugin check`: `{}` is not built yet", jaato.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
+    use lexopt::prelude::*;
+
+    let mut options = Options { profile: "release".to_owned(), folder: None };
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("profile") => options.profile = parser.value()?.string()?,
+            Long("dest") => options.folder = Some(PathBuf::from(parser.value()?)),
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    Ok(options)
+}
+
+/// Where cargo puts the binary of a profile.
+fn binary_beside(target: &Path, profile: &str) -> PathBuf {
+    // Cargo keeps the folder's name from before profiles had names.
+    let folder = if profile == "dev" { "debug" } else { profile };
+    target.join(folder).join(format!("{HOST}{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// Lets `jaato plugin check` look at each file; all of them, so that one run shows all faults.
+pub fn check_all(jaato: &Path, files: &[PathBuf]) -> Result<()> {
+    let mut bad = Vec::new();
+    for file in files {
+        let mut command = Command::new(jaato);
+        command.args(["plugin", "check"]).arg(file);
+        if child::run(&mut command).is_err() {
+            bad.push(format!("`{}`", file.display()));
+        }
+    }
+    if !bad.is_empty() {
+        bail!("`jaato plugin check` has refused {}", bad.join(", "));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn release_and_the_usual_folder_are_meant_when_nothing_is_said() {
+        let options = parse(words("")).unwrap();
+        assert_eq!((options.profile.as_str(), options.folder), ("release", None));
+        let options = parse(words("--profile dev --dest /p")).unwrap();
+        assert_eq!((options.profile.as_str(), options.folder), ("dev", Some("/p".into())));
+        assert!(parse(words("--prfile dev")).is_err());
+    }
+
+    #[test]
+    fn the_folder_of_the_dev_profile_is_called_debug() {
+        assert!(binary_beside(Path::new("/t"), "dev").starts_with("/t/debug"));
+        assert!(binary_beside(Path::new("/t"), "dist").starts_with("/t/dist"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn all_refused_files_are_named() {
+        let files = ["/a.so".into(), "/b.so".into()];
+        let error = check_all(Path::new("false"), &files).unwrap_err().to_string();
+        assert_eq!(error, "`jaato plugin check` has refused `/a.so`, `/b.so`");
+        check_all(Path::new("true"), &files).unwrap();
+    }
+}

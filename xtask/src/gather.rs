@@ -1,0 +1,230 @@
+//! Gathers files into a folder that running programs may be using.
+//!
+//! A library that is mapped into a process must never be overwritten in place: that process dies.
+//! So each file is written beside its place and renamed over it. Invariant: nothing is removed but
+//! files that an earlier gathering wrote, as its list says.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// The list of what was gathered; the loader looks at no file whose name begins with a dot.
+const LIST: &str = ".gathered";
+
+/// Bytes compared at a time.
+const COMPARE_BYTES: usize = 64 * 1024;
+
+/// Brings `files` into `folder`, and takes away what an earlier gathering left there and is in
+/// `files` no more. Gives the files as they stand in `folder`.
+pub fn gather(files: &[PathBuf], folder: &Path) -> Result<Vec<PathBuf>> {
+    fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
+    close_to_others(folder)?;
+    let mut names = BTreeSet::new();
+    let mut gathered = Vec::new();
+    for file in files {
+        let name = file.file_name().with_context(|| format!("`{}` is no file", file.display()))?;
+        let place = folder.join(name);
+        place_file(file, &place)?;
+        names.insert(name.to_string_lossy().into_owned());
+        gathered.push(place);
+    }
+    remove_stale(folder, &names)?;
+    let list: String = names.iter().map(|name| format!("{name}\n")).collect();
+    let path = folder.join(LIST);
+    fs::write(&path, list).with_context(|| format!("writing `{}`", path.display()))?;
+    Ok(gathered)
+}
+
+/// Copies a file to its place by a rename, unless the same bytes stand there. None but the owner
+/// may write to it, else the loader would not trust it.
+pub fn place_file(from: &Path, to: &Path) -> Result<()> {
+    let describe = || format!("copying `{}` to `{}`", from.display(), to.display());
+    if !same_content(from, to).with_context(describe)? {
+        let name = to.file_name().with_context(describe)?.to_string_lossy();
+        let beside = to.with_file_name(format!(".{name}.tmp-{}", std::process::id()));
+        let placed = fs::copy(from, &beside).and_then(|_| fs::rename(&beside, to));
+        if placed.is_err() {
+            // The error that counts is the one above.
+            let _ = fs::remove_file(&beside);
+        }
+        placed.with_context(describe)?;
+    }
+    close_to_others(to)
+}
+
+fn remove_stale(folder: &Path, keep: &BTreeSet<String>) -> Result<()> {
+    let path = folder.join(LIST);
+    let list = match fs::read_to_string(&path) {
+        Ok(list) => list,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("reading `{}`", path.display())),
+    };
+    for name in list.lines().filter(|name| !keep.contains(*name)) {
+        // The list is a file like any other: a name with a folder in it is not ours.
+        if Path::new(name).file_name() != Some(name.as_ref()) {
+            continue;
+        }
+        let stale = folder.join(name);
+        match fs::remove_file(&stale) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("removing `{}`", stale.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
+    let mut left = File::open(a)?;
+    let mut right = match File::open(b) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    if left.metadata()?.len() != right.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (vec![0; COMPARE_BYTES], vec![0; COMPARE_BYTES]);
+    loop {
+        let count = left.read(&mut one)?;
+        if count == 0 {
+            return Ok(true);
+        }
+        match right.read_exact(&mut other[..count]) {
+            Ok(()) if one[..count] == other[..count] => {}
+            Ok(()) => return Ok(false),
+            // Somebody shortened it meanwhile.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes the right to write from all but the owner.
+#[cfg(unix)]
+fn close_to_others(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let describe = || format!("setting the mode of `{}`", path.display());
+    let mode = fs::metadata(path).with_context(describe)?.permissions().mode();
+    if mode & 0o022 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode & !0o022))
+            .with_context(describe)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn close_to_others(_path: &Path) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct House {
+        folder: tempfile::TempDir,
+    }
+
+    impl House {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().unwrap() }
+        }
+
+        fn file(&self, name: &str, content: &str) -> PathBuf {
+            let path = self.folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            path
+        }
+
+        fn dest(&self) -> PathBuf {
+            self.folder.path().join("plugins")
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(self.dest()).unwrap();
+            let mut names: Vec<String> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    #[test]
+    fn files_are_gathered_and_a_changed_one_is_renamed_over_its_place() {
+        let house = House::new();
+        let a = house.file("a.so", "one");
+        let gathered = gather(std::slice::from_ref(&a), &house.dest()).unwrap();
+        assert_eq!(gathered, [house.dest().join("a.so")]);
+        // Whoever has the file open keeps reading what it opened.
+        let mut open = File::open(&gathered[0]).unwrap();
+        house.file("a.so", "another");
+        gather(&[a], &house.dest()).unwrap();
+        let mut old = String::new();
+        open.read_to_string(&mut old).unwrap();
+        assert_eq!(old, "one");
+        assert_eq!(fs::read_to_string(&gathered[0]).unwrap(), "another");
+        assert_eq!(house.names(), [LIST, "a.so"]);
+    }
+
+    #[test]
+    fn the_same_bytes_are_not_written_again() {
+        let house = House::new();
+        let a = house.file("a.so", "one");
+        let place = gather(std::slice::from_ref(&a), &house.dest()).unwrap().remove(0);
+        let stamp = std::time::SystemTime::UNIX_EPOCH;
+        File::options().write(true).open(&place).unwrap().set_modified(stamp).unwrap();
+        gather(&[a], &house.dest()).unwrap();
+        assert_eq!(fs::metadata(&place).unwrap().modified().unwrap(), stamp);
+    }
+
+    #[test]
+    fn only_what_an_earlier_gathering_wrote_is_removed() {
+        let house = House::new();
+        let (a, b) = (house.file("a.so", "a"), house.file("b.so", "b"));
+        gather(&[a.clone(), b], &house.dest()).unwrap();
+        fs::write(house.dest().join("mine.so"), "put there by a person").unwrap();
+        gather(&[a], &house.dest()).unwrap();
+        assert_eq!(house.names(), [LIST, "a.so", "mine.so"]);
+    }
+
+    #[test]
+    fn a_list_that_points_elsewhere_removes_nothing_there() {
+        let house = House::new();
+        let outside = house.file("outside.so", "precious");
+        gather(&[], &house.dest()).unwrap();
+        fs::write(house.dest().join(LIST), "../outside.so\n/etc/hostname\n..\n").unwrap();
+        gather(&[], &house.dest()).unwrap();
+        assert!(outside.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn none_but_the_owner_may_write() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let house = House::new();
+        let a = house.file("a.so", "a");
+        fs::set_permissions(&a, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(house.dest()).unwrap();
+        fs::set_permissions(house.dest(), fs::Permissions::from_mode(0o777)).unwrap();
+        let place = gather(&[a], &house.dest()).unwrap().remove(0);
+        for path in [place, house.dest()] {
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
+        }
+    }
+
+    #[test]
+    fn a_missing_source_is_an_error_with_both_paths_and_leaves_nothing_beside() {
+        let house = House::new();
+        let error = gather(&[house.folder.path().join("no.so")], &house.dest()).unwrap_err();
+        assert!(error.to_string().starts_with("copying `"), "{error}");
+        assert_eq!(house.names(), Vec::<String>::new());
+    }
+}

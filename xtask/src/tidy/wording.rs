@@ -1,0 +1,91 @@
+//! What may not stand in any text: promises without an issue, and paths of one machine.
+
+use super::{Finding, TextFile};
+
+// Written in two parts, so that this file does not break its own rules.
+const PROMISES: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX")];
+
+/// Paths that exist on the machines of those who build this and nowhere else.
+const MACHINE_PATHS: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!(".lib", "rary/"),
+    concat!("../sh", "ared"),
+    concat!("/tmp/te", "am"),
+];
+
+/// Finds both, with the lines on which they stand.
+pub fn check(files: &[TextFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files {
+        for (at, line) in file.text.lines().enumerate() {
+            for promise in PROMISES.iter().filter(|promise| is_promise(line, promise)) {
+                let what = format!("a `{promise}` without an issue");
+                let remedy = format!("do it, or write `{promise}(#12)` with the issue's number");
+                findings.push(Finding::error(&file.path, at + 1, what, remedy));
+            }
+            for path in MACHINE_PATHS.iter().filter(|path| names_path(line, path)) {
+                let what = format!("`{path}` is a path of one machine");
+                findings.push(Finding::error(&file.path, at + 1, what, "name no such place"));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether the mark stands as a word of its own, without an issue's number right after it.
+fn is_promise(line: &str, mark: &str) -> bool {
+    places(line, mark).any(|at| {
+        let (before, after) = (&line[..at], &line[at + mark.len()..]);
+        let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        !before.ends_with(is_part) && !after.starts_with(is_part) && !has_issue(after)
+    })
+}
+
+fn has_issue(after: &str) -> bool {
+    let digits = after.strip_prefix("(#").and_then(|rest| rest.split_once(')'));
+    digits
+        .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Whether the path begins here, and is not the tail of a longer one or of an address.
+fn names_path(line: &str, path: &str) -> bool {
+    places(line, path)
+        .any(|at| !line[..at].ends_with(|c: char| c.is_alphanumeric() || "_.-)}".contains(c)))
+}
+
+fn places<'a>(line: &'a str, part: &'a str) -> impl Iterator<Item = usize> + 'a {
+    line.match_indices(part).map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::{file, lines};
+
+    fn found(text: &str) -> Vec<String> {
+        lines(&check(&[file("docs/a.md", text)]))
+    }
+
+    #[test]
+    fn a_promise_needs_an_issue() {
+        for mark in PROMISES {
+            assert_eq!(found(&format!("fine\n// {mark}: later")).len(), 1, "{mark}");
+            assert_eq!(found(&format!("// {mark}(#): later")).len(), 1, "{mark}");
+            assert_eq!(found(&format!("// {mark}(#12): later")), Vec::<String>::new(), "{mark}");
+            assert_eq!(found(&format!("{mark}S and my_{mark}")), Vec::<String>::new(), "{mark}");
+        }
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found_and_longer_paths_are_not() {
+        for path in MACHINE_PATHS {
+            let found = found(&format!("fine\nsee `{path}`"));
+            assert_eq!(found.len(), 1, "{path}");
+            assert!(found[0].starts_with("docs/a.md:2: "), "{found:?}");
+        }
+        let fine =
+            format!("~/home{0} https://a.org{0} error{1}", MACHINE_PATHS[0], MACHINE_PATHS[2]);
+        assert_eq!(found(&fine), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,206 @@
+//! What `cargo metadata` says of this workspace, as far as the chores need it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::child;
+
+/// The workspace of this checkout.
+#[derive(Debug)]
+pub struct Workspace {
+    /// The folder of the checkout.
+    pub root: PathBuf,
+    /// Where cargo puts what it builds; not always `target`.
+    pub target: PathBuf,
+    /// The members, sorted by name.
+    pub packages: Vec<Package>,
+}
+
+/// A member of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    /// Folder below the root, with `/`: `host/loader`.
+    pub folder: String,
+    pub license: Option<String>,
+    pub targets: Vec<Target>,
+    pub dependencies: Vec<Dependency>,
+}
+
+/// What cargo builds of a package: a library, a binary, a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub kinds: Vec<String>,
+    /// The file it begins with, below the root, with `/`.
+    pub source: String,
+}
+
+/// A direct dependency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency {
+    pub name: String,
+    pub kind: DependencyKind,
+}
+
+/// Which part of a package needs a dependency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DependencyKind {
+    Normal,
+    Build,
+    Dev,
+}
+
+impl Workspace {
+    /// Asks cargo. Needs no network: packages from elsewhere are left out.
+    pub fn load() -> Result<Self> {
+        let root = checkout();
+        let mut command = child::cargo(&root);
+        command.args(["metadata", "--no-deps", "--format-version", "1"]);
+        let text = child::output(&mut command)?;
+        let metadata = serde_json::from_str(&text).context("reading cargo's metadata")?;
+        Self::from_metadata(&metadata).context("reading cargo's metadata")
+    }
+
+    fn from_metadata(metadata: &Value) -> Result<Self> {
+        let root = PathBuf::from(text(metadata, "workspace_root")?);
+        let target = PathBuf::from(text(metadata, "target_directory")?);
+        let mut packages = list(metadata, "packages")?
+            .iter()
+            .map(|package| Package::from_metadata(package, &root))
+            .collect::<Result<Vec<_>>>()?;
+        packages.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { root, target, packages })
+    }
+
+    /// The members that are plugins: below `plugins/`, with a dynamic library.
+    pub fn plugins(&self) -> Vec<&Package> {
+        self.packages.iter().filter(|package| package.is_plugin()).collect()
+    }
+}
+
+impl Package {
+    fn from_metadata(package: &Value, root: &Path) -> Result<Self> {
+        let manifest = PathBuf::from(text(package, "manifest_path")?);
+        let folder = manifest.parent().context("a manifest lies in no folder")?;
+        Ok(Self {
+            name: text(package, "name")?.to_owned(),
+            version: text(package, "version")?.to_owned(),
+            folder: below(root, folder),
+            license: package["license"].as_str().map(str::to_owned),
+            targets: list(package, "targets")?
+                .iter()
+                .map(|target| Target::from_metadata(target, root))
+                .collect::<Result<_>>()?,
+            dependencies: list(package, "dependencies")?
+                .iter()
+                .map(Dependency::from_metadata)
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    /// Whether the package is one of the plugins that are shipped.
+    pub fn is_plugin(&self) -> bool {
+        self.folder.starts_with("plugins/")
+            && self.targets.iter().any(|target| target.kinds.iter().any(|kind| kind == "cdylib"))
+    }
+}
+
+impl Target {
+    fn from_metadata(target: &Value, root: &Path) -> Result<Self> {
+        let kinds = list(target, "kind")?.iter().filter_map(Value::as_str);
+        Ok(Self {
+            kinds: kinds.map(str::to_owned).collect(),
+            source: below(root, Path::new(text(target, "src_path")?)),
+        })
+    }
+}
+
+impl Dependency {
+    fn from_metadata(dependency: &Value) -> Result<Self> {
+        let kind = match dependency["kind"].as_str() {
+            Some("dev") => DependencyKind::Dev,
+            Some("build") => DependencyKind::Build,
+            _ => DependencyKind::Normal,
+        };
+        Ok(Self { name: text(dependency, "name")?.to_owned(), kind })
+    }
+}
+
+/// The folder of this checkout: `cargo run` names that of `xtask`. The folder that was there when
+/// `xtask` was compiled is only the fallback, as checkouts get moved.
+fn checkout() -> PathBuf {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf)
+}
+
+fn below(root: &Path, path: &Path) -> String {
+    let short = path.strip_prefix(root).unwrap_or(path);
+    short.to_string_lossy().replace('\\', "/")
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str> {
+    value[key].as_str().with_context(|| format!("`{key}` is missing"))
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>> {
+    value[key].as_array().with_context(|| format!("`{key}` is missing"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn package(name: &str, folder: &str, kinds: &[&str]) -> Value {
+        json!({
+            "name": name, "version": "0.1.0", "license": "MIT",
+            "manifest_path": format!("/w/{folder}/Cargo.toml"),
+            "targets": [{"kind": kinds, "src_path": format!("/w/{folder}/src/lib.rs")}],
+            "dependencies": [
+                {"name": "a", "kind": null}, {"name": "b", "kind": "dev"},
+                {"name": "c", "kind": "build"},
+            ],
+        })
+    }
+
+    fn load(packages: &[Value]) -> Result<Workspace> {
+        let metadata = json!({
+            "workspace_root": "/w", "target_directory": "/elsewhere", "packages": packages,
+        });
+        Workspace::from_metadata(&metadata)
+    }
+
+    #[test]
+    fn plugins_are_dynamic_libraries_below_the_plugins_folder() {
+        let workspace = load(&[
+            package("tool-b", "plugins/tool-b", &["cdylib", "rlib"]),
+            package("gc-a", "plugins/gc-a", &["cdylib"]),
+            package("shared", "plugins/shared", &["lib"]),
+            package("fixture", "plugin-api/testkit/fixture", &["cdylib"]),
+        ])
+        .unwrap();
+        let names: Vec<&str> = workspace.plugins().iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["gc-a", "tool-b"]);
+    }
+
+    #[test]
+    fn paths_are_below_the_root_and_kinds_of_dependencies_are_told_apart() {
+        let workspace = load(&[package("gc-a", "plugins/gc-a", &["cdylib"])]).unwrap();
+        let package = &workspace.packages[0];
+        assert_eq!(package.folder, "plugins/gc-a");
+        assert_eq!(package.targets[0].source, "plugins/gc-a/src/lib.rs");
+        let kinds: Vec<DependencyKind> = package.dependencies.iter().map(|d| d.kind).collect();
+        assert_eq!(kinds, [DependencyKind::Normal, DependencyKind::Dev, DependencyKind::Build]);
+        assert_eq!(workspace.target, Path::new("/elsewhere"));
+    }
+
+    #[test]
+    fn metadata_without_a_name_is_an_error_that_says_so() {
+        let error = load(&[json!({"version": "1", "manifest_path": "/w/a/Cargo.toml"})]);
+        assert_eq!(error.unwrap_err().to_string(), "`name` is missing");
+    }
+}

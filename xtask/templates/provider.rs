@@ -1,0 +1,52 @@
+//! `template-name`: a model that says what was said to it.
+#![forbid(unsafe_code)]
+use jaato_plugin_sdk::prelude::*;
+
+struct TemplateName;
+
+impl Provider for TemplateName {
+    type State = ();
+
+    fn spec() -> ProviderSpec {
+        ProviderSpec {
+            name: "template-short".to_owned(),
+            title: "says what was said to it".to_owned(),
+            default_model: "echo".to_owned(),
+            models: vec![ModelInfo {
+                name: "echo".to_owned(),
+                title: "for trying out".to_owned(),
+                context_limit: None,
+                asset: None,
+            }],
+        }
+    }
+
+    async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
+        let text = answer(&request.messages);
+        cx.emit(&Delta::Text { text: text.clone() });
+        Ok(Completion {
+            v: Completion::VERSION,
+            parts: vec![Part::text(text)],
+            finish_reason: FinishReason::Stop,
+            usage: Usage::default(),
+        })
+    }
+}
+
+export_plugin! { state: (), provider: TemplateName }
+
+/// A real provider maps the whole request to its server's form and asks that.
+fn answer(messages: &[Message]) -> String {
+    messages.last().map(Message::text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_message_is_answered() {
+        assert_eq!(answer(&[Message::user("a"), Message::user("b")]), "b");
+        assert_eq!(answer(&[]), "");
+    }
+}

@@ -1,0 +1,42 @@
+//! `template-name`: counts words in a text.
+#![forbid(unsafe_code)]
+use jaato_plugin_sdk::prelude::*;
+
+/// Counts the words in a text.
+#[derive(ToolInput)]
+#[tool(
+    read_only,
+    idempotent,
+    example("how many words has 'a b c'?", text = "a b c")
+)]
+struct TemplateName {
+    /// Text to count. At most 1 MiB.
+    text: String,
+}
+
+impl Tool for TemplateName {
+    type State = ();
+
+    async fn call(self, _cx: &Cx) -> Result<Output> {
+        Ok(Output::json(json!({ "words": count_words(&self.text) })))
+    }
+}
+
+tool!(TemplateName);
+export_plugin! { state: (), tools }
+
+/// Domain code knows nothing of plugins, so it is tested without one.
+fn count_words(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_what_stands_between_spaces() {
+        assert_eq!(count_words(" a  b\nc "), 3);
+        assert_eq!(count_words(""), 0);
+    }
+}

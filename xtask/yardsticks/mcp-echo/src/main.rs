@@ -1,0 +1,87 @@
+//! A trivial tool behind an MCP server on stdio, as one writes it with `rmcp`, and a client that
+//! measures calls to it.
+//!
+//! `mcp-echo` starts itself as `mcp-echo serve`, calls the tool again and again and prints the
+//! median as JSON. Both sides have a current-thread runtime, which is the fastest for one call at a
+//! time: the yardstick must not look worse than it is.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::CallToolRequestParams;
+use rmcp::transport::TokioChildProcess;
+use rmcp::{ServiceExt, schemars, tool, tool_router};
+use serde::Deserialize;
+use serde_json::json;
+
+/// Calls before the clock starts: connections, caches and branch predictors settle.
+const WARM_UP: usize = 500;
+
+/// Calls that are measured.
+const CALLS: usize = 5_000;
+
+/// The text that is sent: with its frame it makes arguments of about a hundred bytes.
+const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs away into the dark wood";
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct WordCount {
+    /// Text to count.
+    text: String,
+}
+
+#[derive(Clone)]
+struct Server;
+
+#[tool_router(server_handler)]
+impl Server {
+    /// Counts the words in a text.
+    #[tool]
+    fn word_count(&self, Parameters(input): Parameters<WordCount>) -> String {
+        json!({ "words": input.text.split_whitespace().count() }).to_string()
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        Some("serve") => serve().await,
+        None => measure().await,
+        Some(word) => bail!("unknown word `{word}`; known is `serve`"),
+    }
+}
+
+async fn serve() -> Result<()> {
+    let service = Server.serve(rmcp::transport::stdio()).await?;
+    service.waiting().await?;
+    Ok(())
+}
+
+async fn measure() -> Result<()> {
+    let mut command = tokio::process::Command::new(std::env::current_exe()?);
+    command.arg("serve");
+    let client = ().serve(TokioChildProcess::new(command)?).await?;
+    let arguments = json!({ "text": TEXT });
+    let arguments = arguments.as_object().context("arguments are an object")?;
+    let mut times = Vec::with_capacity(CALLS);
+    for call in 0..WARM_UP + CALLS {
+        let params = CallToolRequestParams::new("word_count").with_arguments(arguments.clone());
+        let start = Instant::now();
+        let result = client.call_tool(params).await?;
+        let time = start.elapsed();
+        if result.is_error == Some(true) || result.content.is_empty() {
+            bail!("the server did not answer: {result:?}");
+        }
+        if call >= WARM_UP {
+            times.push(time);
+        }
+    }
+    client.cancel().await?;
+    println!("{}", json!({ "median_us": median_us(times), "calls": CALLS }));
+    Ok(())
+}
+
+fn median_us(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64() * 1e6
+}
