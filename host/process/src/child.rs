@@ -193,9 +193,11 @@ impl Keeper {
 
     async fn order(&self, order: Order) -> Result<(), ProcessError> {
         let bytes: [u8; ORDER_BYTES] = order.encode();
-        // A keeper that left has said why, or its absence says it: the reading side finds out.
-        let _ = self.send(&bytes).await;
-        Ok(())
+        match self.send(&bytes).await {
+            Ok(()) => Ok(()),
+            // It has left: because nothing was left to do, which it said, or it died.
+            Err(_) => self.until(|seen| seen.survivors.as_ref().map(|_| ())).await,
+        }
     }
 
     fn ask_for_leftovers(&self) -> u64 {

@@ -21,7 +21,7 @@ use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::unistd::{Pid, dup2};
 
 use crate::child::Exit;
-use crate::descendants::{children, signal_all, with_descendants};
+use crate::descendants::{children, settled, signal_all, with_descendants};
 use crate::keeper::{self, KeeperStart, Stdio};
 use crate::platform::{self, ChildSignals, Forked};
 use crate::waiting::{Rounds, reap, wait_for};
@@ -160,13 +160,13 @@ impl Guardian {
 
     fn end_orphans(&mut self) {
         let Some(rounds) = self.orphans.as_mut().filter(|rounds| rounds.is_due()) else { return };
-        let keepers = &self.keepers;
-        let orphans = children().into_iter().filter(|pid| !keepers.contains(&Pid::from_raw(*pid)));
+        let is_orphan = |pid: &i32| !self.keepers.contains(&Pid::from_raw(*pid));
+        let orphans = settled(children).into_iter().filter(is_orphan);
         let tree = with_descendants(orphans.collect());
         if tree.is_empty() {
             self.orphans = None;
         } else {
-            rounds.done(signal_all(&tree, Signal::SIGKILL).signalled);
+            rounds.done(signal_all(&tree, Signal::SIGKILL));
         }
     }
 
@@ -181,7 +181,7 @@ impl Guardian {
             let alone = alone_until.saturating_duration_since(Instant::now());
             if alone.is_zero() && rounds.is_due() {
                 let tree = with_descendants(children());
-                rounds.done(signal_all(&tree, Signal::SIGKILL).signalled);
+                rounds.done(signal_all(&tree, Signal::SIGKILL));
             }
             // An error here could only make the loop busy, never leave a process behind.
             let _ = wait_for(&signals, [], Some(alone.max(rounds.due_in())));

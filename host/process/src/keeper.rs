@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal as SystemSignal, killpg};
 use nix::unistd::{Pid, getpgid, setsid};
 
 use crate::child::{Leftover, Signal};
-use crate::descendants::{children, name_if_alive, signal_all, with_descendants};
+use crate::descendants::{children, name_if_alive, settled, signal_all, with_descendants};
 use crate::platform::{self, ChildSignals};
 use crate::waiting::{Rounds, reap, wait_for};
 use crate::wire::{
@@ -166,7 +166,7 @@ impl Keeper {
                 self.exited = true;
                 self.tell(&Event::Exited(*exit));
             }
-            if !reaped.more {
+            if !reaped.more && !self.group_outlives_command() {
                 self.tell(&Event::Ended { survivors: Vec::new() });
                 return;
             }
@@ -200,12 +200,14 @@ impl Keeper {
             Phase::Asked { .. } => self.kill(),
             Phase::Killing { .. } => {}
         }
-        let Phase::Killing { rounds, report_at } = &mut self.phase else { return None };
-        let (mut due_in, report_at) = (rounds.due_in(), *report_at);
-        if due_in.is_zero() {
-            rounds.done(signal_tree(self.command, SystemSignal::SIGKILL));
-            due_in = rounds.due_in();
+        let Phase::Killing { rounds, report_at } = &self.phase else { return None };
+        let report_at = *report_at;
+        let reached = rounds.is_due().then(|| self.signal_tree(SystemSignal::SIGKILL));
+        let Phase::Killing { rounds, .. } = &mut self.phase else { return None };
+        if let Some(reached) = reached {
+            rounds.done(reached);
         }
+        let mut due_in = rounds.due_in();
         if self.host.is_some() {
             let report_in = report_at.saturating_duration_since(now);
             if report_in.is_zero() {
@@ -219,9 +221,9 @@ impl Keeper {
 
     fn ask(&mut self) {
         if matches!(self.phase, Phase::Watching) {
-            signal_tree(self.command, SystemSignal::SIGTERM);
+            self.signal_tree(SystemSignal::SIGTERM);
             // A stopped process sees the signal only when it goes on.
-            signal_tree(self.command, SystemSignal::SIGCONT);
+            self.signal_tree(SystemSignal::SIGCONT);
             self.phase = Phase::Asked { until: Instant::now() + END_GRACE };
         }
     }
@@ -254,6 +256,24 @@ impl Keeper {
         }
     }
 
+    /// Signals all descendants; tells whom it reached.
+    fn signal_tree(&self, signal: SystemSignal) -> Vec<i32> {
+        let mut tree = with_descendants(children());
+        // Without `/proc` nobody can be found. The command stands for its group then, whose number
+        // nobody else can bear as long as a member lives.
+        if tree.is_empty() && (!self.exited || self.group_outlives_command()) {
+            tree.push(self.command.as_raw());
+            // An ended command has no group to look up; its members still have.
+            let _ = killpg(self.command, signal);
+        }
+        signal_all(&tree, signal)
+    }
+
+    /// Whether members of the command's group live on where orphans are not given to the keeper.
+    fn group_outlives_command(&self) -> bool {
+        cfg!(not(target_os = "linux")) && killpg(self.command, None).is_ok()
+    }
+
     fn signal_group(&self, signal: SystemSignal) {
         // Once the command is reaped, its number could be anybody's, unless one of ours bears it.
         let is_ours = !self.exited
@@ -268,20 +288,16 @@ impl Keeper {
 
     /// Every living process of the tree but the command itself.
     fn leftovers(&self) -> Vec<Leftover> {
-        let mut pids = with_descendants(children());
-        pids.sort_unstable();
+        let pids = settled(|| with_descendants(children()));
         let others = pids.into_iter().filter(|pid| *pid != self.command.as_raw());
         let named = others.filter_map(|pid| Some((pid as u32, name_if_alive(pid)?)));
         named.take(LEFTOVERS_MAX).map(|(pid, name)| Leftover { pid, name }).collect()
     }
 
     fn report_survivors(&mut self) {
-        let mut survivors: Vec<_> = with_descendants(children())
-            .into_iter()
-            .filter(|pid| name_if_alive(*pid).is_some())
-            .map(|pid| pid as u32)
-            .collect();
-        survivors.sort_unstable();
+        let living = settled(|| with_descendants(children())).into_iter();
+        let living = living.filter(|pid| name_if_alive(*pid).is_some());
+        let survivors = living.map(|pid| pid as u32).collect();
         self.tell(&Event::Ended { survivors });
         self.host = None;
     }
@@ -292,18 +308,6 @@ impl Keeper {
             let _ = host.write_all(&event.encode());
         }
     }
-}
-
-/// Signals all descendants; tells whom it reached.
-fn signal_tree(command: Pid, signal: SystemSignal) -> Vec<i32> {
-    let mut tree = with_descendants(children());
-    if tree.is_empty() && cfg!(not(target_os = "linux")) {
-        // Nothing can be found here, so the command's group stands for its tree. It exists as long
-        // as this process has not reaped the command or a member of the group lives.
-        tree.push(command.as_raw());
-        let _ = killpg(command, signal);
-    }
-    signal_all(&tree, signal).signalled
 }
 
 fn system_signal(signal: Signal) -> SystemSignal {

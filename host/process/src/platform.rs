@@ -25,7 +25,7 @@ pub(crate) const SOCKET_DESCRIPTOR: RawFd = 3;
 
 /// How often the loops look after their children where no descriptor tells of signals.
 #[cfg(not(target_os = "linux"))]
-pub(crate) const POLL_MS_WITHOUT_SIGNALS: u64 = 20;
+pub(crate) const POLL_MS_WITHOUT_SIGNALS: u16 = 20;
 
 /// Most descriptors that travel beside a summons: the keeper's socket and four of the command.
 const DESCRIPTORS_MAX: usize = 5;

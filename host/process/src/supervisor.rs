@@ -87,7 +87,8 @@ impl Supervisor {
     }
 
     /// Kills every child and what it left behind, at once, and waits until none lives. The guardian
-    /// ends too; a later [`Supervisor::spawn`] starts another one.
+    /// ends too; a later [`Supervisor::spawn`] starts another one. Whoever waits for a child meanwhile
+    /// gets [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
         guardian.end().await

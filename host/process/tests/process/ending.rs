@@ -133,6 +133,20 @@ async fn one_that_cleans_up_within_the_grace_ends_by_itself() {
 }
 
 #[tokio::test]
+async fn each_is_asked_to_end_only_once() {
+    let supervisor = supervisor();
+    let text = "trap 'echo asked' TERM; echo $$; while :; do read line <&3; done";
+    let (_near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut command = script(text);
+    command.descriptor3 = Some(far.into());
+    let mut child = supervisor.spawn(command).await.unwrap();
+    read_pids(&mut child, 1).await;
+    child.end().await.unwrap();
+    assert_eq!(child.wait().await.unwrap(), Exit::Signal(9));
+    assert_eq!(read_all(&mut child).await, "asked\n");
+}
+
+#[tokio::test]
 async fn a_stopped_tree_ends_too() {
     let supervisor = supervisor();
     let text = "sleep 300 & echo $!; kill -STOP $!; kill -STOP $$";
