@@ -1,0 +1,26 @@
+//! Runs disk and CPU work off the async threads, and ends it when nobody waits for it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::AssetError;
+
+/// Sets the flag when the future that waits for the work is dropped.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` on a thread for blocking work. It gets a flag to look at between blocks.
+pub(crate) async fn run<T: Send + 'static>(
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> Result<T, AssetError> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let _guard = CancelOnDrop(cancelled.clone());
+    let joined = tokio::task::spawn_blocking(move || work(&cancelled)).await;
+    joined.map_err(|error| AssetError::io("finish", Path::new("worker"), error.into()))
+}

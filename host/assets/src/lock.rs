@@ -1,0 +1,70 @@
+//! One writer per file, across processes.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::store::Paths;
+use crate::{AssetError, Event, Report};
+
+/// How often a held lock is tried again.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Longest wait while the other process makes no progress: a part of 50 MB over a slow line.
+const STALL_MAX: Duration = Duration::from_secs(30 * 60);
+
+/// Held until dropped, also by the end of the process. The file stays: removing it would race.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock, or returns nothing if another holds it.
+    pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, AssetError> {
+        let open = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+        let file = open.map_err(|error| AssetError::io("open", path, error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(AssetError::io("lock", path, error)),
+        }
+    }
+
+    /// Takes the lock, or refuses at once.
+    pub(crate) fn take(path: &Path) -> Result<Self, AssetError> {
+        let busy = || AssetError::Busy { path: path.to_owned(), waited: Duration::ZERO };
+        Self::try_take(path)?.ok_or_else(busy)
+    }
+
+    /// Waits for the lock as long as its holder gets on, and tells so once.
+    pub(crate) async fn wait(
+        paths: &Paths,
+        total: u64,
+        report: &Report,
+    ) -> Result<Self, AssetError> {
+        if let Some(lock) = Self::try_take(&paths.lock)? {
+            return Ok(lock);
+        }
+        report(Event::Waiting { path: paths.lock.clone() });
+        let (mut seen, mut stalled) = (0, Duration::ZERO);
+        while stalled < STALL_MAX {
+            tokio::time::sleep(POLL).await;
+            if let Some(lock) = Self::try_take(&paths.lock)? {
+                return Ok(lock);
+            }
+            let done = length(&paths.part);
+            if done == seen {
+                stalled += POLL;
+            } else {
+                (seen, stalled) = (done, Duration::ZERO);
+                report(Event::Progress { done: done.min(total), total });
+            }
+        }
+        Err(AssetError::Busy { path: paths.lock.clone(), waited: STALL_MAX })
+    }
+}
+
+fn length(path: &PathBuf) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}

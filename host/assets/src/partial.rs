@@ -1,0 +1,142 @@
+//! The file that grows while its bytes arrive, hashed on the way.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use jaato_types::Asset;
+use sha2::{Digest, Sha256};
+
+use crate::AssetError;
+use crate::digest::{self, hex};
+use crate::lock::Lock;
+use crate::remembered::Remembered;
+use crate::store::{Found, Paths, remove_file};
+
+/// What has arrived of a file. Exists at most once: it holds the file's lock.
+pub(crate) struct Partial {
+    pub(crate) paths: Paths,
+    file: File,
+    hasher: Sha256,
+    /// Bytes that are there and hashed.
+    length: u64,
+    total: u64,
+    wants: String,
+    /// Whether some of it came from another source or an earlier time.
+    pub(crate) is_mixed: bool,
+    _lock: Lock,
+}
+
+/// Why bytes were not taken.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The source gives more than the whole.
+    TooMuch,
+    /// They could not be written.
+    Disk(AssetError),
+}
+
+impl Partial {
+    /// Opens what is there and hashes it; one that is too long is emptied.
+    pub(crate) fn open(
+        paths: Paths,
+        asset: &Asset,
+        lock: Lock,
+        cancelled: &AtomicBool,
+    ) -> Result<Self, AssetError> {
+        let part = paths.part.clone();
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(&part).map_err(|error| AssetError::io("open", &part, error))?;
+        let mut partial = Self {
+            paths,
+            file,
+            hasher: Sha256::new(),
+            length: 0,
+            total: asset.bytes,
+            wants: asset.sha256.clone(),
+            is_mixed: false,
+            _lock: lock,
+        };
+        partial.take_in_what_is_there(cancelled)?;
+        Ok(partial)
+    }
+
+    fn take_in_what_is_there(&mut self, cancelled: &AtomicBool) -> Result<(), AssetError> {
+        let path = &self.paths.part;
+        let metadata = self.file.metadata().map_err(|error| AssetError::io("read", path, error))?;
+        if metadata.len() > self.total {
+            return self.restart();
+        }
+        let (hasher, length) = (&mut self.hasher, &mut self.length);
+        digest::read_blocks(&self.file, path, cancelled, |block| {
+            hasher.update(block);
+            *length += block.len() as u64;
+            Ok(())
+        })?;
+        self.is_mixed = self.length > 0;
+        Ok(())
+    }
+
+    /// Bytes that are there.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Bytes that are still to come.
+    pub(crate) fn missing(&self) -> u64 {
+        self.total - self.length
+    }
+
+    /// Takes bytes that belong at `at`, which lies in or right behind what is there. What is there
+    /// already is passed over.
+    pub(crate) fn write(&mut self, at: u64, bytes: &[u8]) -> Result<(), Refused> {
+        let known = usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX);
+        let fresh = bytes.get(known..).unwrap_or_default();
+        if fresh.len() as u64 > self.missing() {
+            return Err(Refused::TooMuch);
+        }
+        let written = self.file.write_all(fresh);
+        written.map_err(|error| {
+            let error = AssetError::io("write", &self.paths.part, error);
+            Refused::Disk(error.with_needs(self.missing()))
+        })?;
+        self.hasher.update(fresh);
+        self.length += fresh.len() as u64;
+        Ok(())
+    }
+
+    /// Throws away what is there.
+    pub(crate) fn restart(&mut self) -> Result<(), AssetError> {
+        remove_file(&self.paths.parts)?;
+        let emptied = self.file.set_len(0).and_then(|()| self.file.seek(SeekFrom::Start(0)));
+        emptied.map_err(|error| AssetError::io("empty", &self.paths.part, error))?;
+        self.hasher = Sha256::new();
+        (self.length, self.is_mixed) = (0, false);
+        Ok(())
+    }
+
+    /// The digest of what is there.
+    pub(crate) fn digest(&self) -> String {
+        hex(self.hasher.clone())
+    }
+
+    /// Whether all of it is there and right.
+    pub(crate) fn is_right(&self) -> bool {
+        self.missing() == 0 && self.digest() == self.wants
+    }
+
+    /// Gives the file its name. Only for one that [`Partial::is_right`].
+    pub(crate) fn finish(self) -> Result<Found, AssetError> {
+        let Paths { file: path, part, parts, .. } = &self.paths;
+        self.file.sync_all().map_err(|error| AssetError::io("write", part, error))?;
+        let metadata = self.file.metadata().map_err(|error| AssetError::io("read", part, error))?;
+        fs::rename(part, path).map_err(|error| AssetError::io("rename", part, error))?;
+        remove_file(parts)?;
+        let noted = Remembered::new(self.wants.clone(), &metadata).write(path);
+        let path = PathBuf::from(path);
+        let not_remembered = noted.err().map(|error| error.to_string());
+        Ok(Found { path, sha256: self.wants, not_remembered })
+    }
+}

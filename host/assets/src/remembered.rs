@@ -1,0 +1,84 @@
+//! Remembers that a file was verified, so that a start never hashes a gigabyte.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use crate::AssetError;
+
+const VERSION: u32 = 1;
+
+/// Largest note that is read; ours have some 300 bytes.
+const NOTE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What is known of a file with these outer marks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Remembered {
+    version: u32,
+    /// The content's digest.
+    pub(crate) sha256: String,
+    /// Outer marks of the file when it was hashed.
+    marks: Marks,
+    /// What an imported model is; absent for declared assets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) architecture: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Marks {
+    bytes: u64,
+    mtime_ns: u64,
+    inode: u64,
+}
+
+impl Marks {
+    /// A time before 1970 or after 2500 counts as 0: it only costs a second hash.
+    fn of(metadata: &Metadata) -> Self {
+        let since = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mtime_ns = since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0);
+        #[cfg(unix)]
+        let inode = std::os::unix::fs::MetadataExt::ino(metadata);
+        #[cfg(not(unix))]
+        let inode = 0;
+        Self { bytes: metadata.len(), mtime_ns, inode }
+    }
+}
+
+impl Remembered {
+    /// Makes a note of a file's digest. `metadata` must come from the handle that was hashed.
+    pub(crate) fn new(sha256: String, metadata: &Metadata) -> Self {
+        Self { version: VERSION, sha256, marks: Marks::of(metadata), architecture: None }
+    }
+
+    /// Reads the note of a file, if there is a usable one that fits the file as it is.
+    pub(crate) fn of(path: &Path, metadata: &Metadata) -> Option<Self> {
+        let note = note_path(path);
+        if fs::metadata(&note).ok()?.len() > NOTE_BYTES_MAX {
+            return None;
+        }
+        let read: Self = serde_json::from_slice(&fs::read(&note).ok()?).ok()?;
+        (read.version == VERSION && read.marks == Marks::of(metadata)).then_some(read)
+    }
+
+    /// Writes the note beside the file, whole or not at all.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), AssetError> {
+        let note = note_path(path);
+        static WRITES: AtomicU64 = AtomicU64::new(0);
+        let write = WRITES.fetch_add(1, Ordering::Relaxed);
+        let written = note.with_extension(format!("verified-{}-{write}", std::process::id()));
+        let text = serde_json::to_vec(self).map_err(std::io::Error::other);
+        text.and_then(|text| fs::write(&written, text))
+            .and_then(|()| fs::rename(&written, &note))
+            .map_err(|error| AssetError::io("write", &note, error))
+    }
+}
+
+/// Where the note of a file lies.
+pub(crate) fn note_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".verified");
+    PathBuf::from(name)
+}

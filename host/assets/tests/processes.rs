@@ -1,0 +1,143 @@
+//! Several processes and a full disk: the test's own program is the other process.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
+
+use jaato_assets::{AssetErrorKind, Event, Report, Store};
+use support::server::{Server, send, serve_file};
+use support::{Place, asset, at, content, no_python};
+
+const LENGTH: usize = 300_000;
+
+/// A run of [`child`] in this place against this URL, after some words of the shell.
+fn child_of(place: &Place, url: &str, shell: &str) -> Command {
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{shell} exec \"$0\" --exact child --nocapture")).arg(program);
+    command.env("JAATO_TEST_FOLDER", place.store.folder()).env("JAATO_TEST_URL", url);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// Fetches and tells each line; does nothing unless [`child_of`] starts it.
+#[tokio::test]
+async fn child() {
+    let Ok(folder) = std::env::var("JAATO_TEST_FOLDER") else { return };
+    let url = std::env::var("JAATO_TEST_URL").unwrap();
+    let report: Report = Arc::new(|event| {
+        if !matches!(event, Event::Progress { .. }) {
+            println!("child: {event}");
+        }
+    });
+    let store = Store::new(folder);
+    let fetcher = support::fetcher(
+        &store,
+        jaato_http::Network::Online,
+        jaato_assets::Download::On,
+        no_python,
+    );
+    match fetcher.fetch(&asset(&content(LENGTH), vec![at(url)]), &report).await {
+        Ok(_) => println!("child: done"),
+        Err(error) => println!("child: {error}"),
+    }
+}
+
+/// What a child tells, without the words of the test harness around it.
+fn told(line: &str) -> Option<String> {
+    line.split_once("child: ").map(|(_, told)| told.to_owned())
+}
+
+#[test]
+fn a_disk_that_fills_up_keeps_what_has_arrived() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let served = bytes.clone();
+    let server = Server::start(move |request, stream| serve_file(request, stream, &served));
+    // No file may grow beyond 64 or 128 KiB (shells differ in the unit): writing fails for real.
+    let mut command = child_of(&place, &server.url("/"), "trap '' XFSZ; ulimit -f 128;");
+    let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let last = output.lines().filter_map(told).next_back().unwrap();
+    let start = "no space left to write `DIR/small.gguf.part`: ";
+    assert!(place.plain(&last).starts_with(start), "{output}");
+    let kept = place.read("small.gguf.part").unwrap();
+    assert!(kept.len() >= 64 * 1024 && bytes.starts_with(&kept), "{} bytes kept", kept.len());
+
+    let output = child_of(&place, &server.url("/"), "").output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("child: done"));
+    let range = server.seen()[1].header("range").map(str::to_owned);
+    assert_eq!(range, Some(format!("bytes={}-", kept.len())));
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (release, held) = mpsc::channel::<()>();
+    let (served, held) = (bytes.clone(), Mutex::new(held));
+    let server = Server::start(move |_, stream| {
+        send(stream, format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"));
+        send(stream, &served[..100_000]);
+        let _ = held.lock().unwrap().recv();
+        send(stream, &served[100_000..]);
+    });
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    let mut command = child_of(&place, &server.url("/"), "");
+    let (arrived, is_there) = mpsc::channel();
+    let report: Report = Arc::new(move |event| {
+        if matches!(event, Event::Progress { .. }) {
+            let _ = arrived.send(());
+        }
+    });
+    // The child starts once the file is under way, and is waited for before the rest may come.
+    let other = std::thread::spawn(move || {
+        is_there.recv().unwrap();
+        let mut child = command.spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut lines = lines.filter_map(|line| told(&line.unwrap()));
+        let first = lines.next().unwrap();
+        drop(release);
+        let rest: Vec<String> = lines.collect();
+        child.wait().unwrap();
+        (first, rest)
+    });
+    place.fetcher(no_python).fetch(&asset, &report).await.unwrap();
+    let (first, rest) = tokio::task::spawn_blocking(|| other.join().unwrap()).await.unwrap();
+    let waiting = "another jaato holds `DIR/small.gguf.lock`; waiting for it";
+    assert_eq!(place.plain(&first), waiting);
+    assert_eq!(rest, ["done"]);
+    assert_eq!(server.seen().len(), 1);
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn an_import_does_not_wait_for_a_fetch() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (release, held) = mpsc::channel::<()>();
+    let (served, held) = (bytes.clone(), Mutex::new(held));
+    let server = Server::start(move |request, stream| {
+        let _ = held.lock().unwrap().recv();
+        serve_file(request, stream, &served);
+    });
+    let asset = asset(&bytes, vec![at(server.url("/"))]);
+    let (fetcher, report) = (place.fetcher(no_python), place.report());
+    let other = {
+        let (store, asset) = (place.store.clone(), asset.clone());
+        let file = place.folder.path().join("good");
+        std::fs::write(&file, &bytes).unwrap();
+        let (report, seen) = (place.report(), server);
+        tokio::task::spawn_blocking(move || {
+            while seen.seen().is_empty() {
+                std::thread::yield_now();
+            }
+            let result = store.import(&file, &asset, &report);
+            drop(release);
+            result
+        })
+    };
+    fetcher.fetch(&asset, &report).await.unwrap();
+    assert_eq!(other.await.unwrap().unwrap_err().kind(), AssetErrorKind::Busy);
+}

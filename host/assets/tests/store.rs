@@ -1,0 +1,256 @@
+//! What is kept: remembered checks, imports, lists.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use jaato_assets::{Asset, AssetErrorKind, Entry, EntryKind, State};
+use support::{Place, asset, content};
+
+const LENGTH: usize = 10_000;
+
+/// Changes a byte in place and puts the old time back: only the content differs.
+fn change_secretly(path: &PathBuf) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn a_verified_file_is_not_hashed_again_until_it_changes() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let asset = asset(&bytes, vec![]);
+    assert_eq!(place.store.find(&asset).unwrap(), None);
+    let path = place.put("small.gguf", &bytes);
+    assert_eq!(place.store.find(&asset).unwrap().unwrap().path, path);
+    change_secretly(&path);
+    assert!(place.store.find(&asset).unwrap().is_some(), "it was hashed a second time");
+    File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    let error = place.store.find(&asset).unwrap_err();
+    assert_eq!(error.kind(), AssetErrorKind::WrongDigest);
+    let has = support::digest(&fs::read(&path).unwrap());
+    assert_eq!(
+        place.plain(&error.to_string()),
+        format!(
+            "`DIR/small.gguf` is not the file that is pinned: sha-256 `{has}`, expected `{}`",
+            asset.sha256
+        )
+    );
+    assert!(place.plain(&error.hint().unwrap()).starts_with("remove `DIR/small.gguf`"));
+}
+
+#[test]
+fn another_file_under_the_name_is_hashed_though_size_and_time_agree() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let asset = asset(&bytes, vec![]);
+    let path = place.put("small.gguf", &bytes);
+    place.store.find(&asset).unwrap().unwrap();
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    let other = place.put("other", &[7; LENGTH]);
+    File::options().write(true).open(&other).unwrap().set_modified(time).unwrap();
+    fs::rename(other, path).unwrap();
+    assert_eq!(place.store.find(&asset).unwrap_err().kind(), AssetErrorKind::WrongDigest);
+}
+
+#[test]
+fn a_note_that_pins_another_digest_or_is_garbage_counts_nothing() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let path = place.put("small.gguf", &bytes);
+    place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
+    let other = Asset { sha256: "0".repeat(64), ..asset(&bytes, vec![]) };
+    assert_eq!(place.store.find(&other).unwrap_err().kind(), AssetErrorKind::WrongDigest);
+    change_secretly(&path);
+    place.put("small.gguf.verified", b"{not json");
+    let error = place.store.find(&asset(&bytes, vec![])).unwrap_err();
+    assert_eq!(error.kind(), AssetErrorKind::WrongDigest);
+}
+
+#[test]
+fn a_folder_under_the_name_is_an_error() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("small.gguf")).unwrap();
+    let error = place.store.find(&asset(b"x", vec![])).unwrap_err();
+    assert_eq!(place.plain(&error.to_string()), "`DIR/small.gguf` is not a regular file");
+}
+
+#[test]
+fn the_right_file_is_imported_and_what_a_fetch_left_goes() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf.part", b"half");
+    let file = place.folder.path().join("from-usb.gguf");
+    fs::write(&file, &bytes).unwrap();
+    let asset = asset(&bytes, vec![]);
+    let found = place.store.import(&file, &asset, &place.report()).unwrap();
+    assert_eq!(found.path, place.path("small.gguf"));
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(place.names(), ["small.gguf", "small.gguf.lock", "small.gguf.verified"]);
+    change_secretly(&found.path);
+    assert!(place.store.find(&asset).unwrap().is_some(), "an import was hashed a second time");
+    assert!(file.exists());
+}
+
+#[test]
+fn an_import_replaces_a_damaged_file() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf", b"damaged");
+    let file = place.folder.path().join("good");
+    fs::write(&file, &bytes).unwrap();
+    place.store.import(&file, &asset(&bytes, vec![]), &place.report()).unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[track_caller]
+fn check_refused_import(made: impl Fn(&PathBuf), expected: &str) {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let file = place.folder.path().join("file");
+    made(&file);
+    let error = place.store.import(&file, &asset(&bytes, vec![]), &place.report()).unwrap_err();
+    let text = error.to_string().replace(file.to_str().unwrap(), "FILE");
+    assert_eq!(text, expected);
+    assert_eq!(place.read("small.gguf"), None);
+    assert_eq!(place.read("small.gguf.import"), None);
+}
+
+#[test]
+fn what_is_not_the_file_is_refused_with_both_sides() {
+    check_refused_import(|_| {}, "there is no file `FILE`");
+    check_refused_import(|file| fs::create_dir(file).unwrap(), "`FILE` is not a regular file");
+    check_refused_import(|file| fs::write(file, b"").unwrap(), "`FILE` is empty");
+    check_refused_import(
+        |file| fs::write(file, b"short").unwrap(),
+        "`FILE` is not the file that is pinned: 5 bytes, expected 10000",
+    );
+    let wrong = [7; LENGTH];
+    check_refused_import(
+        |file| fs::write(file, wrong).unwrap(),
+        &format!(
+            "`FILE` is not the file that is pinned: sha-256 `{}`, expected `{}`",
+            support::digest(&wrong),
+            support::digest(&content(LENGTH))
+        ),
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_is_refused_without_opening_it() {
+    let place = Place::new();
+    let device = PathBuf::from("/dev/zero");
+    let error = place.store.import(&device, &asset(b"x", vec![]), &place.report()).unwrap_err();
+    assert_eq!(error.to_string(), "`/dev/zero` is not a regular file");
+}
+
+/// The smallest header that names an architecture.
+fn gguf(architecture: &str) -> Vec<u8> {
+    let text = |value: &str| [&(value.len() as u64).to_le_bytes()[..], value.as_bytes()].concat();
+    let entry = [text("general.architecture"), 8_u32.to_le_bytes().to_vec(), text(architecture)];
+    let head = [&b"GGUF"[..], &3_u32.to_le_bytes(), &0_u64.to_le_bytes(), &1_u64.to_le_bytes()];
+    [head.concat(), entry.concat(), vec![1; 1000]].concat()
+}
+
+#[test]
+fn another_model_is_imported_under_a_name_and_found_as_it_was() {
+    let place = Place::new();
+    let file = place.folder.path().join("m.gguf");
+    fs::write(&file, gguf("qwen2")).unwrap();
+    let import = |name: &str| {
+        place.store.import_custom(&file, name, "qwen2", &["reserved"], &place.report())
+    };
+    let found = import("mine").unwrap();
+    assert_eq!(found.path, place.path("custom/mine.gguf"));
+    assert_eq!(found.sha256, support::digest(&gguf("qwen2")));
+    assert_eq!(place.store.find_custom("mine").unwrap(), Some(found.clone()));
+    assert_eq!(place.store.find_custom("other").unwrap(), None);
+    let text = |name| place.plain(&import(name).unwrap_err().to_string());
+    assert_eq!(
+        text("mine"),
+        "cannot use `mine` as the name of a model: `DIR/custom/mine.gguf` has it; remove that first"
+    );
+    assert_eq!(
+        text("reserved"),
+        "cannot use `reserved` as the name of a model: a model that comes with jaato has it"
+    );
+    assert!(text("../x").starts_with("cannot use `../x` as the name of a model: "));
+    fs::write(&found.path, b"changed").unwrap();
+    let error = place.store.find_custom("mine").unwrap_err();
+    assert_eq!(
+        place.plain(&error.to_string()),
+        "`DIR/custom/mine.gguf` has changed since it was imported"
+    );
+}
+
+#[test]
+fn a_model_that_cannot_be_run_is_refused() {
+    let place = Place::new();
+    let file = place.folder.path().join("m.gguf");
+    let refusal = |bytes: &[u8]| {
+        fs::write(&file, bytes).unwrap();
+        let result = place.store.import_custom(&file, "m", "qwen2", &[], &place.report());
+        result.unwrap_err().to_string().replace(file.to_str().unwrap(), "FILE")
+    };
+    assert_eq!(
+        refusal(&gguf("llama")),
+        "`FILE` is a model of the architecture `llama`, and only `qwen2` can be run"
+    );
+    assert_eq!(
+        refusal(b"PK\x03\x04"),
+        "cannot read `FILE` as a model: it does not begin with `GGUF`"
+    );
+    assert_eq!(
+        refusal(&gguf("qwen2")[..30]),
+        "cannot read `FILE` as a model: it ends within its header"
+    );
+    assert_eq!(refusal(b""), "`FILE` is empty");
+    assert!(!place.path("custom").exists());
+}
+
+#[test]
+fn the_list_tells_what_is_there_and_how_far() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let named = |id: &str| Asset {
+        id: id.to_owned(),
+        file_name: format!("{id}.gguf"),
+        ..asset(&bytes, vec![])
+    };
+    let assets = ["verified", "put", "half", "missing"].map(named);
+    assert_eq!(place.store.list(&assets[3..]).unwrap().len(), 1, "a folder is not needed");
+    place.put("verified.gguf", &bytes);
+    place.store.find(&assets[0]).unwrap().unwrap();
+    place.put("put.gguf", &bytes);
+    place.put("half.gguf.part", &bytes[..5000]);
+    place.put("older.gguf", b"1234");
+    place.put("oldest.gguf.part", b"12");
+    let file = place.folder.path().join("m.gguf");
+    fs::write(&file, gguf("qwen2")).unwrap();
+    place.store.import_custom(&file, "mine", "qwen2", &[], &place.report()).unwrap();
+
+    let length = LENGTH as u64;
+    let entry = |name: &str, kind: EntryKind, path: &str, state: State| Entry {
+        name: name.to_owned(),
+        kind,
+        path: place.path(path),
+        state,
+    };
+    let declared = || EntryKind::Asset { bytes: length };
+    let custom = EntryKind::Custom { architecture: Some("qwen2".to_owned()) };
+    let size = gguf("qwen2").len() as u64;
+    let expected = [
+        entry("verified", declared(), "verified.gguf", State::Verified { bytes: length }),
+        entry("put", declared(), "put.gguf", State::Unverified { bytes: length }),
+        entry("half", declared(), "half.gguf", State::Partial { bytes: 5000 }),
+        entry("missing", declared(), "missing.gguf", State::Missing),
+        entry("mine", custom, "custom/mine.gguf", State::Verified { bytes: size }),
+        entry("older.gguf", EntryKind::Other, "older.gguf", State::Unverified { bytes: 4 }),
+        entry(
+            "oldest.gguf.part",
+            EntryKind::Other,
+            "oldest.gguf.part",
+            State::Partial { bytes: 2 },
+        ),
+    ];
+    assert_eq!(place.store.list(&assets).unwrap(), expected);
+}

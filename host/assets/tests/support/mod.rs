@@ -1,0 +1,133 @@
+//! What the tests of assets share: a small asset, a store in a folder of its own, recorded events.
+#![allow(dead_code, reason = "not every test binary uses all of it")]
+
+#[path = "../../../http/tests/support/mod.rs"]
+pub mod server;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jaato_assets::{
+    Asset, AssetSource, Command, Download, Ended, Event, FetchSettings, Fetcher, Report, Run, Store,
+};
+use jaato_http::{Client, Network, Proxies, Settings};
+use sha2::{Digest, Sha256};
+
+/// Bytes that repeat nowhere, so that a shifted piece is noticed.
+pub fn content(length: usize) -> Vec<u8> {
+    (0..length as u64 / 8 + 1)
+        .flat_map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_le_bytes())
+        .take(length)
+        .collect()
+}
+
+pub fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+pub fn asset(bytes: &[u8], sources: Vec<AssetSource>) -> Asset {
+    Asset {
+        id: "small".to_owned(),
+        file_name: "small.gguf".to_owned(),
+        bytes: bytes.len() as u64,
+        sha256: digest(bytes),
+        license: "apache-2.0".to_owned(),
+        title: "a small model".to_owned(),
+        sources,
+    }
+}
+
+pub fn at(url: String) -> AssetSource {
+    AssetSource::Url { url }
+}
+
+/// A store in a folder that goes with the test.
+pub struct Place {
+    pub folder: tempfile::TempDir,
+    pub store: Store,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(folder.path().join("models"));
+        Self { folder, store, events: Arc::default() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.store.folder().join(name)
+    }
+
+    /// Puts a file into the folder of models.
+    pub fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        std::fs::create_dir_all(self.store.folder()).unwrap();
+        std::fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.path(name)).ok()
+    }
+
+    /// Names of all that lies in the folder of models.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.store.folder()).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    pub fn fetcher(&self, run: impl Run + 'static) -> Fetcher {
+        fetcher(&self.store, Network::Online, Download::On, run)
+    }
+
+    pub fn report(&self) -> Report {
+        let events = self.events.clone();
+        Arc::new(move |event| events.lock().unwrap().push(event))
+    }
+
+    /// All that was told but progress, with the folder's path as `DIR`.
+    pub fn lines(&self) -> Vec<String> {
+        let events = self.events.lock().unwrap();
+        let told = events.iter().filter(|event| !matches!(event, Event::Progress { .. }));
+        told.map(|event| self.plain(&event.to_string())).collect()
+    }
+
+    pub fn progress(&self) -> Vec<u64> {
+        let events = self.events.lock().unwrap();
+        let done = events.iter().filter_map(|event| match event {
+            Event::Progress { done, .. } => Some(*done),
+            _ => None,
+        });
+        done.collect()
+    }
+
+    /// A text with the folder's path as `DIR`.
+    pub fn plain(&self, text: &str) -> String {
+        text.replace(self.store.folder().to_str().unwrap(), "DIR")
+    }
+}
+
+pub fn fetcher(
+    store: &Store,
+    network: Network,
+    download: Download,
+    run: impl Run + 'static,
+) -> Fetcher {
+    let settings = Settings { network, proxies: Proxies::none(), ..Settings::default() };
+    let (client, retry_wait) = (Client::new(settings), Duration::ZERO);
+    let settings = FetchSettings { download, retry_wait, ..FetchSettings::default() };
+    Fetcher::new(store.clone(), client, Arc::new(run), settings)
+}
+
+/// A machine without python.
+pub async fn no_python(_: Command) -> std::io::Result<Ended> {
+    Err(std::io::ErrorKind::NotFound.into())
+}

