@@ -202,7 +202,9 @@ impl Session {
         let error =
             Error::new(ErrorKind::Provider, format!("the model answered nothing, {times} times"))
                 .with_hint("put the task in other words, or use another model");
-        let thoughts = completion::without_calls(parts);
+        // Of parts that answer nothing only thoughts say something.
+        let is_thought = |part: &Part| matches!(part, Part::Thought { .. });
+        let thoughts: Vec<Part> = parts.into_iter().filter(is_thought).collect();
         let partial = (!thoughts.is_empty()).then_some(thoughts);
         self.end_failed(partial, error).map(Flow::Break)
     }

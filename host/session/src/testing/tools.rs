@@ -22,7 +22,7 @@ pub struct Tool {
 }
 
 /// A call that ran, and the most others that ran at some moment of its time.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Seat {
     /// The call.
     pub call: ToolCall,

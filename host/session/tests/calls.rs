@@ -1,0 +1,420 @@
+//! Tool calls: validation, unknown and disabled tools, the gate, batches, deadlines, output.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_session::testing::{Beat, Seat, Stage, Tool};
+use jaato_session::{Answer, Cancel, Limits, Session, SessionSetup, ToolState, TurnReport};
+use jaato_types::{
+    Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
+};
+use serde_json::{Value, json};
+
+type Calls = Vec<(&'static str, Value)>;
+
+/// Plays one answer with these calls (ids `0`, `1` …) and a last one; returns the results.
+async fn play(stage: &Stage, setup: SessionSetup, calls: Calls) -> (Vec<ToolResult>, TurnReport) {
+    let mut session = stage.start(setup).unwrap();
+    play_on(stage, &mut session, calls).await
+}
+
+async fn play_on(
+    stage: &Stage,
+    session: &mut Session,
+    calls: Calls,
+) -> (Vec<ToolResult>, TurnReport) {
+    let beats = calls.into_iter().enumerate();
+    let beats = beats.map(|(id, (name, arguments))| Beat::call(&id.to_string(), name, arguments));
+    stage.provider.then(beats);
+    stage.provider.then([Beat::text("done")]);
+    let report = session.turn("x", &Cancel::new()).await;
+    let message = session.history().messages().rev().nth(1).unwrap();
+    (message.tool_results().cloned().collect(), report)
+}
+
+fn show(results: &[ToolResult]) -> String {
+    let lines = results.iter().map(|result| {
+        let mark = if result.is_error { "error " } else { "" };
+        format!("{mark}{}\n", Value::Object(result.content.clone()))
+    });
+    lines.collect()
+}
+
+fn weather() -> Tool {
+    Tool::echo("weather").schema(json!({
+        "type": "object",
+        "properties": {
+            "city": { "type": "string", "minLength": 1 },
+            "unit": { "enum": ["celsius", "kelvin"] },
+            "when": { "anyOf": [{ "enum": ["today", "tomorrow"] }, { "type": "null" }] },
+            "days": { "type": "array", "items": { "type": "integer", "maximum": 7 } },
+        },
+        "required": ["city"],
+        "additionalProperties": false,
+    }))
+}
+
+async fn check_arguments(arguments: Value, expected: Expect) {
+    let stage = Stage::new([weather()]);
+    let (results, report) = play(&stage, Stage::setup(), vec![("weather", arguments)]).await;
+    assert_eq!(report.outcome, Outcome::Done);
+    assert_eq!(stage.tools.seats().is_empty(), results[0].is_error);
+    expected.assert_eq(&show(&results));
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_match_reach_the_tool_as_they_are() {
+    let expected = expect![[r#"
+        {"echo":{"city":"Bern","unit":"kelvin"}}
+    "#]];
+    check_arguments(json!({ "city": "Bern", "unit": "kelvin" }), expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_value_is_answered_with_the_allowed_ones() {
+    let expected = expect![[r#"
+        error {"error":{"kind":"invalid_arguments","message":"the arguments of `weather` do not match its schema: at `/unit`: `\"fahrenheit\"` is not one of the allowed values: `celsius`, `kelvin`","hint":"its properties are `city` (required), `unit`, `when`, `days`"}}
+    "#]];
+    check_arguments(json!({ "city": "Bern", "unit": "fahrenheit" }), expected).await;
+    let expected = expect![[r#"
+        error {"error":{"kind":"invalid_arguments","message":"the arguments of `weather` do not match its schema: at `/when`: `\"never\"` fits none of the allowed forms (at `/when`: `\"never\"` is not one of the allowed values: `today`, `tomorrow`; at `/when`: \"never\" is not of type \"null\")","hint":"its properties are `city` (required), `unit`, `when`, `days`"}}
+    "#]];
+    check_arguments(json!({ "city": "Bern", "when": "never" }), expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_unknown_and_nested_mistakes_are_all_named() {
+    let expected = expect![[r#"
+        error {"error":{"kind":"invalid_arguments","message":"the arguments of `weather` do not match its schema: at `/days/1`: 8 is greater than the maximum of 7; unknown properties: `town`; the required property `city` is missing","hint":"its properties are `city` (required), `unit`, `when`, `days`"}}
+    "#]];
+    check_arguments(json!({ "town": "Bern", "days": [1, 8] }), expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_that_are_no_object_are_refused() {
+    let expected = expect![[r#"
+        error {"error":{"kind":"invalid_arguments","message":"the arguments of `weather` must be a JSON object, not the string `\"{city: Bern\"`","hint":"its properties are `city` (required), `unit`, `when`, `days`"}}
+    "#]];
+    check_arguments(json!("{city: Bern"), expected).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_that_is_none_is_the_plugins_fault_and_nobody_elses() {
+    let stage = Stage::new([Tool::echo("odd").schema(json!({ "type": 5 })), Tool::echo("fine")]);
+    let calls = vec![("odd", json!({})), ("fine", json!({}))];
+    let (results, _) = play(&stage, Stage::setup(), calls).await;
+    assert_eq!(results[0].content["error"]["kind"], "plugin_misbehaved");
+    assert!(!results[1].is_error);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_and_disabled_tools_are_answered_with_what_to_do() {
+    let by = "by `[tools] disabled` in the configuration".to_owned();
+    let stage = Stage::new([
+        Tool::echo("read_file"),
+        Tool::echo("read_files").state(ToolState::Disabled { by }),
+    ]);
+    let calls = vec![("readFile", json!({})), ("read_files", json!({})), ("zzz", json!({}))];
+    let (results, report) = play(&stage, Stage::setup(), calls).await;
+    expect![[r#"
+        error {"error":{"kind":"unknown_tool","message":"there is no tool `readFile`","hint":"did you mean `read_file`?"}}
+        error {"error":{"kind":"tool_disabled","message":"the tool `read_files` is disabled by `[tools] disabled` in the configuration","hint":"do without it, or tell the user that it is needed"}}
+        error {"error":{"kind":"unknown_tool","message":"there is no tool `zzz`","hint":"the tools are `read_file`"}}
+    "#]]
+    .assert_eq(&show(&results));
+    assert_eq!(report.outcome, Outcome::Done);
+    assert!(stage.tools.seats().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_nobody_can_allow_is_denied_and_the_turn_says_so() {
+    let stage = Stage::new([Tool::echo("write").writing(), Tool::echo("look")]);
+    let calls = vec![("write", json!({})), ("look", json!({}))];
+    let (results, report) = play(&stage, Stage::setup(), calls).await;
+    expect![[r#"
+        error {"error":{"kind":"permission_denied","message":"the call of `write` is denied: tool `write` needs a permission, and nobody can be asked (standard input is not a terminal) (rule `ask.silence`)","hint":"allow it with `--allow write`, or everything with `--yes`"}}
+        {"echo":{}}
+    "#]]
+    .assert_eq(&show(&results));
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Denied, "done"));
+    assert_eq!(report.error.unwrap().kind, ErrorKind::PermissionDenied);
+    let asked = |event: &Event| matches!(event, Event::PermissionAsked { .. });
+    assert!(!stage.events.events().iter().any(asked), "nobody was asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn read_only_tools_of_unshipped_plugins_are_asked_for() {
+    let mut foreign = Tool::echo("foreign");
+    foreign.known.shipped = false;
+    let stage = Stage::new([foreign]);
+    stage.person.answers([Answer::AllowOnce]);
+    let (results, report) = play(&stage, Stage::setup(), vec![("foreign", json!({}))]).await;
+    assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
+    assert_eq!(stage.person.questions().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_allow_without_a_question() {
+    for all in [false, true] {
+        let stage = Stage::new([Tool::echo("write").writing()]);
+        let mut setup = Stage::setup();
+        setup.rules.allow_all = all;
+        setup.rules.allowed.insert(ToolName::from("write"));
+        let (results, report) = play(&stage, setup, vec![("write", json!({}))]).await;
+        assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_allows_once_always_for_these_arguments_or_denies_with_a_comment() {
+    let stage = Stage::new([Tool::echo("write").writing()]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let comment = || Some("use the other folder".to_owned());
+    stage.person.answers([
+        Answer::AllowOnce,
+        Answer::AllowInSession,
+        Answer::Deny { comment: comment() },
+        Answer::DenyInSession { comment: None },
+    ]);
+    let a = || json!({ "path": "a" });
+    let calls = vec![
+        ("write", a()),                    // asked: once
+        ("write", a()),                    // asked: always
+        ("write", a()),                    // granted
+        ("write", json!({ "path": "b" })), // asked: denied
+        ("write", json!({ "path": "b" })), // asked: never
+        ("write", a()),                    // never, whatever was granted
+    ];
+    let (results, report) = play_on(&stage, &mut session, calls).await;
+    let errors: Vec<bool> = results.iter().map(|result| result.is_error).collect();
+    assert_eq!(errors, [false, false, false, true, true, true]);
+    assert_eq!(stage.person.questions().len(), 4);
+    let message = results[3].content["error"]["message"].as_str().unwrap();
+    assert!(message.contains("use the other folder"), "{message}");
+    assert_eq!(report.outcome, Outcome::Done, "a person's no is no want of a person");
+    let rules: Vec<(bool, String)> = stage
+        .events
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::PermissionDecided { allowed, rule, .. } => Some((allowed, rule)),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (true, "person.once"),
+        (true, "session.always"),
+        (true, "session.always"),
+        (false, "person.denied"),
+        (false, "session.never"),
+        (false, "session.never"),
+    ];
+    assert_eq!(rules, expected.map(|(allowed, rule)| (allowed, rule.to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_typed_by_a_person_is_not_asked_and_joins_no_history() {
+    let stage = Stage::new([Tool::echo("write").writing(), weather()]);
+    let session = stage.start(Stage::setup()).unwrap();
+    let call = async |name: &str, arguments| {
+        session.call(&ToolName::from(name), arguments, &Cancel::new()).await
+    };
+    let big = "x".repeat(100_000);
+    let output = call("write", json!({ "text": big })).await.unwrap();
+    assert_eq!(output.content["echo"]["text"], big, "a person gets the whole");
+    assert_eq!(call("weather", json!({})).await.unwrap_err().kind, ErrorKind::InvalidArguments);
+    assert_eq!(call("nothing", json!({})).await.unwrap_err().kind, ErrorKind::UnknownTool);
+    assert!(session.history().entries().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn safe_calls_run_together_others_alone_and_results_keep_call_order() {
+    let stage = Stage::new([Tool::sleeper("read"), Tool::sleeper("write").writing()]);
+    let mut setup = Stage::setup();
+    setup.rules.allow_all = true;
+    let ms = |ms: u64| json!({ "ms": ms });
+    let calls = vec![
+        ("read", ms(300)),
+        ("read", ms(100)),
+        ("write", ms(50)),
+        ("write", ms(50)),
+        ("read", ms(200)),
+        ("read", ms(10)),
+    ];
+    let (results, report) = play(&stage, setup, calls).await;
+    assert_eq!(report.duration_ms, 300 + 50 + 50 + 200);
+    let slept: Vec<u64> =
+        results.iter().map(|result| result.content["slept_ms"].as_u64().unwrap()).collect();
+    assert_eq!(slept, [300, 100, 50, 50, 200, 10]);
+    let beside: Vec<usize> = stage.tools.seats().iter().map(|seat| seat.beside).collect();
+    assert_eq!(beside, [1, 1, 0, 0, 1, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn eight_calls_run_side_by_side_and_the_ninth_waits() {
+    for (count, duration_ms) in [(8, 100), (9, 200)] {
+        let stage = Stage::new([Tool::sleeper("read")]);
+        let calls = (0..count).map(|_| ("read", json!({ "ms": 100 }))).collect();
+        let (_, report) = play(&stage, Stage::setup(), calls).await;
+        assert_eq!(report.duration_ms, duration_ms, "{count} calls");
+        let most = stage.tools.seats().iter().map(|seat| seat.beside + 1).max();
+        assert_eq!(most, Some(8));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_past_the_most_of_an_answer_get_an_error_each() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let limits = Limits { calls_per_step_max: 2, ..Limits::default() };
+    let setup = SessionSetup { limits, ..Stage::setup() };
+    let calls = vec![("look", json!({})), ("look", json!({})), ("look", json!({}))];
+    let (results, report) = play(&stage, setup, calls).await;
+    assert_eq!(results.iter().filter(|result| result.is_error).count(), 1);
+    assert_eq!(results[2].content["error"]["kind"], "limit_reached");
+    assert_eq!((stage.tools.seats().len(), report.outcome), (2, Outcome::Done));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_past_its_deadline_is_dropped_with_its_cancel_set() {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let tell = told.clone();
+    let stage = Stage::new([Tool::new("stuck", move |_, scope| {
+        *tell.lock().unwrap() = Some(scope.clone());
+        std::future::pending()
+    })]);
+    let limits = Limits { call_deadline_ms: 1_000, ..Limits::default() };
+    let setup = SessionSetup { limits, ..Stage::setup() };
+    let (results, report) = play(&stage, setup, vec![("stuck", json!({}))]).await;
+    assert_eq!(results[0].content["error"]["kind"], "timeout");
+    assert_eq!(report.duration_ms, 1_000);
+    assert!(matches!(stage.tools.seats()[..], [Seat { ended: false, .. }]));
+    let scope = told.lock().unwrap().clone().unwrap();
+    assert!(scope.cancel.is_cancelled());
+    let events = stage.events.events().len();
+    assert!(!scope.output.write("late"), "a call that is over shows nothing more");
+    assert_eq!(stage.events.events().len(), events);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_tool_gives_its_message_and_hint_and_live_output_its_events() {
+    let stage = Stage::new([Tool::new("fails", |_, scope| async move {
+        assert!(scope.output.write("working"));
+        Err::<Output, _>(Error::failed("no such file").with_hint("list the folder first"))
+    })]);
+    let (results, _) = play(&stage, Stage::setup(), vec![("fails", json!({}))]).await;
+    expect![[r#"
+        error {"error":{"kind":"failed","message":"no such file","hint":"list the folder first"}}
+    "#]]
+    .assert_eq(&show(&results));
+    let output = Event::ToolOutput {
+        call_id: "0".into(),
+        source: PluginName::from("tool-fails").source().to_owned(),
+        text: "working".into(),
+    };
+    assert!(stage.events.events().contains(&output));
+}
+
+/// A tool that answers with what the closure makes, and the result that the model gets.
+async fn shown(content: Value) -> (ToolResult, Vec<(String, Vec<u8>)>) {
+    let output = Output::json(content);
+    let stage = Stage::new([Tool::new("big", move |_, _| {
+        let output = output.clone();
+        async move { Ok(output) }
+    })]);
+    let (mut results, _) = play(&stage, Stage::setup(), vec![("big", json!({}))]).await;
+    let result = results.remove(0);
+    let bytes = Value::Object(result.content.clone()).to_string().len();
+    assert!(bytes <= 16 * 1024, "{bytes} bytes");
+    (result, stage.outputs.files())
+}
+
+#[tokio::test(start_paused = true)]
+async fn output_at_the_limit_is_whole_and_one_byte_past_it_is_cut() {
+    let frame = json!({ "text": "" }).to_string().len();
+    let text = |len: usize| "x".repeat(len - frame);
+    let (result, files) = shown(json!({ "text": text(16 * 1024) })).await;
+    assert_eq!(
+        (result.content["text"].as_str().unwrap().len(), files.len()),
+        (16 * 1024 - frame, 0)
+    );
+
+    let whole = text(16 * 1024 + 1);
+    let (result, files) = shown(json!({ "text": whole, "exit_code": 0 })).await;
+    assert_eq!(result.content["exit_code"], 0, "what is short keeps its place");
+    assert_eq!(files, [("/outputs/0-text".to_owned(), whole.clone().into_bytes())]);
+    let note = &result.content["output_cut"]["text"];
+    let count = |key: &str| usize::try_from(note[key].as_u64().unwrap()).unwrap();
+    assert_eq!(count("bytes"), whole.len());
+    assert_eq!(count("head_bytes") + count("tail_bytes") + count("left_out_bytes"), whole.len());
+    assert!(count("head_bytes") > 7_000 && count("tail_bytes") > 7_000, "{note}");
+    assert_eq!(note["file"], "/outputs/0-text");
+}
+
+#[tokio::test(start_paused = true)]
+async fn head_and_tail_are_those_of_the_text_and_cut_between_characters() {
+    let text: String = (0..20_000).map(|n| format!("{n}€\n\u{1}")).collect();
+    let (result, files) = shown(json!({ "out": text })).await;
+    let cut = result.content["out"].as_str().unwrap();
+    let note = &result.content["output_cut"]["out"];
+    let count = |key: &str| usize::try_from(note[key].as_u64().unwrap()).unwrap();
+    let gap = format!("\n[… {} bytes left out …]\n", count("left_out_bytes"));
+    let (head, tail) = cut.split_once(&gap).unwrap();
+    assert!(text.starts_with(head) && text.ends_with(tail));
+    assert_eq!((head.len(), tail.len()), (count("head_bytes"), count("tail_bytes")));
+    assert_eq!(files[0].1, text.into_bytes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn short_texts_stay_whole_beside_long_ones() {
+    let (out, err) = ("o".repeat(60_000), "e".repeat(3_000));
+    let (result, files) = shown(json!({ "stdout": out, "stderr": err, "exit": 1 })).await;
+    assert_eq!(result.content["stderr"], err);
+    assert!(result.content["stdout"].as_str().unwrap().len() > 12_000);
+    assert_eq!(files.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_long_in_another_way_is_shown_as_head_and_tail_of_its_json() {
+    let list: Vec<u32> = (0..10_000).collect();
+    let content = json!({ "list": list });
+    let (result, files) = shown(content.clone()).await;
+    assert_eq!(files, [("/outputs/0-output".to_owned(), content.to_string().into_bytes())]);
+    let keys: Vec<&String> = result.content.keys().collect();
+    assert_eq!(keys, ["output_cut", "head", "tail"]);
+    assert!(result.content["head"].as_str().unwrap().starts_with("{\"list\":[0,1,2"));
+    assert!(result.content["tail"].as_str().unwrap().ends_with("9998,9999]}"));
+    let fields: serde_json::Map<_, _> =
+        (0..3_000).map(|n| (format!("key{n}"), json!("v".repeat(600)))).collect();
+    shown(Value::Object(fields)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_error_is_cut_too_and_raw_bytes_go_to_a_file() {
+    let stage = Stage::new([
+        Tool::new("loud", |_, _| async { Err::<Output, _>(Error::failed("e".repeat(1_000_000))) }),
+        Tool::new("image", |_, _| async {
+            Ok(Output { bytes: vec![1, 2, 3], ..Output::json(json!({ "width": 1 })) })
+        }),
+    ]);
+    let calls = vec![("loud", json!({})), ("image", json!({}))];
+    let (results, _) = play(&stage, Stage::setup(), calls).await;
+    assert!(results[0].is_error);
+    assert!(Value::Object(results[0].content.clone()).to_string().len() <= 16 * 1024);
+    let expected = json!({ "width": 1, "bytes": { "length": 3, "file": "/outputs/1-bytes" } });
+    assert_eq!(Value::Object(results[1].content.clone()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn text_between_calls_stays_where_the_model_put_it() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([
+        Beat::call("1", "look", json!({})),
+        Beat::text("and"),
+        Beat::call("2", "look", json!({})),
+    ]);
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.turn("x", &Cancel::new()).await;
+    let parts = &session.history().entries()[1].message.parts;
+    assert!(matches!(parts[..], [Part::ToolCall(_), Part::Text { .. }, Part::ToolCall(_)]));
+    assert_eq!(stage.tools.seats().len(), 2);
+}

@@ -1,0 +1,170 @@
+//! Cancellation: at once, everywhere, and with a history that stays valid and tells what was seen.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, History, Session, SessionSetup, TurnReport};
+use jaato_types::{Delta, Error, ErrorKind, Event, Outcome};
+use serde_json::json;
+use tokio::time::Instant;
+
+/// Plays a turn that is cancelled after that many milliseconds; it must end at that very moment.
+async fn cancelled_after(
+    stage: &Stage,
+    setup: SessionSetup,
+    after_ms: u64,
+) -> (Session, TurnReport) {
+    let mut session = stage.start(setup).unwrap();
+    let cancel = Cancel::new();
+    let after = Duration::from_millis(after_ms);
+    let start = Instant::now();
+    let stop = async {
+        tokio::time::sleep(after).await;
+        cancel.cancel();
+    };
+    let (report, ()) = tokio::join!(session.turn("x", &cancel), stop);
+    assert_eq!(start.elapsed(), after, "simulated time went on after the cancellation");
+    assert_eq!(report.outcome, Outcome::Cancelled);
+    History::restore(session.history().entries().iter().cloned()).unwrap();
+    (session, report)
+}
+
+fn texts(session: &Session) -> Vec<String> {
+    session.history().messages().map(jaato_types::Message::text).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_mid_stream_what_was_seen_stays_with_a_mark() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([
+        Beat::text("half "),
+        Beat::Thought("hm".into()),
+        Beat::text("said"),
+        Beat::call("1", "look", json!({})),
+        Beat::Hang,
+    ]);
+    let (mut session, report) = cancelled_after(&stage, Stage::setup(), 500).await;
+    assert_eq!(report.text, "half said\n\n[Generation cancelled]");
+    assert_eq!(texts(&session), ["x", "half said\n\n[Generation cancelled]"]);
+    assert_eq!(session.history().entries()[1].message.tool_calls().count(), 0);
+    stage.provider.then([Beat::text("going on")]);
+    assert_eq!(session.turn("go on", &Cancel::new()).await.text, "going on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_the_first_delta_the_prompt_stays_and_the_mark_answers_it() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Hang]);
+    let (session, report) = cancelled_after(&stage, Stage::setup(), 0).await;
+    assert_eq!(report.text, "[Generation cancelled]");
+    assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_cancelled_before_it_begins_sends_nothing() {
+    let stage = Stage::new([]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert_eq!(session.turn("x", &cancel).await.outcome, Outcome::Cancelled);
+    assert!(stage.provider.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_waiting_for_the_next_attempt() {
+    let stage = Stage::new([]);
+    let error = Error {
+        retry_after_ms: Some(60_000),
+        ..Error::new(ErrorKind::Provider, "overloaded").temporary()
+    };
+    stage.provider.then([Beat::Fail(error)]);
+    let (session, _) = cancelled_after(&stage, Stage::setup(), 10_000).await;
+    assert_eq!(texts(&session), ["x", "[Generation cancelled]"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_tools_run_each_open_call_gets_a_result_that_says_so() {
+    let stage = Stage::new([Tool::sleeper("read"), Tool::sleeper("write").writing()]);
+    let ms = |ms: u64| json!({ "ms": ms });
+    stage.provider.then([
+        Beat::text("working"),
+        Beat::call("done", "read", ms(10)),
+        Beat::call("running", "read", ms(1_000)),
+        Beat::call("waiting", "write", ms(10)),
+    ]);
+    let mut setup = Stage::setup();
+    setup.rules.allow_all = true;
+    let (session, report) = cancelled_after(&stage, setup, 500).await;
+    assert_eq!(report.text, "[Generation cancelled]");
+    let results: Vec<(String, String)> = session.history().entries()[2]
+        .message
+        .tool_results()
+        .map(|result| {
+            let message = result.content.get("error").map(|error| error["message"].to_string());
+            (result.call_id.to_string(), message.unwrap_or_default())
+        })
+        .collect();
+    let expected = [
+        ("done", ""),
+        ("running", "\"the user cancelled this call while it ran\""),
+        ("waiting", "\"the user cancelled the turn before this call began\""),
+    ];
+    assert_eq!(results, expected.map(|(id, text)| (id.to_owned(), text.to_owned())));
+    let begun = stage.events.events().into_iter().filter_map(|event| match event {
+        Event::ToolCallStarted { call_id, .. } => Some(call_id.to_string()),
+        _ => None,
+    });
+    assert_eq!(begun.collect::<Vec<_>>(), ["done", "running"], "no event tells of what never was");
+    let seats = stage.tools.seats();
+    assert_eq!((seats.len(), seats[1].ended), (2, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_person_is_asked() {
+    let stage = Stage::new([Tool::echo("write").writing()]);
+    stage.person.answers([]);
+    stage.provider.then([Beat::call("1", "write", json!({}))]);
+    let (session, _) = cancelled_after(&stage, Stage::setup(), 500).await;
+    assert_eq!(stage.person.questions().len(), 1);
+    assert!(stage.tools.seats().is_empty());
+    assert!(session.history().entries()[2].message.tool_results().all(|result| result.is_error));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_emitted_afterwards_reaches_nobody() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::text("seen"), Beat::Wait(1_000), Beat::text("unseen")]);
+    cancelled_after(&stage, Stage::setup(), 500).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(stage.events.text(), "seen");
+    let events = stage.events.events();
+    assert!(matches!(events.last(), Some(Event::TurnFinished { outcome: Outcome::Cancelled, .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_complete_at_that_moment_is_complete() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Wait(500), Beat::text("all")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let cancel = Cancel::new();
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cancel.cancel();
+    };
+    let ((), report) = tokio::join!(biased; stop, session.turn("x", &cancel));
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "all"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_future_is_dropped_leaves_a_session_that_goes_on() {
+    let stage = Stage::new([Tool::sleeper("read")]);
+    stage.provider.then([Beat::call("1", "read", json!({ "ms": 1_000 }))]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let cancel = Cancel::new();
+    let turn = tokio::time::timeout(Duration::from_millis(100), session.turn("x", &cancel));
+    turn.await.unwrap_err();
+    stage.provider.then([Beat::Shown(Delta::Notice { text: "hm".into() }), Beat::text("fine")]);
+    assert_eq!(session.turn("y", &Cancel::new()).await.outcome, Outcome::Done);
+    History::restore(session.history().entries().iter().cloned()).unwrap();
+}

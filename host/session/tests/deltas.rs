@@ -1,0 +1,136 @@
+//! What is streamed, what the completion says, and what becomes of providers that get it wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, Session};
+use jaato_types::{Delta, Event, Outcome, Part, ToolCall, ToolResult};
+use serde_json::{Map, json};
+
+async fn play(stage: &Stage) -> Session {
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let report = session.turn("x", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done, "{report:?}");
+    session
+}
+
+fn shown(text: &str) -> Beat {
+    Beat::Shown(Delta::Text { text: text.to_owned() })
+}
+
+/// What the history holds as the last answer, what a person saw, what they were told beside it.
+async fn check(beats: Vec<Beat>, answer: &str, seen: &str, notices: &str) {
+    let stage = Stage::new([]);
+    stage.provider.then(beats);
+    let session = play(&stage).await;
+    assert_eq!(session.history().entries()[1].message.text(), answer);
+    assert_eq!(stage.events.text(), seen);
+    assert_eq!(stage.events.notices(), notices);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_deltas_are_shown_at_the_end() {
+    check(vec![shown("one "), Beat::Unseen(Part::text("one two"))], "one two", "one two", "").await;
+    check(vec![Beat::Unseen(Part::text("all"))], "all", "all", "").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_completion_wins_over_its_deltas_and_the_person_is_told() {
+    let notice = "host: the provider's final answer differs from what it streamed\n";
+    check(vec![shown("two"), Beat::Unseen(Part::text("one"))], "one", "twoone", notice).await;
+    check(vec![shown("longer"), Beat::Unseen(Part::text("long"))], "long", "longerlong", notice)
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_completion_stands_for_what_was_streamed() {
+    let notice = "host: the provider's final answer was empty: what it streamed is kept\n";
+    check(vec![shown("one "), shown("two")], "one two", "one two", notice).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn thoughts_are_events_of_their_own_and_stay_in_place() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([
+        Beat::Thought("hm".into()),
+        Beat::text("a"),
+        Beat::call("1", "look", json!({})),
+        Beat::text("b"),
+        Beat::call("2", "look", json!({})),
+    ]);
+    stage.provider.then([Beat::text("done")]);
+    let session = play(&stage).await;
+    let kinds: Vec<&str> = session.history().entries()[1]
+        .message
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { .. } => "text",
+            Part::Thought { .. } => "thought",
+            Part::ToolCall(_) => "call",
+            Part::ToolResult(_) | Part::Data { .. } => "other",
+        })
+        .collect();
+    assert_eq!(kinds, ["thought", "text", "call", "text", "call"]);
+    let thought = Event::ThoughtDelta { source: "model".into(), text: "hm".into() };
+    assert!(stage.events.events().contains(&thought));
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_empty_and_taken_call_ids_are_replaced() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let call = |id: &str| Beat::call(id, "look", json!({}));
+    let long = "x".repeat(200);
+    stage.provider.then([call("a"), call("a"), call(""), call(&long)]);
+    // The counter's first value is taken by the provider itself.
+    stage.provider.then([call("a"), call("fresh-4"), call("fresh-5")]);
+    stage.provider.then([Beat::text("done")]);
+    let session = play(&stage).await;
+    let ids = |at: usize| -> Vec<String> {
+        let message = &session.history().entries()[at].message;
+        message.tool_calls().map(|call| call.id.to_string()).collect()
+    };
+    assert_eq!(ids(1), ["a", "fresh-1", "fresh-2", "fresh-3"]);
+    assert_eq!(ids(3), ["fresh-4", "fresh-5", "fresh-6"]);
+    assert_eq!(stage.tools.seats().len(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let result = ToolResult {
+        call_id: "9".into(),
+        name: "look".into(),
+        content: Map::new(),
+        is_error: false,
+    };
+    stage.provider.then([
+        Beat::Unseen(Part::ToolResult(result)),
+        Beat::Unseen(Part::text("")),
+        Beat::Unseen(Part::ToolCall(ToolCall {
+            id: "1".into(),
+            name: "fs.look at".into(),
+            arguments: json!({}),
+        })),
+    ]);
+    stage.provider.then([Beat::text("done")]);
+    let session = play(&stage).await;
+    let parts = &session.history().entries()[1].message.parts;
+    assert_eq!(parts.len(), 1);
+    assert_eq!(parts[0].as_tool_call().unwrap().name.as_str(), "fs_look_at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_and_notices_carry_the_providers_name() {
+    let stage = Stage::new([]);
+    stage.provider.then([
+        Beat::Shown(Delta::Notice { text: "loading".into() }),
+        Beat::Shown(Delta::Progress { label: "weights".into(), done: 1, total: 4 }),
+        Beat::text("hi"),
+    ]);
+    play(&stage).await;
+    let source = || "scripted".to_owned();
+    let events = stage.events.events();
+    assert!(events.contains(&Event::Notice { source: source(), text: "loading".into() }));
+    let progress = Event::Progress { source: source(), label: "weights".into(), done: 1, total: 4 };
+    assert!(events.contains(&progress));
+}

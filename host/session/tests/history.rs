@@ -1,0 +1,140 @@
+//! What a history takes and what it refuses, entry by entry.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::{Entry, History, HistoryError, Mark};
+use jaato_types::{CallId, Message, Part, Role, ToolCall, ToolResult};
+use serde_json::{Map, json};
+
+fn call(id: &str) -> Part {
+    Part::ToolCall(ToolCall { id: id.into(), name: "look".into(), arguments: json!({}) })
+}
+
+fn result(id: &str) -> Part {
+    let (call_id, content) = (CallId::from(id), Map::new());
+    Part::ToolResult(ToolResult { call_id, name: "look".into(), content, is_error: false })
+}
+
+fn data() -> Part {
+    Part::Data { mime_type: "image/png".into(), blob: "b1".into() }
+}
+
+fn text() -> Part {
+    Part::text("t")
+}
+
+fn entry(role: Role, parts: impl IntoIterator<Item = Part>) -> Entry {
+    Entry { message: Message { role, parts: parts.into_iter().collect() }, mark: None }
+}
+
+fn user() -> Entry {
+    entry(Role::User, [text()])
+}
+
+fn marked(entry: Entry, mark: Mark) -> Entry {
+    Entry { mark: Some(mark), ..entry }
+}
+
+#[track_caller]
+fn takes(entries: Vec<Entry>) -> History {
+    let history = History::restore(entries.clone()).unwrap();
+    assert_eq!(history.entries(), entries);
+    let json = serde_json::to_string(history.entries()).unwrap();
+    let read: Vec<Entry> = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, entries, "an entry survives its JSON");
+    history
+}
+
+#[track_caller]
+fn refuses(entries: Vec<Entry>, expected: HistoryError) {
+    assert_eq!(History::restore(entries), Err(expected));
+}
+
+#[test]
+fn takes_what_providers_take() {
+    takes(vec![]);
+    takes(vec![entry(Role::User, [text(), data()]), entry(Role::Model, [text()]), user()]);
+    takes(vec![
+        user(),
+        entry(Role::Model, [call("1"), text(), call("2")]),
+        entry(Role::Tool, [result("1"), result("2"), text(), data()]),
+        entry(Role::Model, [call("3")]),
+        entry(Role::Tool, [result("3")]),
+        marked(entry(Role::Model, [text()]), Mark::Partial),
+    ]);
+}
+
+#[test]
+fn unsent_prompts_stand_in_the_record_alone() {
+    let unsent = || marked(user(), Mark::Unsent);
+    let history = takes(vec![unsent(), unsent(), user(), entry(Role::Model, [text()]), unsent()]);
+    assert_eq!((history.messages().count(), history.turns()), (2, 1));
+}
+
+#[test]
+fn refuses_roles_out_of_turn() {
+    let model = || entry(Role::Model, [text()]);
+    let role = |expected, found| HistoryError::Role { expected, found };
+    refuses(vec![model()], role("a prompt", Role::Model));
+    refuses(vec![user(), user()], role("an answer", Role::User));
+    refuses(vec![user(), model(), model()], role("a prompt", Role::Model));
+    refuses(vec![user(), entry(Role::Tool, [result("1")])], role("an answer", Role::Tool));
+    let open = || vec![user(), entry(Role::Model, [call("1")])];
+    refuses([open(), vec![user()]].concat(), role("tool results", Role::User));
+    let answered = || [open(), vec![entry(Role::Tool, [result("1")])]].concat();
+    refuses([answered(), vec![user()]].concat(), role("an answer", Role::User));
+}
+
+#[test]
+fn refuses_results_that_are_not_one_for_each_call_in_order() {
+    let results = |parts: Vec<Part>| {
+        let ids = parts.iter().filter_map(Part::as_tool_result);
+        let results = ids.map(|result| result.call_id.clone()).collect();
+        let entries =
+            vec![user(), entry(Role::Model, [call("1"), call("2")]), entry(Role::Tool, parts)];
+        refuses(entries, HistoryError::Results { calls: vec!["1".into(), "2".into()], results });
+    };
+    results(vec![result("1")]);
+    results(vec![result("2"), result("1")]);
+    results(vec![result("1"), result("1")]);
+    results(vec![result("1"), result("2"), result("3")]);
+    results(vec![text()]);
+    let between = entry(Role::Tool, [result("1"), text(), result("2")]);
+    let entries = vec![user(), entry(Role::Model, [call("1"), call("2")]), between];
+    refuses(entries, HistoryError::Part(Role::Tool));
+}
+
+#[test]
+fn refuses_ids_that_are_empty_or_taken() {
+    refuses(vec![user(), entry(Role::Model, [call("")])], HistoryError::EmptyCallId);
+    let twice = HistoryError::DuplicateCallId("1".into());
+    refuses(vec![user(), entry(Role::Model, [call("1"), call("1")])], twice.clone());
+    let later = vec![
+        user(),
+        entry(Role::Model, [call("1")]),
+        entry(Role::Tool, [result("1")]),
+        entry(Role::Model, [call("1")]),
+    ];
+    refuses(later, twice);
+}
+
+#[test]
+fn refuses_empty_messages_strange_parts_and_marks() {
+    refuses(vec![entry(Role::User, [])], HistoryError::Empty(Role::User));
+    refuses(vec![user(), entry(Role::Model, [])], HistoryError::Empty(Role::Model));
+    refuses(vec![entry(Role::User, [call("1")])], HistoryError::Part(Role::User));
+    refuses(vec![user(), entry(Role::Model, [result("1")])], HistoryError::Part(Role::Model));
+    refuses(vec![marked(user(), Mark::Partial)], HistoryError::Mark(Role::User));
+    let unsent = marked(entry(Role::Model, [text()]), Mark::Unsent);
+    refuses(vec![user(), unsent], HistoryError::Mark(Role::Model));
+}
+
+#[test]
+fn what_is_refused_changes_nothing() {
+    let mut history = takes(vec![user()]);
+    let before = history.clone();
+    history.append_answer(vec![call("1"), call("1")], None).unwrap_err();
+    history.append_prompt(vec![text()]).unwrap_err();
+    history.append_results(vec![]).unwrap_err();
+    assert_eq!(history, before);
+    history.append_answer(vec![call("1")], None).unwrap();
+}

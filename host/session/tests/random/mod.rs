@@ -1,0 +1,120 @@
+//! Random beats, tools and answers for `random_turns`.
+
+use jaato_session::testing::{Beat, Tool};
+use jaato_session::{Answer, Random, SeededRandom, ToolState};
+use jaato_types::{Delta, Error, ErrorKind, FinishReason, Output, Part, Usage};
+use serde_json::{Value, json};
+
+/// The tool that must run alone.
+pub const WRITER: &str = "write";
+
+/// The tools: one of each kind that matters to the loop.
+pub fn tools() -> Vec<Tool> {
+    let schema = json!({
+        "type": "object",
+        "properties": { "ms": { "type": "integer", "minimum": 0 } },
+    });
+    vec![
+        Tool::sleeper("read").schema(schema.clone()),
+        Tool::sleeper(WRITER).writing().schema(schema),
+        Tool::new("fail", |_, _| async { Err::<Output, _>(Error::failed("it did not work")) }),
+        Tool::new("loud", |_, scope| async move {
+            scope.output.write("one");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            scope.output.write("two");
+            Ok(Output::text("x".repeat(40_000)))
+        }),
+        Tool::new("hang", |_, _| std::future::pending()),
+        Tool::echo("hidden").state(ToolState::Inactive),
+        Tool::echo("off").state(ToolState::Disabled { by: "by the test".to_owned() }),
+    ]
+}
+
+/// A few answers of a person, who then falls silent.
+pub fn answers(random: &SeededRandom) -> Vec<Answer> {
+    let one = || match random.below(5) {
+        0 => Answer::AllowOnce,
+        1 => Answer::AllowInSession,
+        2 => Answer::Deny { comment: Some("no".to_owned()) },
+        3 => Answer::DenyInSession { comment: None },
+        _ => Answer::Nobody { reason: "the terminal is gone".to_owned() },
+    };
+    (0..random.below(12)).map(|_| one()).collect()
+}
+
+/// The beats of one answer, often good, sometimes anything.
+pub fn beats(random: &SeededRandom) -> Vec<Beat> {
+    let mut beats: Vec<Beat> = (0..random.below(7)).map(|_| beat(random)).collect();
+    match random.below(12) {
+        0 => beats.push(Beat::Fail(Error::new(ErrorKind::Provider, "overloaded").temporary())),
+        1 => beats.push(Beat::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
+        2 => beats.push(Beat::Hang),
+        3 => beats.push(Beat::Finish(finish_reason(random))),
+        _ => {}
+    }
+    beats
+}
+
+fn beat(random: &SeededRandom) -> Beat {
+    match random.below(14) {
+        0..=3 => Beat::Text(format!("piece {} ", random.below(100))),
+        4 => Beat::Thought("hm".to_owned()),
+        5..=8 => call(random),
+        9 => Beat::Wait(random.below(900)),
+        10 => Beat::Shown(Delta::Text { text: "shown alone ".to_owned() }),
+        11 => Beat::Unseen(Part::text("never streamed ")),
+        12 => Beat::Shown(Delta::Notice { text: "loading".to_owned() }),
+        _ => Beat::Usage(Usage { prompt_tokens: random.below(900), ..Usage::default() }),
+    }
+}
+
+fn call(random: &SeededRandom) -> Beat {
+    const NAMES: [&str; 13] = [
+        "read",
+        "read",
+        "read",
+        "read",
+        WRITER,
+        WRITER,
+        "fail",
+        "loud",
+        "hang",
+        "hidden",
+        "off",
+        "unknown",
+        "not a name",
+    ];
+    let name = NAMES[index(random, NAMES.len())];
+    let id = match random.below(4) {
+        0 => String::new(),
+        1 => "same".to_owned(),
+        _ => format!("id-{}", random.below(1_000)),
+    };
+    Beat::call(&id, name, arguments(random))
+}
+
+fn arguments(random: &SeededRandom) -> Value {
+    match random.below(8) {
+        0 => json!("not an object"),
+        1 => json!({ "ms": "soon" }),
+        2 => json!({}),
+        _ => json!({ "ms": random.below(1_500) }),
+    }
+}
+
+fn finish_reason(random: &SeededRandom) -> FinishReason {
+    const REASONS: [FinishReason; 7] = [
+        FinishReason::Stop,
+        FinishReason::MaxTokens,
+        FinishReason::ToolUse,
+        FinishReason::Safety,
+        FinishReason::Error,
+        FinishReason::Cancelled,
+        FinishReason::Unknown,
+    ];
+    REASONS[index(random, REASONS.len())]
+}
+
+fn index(random: &SeededRandom, len: usize) -> usize {
+    usize::try_from(random.below(len as u64)).unwrap()
+}

@@ -1,0 +1,286 @@
+//! Random sessions from one seed, in simulated time: whatever comes in whatever order, every invariant holds.
+//!
+//! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test random_turns` plays it again.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod random;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jaato_session::testing::Stage;
+use jaato_session::{
+    Cancel, History, Limits, MARK_CANCELLED, Mark, Random, SeededRandom, Session, SessionSetup,
+    TurnReport,
+};
+use jaato_types::{Event, Message, Outcome, Part, Request, Role};
+use tokio::time::Instant;
+
+const SEEDS: u64 = 400;
+
+/// What a session left behind, for checks and for comparing two plays of one seed.
+struct Played {
+    stage: Stage,
+    session: Session,
+    reports: Vec<TurnReport>,
+}
+
+async fn play(seed: u64) -> Played {
+    let random = SeededRandom::new(seed);
+    let stage = Stage::new(random::tools());
+    if random.below(2) == 0 {
+        stage.person.answers(random::answers(&random));
+    }
+    let limits = Limits {
+        steps_max: 6,
+        calls_per_step_max: 5,
+        provider_idle_ms: 5_000,
+        call_deadline_ms: 20_000,
+        answer_bytes_max: 400,
+        ..Limits::default()
+    };
+    let mut setup = SessionSetup { limits, ..Stage::setup() };
+    setup.rules.allow_all = random.below(3) == 0;
+    let mut session = stage.start(setup).unwrap();
+    let mut reports = Vec::new();
+    for turn in 0..=random.below(4) {
+        for _ in 0..random.below(9) {
+            stage.provider.then(random::beats(&random));
+        }
+        let report = play_turn(&mut session, &random, turn).await;
+        stage.provider.forget();
+        check_history(session.history());
+        check_turn(&stage, &session, &report);
+        reports.push(report);
+    }
+    Played { stage, session, reports }
+}
+
+/// Plays one turn, cancelled at some moment or not; holds that a cancellation ends it within 100 ms.
+async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> TurnReport {
+    let cancel = Cancel::new();
+    // Some questions and some providers stay silent for ever: a turn without an early end has a late one.
+    let cancel_ms = if random.below(3) == 0 { random.below(6_000) } else { 600_000 };
+    let again = random.below(4) == 0;
+    let drop_it = random.below(10) == 0;
+    let start = Instant::now();
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(cancel_ms)).await;
+        cancel.cancel();
+        // A dropped turn may be dropped at any moment, this one is as good as any.
+        if drop_it { Instant::now() } else { std::future::pending().await }
+    };
+    let prompt = format!("prompt {turn}");
+    let report = tokio::select! {
+        biased;
+        report = async {
+            if again { session.turn_again(&cancel).await } else { session.turn(prompt, &cancel).await }
+        } => Some(report),
+        _ = stop => None,
+    };
+    let taken = start.elapsed();
+    assert!(taken <= Duration::from_millis(cancel_ms + 100), "cancelled at {cancel_ms}: {taken:?}");
+    match report {
+        Some(report) => report,
+        // Dropped: the next turn must be able to go on; this one ends it.
+        None => session.turn("after a dropped turn", &cancelled()).await,
+    }
+}
+
+fn cancelled() -> Cancel {
+    let cancel = Cancel::new();
+    cancel.cancel();
+    cancel
+}
+
+/// The invariants of what is sent, written down a second time and without the code under test.
+fn check_messages(messages: &[Message]) {
+    let mut ids = BTreeSet::new();
+    let mut before: Option<&Message> = None;
+    for message in messages {
+        assert!(!message.parts.is_empty());
+        let calls: Vec<_> =
+            before.into_iter().flat_map(Message::tool_calls).map(|call| &call.id).collect();
+        let expected = match before.map(|message| message.role) {
+            None => Role::User,
+            Some(Role::User | Role::Tool) => Role::Model,
+            Some(Role::Model) if calls.is_empty() => Role::User,
+            Some(Role::Model) => Role::Tool,
+        };
+        assert_eq!(message.role, expected);
+        let results: Vec<_> = message.tool_results().map(|result| &result.call_id).collect();
+        assert_eq!(results, calls);
+        for call in message.tool_calls() {
+            assert!(call.name.is_valid() && !call.id.as_str().is_empty());
+            assert!(ids.insert(call.id.clone()), "{} twice", call.id);
+        }
+        before = Some(message);
+    }
+}
+
+fn check_history(history: &History) {
+    assert_eq!(History::restore(history.entries().iter().cloned()).as_ref(), Ok(history));
+    let messages: Vec<Message> = history.messages().cloned().collect();
+    check_messages(&messages);
+}
+
+fn check_turn(stage: &Stage, session: &Session, report: &TurnReport) {
+    let events = stage.events.events();
+    assert!(matches!(
+        events.last(),
+        Some(Event::TurnFinished { outcome, text, error })
+            if (outcome, text, error) == (&report.outcome, &report.text, &report.error)
+    ));
+    let expects_error =
+        matches!(report.outcome, Outcome::Failed | Outcome::Limit | Outcome::Denied);
+    assert_eq!(report.error.is_some(), expects_error, "{report:?}");
+    let last = session.history().entries().last();
+    match report.outcome {
+        Outcome::Done | Outcome::Denied => assert_eq!(last.unwrap().mark, None),
+        Outcome::Cancelled => {
+            let last = last.unwrap();
+            assert_eq!(last.mark, Some(Mark::Partial));
+            assert!(last.message.text().ends_with(MARK_CANCELLED));
+            assert_eq!(last.message.tool_calls().count(), 0);
+            check_seen_is_kept(&events, &last.message);
+        }
+        Outcome::Limit | Outcome::Failed => {}
+    }
+}
+
+/// Whatever a person saw of the step that was cut short stands in the history.
+fn check_seen_is_kept(events: &[Event], answer: &Message) {
+    let begin = events.iter().rposition(|event| matches!(event, Event::StepStarted { .. }));
+    let ran = |event: &Event| {
+        matches!(event, Event::StepFinished { finish_reason, .. }
+        if *finish_reason != jaato_types::FinishReason::Cancelled)
+    };
+    let step = &events[begin.unwrap()..];
+    if step.iter().any(ran) {
+        return; // It was the calls that were cut short.
+    }
+    let seen: String = step
+        .iter()
+        .filter_map(|event| match event {
+            Event::TextDelta { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert!(answer.text().starts_with(&seen), "saw {seen:?}, kept {:?}", answer.text());
+}
+
+fn check_events(played: &Played) {
+    let envelopes = played.stage.events.envelopes();
+    let numbers: Vec<u64> = envelopes.iter().map(|envelope| envelope.seq).collect();
+    assert_eq!(numbers, (1..=u64::try_from(envelopes.len()).unwrap()).collect::<Vec<_>>());
+    let mut running = BTreeMap::new();
+    for envelope in &envelopes {
+        match &envelope.event {
+            Event::ToolCallStarted { call_id, .. } => {
+                assert!(running.insert(call_id.clone(), true).is_none(), "{call_id} began twice");
+            }
+            Event::ToolCallFinished { call_id, .. } => {
+                assert_eq!(running.insert(call_id.clone(), false), Some(true), "{call_id}");
+            }
+            Event::ToolOutput { call_id, .. } => {
+                assert_eq!(running.get(call_id), Some(&true), "{call_id} shows output when over");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A call that changes something runs alone; the others at most eight at once.
+fn check_seats(stage: &Stage) {
+    for seat in stage.tools.seats() {
+        let most = if seat.call.name.as_str() == random::WRITER { 0 } else { 7 };
+        assert!(seat.beside <= most, "{seat:?}");
+        assert!(seat.call.arguments.is_object(), "not checked: {seat:?}");
+    }
+}
+
+/// Requests end where the model must answer, and only their end grows.
+fn check_requests(played: &Played) {
+    let requests = played.stage.provider.requests();
+    for request in &requests {
+        check_messages(&request.messages);
+        assert!(matches!(request.messages.last().unwrap().role, Role::User | Role::Tool));
+    }
+    for pair in requests.windows(2) {
+        let prefix = |request: &Request| serde_json::to_string(&(&request.system, &request.tools));
+        let (first, second) = (prefix(&pair[0]).unwrap(), prefix(&pair[1]).unwrap());
+        // A tool that is activated joins at the end.
+        assert!(second.starts_with(first.strip_suffix("]]").unwrap()));
+        // A prompt that failed may be followed by another in its place; all before it stays.
+        let kept = pair[0].messages.len() - 1;
+        assert_eq!(pair[0].messages[..kept], pair[1].messages[..kept]);
+    }
+    for entry in played.session.history().entries() {
+        if entry.mark == Some(Mark::Unsent) {
+            assert!(matches!(entry.message.parts[..], [Part::Text { .. }]));
+        }
+    }
+}
+
+/// What one play of a seed is, as text.
+fn transcript(played: &Played) -> String {
+    let events: Vec<String> = played
+        .stage
+        .events
+        .envelopes()
+        .iter()
+        .map(|envelope| serde_json::to_string(envelope).unwrap())
+        .collect();
+    format!("{}\n{:?}\n{:?}", events.join("\n"), played.session.history(), played.reports)
+}
+
+fn run(seed: u64) -> Played {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(play(seed))
+}
+
+/// Says which seed failed.
+struct Tell(u64);
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("failed with JAATO_SEED={}", self.0);
+        }
+    }
+}
+
+#[test]
+fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
+    let seeds = match std::env::var("JAATO_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("JAATO_SEED is a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..SEEDS,
+    };
+    let replayed = seeds.end - seeds.start == 1;
+    let mut outcomes = BTreeMap::new();
+    for seed in seeds {
+        let _tell = Tell(seed);
+        let played = run(seed);
+        check_events(&played);
+        check_seats(&played.stage);
+        check_requests(&played);
+        assert_eq!(transcript(&played), transcript(&run(seed)), "the seed does not replay");
+        for report in played.reports {
+            *outcomes.entry(format!("{:?}", report.outcome)).or_insert(0) += 1;
+        }
+    }
+    // A generator that stopped producing one of the endings would test nothing of it.
+    let names: Vec<&String> = outcomes.keys().collect();
+    assert!(
+        replayed || names == ["Cancelled", "Denied", "Done", "Failed", "Limit"],
+        "{outcomes:?}"
+    );
+    assert!(replayed || outcomes.values().all(|count| *count >= 10), "{outcomes:?}");
+}

@@ -1,0 +1,455 @@
+//! The turn loop: answers, steps, bounds, failures, usage, prompt and prefix.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{
+    Cancel, Entry, History, Limits, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, Mark, Session,
+    SessionSetup, ToolState, TurnReport, percent_used,
+};
+use jaato_types::{
+    Delta, Error, ErrorKind, Event, FinishReason, Message, Outcome, Part, Request, Role, ToolName,
+    Usage,
+};
+use serde_json::json;
+
+fn overloaded() -> Error {
+    Error::new(ErrorKind::Provider, "overloaded").temporary()
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::Provider, "no such model")
+}
+
+async fn play(stage: &Stage, setup: SessionSetup, prompt: &str) -> (Session, TurnReport) {
+    let mut session = stage.start(setup).unwrap();
+    let report = session.turn(prompt, &Cancel::new()).await;
+    (session, report)
+}
+
+/// The history in short: role, texts, calls, results, mark.
+fn outline(history: &History) -> Vec<String> {
+    history.entries().iter().map(line).collect()
+}
+
+fn line(entry: &Entry) -> String {
+    let parts = entry.message.parts.iter().map(|part| match part {
+        Part::Text { text } => format!("{text:?}"),
+        Part::Thought { text, .. } => format!("thought {text:?}"),
+        Part::ToolCall(call) => format!("call {} {}", call.id, call.name),
+        Part::ToolResult(result) if result.is_error => {
+            format!("error {} {}", result.call_id, result.content["error"]["kind"])
+        }
+        Part::ToolResult(result) => format!("result {}", result.call_id),
+        Part::Data { blob, .. } => format!("data {blob}"),
+    });
+    let parts: Vec<String> = parts.collect();
+    let mark = entry.mark.map(|mark| format!(" {mark:?}")).unwrap_or_default();
+    format!("{:?}: {}{mark}", entry.message.role, parts.join(", "))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::text("let me see"), Beat::call("1", "look", json!({"at": "sky"}))]);
+    stage.provider.then([
+        Beat::text("it is "),
+        Beat::text("blue"),
+        Beat::Usage(Usage { prompt_tokens: 90, output_tokens: 10, cached_tokens: 50 }),
+    ]);
+    let (session, report) = play(&stage, Stage::setup(), "what colour?").await;
+    assert_eq!(
+        (report.outcome, report.text.as_str(), report.steps),
+        (Outcome::Done, "it is blue", 2)
+    );
+    assert_eq!(
+        outline(session.history()),
+        [
+            "User: \"what colour?\"",
+            "Model: \"let me see\", call 1 look",
+            "Tool: result 1",
+            "Model: \"it is blue\"",
+        ]
+    );
+    let kinds: Vec<String> = stage
+        .events
+        .envelopes()
+        .iter()
+        .map(|envelope| {
+            serde_json::to_value(envelope).unwrap()["event"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "session_started",
+            "turn_started",
+            "step_started",
+            "text_delta",
+            "step_finished",
+            "permission_decided",
+            "tool_call_started",
+            "tool_call_finished",
+            "step_started",
+            "text_delta",
+            "text_delta",
+            "usage",
+            "step_finished",
+            "turn_finished",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_turns_share_one_history_and_their_requests_one_prefix() {
+    let stage = Stage::new([Tool::echo("b"), Tool::echo("a")]);
+    stage.provider.then([Beat::call("1", "a", json!({}))]);
+    stage.provider.then([Beat::text("one")]);
+    stage.provider.then([Beat::text("two")]);
+    let (mut session, _) = play(&stage, Stage::setup(), "first").await;
+    session.turn("second", &Cancel::new()).await;
+    let texts: Vec<String> = stage
+        .provider
+        .requests()
+        .iter()
+        .map(|request| serde_json::to_string(request).unwrap())
+        .collect();
+    assert_eq!(texts.len(), 3);
+    for pair in texts.windows(2) {
+        // All but the closing `],"options":{}}`: the history only grows at its end.
+        let stem = pair[0].strip_suffix("],\"options\":{}}").unwrap();
+        assert!(pair[1].starts_with(stem), "{}\n{}", pair[0], pair[1]);
+    }
+    let request = &stage.provider.requests()[0];
+    let names: Vec<&str> = request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!((request.model.as_str(), names), ("model", vec!["b", "a"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
+    let stage = Stage::new([Tool::echo("look")]);
+    for _ in 0..3 {
+        stage.provider.then([Beat::call("", "look", json!({}))]);
+    }
+    let mut setup = Stage::setup();
+    setup.limits.steps_max = 3;
+    let (mut session, report) = play(&stage, setup, "loop").await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Limit, 3));
+    assert_eq!(report.error.unwrap().kind, ErrorKind::LimitReached);
+    assert_eq!(report.text, MARK_LIMIT);
+    assert_eq!(stage.tools.seats().len(), 2, "what no request could tell of is not run");
+    let last = outline(session.history()).split_off(5);
+    assert_eq!(
+        last,
+        [
+            "Model: call fresh-3 look",
+            "Tool: error fresh-3 \"limit_reached\"",
+            "Model: \"[Stopped: the limit of steps was reached]\" Partial",
+        ]
+    );
+    stage.provider.then([Beat::text("fine")]);
+    assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_exactly_the_most_steps_is_done() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::text("done")]);
+    let mut setup = Stage::setup();
+    setup.limits.steps_max = 2;
+    let (_, report) = play(&stage, setup, "x").await;
+    assert_eq!(report.outcome, Outcome::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_whose_request_failed_is_kept_unsent_and_can_be_sent_again() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Fail(gone())]);
+    let (mut session, report) = play(&stage, Stage::setup(), "hello").await;
+    assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(gone())));
+    assert_eq!(outline(session.history()), ["User: \"hello\" Unsent"]);
+    assert_eq!(session.facts().turns, 0);
+
+    stage.provider.then([Beat::text("hi")]);
+    let report = session.turn_again(&Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done);
+    assert_eq!(outline(session.history()), ["User: \"hello\"", "Model: \"hi\""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_prompt_after_a_failed_one_is_sent_alone() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Fail(gone())]).then([Beat::text("hi")]);
+    let (mut session, _) = play(&stage, Stage::setup(), "lost").await;
+    session.turn("found", &Cancel::new()).await;
+    assert_eq!(stage.provider.requests()[1].messages, [Message::user("found")]);
+    assert_eq!(
+        outline(session.history()),
+        ["User: \"lost\" Unsent", "User: \"found\"", "Model: \"hi\""]
+    );
+    assert_eq!(session.facts().turns, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_whose_request_failed_stay_and_are_sent_again_or_closed() {
+    let script = |stage: &Stage| {
+        stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::Fail(gone())]);
+        stage.provider.then([Beat::text("fine")]);
+    };
+    let stage = Stage::new([Tool::echo("look")]);
+    script(&stage);
+    let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Failed, ""));
+    assert_eq!(session.turn_again(&Cancel::new()).await.text, "fine");
+    assert_eq!(stage.tools.seats().len(), 1, "the call is not run again");
+
+    let stage = Stage::new([Tool::echo("look")]);
+    script(&stage);
+    let (mut session, _) = play(&stage, Stage::setup(), "x").await;
+    session.turn("y", &Cancel::new()).await;
+    let lines = outline(session.history());
+    assert_eq!(lines[3], format!("Model: {MARK_FAILED:?} Partial"));
+    assert_eq!(lines[4..], ["User: \"y\"", "Model: \"fine\""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_to_send_again_and_an_empty_prompt_are_errors_that_change_nothing() {
+    let stage = Stage::new([]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    for report in
+        [session.turn_again(&Cancel::new()).await, session.turn(" \n", &Cancel::new()).await]
+    {
+        assert_eq!(report.outcome, Outcome::Failed);
+        assert_eq!(report.error.unwrap().kind, ErrorKind::InvalidArguments);
+    }
+    assert!(session.history().entries().is_empty());
+    assert!(stage.provider.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_fails_after_its_first_delta_leaves_the_partial_answer() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([
+        Beat::text("half an "),
+        Beat::call("1", "look", json!({})),
+        Beat::Fail(overloaded()),
+    ]);
+    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!((report.outcome, report.error), (Outcome::Failed, Some(overloaded())));
+    assert_eq!(report.text, "half an \n\n[Generation cancelled]");
+    assert_eq!(
+        outline(session.history()),
+        ["User: \"x\"", "Model: \"half an \", \"\\n\\n[Generation cancelled]\" Partial"]
+    );
+    assert_eq!(stage.provider.requests().len(), 1, "what a person saw is not said twice");
+    assert!(stage.tools.seats().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
+    let stage = Stage::new([]);
+    let told = Error { retry_after_ms: Some(7_000), ..overloaded() };
+    stage.provider.then([Beat::Fail(overloaded())]).then([Beat::Fail(told)]);
+    stage
+        .provider
+        .then([Beat::Shown(Delta::Notice { text: "loading".into() }), Beat::Fail(overloaded())]);
+    stage.provider.then([Beat::text("at last")]);
+    let (_, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
+    let waits: Vec<(u32, u64)> = stage
+        .events
+        .events()
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Retry { attempt, delay_ms, .. } => Some((attempt, delay_ms)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(waits.iter().map(|(attempt, _)| *attempt).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(waits[0].1 <= 1_000 && (7_000..=8_000).contains(&waits[1].1), "{waits:?}");
+    assert!(report.duration_ms >= waits.iter().map(|(_, ms)| ms).sum());
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_have_a_bound_and_permanent_errors_get_one() {
+    for (error, attempts) in [(overloaded(), 5), (gone(), 1)] {
+        let stage = Stage::new([]);
+        for _ in 0..9 {
+            stage.provider.then([Beat::Fail(error.clone())]);
+        }
+        let (_, report) = play(&stage, Stage::setup(), "x").await;
+        assert_eq!(report.error, Some(error));
+        assert_eq!(stage.provider.requests().len(), attempts);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_silence() {
+    let limits = Limits { provider_idle_ms: 1_000, attempts_max: 1, ..Limits::default() };
+    let setup = || SessionSetup { limits: limits.clone(), ..Stage::setup() };
+
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Hang]);
+    let (session, report) = play(&stage, setup(), "x").await;
+    assert_eq!(report.error.unwrap().kind, ErrorKind::Timeout);
+    assert_eq!(report.duration_ms, 1_000);
+    assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
+
+    let stage = Stage::new([]);
+    let progress = || Beat::Shown(Delta::Progress { label: "loading".into(), done: 1, total: 2 });
+    stage.provider.then([
+        Beat::Wait(999),
+        progress(),
+        Beat::Wait(999),
+        progress(),
+        Beat::Wait(999),
+        Beat::text("ok"),
+    ]);
+    let (_, report) = play(&stage, setup(), "x").await;
+    assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 2_997));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_without_end_is_cut_at_its_limit_and_one_of_that_length_is_not() {
+    let limits = Limits { answer_bytes_max: 10, ..Limits::default() };
+    let setup = || SessionSetup { limits: limits.clone(), ..Stage::setup() };
+
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::text("12345"), Beat::text("67890")]);
+    assert_eq!(play(&stage, setup(), "x").await.1.outcome, Outcome::Done);
+
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::text("12345"), Beat::text("678901"), Beat::Hang]);
+    let (session, report) = play(&stage, setup(), "x").await;
+    assert_eq!(report.outcome, Outcome::Limit);
+    assert_eq!(report.text, "12345\n\n[Generation cancelled]");
+    assert_eq!(session.history().entries()[1].mark, Some(Mark::Partial));
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_answers_are_asked_for_again_and_then_fail_without_a_trace() {
+    let stage = Stage::new([]);
+    stage.provider.then([]).then([Beat::text("hi")]);
+    assert_eq!(play(&stage, Stage::setup(), "x").await.1.outcome, Outcome::Done);
+
+    let stage = Stage::new([]);
+    stage.provider.then([]).then([Beat::text(" \n")]).then([Beat::text("too late")]);
+    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert_eq!(report.error.unwrap().message, "the model answered nothing, 2 times");
+    assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finish_reasons_decide_how_a_turn_ends() {
+    let cases = [
+        (FinishReason::Stop, Outcome::Done, "said"),
+        (FinishReason::Unknown, Outcome::Done, "said"),
+        (FinishReason::ToolUse, Outcome::Done, "said"),
+        (FinishReason::MaxTokens, Outcome::Limit, "said"),
+        (
+            FinishReason::Safety,
+            Outcome::Failed,
+            "said\n\n[The provider's filter stopped the answer]",
+        ),
+        (FinishReason::Error, Outcome::Failed, "said\n\n[Generation cancelled]"),
+        (FinishReason::Cancelled, Outcome::Failed, "said\n\n[Generation cancelled]"),
+    ];
+    for (reason, outcome, text) in cases {
+        let stage = Stage::new([]);
+        stage.provider.then([Beat::text("said"), Beat::Finish(reason)]);
+        let (session, report) = play(&stage, Stage::setup(), "x").await;
+        assert_eq!((report.outcome, report.text.as_str()), (outcome, text), "{reason:?}");
+        assert_eq!(report.error.is_some(), outcome != Outcome::Done, "{reason:?}");
+        assert_eq!(session.history().messages().count(), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filtered_answer_never_runs_its_calls() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::call("1", "look", json!({})), Beat::Finish(FinishReason::Safety)]);
+    let (session, _) = play(&stage, Stage::setup(), "x").await;
+    assert!(stage.tools.seats().is_empty());
+    assert_eq!(outline(session.history())[1], format!("Model: {MARK_FILTERED:?} Partial"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_is_that_of_the_last_request_that_told_it() {
+    let usage = |prompt_tokens, output_tokens| {
+        Beat::Usage(Usage { prompt_tokens, output_tokens, cached_tokens: 0 })
+    };
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::call("1", "look", json!({})), usage(1_000, 20)]);
+    stage.provider.then([Beat::text("done"), usage(1_100, 30)]);
+    let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!(report.usage.total_tokens(), 1_130);
+    stage.provider.then([Beat::text("told nothing")]);
+    session.turn("y", &Cancel::new()).await;
+    let facts = session.facts();
+    assert_eq!((facts.model.as_str(), facts.context_limit), ("test/model", 10_000));
+    assert_eq!((facts.prompt_tokens, facts.output_tokens, facts.turns), (1_100, 30, 2));
+    let percent = percent_used(facts.prompt_tokens + facts.output_tokens, facts.context_limit);
+    assert_eq!(percent.to_string(), "11.3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
+    let facts = Tool::new("facts", |_, scope| async move {
+        Ok(jaato_types::Output::json(serde_json::to_value(scope.facts.read()).unwrap()))
+    });
+    let stage = Stage::new([facts]);
+    stage.provider.then([
+        Beat::call("1", "facts", json!({})),
+        Beat::Usage(Usage { prompt_tokens: 7, output_tokens: 3, cached_tokens: 0 }),
+    ]);
+    stage.provider.then([Beat::text("done")]);
+    let (session, _) = play(&stage, Stage::setup(), "x").await;
+    let result = session.history().entries()[2].message.tool_results().next().unwrap().clone();
+    assert_eq!(
+        (&result.content["turns"], &result.content["prompt_tokens"]),
+        (&json!(1), &json!(7))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_and_says_so() {
+    let stage = Stage::new([Tool::echo("hidden").state(ToolState::Inactive), Tool::echo("shown")]);
+    stage.provider.then([Beat::call("1", "hidden", json!({}))]).then([Beat::text("done")]);
+    let (session, _) = play(&stage, Stage::setup(), "x").await;
+    let names = |request: &Request| {
+        request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<ToolName>>()
+    };
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[0]), [ToolName::from("shown")]);
+    assert_eq!(names(&requests[1]), [ToolName::from("shown"), ToolName::from("hidden")]);
+    assert_eq!(session.request().tools, requests[1].tools);
+    assert_eq!(stage.events.notices(), "host: the tool `hidden` is active from here on\n");
+    assert_eq!(stage.tools.seats().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_was_left_with_open_calls_goes_on() {
+    let call = match Beat::call("1", "look", json!({})) {
+        Beat::Call(call) => call,
+        _ => unreachable!("made above"),
+    };
+    let mut history = History::new();
+    history.append_prompt(vec![Part::text("before")]).unwrap();
+    history.append_answer(vec![Part::ToolCall(call)], None).unwrap();
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.provider.then([Beat::text("hi")]);
+    let setup = SessionSetup { history, ..Stage::setup() };
+    let (session, report) = play(&stage, setup, "after").await;
+    assert_eq!(report.outcome, Outcome::Done);
+    assert_eq!(
+        outline(session.history())[2..],
+        [
+            "Tool: error 1 \"cancelled\"".to_owned(),
+            format!("Model: {MARK_FAILED:?} Partial"),
+            "User: \"after\"".to_owned(),
+            "Model: \"hi\"".to_owned(),
+        ]
+    );
+    let roles: Vec<Role> = stage.provider.requests()[0].messages.iter().map(|m| m.role).collect();
+    assert_eq!(roles, [Role::User, Role::Model, Role::Tool, Role::Model, Role::User]);
+}
