@@ -1,0 +1,209 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+//! The chores, run as people run them, on a house of three tiny crates.
+
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A stand-in for the binary: says what it was asked, and fails where it is told to.
+const HOST: &str = r#"//! A host.
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    println!("jaato {}", words.join(" "));
+    if std::env::var_os("CARGO_PKG_NAME").is_some() {
+        println!("below cargo");
+    }
+    if words.iter().any(|word| word == "fail" || word.contains("tool_bad")) {
+        std::process::exit(6);
+    }
+}
+"#;
+
+/// A stand-in for a plugin, with tests of all sorts.
+const PLUGIN: &str = r#"//! A plugin.
+#[unsafe(no_mangle)]
+pub extern "C" fn answer() -> u8 { 42 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn passes_in_the_house() {
+        let house = std::path::PathBuf::from(std::env::var_os("JAATO_TEST_HOUSE").unwrap());
+        assert!(house.join("bin").read_dir().unwrap().next().is_some());
+        assert!(house.join("plugins").read_dir().unwrap().next().is_some());
+    }
+
+    #[test]
+    fn passes_by_being_skipped() {
+        use std::io::Write;
+        let log = std::env::var_os("JAATO_SKIP_LOG").unwrap();
+        let mut log = std::fs::OpenOptions::new().append(true).open(log).unwrap();
+        writeln!(log, "SKIPPED: passes_by_being_skipped: no moon").unwrap();
+    }
+
+    #[test]
+    fn fails() { panic!("as it should") }
+}
+"#;
+
+struct Checkout {
+    folder: tempfile::TempDir,
+}
+
+impl Checkout {
+    fn new(plugins: &[&str]) -> Self {
+        let checkout = Self { folder: tempfile::tempdir().unwrap() };
+        checkout.write(
+            "Cargo.toml",
+            "[workspace]\nresolver = \"3\"\nmembers = [\"host\", \"plugins/*\"]\n\
+             [profile.dev]\ndebug = false\n",
+        );
+        checkout.write("host/Cargo.toml", &manifest("jaato", ""));
+        checkout.write("host/src/main.rs", HOST);
+        for plugin in plugins {
+            checkout.add_plugin(plugin);
+        }
+        checkout
+    }
+
+    fn add_plugin(&self, name: &str) {
+        let library = "[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\ndoctest = false\n";
+        self.write(&format!("plugins/{name}/Cargo.toml"), &manifest(name, library));
+        self.write(&format!("plugins/{name}/src/lib.rs"), PLUGIN);
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn xtask(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        command
+            .args(words)
+            .current_dir(self.folder.path())
+            // As `cargo run` sets it: it says which checkout is meant.
+            .env("CARGO_MANIFEST_DIR", self.folder.path().join("xtask"))
+            .env("CARGO_NET_OFFLINE", "true")
+            .env_remove("CARGO_TARGET_DIR")
+            .env_remove("CI");
+        command.output().unwrap()
+    }
+
+    fn target(&self) -> PathBuf {
+        self.folder.path().join("target")
+    }
+}
+
+fn manifest(name: &str, more: &str) -> String {
+    format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}")
+}
+
+fn library(name: &str) -> String {
+    format!("{DLL_PREFIX}{name}{DLL_SUFFIX}")
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.retain(|name| !name.starts_with('.'));
+    names.sort();
+    names
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+#[test]
+fn run_builds_all_and_becomes_jaato() {
+    let checkout = Checkout::new(&["tool-a"]);
+    let first = checkout.xtask(&["run", "what is this?", "--help"]);
+    assert_eq!(first.status.code(), Some(0), "{}", text(&first));
+    assert_eq!(String::from_utf8_lossy(&first.stdout), "jaato run what is this? --help\n");
+    let said = String::from_utf8_lossy(&first.stderr);
+    assert!(said.starts_with("building jaato and its plugins (the first time"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert_eq!(names(&checkout.target().join("plugins")), [library("tool_a")]);
+
+    let second = checkout.xtask(&["run", "fail"]);
+    assert_eq!(second.status.code(), Some(6), "the exit code is jaato's own");
+    assert_eq!(String::from_utf8_lossy(&second.stderr), "", "quiet when all is built");
+}
+
+#[test]
+fn run_passes_on_what_the_compiler_says() {
+    let checkout = Checkout::new(&["tool-a"]);
+    checkout.write("plugins/tool-a/src/lib.rs", "//! A.\nfn broken( {}\n");
+    let output = checkout.xtask(&["run", "x"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output);
+    assert!(said.contains("plugins/tool-a/src/lib.rs"), "{said}");
+    assert!(!said.contains("jaato run x"), "{said}");
+}
+
+#[test]
+fn build_plugins_gathers_checks_and_forgets_what_is_gone() {
+    let checkout = Checkout::new(&["tool-a", "tool-b"]);
+    let unchecked = checkout.xtask(&["build-plugins"]);
+    assert!(unchecked.status.success(), "{}", text(&unchecked));
+    assert!(text(&unchecked).contains("is not built yet"), "{}", text(&unchecked));
+    let plugins = checkout.target().join("plugins");
+    assert_eq!(names(&plugins), [library("tool_a"), library("tool_b")]);
+
+    checkout.xtask(&["run", "x"]);
+    fs::remove_dir_all(checkout.folder.path().join("plugins/tool-b")).unwrap();
+    checkout.add_plugin("tool-bad");
+    let refused = checkout.xtask(&["build-plugins"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused);
+    let good = plugins.join(library("tool_a"));
+    assert!(said.contains(&format!("jaato plugin check {}", good.display())), "{said}");
+    assert!(said.contains("has refused"), "{said}");
+    assert_eq!(names(&plugins), [library("tool_a"), library("tool_bad")]);
+}
+
+#[test]
+fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
+    let checkout = Checkout::new(&["tool-a"]);
+    let lock = Command::new(env!("CARGO"))
+        .args(["generate-lockfile", "--offline"])
+        .current_dir(checkout.folder.path())
+        .output()
+        .unwrap();
+    assert!(lock.status.success(), "{}", text(&lock));
+    let output = checkout.xtask(&["test", "passes"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.lines().last(), Some("1 passed, 0 failed, 1 skipped"), "{}", text(&output));
+    assert!(said.contains("\nSKIPPED: passes_by_being_skipped: no moon\n"), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let phases = fs::read_to_string(checkout.target().join("test-phases.json")).unwrap();
+    let phases: serde_json::Value = serde_json::from_str(&phases).unwrap();
+    let named = phases["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str());
+    assert_eq!(named.flatten().collect::<Vec<_>>(), ["setup", "build", "tests"]);
+
+    let output = checkout.xtask(&["test", "tests"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.lines().last(), Some("1 passed, 1 failed, 1 skipped"), "{}", text(&output));
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn dist_lays_out_what_is_installed() {
+    let checkout = Checkout::new(&["tool-a"]);
+    let manifest = fs::read_to_string(checkout.folder.path().join("Cargo.toml")).unwrap();
+    let manifest = format!("{manifest}[profile.dist]\ninherits = \"release\"\n");
+    checkout.write("Cargo.toml", &manifest);
+    checkout.write("LICENSE-MIT", "a licence");
+    let output = checkout.xtask(&["dist"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let tree = PathBuf::from(said.lines().last().unwrap());
+    assert_eq!(names(&tree), ["LICENSE-MIT", "bin", "lib"]);
+    assert_eq!(names(&tree.join("lib/jaato/plugins")), [library("tool_a")]);
+    assert!(Command::new(tree.join("bin/jaato")).status().unwrap().success());
+}
