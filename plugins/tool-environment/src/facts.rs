@@ -59,7 +59,7 @@ pub(crate) struct Moment {
 pub(crate) struct Variables(BTreeMap<&'static str, String>);
 
 impl Variables {
-    /// The names that may be read. Terminal variables are facts of the session, not of this process.
+    /// The names that may be read. Terminal variables are facts of the session instead.
     pub(crate) const NAMES: [&'static str; 19] = [
         "COMSPEC",
         "CURL_CA_BUNDLE",

@@ -41,7 +41,7 @@ fn programs() -> Programs {
 }
 
 fn is_on_path(path: &OsStr, file: &str) -> bool {
-    // An empty entry would mean the working directory, where anybody may have put a file of that name.
+    // An empty entry would mean the working directory, where anybody may have put such a file.
     env::split_paths(path).any(|folder| folder != Path::new("") && folder.join(file).is_file())
 }
 

@@ -1,7 +1,8 @@
-//! `get_environment`: tells a model the system, shell, terminal, clock, network and session that it works in.
+//! `get_environment`: tells a model the system, shell, terminal, clock, network and session.
 //!
-//! Facts are gathered in one place and concluded from in others, so that the answers for every system
-//! are tested on any. No variable leaves here but those that are fields of the report, and no credential.
+//! Facts are gathered in one place and concluded from in others, so that the answers for every
+//! system are tested on any. No variable leaves here but those that are fields of the report, and
+//! no credential.
 #![forbid(unsafe_code)]
 
 mod aspect;

@@ -51,7 +51,8 @@ fn release(facts: &Facts) -> Option<&str> {
     facts.kernel_version.as_deref().or(facts.os_version.as_deref())
 }
 
-/// Windows' own spelling (`AMD64`) where it gives one; the first name is set for a 32-bit process on 64 bits.
+/// Windows' own spelling (`AMD64`) where it gives one; the first name is set for a 32-bit process
+/// on 64 bits.
 fn machine(facts: &Facts) -> &str {
     let own = facts.variables.first(&["PROCESSOR_ARCHITEW6432", "PROCESSOR_ARCHITECTURE"]);
     own.filter(|_| facts.is_windows()).unwrap_or(&facts.machine)

@@ -1,7 +1,7 @@
 //! Shows proxies, host lists and paths without the credentials that people put into them.
 //!
-//! Not a URL parser: what is shown is only what provably is no secret. A host and port that look like
-//! one stay; everything else, and everything that could be read in two ways, becomes `***`.
+//! Not a URL parser: what is shown is only what provably is no secret. A host and port that look
+//! like one stay; everything else, and everything that could be read in two ways, becomes `***`.
 
 use std::net::IpAddr;
 
@@ -38,7 +38,7 @@ pub(crate) fn proxy(raw: &str) -> Proxy {
     Proxy { shown: format!("{scheme}{user}{host}"), has_user: !user.is_empty() }
 }
 
-/// Shows a comma or blank separated list of hosts if it is nothing else, and masks it whole otherwise:
+/// Shows a comma or blank separated list of hosts if it is nothing else, else masks it whole:
 /// a password that ended up in it may hold a comma, so that its rest would look like a host.
 pub(crate) fn host_list(raw: &str) -> String {
     let entries = raw.split(|char: char| char == ',' || char.is_whitespace());

@@ -10,7 +10,8 @@ use crate::{clock, machine, network, session, shell, terminal};
 /// Reports one aspect, or all.
 ///
 /// # Errors
-/// `context` and `session`, asked for alone in a session without a model; `cwd` where the host knows none.
+/// `context` and `session`, asked for alone in a session without a model; `cwd` where the host
+/// knows none.
 pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
         Aspect::Os => machine::os(facts),

@@ -40,7 +40,7 @@ fn color_depth(terminal: &TerminalFacts, is_windows: bool) -> &'static str {
         _ if matches!(colorterm, "truecolor" | "24bit") => "24bit",
         term if term.contains("256") => "256",
         "dumb" => "none",
-        // A Windows console sets no `TERM` and shows colours; elsewhere none means that nobody knows it.
+        // A Windows console sets no `TERM` and shows colours; elsewhere none means unknown.
         "" if !is_windows => "none",
         _ => "basic",
     }

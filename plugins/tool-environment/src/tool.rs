@@ -1,4 +1,4 @@
-//! The tool `get_environment`: asks the host for the session, the machine for the rest, and reports.
+//! The tool `get_environment`: asks the host for the session, the machine for the rest.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
@@ -23,7 +23,7 @@ use crate::report::report;
 )]
 struct GetEnvironment {
     /// os: system and version; shell; arch: processor; cwd: working directory; terminal: colours;
-    /// context: tokens used; session: ids; datetime: date, time, zone; network: proxy, certificates.
+    /// context: tokens used; session: ids; datetime: date, time, zone; network: proxy.
     #[serde(default)]
     aspect: Aspect,
 }
@@ -50,15 +50,15 @@ mod tests {
     use super::*;
     use crate::facts::Variables;
 
-    /// About 160 tokens. Every request carries them, so that a word more is paid for again and again.
+    /// About 160 tokens. Every request carries them: a word more is paid for again and again.
     #[test]
     fn a_model_reads_few_words() {
         let spec = GetEnvironment::spec();
         let aspect = json!({
             "type": "string",
             "enum": [
-                "os", "shell", "arch", "cwd", "terminal", "context", "session", "datetime", "network",
-                "all",
+                "os", "shell", "arch", "cwd", "terminal", "context", "session", "datetime",
+                "network", "all",
             ],
             "description": spec.parameters["properties"]["aspect"]["description"],
             "default": "all",
