@@ -144,7 +144,7 @@ async fn download(
     let command = pip_download(&package, &folder.0);
     let deadline = fetcher.settings.part_deadline;
     let Ok(ended) = tokio::time::timeout(deadline, fetcher.run.run(command)).await else {
-        let seconds = deadline.as_secs();
+        let seconds = deadline.as_secs_f64();
         return Err(Failure::Source(format!("pip did not bring `{package}` within {seconds} s")));
     };
     let ended = ended.map_err(|error| match error.kind() {

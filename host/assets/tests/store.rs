@@ -70,6 +70,16 @@ fn a_note_that_pins_another_digest_or_is_garbage_counts_nothing() {
 }
 
 #[test]
+fn a_check_that_cannot_be_noted_is_told_and_the_file_used() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    place.put("small.gguf", &bytes);
+    fs::create_dir(place.path("small.gguf.verified")).unwrap();
+    let found = place.store.find(&asset(&bytes, vec![])).unwrap().unwrap();
+    let told = place.plain(&found.not_remembered.unwrap());
+    assert!(told.starts_with("cannot write `DIR/small.gguf.verified`: "), "{told}");
+}
+
+#[test]
 fn a_folder_under_the_name_is_an_error() {
     let place = Place::new();
     fs::create_dir_all(place.path("small.gguf")).unwrap();

