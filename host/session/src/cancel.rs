@@ -4,28 +4,52 @@
 //! parents; cancelling a child leaves them alone.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::{FutureExt, select_all};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 /// A token that is cancelled at most once. Clones are the same token.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     /// The token's own flag first, then those of its ancestors; never empty.
-    flags: Vec<Arc<watch::Sender<bool>>>,
+    flags: Vec<Arc<Flag>>,
+}
+
+/// Not a `watch` channel: that one wakes its waiters in a random order, and a run must repeat exactly.
+#[derive(Debug, Default)]
+struct Flag {
+    set: AtomicBool,
+    waiting: Notify,
+}
+
+impl Flag {
+    fn is_set(&self) -> bool {
+        self.set.load(Ordering::SeqCst)
+    }
+
+    async fn wait(&self) {
+        let notified = self.waiting.notified();
+        tokio::pin!(notified);
+        // Enlists before it looks: a flag that is set in between is not missed.
+        notified.as_mut().enable();
+        if !self.is_set() {
+            notified.await;
+        }
+    }
 }
 
 impl Cancel {
     /// Makes a token that nobody has cancelled.
     pub fn new() -> Self {
-        Self { flags: vec![new_flag()] }
+        Self { flags: vec![Arc::default()] }
     }
 
     /// Makes a token that is cancelled together with this one, and can be cancelled alone.
     #[must_use]
     pub fn child(&self) -> Self {
         let mut flags = Vec::with_capacity(self.flags.len() + 1);
-        flags.push(new_flag());
+        flags.push(Arc::default());
         flags.extend(self.flags.iter().cloned());
         Self { flags }
     }
@@ -33,25 +57,19 @@ impl Cancel {
     /// Cancels it; from any thread, as often as one likes.
     pub fn cancel(&self) {
         if let Some(own) = self.flags.first() {
-            own.send_replace(true);
+            own.set.store(true, Ordering::SeqCst);
+            own.waiting.notify_waiters();
         }
     }
 
     /// Tells whether it or an ancestor is cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.flags.iter().any(|flag| *flag.borrow())
+        self.flags.iter().any(|flag| flag.is_set())
     }
 
     /// Waits until it or an ancestor is cancelled; ready at once if it already is.
     pub async fn cancelled(&self) {
-        let waits = self.flags.iter().map(|flag| {
-            let mut watched = flag.subscribe();
-            async move {
-                // The sender lives as long as this token, so the wait ends by the flag alone.
-                let _flag = watched.wait_for(|set| *set).await;
-            }
-            .boxed()
-        });
+        let waits = self.flags.iter().map(|flag| flag.wait().boxed());
         select_all(waits).await;
     }
 }
@@ -60,10 +78,6 @@ impl Default for Cancel {
     fn default() -> Self {
         Self::new()
     }
-}
-
-fn new_flag() -> Arc<watch::Sender<bool>> {
-    Arc::new(watch::Sender::new(false))
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ mod random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jaato_session::testing::Stage;
+use jaato_session::testing::{Beat, Stage};
 use jaato_session::{
     Cancel, History, Limits, MARK_CANCELLED, Mark, Random, SeededRandom, Session, SessionSetup,
     TurnReport,
 };
-use jaato_types::{Event, Message, Outcome, Part, Request, Role};
+use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Part, Request, Role};
 use tokio::time::Instant;
 
 const SEEDS: u64 = 400;
@@ -32,7 +32,7 @@ async fn play(seed: u64) -> Played {
         stage.person.answers(random::answers(&random));
     }
     let limits = Limits {
-        steps_max: 6,
+        steps_max: 4,
         calls_per_step_max: 5,
         provider_idle_ms: 5_000,
         call_deadline_ms: 20_000,
@@ -44,8 +44,11 @@ async fn play(seed: u64) -> Played {
     let mut session = stage.start(setup).unwrap();
     let mut reports = Vec::new();
     for turn in 0..=random.below(4) {
-        for _ in 0..random.below(9) {
+        for _ in 0..random.below(10) {
             stage.provider.then(random::beats(&random));
+        }
+        if random.below(5) > 0 {
+            stage.provider.then([Beat::text("the end")]);
         }
         let report = play_turn(&mut session, &random, turn).await;
         stage.provider.forget();
@@ -60,8 +63,8 @@ async fn play(seed: u64) -> Played {
 async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> TurnReport {
     let cancel = Cancel::new();
     // Some questions and some providers stay silent for ever: a turn without an early end has a late one.
-    let cancel_ms = if random.below(3) == 0 { random.below(6_000) } else { 600_000 };
-    let again = random.below(4) == 0;
+    let cancel_ms = if random.below(3) == 0 { random.below(2_000) } else { 600_000 };
+    let again = random.below(8) == 0;
     let drop_it = random.below(10) == 0;
     let start = Instant::now();
     let stop = async {
@@ -134,6 +137,8 @@ fn check_turn(stage: &Stage, session: &Session, report: &TurnReport) {
     let expects_error =
         matches!(report.outcome, Outcome::Failed | Outcome::Limit | Outcome::Denied);
     assert_eq!(report.error.is_some(), expects_error, "{report:?}");
+    let is_bug = |error: &Error| error.kind == ErrorKind::HostBug;
+    assert!(!report.error.as_ref().is_some_and(is_bug), "{report:?}");
     let last = session.history().entries().last();
     match report.outcome {
         Outcome::Done | Outcome::Denied => assert_eq!(last.unwrap().mark, None),
@@ -223,15 +228,24 @@ fn check_requests(played: &Played) {
 }
 
 /// What one play of a seed is, as text.
-fn transcript(played: &Played) -> String {
-    let events: Vec<String> = played
+fn transcript(played: &Played) -> Vec<String> {
+    let events = played
         .stage
         .events
         .envelopes()
         .iter()
         .map(|envelope| serde_json::to_string(envelope).unwrap())
-        .collect();
-    format!("{}\n{:?}\n{:?}", events.join("\n"), played.session.history(), played.reports)
+        .collect::<Vec<_>>();
+    let entries = played.session.history().entries().iter().map(|entry| format!("{entry:?}"));
+    let reports = played.reports.iter().map(|report| format!("{report:?}"));
+    events.into_iter().chain(entries).chain(reports).collect()
+}
+
+#[track_caller]
+fn check_same(first: &[String], second: &[String]) {
+    let differs = first.iter().zip(second).find(|(a, b)| a != b);
+    assert_eq!(differs, None, "the seed does not replay");
+    assert_eq!(first.len(), second.len(), "the seed does not replay");
 }
 
 fn run(seed: u64) -> Played {
@@ -271,7 +285,7 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
         check_events(&played);
         check_seats(&played.stage);
         check_requests(&played);
-        assert_eq!(transcript(&played), transcript(&run(seed)), "the seed does not replay");
+        check_same(&transcript(&played), &transcript(&run(seed)));
         for report in played.reports {
             *outcomes.entry(format!("{:?}", report.outcome)).or_insert(0) += 1;
         }
@@ -282,5 +296,6 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
         replayed || names == ["Cancelled", "Denied", "Done", "Failed", "Limit"],
         "{outcomes:?}"
     );
-    assert!(replayed || outcomes.values().all(|count| *count >= 10), "{outcomes:?}");
+    println!("{outcomes:?}");
+    assert!(replayed || outcomes.values().all(|count| *count >= 20), "{outcomes:?}");
 }

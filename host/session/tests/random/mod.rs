@@ -45,7 +45,7 @@ pub fn answers(random: &SeededRandom) -> Vec<Answer> {
 /// The beats of one answer, often good, sometimes anything.
 pub fn beats(random: &SeededRandom) -> Vec<Beat> {
     let mut beats: Vec<Beat> = (0..random.below(7)).map(|_| beat(random)).collect();
-    match random.below(12) {
+    match random.below(24) {
         0 => beats.push(Beat::Fail(Error::new(ErrorKind::Provider, "overloaded").temporary())),
         1 => beats.push(Beat::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
         2 => beats.push(Beat::Hang),
