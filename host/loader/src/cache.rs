@@ -185,13 +185,15 @@ mod tests {
     use super::*;
 
     fn manifest() -> Manifest {
-        Manifest::parse(br#"{"v":1,"name":"moon","version":"1","api":"1.0.0","kinds":["tool"]}"#).unwrap()
+        Manifest::parse(br#"{"v":1,"name":"moon","version":"1","api":"1.0.0","kinds":["tool"]}"#)
+            .unwrap()
     }
 
     #[test]
     fn an_entry_holds_for_one_state_of_the_file_and_one_host() {
         let folder = tempfile::tempdir().unwrap();
-        let (plugin, path) = (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
+        let (plugin, path) =
+            (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
         fs::write(&plugin, "one").unwrap();
         let stamp = Stamp::of(&plugin).unwrap();
         let mut cache = DescriptionCache::read(path.clone(), "1");
@@ -210,7 +212,8 @@ mod tests {
     #[test]
     fn a_damaged_cache_counts_as_empty_and_files_that_are_gone_are_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let (plugin, path) = (folder.path().join("moon.so"), folder.path().join("descriptions.json"));
+        let (plugin, path) =
+            (folder.path().join("moon.so"), folder.path().join("descriptions.json"));
         fs::write(&path, "{\"v\":1,").unwrap();
         fs::write(&plugin, "one").unwrap();
         let stamp = Stamp::of(&plugin).unwrap();

@@ -99,7 +99,8 @@ impl PlaceKind {
 /// path, never from the working directory or a variable.
 pub fn shipped_places(executable: &Path) -> Vec<Place> {
     let real = fs::canonicalize(executable);
-    let Some(root) = real.ok().as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned)
+    let Some(root) =
+        real.ok().as_deref().and_then(Path::parent).and_then(Path::parent).map(Path::to_owned)
     else {
         return Vec::new();
     };
@@ -126,7 +127,9 @@ fn search(place: &Place, found: &mut Found) {
         Err(error) => {
             let was_named = matches!(place.kind, PlaceKind::CommandLine | PlaceKind::Variable);
             if was_named || error.kind() != io::ErrorKind::NotFound {
-                found.problems.push(PlaceProblem::Unreadable(place.folder.clone(), error.to_string()));
+                found
+                    .problems
+                    .push(PlaceProblem::Unreadable(place.folder.clone(), error.to_string()));
             }
             return;
         }

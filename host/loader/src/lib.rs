@@ -1,1 +1,51 @@
 //! Finds plugin files, reads and checks them, opens them and hands out instances.
+//!
+//! The way of a plugin: [`find`](find()) gives its file, [`read_manifest`] what it says of itself without
+//! running; [`Library::open`] loads and checks it; [`Plugin`] holds its factory and makes
+//! [`Instance`]s; an instance runs calls. Everything that a plugin made is polled and dropped by the
+//! [`Executor`]; what a plugin may use of the host it reaches through a context, which lends the
+//! host's [`Services`].
+//!
+//! Not here: which plugins are trusted and enabled (the registry and the runtime), children and workers.
+
+mod cache;
+mod call;
+mod context;
+mod error;
+mod executor;
+mod fence;
+mod find;
+mod instance;
+mod layout;
+mod live;
+mod manifest;
+mod open;
+mod plugin;
+mod services;
+mod watch;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use cache::{Described, DescriptionCache, Entry, Stamp};
+pub use call::RunningCall;
+pub use context::{EMITTED_BYTES_MAX, PIECE_BYTES_MAX, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
+pub use error::{LoadError, LoadProblem};
+pub use executor::{
+    ABLE_TO_RUN_MAX, Executor, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX, REPOLLS_PER_SECOND_MAX,
+    STRIKES_MAX, THREADS, WALL_CLOCK_MAX,
+};
+pub use find::{
+    FILES_PER_FOLDER_MAX, Found, FoundFile, Place, PlaceKind, PlaceProblem, find, shipped_places,
+};
+pub use instance::{CLOSE_STEP_MAX, Instance};
+pub use live::LiveCounts;
+pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};
+pub use open::{Library, Opened, describe};
+pub use plugin::Plugin;
+pub use services::{ByteStream, Caller, CallerKind, NoServices, Served, Services};
+pub use watch::{Misdeed, Report, Watch};
+
+/// Locks a mutex whose data stays whole at every step, so that a panic elsewhere does not matter.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -74,9 +74,9 @@ impl FileProblem {
             Self::WrongFormat { .. } | Self::WrongArchitecture { .. } => {
                 Some("build the plugin for this machine, or take the author's build for it".into())
             }
-            Self::NoManifest => {
-                Some("a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root".into())
-            }
+            Self::NoManifest => Some(
+                "a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root".into(),
+            ),
             Self::Truncated(_) => Some("copy or build the file again".into()),
             Self::Api { has } => Some(if newer_than_ours(has) {
                 "update jaato".to_owned()
@@ -168,7 +168,7 @@ fn not_a_library(path: &Path) -> FileProblem {
     FileProblem::NotALibrary
 }
 
-fn check_target(object: &object::File<'_, &ReadCache<File>>) -> Result<(), FileProblem> {
+fn check_target<'a>(object: &object::File<'a, &'a ReadCache<File>>) -> Result<(), FileProblem> {
     let (has, wants) = (format_name(object.format()), format_name(BinaryFormat::native_object()));
     if has != wants {
         return Err(FileProblem::WrongFormat { has, wants });
@@ -202,7 +202,7 @@ fn is_this_machine(architecture: Architecture) -> bool {
     }
 }
 
-fn section(object: &object::File<'_, &ReadCache<File>>) -> Result<Vec<u8>, FileProblem> {
+fn section<'a>(object: &object::File<'a, &'a ReadCache<File>>) -> Result<Vec<u8>, FileProblem> {
     let found = object.sections().find(|section| {
         section.name().is_ok_and(|name| match object.format() {
             BinaryFormat::MachO => name == MANIFEST_SECTION_MACHO,
@@ -221,7 +221,10 @@ fn section(object: &object::File<'_, &ReadCache<File>>) -> Result<Vec<u8>, FileP
         });
     };
     if section.size() > MANIFEST_BYTES_MAX as u64 {
-        let text = format!("its manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed", section.size());
+        let text = format!(
+            "its manifest has {} bytes, at most {MANIFEST_BYTES_MAX} are allowed",
+            section.size()
+        );
         return Err(FileProblem::BadManifest(text));
     }
     let data = section.data().map_err(|error| FileProblem::Truncated(error.to_string()))?;

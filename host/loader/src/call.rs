@@ -1,0 +1,192 @@
+//! One call of a plugin: the future that runs it, and what its session holds.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use abi_stable::std_types::{RResult, RVec};
+use async_ffi::FfiFuture;
+use jaato_plugin_api::abi::{Answer, ContextBox};
+use jaato_types::{Error, Frame};
+
+use crate::context::Core;
+use crate::executor::{Guest, PluginTask};
+use crate::fence::plugin_code;
+use crate::instance::{Calls, Living};
+
+/// A call that runs on the plugin executor. Dropping it cancels the call.
+///
+/// Read [`RunningCall::next_emission`] to its end first, then take [`RunningCall::answer`]: everything
+/// that the call emitted is there before the answer is.
+#[must_use = "dropping it cancels the call"]
+pub struct RunningCall {
+    // Before the task: the flag is set first, so that what the plugin does meanwhile is refused.
+    core: CancelOnDrop,
+    task: PluginTask<Result<Vec<u8>, Error>>,
+}
+
+struct CancelOnDrop(Arc<Core>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl RunningCall {
+    pub(crate) fn new(core: Arc<Core>, task: PluginTask<Result<Vec<u8>, Error>>) -> Self {
+        Self { core: CancelOnDrop(core), task }
+    }
+
+    /// Waits for the next frame that the call emits; none when the call has ended and all is read.
+    pub async fn next_emission(&mut self) -> Option<Vec<u8>> {
+        let core = &self.core.0;
+        tokio::select! {
+            biased;
+            emission = std::future::poll_fn(|cx| core.poll_emission(cx)) => emission,
+            () = core.guest.disabled() => None,
+        }
+    }
+
+    /// Cancels the call and keeps it, so that the rest of its emissions can be read; its answer is `cancelled`.
+    pub fn cancel(&self) {
+        self.core.0.cancel();
+        self.core.0.wake_call();
+    }
+
+    /// Waits for the answer: a checked frame.
+    ///
+    /// # Errors
+    /// What the plugin answers; `plugin_misbehaved` for what is no answer, `plugin_disabled`, `cancelled`.
+    pub async fn answer(mut self) -> Result<Vec<u8>, Error> {
+        let guest = Arc::clone(&self.core.0.guest);
+        tokio::select! {
+            biased;
+            answer = &mut self.task => answer.unwrap_or_else(|| Err(guest.lost_error())),
+            () = guest.disabled() => Err(guest.disabled_error()),
+        }
+    }
+}
+
+/// Begins a call in the plugin: which facet, which name.
+pub(crate) trait Begin: FnOnce(&Living, ContextBox) -> Option<Answer> {}
+
+impl<F: FnOnce(&Living, ContextBox) -> Option<Answer>> Begin for F {}
+
+/// A call, polled by the executor (or in place, by a benchmark). Ready or dropped, it ends its context.
+pub(crate) struct CallFuture<B> {
+    // In this order on a drop: the plugin's future, then the context, then the instance.
+    stage: Stage<B>,
+    ticket: Ticket,
+    living: Arc<Living>,
+}
+
+enum Stage<B> {
+    Waiting(B),
+    Running(FfiFuture<RResult<RVec<u8>, RVec<u8>>>),
+    Over,
+}
+
+/// A call's entry in its instance's list, and its context: both end here.
+struct Ticket {
+    core: Arc<Core>,
+    calls: Arc<Calls>,
+    index: usize,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.core.cancel();
+        self.core.end();
+        self.calls.remove(self.index);
+    }
+}
+
+impl<B> CallFuture<B> {
+    pub(crate) fn new(
+        begin: B,
+        core: Arc<Core>,
+        calls: Arc<Calls>,
+        index: usize,
+        living: Arc<Living>,
+    ) -> Self {
+        Self { stage: Stage::Waiting(begin), ticket: Ticket { core, calls, index }, living }
+    }
+
+    /// Drops the plugin's future and ends the context; what the emissions did wrong is the answer then.
+    fn finish(&mut self, answer: Result<Vec<u8>, Error>) -> Poll<Result<Vec<u8>, Error>> {
+        self.stage = Stage::Over;
+        let fault = self.ticket.core.take_fault();
+        self.ticket.core.end();
+        Poll::Ready(fault.map_or(answer, Err))
+    }
+}
+
+// The stage is moved only before the plugin's future is there, and that future is a pointer.
+impl<B> Unpin for CallFuture<B> {}
+
+impl<B: Begin> Future for CallFuture<B> {
+    type Output = Result<Vec<u8>, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let core = Arc::clone(&this.ticket.core);
+        if !core.is_live() {
+            return this.finish(Err(Error::cancelled()));
+        }
+        if let Stage::Waiting(_) = &this.stage {
+            let Stage::Waiting(begin) = std::mem::replace(&mut this.stage, Stage::Over) else {
+                unreachable!("looked at right above")
+            };
+            match plugin_code(|| begin(&this.living, core.lend())) {
+                Ok(Some(future)) => this.stage = Stage::Running(future),
+                Ok(None) => {
+                    let error = core.guest.misbehaved("it does not offer what was called");
+                    return this.finish(Err(error));
+                }
+                Err(text) => return this.finish(Err(panicked(&core.guest, &text))),
+            }
+        }
+        let Stage::Running(future) = &mut this.stage else {
+            unreachable!("a finished call is not polled again")
+        };
+        match plugin_code(|| Pin::new(future).poll(cx)) {
+            Ok(Poll::Ready(answer)) => this.finish(read_answer(&core.guest, &answer)),
+            Err(text) => this.finish(Err(panicked(&core.guest, &text))),
+            Ok(Poll::Pending) => {
+                core.keep_call(cx.waker());
+                if core.is_live() { Poll::Pending } else { this.finish(Err(Error::cancelled())) }
+            }
+        }
+    }
+}
+
+/// Checks what a plugin answered. Copies it: the buffer is of the plugin's allocator.
+pub(crate) fn read_answer(
+    guest: &Guest,
+    answer: &RResult<RVec<u8>, RVec<u8>>,
+) -> Result<Vec<u8>, Error> {
+    match answer {
+        RResult::ROk(frame) => checked(guest, frame),
+        RResult::RErr(error) => Err(read_error(guest, error)),
+    }
+}
+
+pub(crate) fn checked(guest: &Guest, frame: &RVec<u8>) -> Result<Vec<u8>, Error> {
+    match Frame::parse(frame) {
+        Ok(_) => Ok(frame.as_slice().to_vec()),
+        Err(error) => Err(guest.misbehaved(format_args!("its answer is no frame: {error}"))),
+    }
+}
+
+pub(crate) fn read_error(guest: &Guest, frame: &RVec<u8>) -> Error {
+    let refused = |error| guest.misbehaved(format_args!("its error cannot be read: {error}"));
+    Frame::read(frame).unwrap_or_else(refused)
+}
+
+/// Makes the error of a panic that the plugin's own fence let through.
+pub(crate) fn panicked(guest: &Guest, text: &str) -> Error {
+    let text = format!("the plugin `{}` panicked: {text}", guest.name());
+    Error::new(jaato_types::ErrorKind::PluginPanicked, text)
+}

@@ -1,0 +1,278 @@
+//! `ContextAbi` over a [`Core`]: every method is fenced, because a panic here would abort the process.
+
+use std::future::{Future, pending};
+use std::mem::ManuallyDrop;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use abi_stable::std_types::{RResult, RStr, RVec};
+use async_ffi::{FfiFuture, FutureExt};
+use jaato_plugin_api::abi::{Answer, ContextAbi, JobBox, Maybe};
+use jaato_types::service::StreamAnswer;
+use jaato_types::{Error, ErrorKind, Frame, FrameError};
+use tokio::sync::oneshot;
+
+use super::emissions::Taken;
+use super::lent::{Lent, Refusable, error_answer};
+use super::streams::{self, Next, STREAMS_MAX};
+use super::{Core, TASKS_MAX, next_number};
+use crate::executor::{HostCode, Job};
+use crate::fence::host_code;
+use crate::lock;
+use crate::services::{ByteStream, CallerKind, Served};
+
+type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type Answered = RResult<RVec<u8>, RVec<u8>>;
+
+/// The object behind a plugin's `ContextBox`. The plugin may drop it anywhere, at any time.
+pub(super) struct HostContext {
+    core: ManuallyDrop<Arc<Core>>,
+}
+
+impl HostContext {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        Self { core: ManuallyDrop::new(core) }
+    }
+
+    /// Runs a method inside the fence; a panic gives what `failed` makes of it.
+    fn fenced<T>(&self, work: impl FnOnce(&Arc<Core>) -> T, failed: impl FnOnce(&Error) -> T) -> T {
+        let _host = HostCode::enter();
+        host_code(|| work(&self.core)).unwrap_or_else(|error| {
+            // The host's own log may be what panicked.
+            let _ = host_code(|| self.core.trouble(&error.message));
+            failed(&error)
+        })
+    }
+}
+
+impl Drop for HostContext {
+    fn drop(&mut self) {
+        let _host = HostCode::enter();
+        // SAFETY: the field is taken here alone, in the drop, and not used again.
+        let core = unsafe { ManuallyDrop::take(&mut self.core) };
+        // Perhaps the last one: what the host put into it is dropped inside the fence.
+        if let Err(error) = host_code(move || drop(core)) {
+            std::mem::forget(error);
+        }
+    }
+}
+
+impl ContextAbi for HostContext {
+    fn id(&self) -> u64 {
+        self.core.number
+    }
+
+    fn is_cancelled(&self) -> bool {
+        !self.core.is_live()
+    }
+
+    fn cancelled(&self) -> FfiFuture<()> {
+        self.fenced(|core| Lent::new(core, Some(pending())).into_ffi(), |_| ready(()))
+    }
+
+    fn log(&self, level: u8, text: RStr<'_>) {
+        let log = |core: &Arc<Core>| {
+            if !core.has_ended() {
+                core.executor.watch().log(core.guest.name(), level, text.as_str());
+            }
+        };
+        self.fenced(log, |_| ());
+    }
+
+    fn emit(&self, frame: RVec<u8>) -> bool {
+        self.fenced(|core| core.emit(&frame), |_| false)
+    }
+
+    fn sleep_ms(&self, milliseconds: u64) -> FfiFuture<bool> {
+        let sleep = |core: &Arc<Core>| {
+            let time = Duration::from_millis(milliseconds);
+            let work: Work<bool> = Box::pin(async move {
+                tokio::time::sleep(time).await;
+                true
+            });
+            Lent::new(core, core.is_live().then_some(work)).into_ffi()
+        };
+        self.fenced(sleep, |_| ready(false))
+    }
+
+    fn spawn_blocking(&self, job: JobBox) -> FfiFuture<bool> {
+        let run = |core: &Arc<Core>| {
+            let work = core
+                .submit(job)
+                .map(|done| -> Work<bool> { Box::pin(async move { done.await.unwrap_or(false) }) });
+            Lent::new(core, work).into_ffi()
+        };
+        self.fenced(run, |_| ready(false))
+    }
+
+    fn spawn(&self, task: FfiFuture<()>) -> bool {
+        self.fenced(|core| core.spawn(task), |_| false)
+    }
+
+    fn service(&self, operation: RStr<'_>, frame: RVec<u8>) -> Answer {
+        let ask = |core: &Arc<Core>| Lent::new(core, core.ask(&operation, &frame)).into_ffi();
+        self.fenced(ask, |error| ready(Answered::host_bug(error)))
+    }
+
+    fn next(&self, handle: u64) -> Maybe {
+        let next = |core: &Arc<Core>| match core.next(handle) {
+            Ok(next) => Lent::new(core, next).into_ffi(),
+            Err(error) => ready(RResult::RErr(error_answer(&error))),
+        };
+        self.fenced(next, |error| ready(RResult::RErr(error_answer(error))))
+    }
+
+    fn close(&self, handle: u64) {
+        let close = |core: &Arc<Core>| {
+            let slot = lock(&core.held).streams.remove(handle);
+            if let Some(slot) = slot {
+                let _entered = core.executor.runtime().enter();
+                streams::end(&slot);
+            }
+        };
+        self.fenced(close, |_| ());
+    }
+}
+
+fn ready<T: Send + 'static>(value: T) -> FfiFuture<T> {
+    std::future::ready(value).into_ffi()
+}
+
+impl Core {
+    fn emit(&self, frame: &RVec<u8>) -> bool {
+        if !self.is_live() {
+            return false;
+        }
+        if let Err(error) = Frame::parse(frame) {
+            let fault = self.guest.misbehaved(format_args!("it emitted what is no frame: {error}"));
+            lock(&self.held).emissions.refuse(fault);
+            return false;
+        }
+        // Copied rather than taken over: the buffer is of the plugin's allocator.
+        let frame = frame.as_slice().to_vec();
+        let taken = lock(&self.held).emissions.push(frame);
+        match taken {
+            Taken::Yes(reader) => {
+                if let Some(reader) = reader {
+                    reader.wake();
+                }
+                true
+            }
+            Taken::Closed => false,
+            Taken::Full => {
+                let text = format!(
+                    "the plugin `{}` emitted more than {} bytes before they were read",
+                    self.guest.name(),
+                    super::EMITTED_BYTES_MAX
+                );
+                let fault = Error::new(ErrorKind::LimitReached, text);
+                lock(&self.held).emissions.refuse(fault);
+                false
+            }
+        }
+    }
+
+    fn submit(self: &Arc<Self>, mut job: JobBox) -> Option<oneshot::Receiver<bool>> {
+        if !self.is_live() {
+            return None;
+        }
+        let (done, receiver) = oneshot::channel();
+        let core = Arc::clone(self);
+        let work: Job = Box::new(move || {
+            // A job whose call has gone before it could begin is not begun.
+            let wanted = core.is_live();
+            if wanted {
+                job.run();
+            }
+            drop(job);
+            // Whoever waited may have gone.
+            let _ = done.send(wanted);
+        });
+        self.executor.submit(&self.guest, work).then_some(receiver)
+    }
+
+    fn spawn(self: &Arc<Self>, task: FfiFuture<()>) -> bool {
+        if self.kind != CallerKind::Instance {
+            return false;
+        }
+        let number = next_number();
+        let mut held = lock(&self.held);
+        // Looked at under the lock, so that the end takes this task too.
+        if !self.is_live() || held.tasks.len() >= TASKS_MAX {
+            drop(held);
+            return false;
+        }
+        let core = Arc::downgrade(self);
+        let spawned = self.executor.spawn(&self.guest, async move {
+            task.await;
+            let own = core.upgrade().and_then(|core| lock(&core.held).tasks.remove(&number));
+            if let Some(own) = own {
+                own.detach();
+            }
+        });
+        held.tasks.insert(number, spawned);
+        true
+    }
+
+    fn ask(self: &Arc<Self>, operation: &str, frame: &RVec<u8>) -> Option<Work<Answered>> {
+        let services = self.services().filter(|_| self.is_live())?;
+        if let Err(error) = Frame::parse(frame) {
+            let error = Error::new(ErrorKind::InvalidArguments, error.to_string());
+            return Some(Box::pin(std::future::ready(RResult::RErr(error_answer(&error)))));
+        }
+        let _entered = self.executor.runtime().enter();
+        let served = services.call(self.caller(), operation, frame.as_slice().to_vec());
+        let core = Arc::downgrade(self);
+        Some(Box::pin(async move {
+            let answer = match served.await {
+                Ok(Served::Frame(frame)) => match Frame::parse(&frame) {
+                    Ok(_) => Ok(frame),
+                    Err(error) => Err(not_a_frame(&error)),
+                },
+                Ok(Served::Stream(stream)) => match core.upgrade() {
+                    Some(core) => core.open(stream),
+                    None => Err(Error::cancelled()),
+                },
+                Err(error) => Err(error),
+            };
+            match answer {
+                Ok(frame) => RResult::ROk(frame.into()),
+                Err(error) => RResult::RErr(error_answer(&error)),
+            }
+        }))
+    }
+
+    fn open(&self, stream: Box<dyn ByteStream>) -> Result<Vec<u8>, Error> {
+        let handle = next_number();
+        let live = self.executor.live_counters().streams.token();
+        let mut held = lock(&self.held);
+        if !self.is_live() {
+            return Err(Error::cancelled());
+        }
+        if !held.streams.open(handle, stream, live) {
+            let text = format!("the call has {STREAMS_MAX} streams open already");
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
+        }
+        drop(held);
+        Frame::write(&StreamAnswer { handle }).map_err(|error| not_a_frame(&error))
+    }
+
+    /// None when the context refuses everything.
+    fn next(&self, handle: u64) -> Result<Option<Next>, Error> {
+        if !self.is_live() {
+            return Ok(None);
+        }
+        let slot = lock(&self.held).streams.get(handle).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("there is no stream {handle}"))
+        })?;
+        let next = Next::new(slot).ok_or_else(|| {
+            Error::failed(format!("another `next` waits for the stream {handle} already"))
+        })?;
+        Ok(Some(next))
+    }
+}
+
+fn not_a_frame(error: &FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, format!("a service's answer cannot cross: {error}"))
+}

@@ -1,0 +1,120 @@
+//! What a call emits, until its session has read it. Closed before the call's answer leaves.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use jaato_types::Error;
+
+/// Emitted bytes that wait for the session. The channel has no other bound: a delta is never lost, and a
+/// plugin that outruns its reader by this much is stopped with an error.
+pub const EMITTED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// A queue of frames with one reader.
+pub(super) struct Emissions {
+    queue: VecDeque<Vec<u8>>,
+    bytes: usize,
+    open: bool,
+    reader: Option<Waker>,
+    fault: Option<Error>,
+}
+
+/// Whether a frame was taken.
+pub(super) enum Taken {
+    /// It was. The reader, if one waits, is to be woken.
+    Yes(Option<Waker>),
+    /// Nobody reads: the call has ended, or it is an instance's context, or an earlier frame did not fit.
+    Closed,
+    /// There is no room.
+    Full,
+}
+
+impl Emissions {
+    pub(super) fn new(open: bool) -> Self {
+        Self { queue: VecDeque::new(), bytes: 0, open, reader: None, fault: None }
+    }
+
+    pub(super) fn push(&mut self, frame: Vec<u8>) -> Taken {
+        if !self.open || self.fault.is_some() {
+            return Taken::Closed;
+        }
+        if self.bytes + frame.len() > EMITTED_BYTES_MAX {
+            return Taken::Full;
+        }
+        self.bytes += frame.len();
+        self.queue.push_back(frame);
+        Taken::Yes(self.reader.take())
+    }
+
+    /// Notes the first fault; from then on nothing is taken.
+    pub(super) fn refuse(&mut self, fault: Error) {
+        if self.open {
+            self.fault.get_or_insert(fault);
+        }
+    }
+
+    pub(super) fn take_fault(&mut self) -> Option<Error> {
+        self.fault.take()
+    }
+
+    pub(super) fn close(&mut self) -> Option<Waker> {
+        self.open = false;
+        self.reader.take()
+    }
+
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
+        if let Some(frame) = self.queue.pop_front() {
+            self.bytes -= frame.len();
+            return Poll::Ready(Some(frame));
+        }
+        if !self.open {
+            return Poll::Ready(None);
+        }
+        self.reader = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(bytes: usize) -> Emissions {
+        let mut emissions = Emissions::new(true);
+        assert!(matches!(emissions.push(vec![0; bytes]), Taken::Yes(None)));
+        emissions
+    }
+
+    #[test]
+    fn frames_fit_up_to_the_bound_and_not_one_byte_past_it() {
+        let mut emissions = filled(EMITTED_BYTES_MAX - 4);
+        assert!(matches!(emissions.push(vec![0; 5]), Taken::Full));
+        assert!(matches!(emissions.push(vec![0; 4]), Taken::Yes(None)));
+    }
+
+    #[test]
+    fn reading_makes_room() {
+        let mut emissions = filled(EMITTED_BYTES_MAX);
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(matches!(emissions.poll_next(&mut cx), Poll::Ready(Some(_))));
+        assert!(matches!(emissions.push(vec![0; EMITTED_BYTES_MAX]), Taken::Yes(None)));
+    }
+
+    #[test]
+    fn what_was_taken_is_read_after_the_close_and_nothing_is_taken_any_more() {
+        let mut emissions = filled(7);
+        emissions.close();
+        assert!(matches!(emissions.push(vec![0; 4]), Taken::Closed));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(Some(vec![0; 7])));
+        assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(None));
+    }
+
+    #[test]
+    fn the_first_fault_stays_and_stops_the_rest() {
+        let mut emissions = Emissions::new(true);
+        emissions.refuse(Error::failed("first"));
+        emissions.refuse(Error::failed("second"));
+        assert!(matches!(emissions.push(Vec::new()), Taken::Closed));
+        assert_eq!(emissions.take_fault(), Some(Error::failed("first")));
+    }
+}

@@ -1,0 +1,187 @@
+//! Futures of the host in a plugin's hands: fenced, refused after a cancel, woken at the context's end.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_types::{Error, Frame};
+
+use super::{Core, WAITING_MAX};
+use crate::executor::HostCode;
+use crate::fence::host_code;
+use crate::live::Token;
+use crate::lock;
+
+/// What a host future resolves to when it cannot do its work.
+pub(super) trait Refusable {
+    /// The context was cancelled or has ended.
+    fn refused() -> Self;
+
+    /// The host's own code panicked.
+    fn host_bug(error: &Error) -> Self;
+}
+
+impl Refusable for () {
+    fn refused() -> Self {}
+    fn host_bug(_error: &Error) -> Self {}
+}
+
+impl Refusable for bool {
+    fn refused() -> Self {
+        false
+    }
+
+    fn host_bug(_error: &Error) -> Self {
+        false
+    }
+}
+
+impl Refusable for RResult<RVec<u8>, RVec<u8>> {
+    fn refused() -> Self {
+        RResult::RErr(error_answer(&Error::cancelled()))
+    }
+
+    fn host_bug(error: &Error) -> Self {
+        RResult::RErr(error_answer(error))
+    }
+}
+
+impl Refusable for RResult<ROption<RVec<u8>>, RVec<u8>> {
+    fn refused() -> Self {
+        RResult::RErr(error_answer(&Error::cancelled()))
+    }
+
+    fn host_bug(error: &Error) -> Self {
+        RResult::RErr(error_answer(error))
+    }
+}
+
+/// Writes an error as a frame; one that does not fit is replaced by a short one of its kind.
+pub(super) fn error_answer(error: &Error) -> RVec<u8> {
+    let short = || Frame::write(&Error::new(error.kind, "the error's text is too large"));
+    Frame::write(error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty()).into()
+}
+
+/// A future of the host, lent to a plugin.
+pub(super) struct Lent<W: Future + Send + Unpin>
+where
+    W::Output: Refusable,
+{
+    core: Arc<Core>,
+    work: Option<W>,
+    waiter: Option<usize>,
+    _live: Token,
+}
+
+impl<W: Future + Send + Unpin> Lent<W>
+where
+    W::Output: Refusable,
+{
+    /// Without work it is refused at its first poll.
+    pub(super) fn new(core: &Arc<Core>, work: Option<W>) -> Self {
+        let live = core.executor.live_counters().host_futures.token();
+        Self { core: Arc::clone(core), work, waiter: None, _live: live }
+    }
+
+    fn give_up_work(&mut self) {
+        let work = self.work.take();
+        if let Err(error) = host_code(|| drop(work)) {
+            self.core.trouble(&error.message);
+        }
+    }
+
+    fn finish(&mut self, output: W::Output) -> Poll<W::Output> {
+        self.give_up_work();
+        self.core.forget_waiter(&mut self.waiter);
+        Poll::Ready(output)
+    }
+}
+
+impl<W: Future + Send + Unpin> Future for Lent<W>
+where
+    W::Output: Refusable,
+{
+    type Output = W::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<W::Output> {
+        let _host = HostCode::enter();
+        let this = &mut *self;
+        let polled = if this.core.is_live() {
+            let Some(work) = &mut this.work else { return this.finish(W::Output::refused()) };
+            let _entered = this.core.executor.runtime().enter();
+            host_code(|| Pin::new(work).poll(cx))
+        } else {
+            // Cancelled: whoever polls is about to be dropped, and is woken at the end if it is not.
+            Ok(Poll::Pending)
+        };
+        match polled {
+            // A result that came with the cancel is not given out: it could pass for success.
+            Ok(Poll::Ready(output)) if this.core.is_live() => return this.finish(output),
+            Ok(Poll::Ready(_)) => this.give_up_work(),
+            Ok(Poll::Pending) => {}
+            Err(error) => {
+                this.core.trouble(&error.message);
+                return this.finish(W::Output::host_bug(&error));
+            }
+        }
+        match this.core.keep_waiter(&mut this.waiter, cx.waker()) {
+            Kept::Yes => Poll::Pending,
+            Kept::Refused => this.finish(W::Output::refused()),
+        }
+    }
+}
+
+impl<W: Future + Send + Unpin> Drop for Lent<W>
+where
+    W::Output: Refusable,
+{
+    fn drop(&mut self) {
+        let _host = HostCode::enter();
+        self.give_up_work();
+        self.core.forget_waiter(&mut self.waiter);
+    }
+}
+
+/// Whether a future may wait.
+enum Kept {
+    /// It is woken at the end at the latest.
+    Yes,
+    /// The context has ended, or too many wait already.
+    Refused,
+}
+
+impl Core {
+    fn keep_waiter(&self, place: &mut Option<usize>, waker: &Waker) -> Kept {
+        let mut held = lock(&self.held);
+        // `end` sets the phase before it takes the lock: a waker kept here with the phase not yet ended is woken.
+        if self.has_ended() {
+            return Kept::Refused;
+        }
+        let waiters = &mut held.waiters;
+        let index = match *place {
+            Some(index) => index,
+            None => match waiters.iter().position(Option::is_none) {
+                Some(free) => free,
+                None if waiters.len() < WAITING_MAX => {
+                    waiters.push(None);
+                    waiters.len() - 1
+                }
+                None => return Kept::Refused,
+            },
+        };
+        match &mut waiters[index] {
+            Some(kept) => kept.clone_from(waker),
+            empty => *empty = Some(waker.clone()),
+        }
+        *place = Some(index);
+        Kept::Yes
+    }
+
+    fn forget_waiter(&self, place: &mut Option<usize>) {
+        let Some(index) = place.take() else { return };
+        let waker = lock(&self.held).waiters.get_mut(index).and_then(Option::take);
+        drop(waker);
+    }
+}

@@ -1,0 +1,205 @@
+//! The host's side of a context: what a call or an instance may use, and its end.
+//!
+//! Cancel has two phases. First a flag: what would change something (`emit`, `service`, `next`) is
+//! refused, and nothing is woken. Then, when the executor has dropped the plugin's future, the context
+//! ends: futures of the host that the plugin still holds are woken, streams are closed. What they
+//! resolve to is never success.
+//!
+//! Invariants: after its end a context holds nothing and refuses everything; it never holds the instance.
+
+mod abi;
+mod emissions;
+mod lent;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::ContextBox;
+use jaato_types::{Error, PluginName};
+
+use crate::executor::{Executor, Guest, PluginTask};
+use crate::fence::{host_code, plugin_code};
+use crate::live::Token;
+use crate::lock;
+use crate::services::{Caller, CallerKind, Services};
+pub use emissions::EMITTED_BYTES_MAX;
+use emissions::Emissions;
+use streams::Streams;
+pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
+
+/// Background tasks that one instance may have going on.
+pub const TASKS_MAX: usize = 256;
+
+/// Futures of the host that one context may have waiting.
+pub const WAITING_MAX: usize = 4096;
+
+const LIVE: u8 = 0;
+const CANCELLED: u8 = 1;
+const ENDED: u8 = 2;
+
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// A context. The plugin has it behind a `ContextBox`; the host ends it.
+pub(crate) struct Core {
+    number: u64,
+    kind: CallerKind,
+    pub(crate) guest: Arc<Guest>,
+    pub(crate) executor: Executor,
+    phase: AtomicU8,
+    held: Mutex<Held>,
+    _live: Token,
+}
+
+/// What a context holds until its end.
+struct Held {
+    services: Option<Arc<dyn Services>>,
+    emissions: Emissions,
+    streams: Streams,
+    /// Who is to be woken at the end: host futures in the plugin's hands, by slot.
+    waiters: Vec<Option<Waker>>,
+    /// Background tasks of the instance, by number.
+    tasks: BTreeMap<u64, PluginTask<()>>,
+    /// The host's own task that polls the call.
+    call: Option<Waker>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        kind: CallerKind,
+        executor: &Executor,
+        guest: &Arc<Guest>,
+        services: Arc<dyn Services>,
+    ) -> Arc<Self> {
+        let held = Held {
+            services: Some(services),
+            emissions: Emissions::new(kind == CallerKind::Call),
+            streams: Streams::default(),
+            waiters: Vec::new(),
+            tasks: BTreeMap::new(),
+            call: None,
+        };
+        Arc::new(Self {
+            number: next_number(),
+            kind,
+            guest: Arc::clone(guest),
+            executor: executor.clone(),
+            phase: AtomicU8::new(LIVE),
+            held: Mutex::new(held),
+            _live: executor.live_counters().contexts.token(),
+        })
+    }
+
+    /// Makes the object that the plugin gets.
+    pub(crate) fn lend(self: &Arc<Self>) -> ContextBox {
+        ContextBox::from_value(abi::HostContext::new(Arc::clone(self)), TD_Opaque)
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.phase.load(SeqCst) == LIVE
+    }
+
+    fn has_ended(&self) -> bool {
+        self.phase.load(SeqCst) == ENDED
+    }
+
+    fn caller(&self) -> Caller {
+        let plugin: PluginName = self.guest.name().clone();
+        Caller { plugin, context: self.number, kind: self.kind }
+    }
+
+    /// The first phase of a cancel: from here on everything is refused. Wakes nothing.
+    pub(crate) fn cancel(&self) {
+        let _ = self.phase.compare_exchange(LIVE, CANCELLED, SeqCst, SeqCst);
+    }
+
+    /// Wakes the host's task that polls the call, which then drops the plugin's future.
+    pub(crate) fn wake_call(&self) {
+        let call = lock(&self.held).call.take();
+        if let Some(call) = call {
+            call.wake();
+        }
+    }
+
+    /// Keeps the waker of the host's task that polls the call. The caller looks for a cancel afterwards.
+    pub(crate) fn keep_call(&self, waker: &Waker) {
+        let mut held = lock(&self.held);
+        match &mut held.call {
+            Some(kept) => kept.clone_from(waker),
+            None => held.call = Some(waker.clone()),
+        }
+    }
+
+    /// The last phase: nothing of the plugin runs for this context any more. Wakes and closes the rest.
+    pub(crate) fn end(&self) {
+        if self.phase.swap(ENDED, SeqCst) == ENDED {
+            return;
+        }
+        let mut held = lock(&self.held);
+        let services = held.services.take();
+        let reader = held.emissions.close();
+        let streams = std::mem::take(&mut held.streams);
+        let waiters = std::mem::take(&mut held.waiters);
+        let tasks = std::mem::take(&mut held.tasks);
+        held.call = None;
+        drop(held);
+        // Dropping a task closes it, so that the wakes below do not poll it.
+        drop(tasks);
+        // The plugin's waker may be of its own runtime: its code runs here, on the executor.
+        let woken = plugin_code(|| waiters.into_iter().flatten().for_each(Waker::wake));
+        let dropped = host_code(move || {
+            drop(streams);
+            drop(services);
+        });
+        if let Some(reader) = reader {
+            reader.wake();
+        }
+        if let Err(text) = woken {
+            self.trouble(&format!("a waker of the plugin panicked: {text}"));
+        }
+        if let Err(error) = dropped {
+            self.trouble(&error.message);
+        }
+    }
+
+    /// Takes the background tasks out, so that their end can be awaited.
+    pub(crate) fn take_tasks(&self) -> BTreeMap<u64, PluginTask<()>> {
+        std::mem::take(&mut lock(&self.held).tasks)
+    }
+
+    /// Gives what the call emitted, in order; none when it has ended and all is read.
+    pub(crate) fn poll_emission(&self, cx: &mut TaskContext<'_>) -> Poll<Option<Vec<u8>>> {
+        lock(&self.held).emissions.poll_next(cx)
+    }
+
+    /// Takes what was wrong with the emissions, which the call's answer must tell.
+    pub(crate) fn take_fault(&self) -> Option<Error> {
+        lock(&self.held).emissions.take_fault()
+    }
+
+    fn services(&self) -> Option<Arc<dyn Services>> {
+        lock(&self.held).services.clone()
+    }
+
+    fn trouble(&self, text: &str) {
+        let plugin = self.guest.name();
+        self.executor.watch().trouble(&format!("{text} (plugin `{plugin}`)"));
+    }
+}
+
+fn next_number() -> u64 {
+    LAST_NUMBER.fetch_add(1, Relaxed) + 1
+}
+
+/// Ends a context when it is dropped.
+pub(crate) struct EndOnDrop(pub(crate) Arc<Core>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+        self.0.end();
+    }
+}

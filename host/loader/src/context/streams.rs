@@ -1,0 +1,162 @@
+//! Streams that services opened for a context, by handle.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_types::{Error, ErrorKind, Frame};
+
+use super::lent::error_answer;
+use crate::fence::host_code;
+use crate::live::Token;
+use crate::lock;
+use crate::services::ByteStream;
+
+/// Bytes that one `next` gives at most.
+pub const PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// Streams that one context may have open.
+pub const STREAMS_MAX: usize = 64;
+
+/// The open streams of one context.
+#[derive(Default)]
+pub(super) struct Streams {
+    open: Vec<(u64, Arc<Mutex<Slot>>)>,
+}
+
+/// One stream. Locked while its source is polled.
+pub(super) struct Slot {
+    source: Option<Box<dyn ByteStream>>,
+    /// What the source gave and `next` has not yet handed out, from `read` on.
+    rest: Vec<u8>,
+    read: usize,
+    /// Whether a `next` waits; there is room for one.
+    busy: bool,
+    reader: Option<Waker>,
+    _live: Token,
+}
+
+impl Streams {
+    /// Takes a stream in; none when there are too many.
+    pub(super) fn open(&mut self, handle: u64, source: Box<dyn ByteStream>, live: Token) -> bool {
+        let has_room = self.open.len() < STREAMS_MAX;
+        if has_room {
+            let slot = Slot {
+                source: Some(source),
+                rest: Vec::new(),
+                read: 0,
+                busy: false,
+                reader: None,
+                _live: live,
+            };
+            self.open.push((handle, Arc::new(Mutex::new(slot))));
+        }
+        has_room
+    }
+
+    pub(super) fn get(&self, handle: u64) -> Option<Arc<Mutex<Slot>>> {
+        let found = self.open.iter().find(|(number, _)| *number == handle);
+        found.map(|(_, slot)| Arc::clone(slot))
+    }
+
+    pub(super) fn remove(&mut self, handle: u64) -> Option<Arc<Mutex<Slot>>> {
+        let index = self.open.iter().position(|(number, _)| *number == handle)?;
+        Some(self.open.swap_remove(index).1)
+    }
+}
+
+/// Ends a stream: a `next` that waits sees the end.
+pub(super) fn end(slot: &Mutex<Slot>) {
+    let mut slot = lock(slot);
+    let source = slot.source.take();
+    slot.rest = Vec::new();
+    let reader = slot.reader.take();
+    drop(slot);
+    drop(source);
+    if let Some(reader) = reader {
+        reader.wake();
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        for (_, slot) in self.open.drain(..) {
+            end(&slot);
+        }
+    }
+}
+
+/// What `next` answers: a frame, nothing at the end, or an error.
+pub(super) type Piece = RResult<ROption<RVec<u8>>, RVec<u8>>;
+
+/// Waits for the next piece of a stream. What it does not hand out stays with the stream.
+pub(super) struct Next {
+    slot: Arc<Mutex<Slot>>,
+}
+
+impl Next {
+    /// None when another `next` waits already.
+    pub(super) fn new(slot: Arc<Mutex<Slot>>) -> Option<Self> {
+        let was_busy = std::mem::replace(&mut lock(&slot).busy, true);
+        (!was_busy).then_some(Self { slot })
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        let mut slot = lock(&self.slot);
+        slot.busy = false;
+        slot.reader = None;
+    }
+}
+
+impl Future for Next {
+    type Output = Piece;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece> {
+        let mut slot = lock(&self.slot);
+        loop {
+            if slot.read < slot.rest.len() {
+                return Poll::Ready(slot.hand_out());
+            }
+            let Some(source) = &mut slot.source else {
+                return Poll::Ready(RResult::ROk(ROption::RNone));
+            };
+            // Fenced here too, so that a source that panicked is never polled again.
+            match host_code(|| source.poll_piece(cx)) {
+                Ok(Poll::Pending) => {
+                    slot.reader = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                Ok(Poll::Ready(Some(Ok(piece)))) => (slot.rest, slot.read) = (piece, 0),
+                Ok(Poll::Ready(None)) => {
+                    slot.source = None;
+                    return Poll::Ready(RResult::ROk(ROption::RNone));
+                }
+                Ok(Poll::Ready(Some(Err(error)))) | Err(error) => {
+                    slot.source = None;
+                    return Poll::Ready(RResult::RErr(error_answer(&error)));
+                }
+            }
+        }
+    }
+}
+
+impl Slot {
+    fn hand_out(&mut self) -> Piece {
+        let end = self.rest.len().min(self.read + PIECE_BYTES_MAX);
+        let frame = Frame::from_json_text(b"", &self.rest[self.read..end]);
+        self.read = end;
+        if self.read == self.rest.len() {
+            (self.rest, self.read) = (Vec::new(), 0);
+        }
+        match frame {
+            Ok(frame) => RResult::ROk(ROption::RSome(frame.into())),
+            Err(error) => {
+                RResult::RErr(error_answer(&Error::new(ErrorKind::HostBug, error.to_string())))
+            }
+        }
+    }
+}

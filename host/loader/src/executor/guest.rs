@@ -1,0 +1,113 @@
+//! What the executor knows of one plugin: its name, how often it misbehaved, whether it is disabled.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+use jaato_types::{Error, ErrorKind, PluginName};
+use tokio::sync::Notify;
+
+use super::jobs::Lane;
+
+/// Misdeeds after which a plugin is disabled: one may be the machine's fault, three in one process are not.
+pub const STRIKES_MAX: u32 = 3;
+
+/// How often the futures of one plugin may be polled *again* within a second. A stream at full speed
+/// needs some thousand; a future that wakes itself would take a core for itself.
+pub const REPOLLS_PER_SECOND_MAX: u32 = 50_000;
+
+/// One plugin, as the executor sees it. Shared by its factory, instances, calls and jobs.
+pub(crate) struct Guest {
+    name: PluginName,
+    strikes: AtomicU32,
+    disabled: AtomicBool,
+    /// Wakes whoever waits for an answer that will not come.
+    disabling: Notify,
+    repolls: AtomicU32,
+    throttled: AtomicBool,
+    pub(super) lane: Mutex<Lane>,
+}
+
+impl Guest {
+    pub(super) fn new(name: PluginName) -> Self {
+        Self {
+            name,
+            strikes: AtomicU32::new(0),
+            disabled: AtomicBool::new(false),
+            disabling: Notify::new(),
+            repolls: AtomicU32::new(0),
+            throttled: AtomicBool::new(false),
+            lane: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &PluginName {
+        &self.name
+    }
+
+    pub(crate) fn is_disabled(&self) -> bool {
+        self.disabled.load(SeqCst)
+    }
+
+    /// Waits until the plugin is disabled; usually for ever.
+    pub(crate) async fn disabled(&self) {
+        let notified = self.disabling.notified();
+        let mut notified = std::pin::pin!(notified);
+        // Registered before the look, so that a disabling in between is not missed.
+        notified.as_mut().enable();
+        if !self.is_disabled() {
+            notified.await;
+        }
+    }
+
+    /// Counts a misdeed; returns how many there are.
+    pub(super) fn strike(&self) -> u32 {
+        let strikes = self.strikes.fetch_add(1, SeqCst) + 1;
+        if strikes >= STRIKES_MAX {
+            self.disabled.store(true, SeqCst);
+            self.disabling.notify_waiters();
+        }
+        strikes
+    }
+
+    /// Counts a poll that is not a task's first.
+    pub(super) fn count_repoll(&self) {
+        if self.repolls.fetch_add(1, Relaxed) >= REPOLLS_PER_SECOND_MAX {
+            self.throttled.store(true, SeqCst);
+        }
+    }
+
+    pub(super) fn is_throttled(&self) -> bool {
+        self.throttled.load(SeqCst)
+    }
+
+    /// Begins another second; tells whether the plugin was throttled in the one that ends.
+    pub(super) fn begin_second(&self) -> bool {
+        self.repolls.store(0, Relaxed);
+        self.throttled.swap(false, SeqCst)
+    }
+
+    /// Makes the error of a call that a disabled plugin does not get.
+    pub(crate) fn disabled_error(&self) -> Error {
+        let text = format!(
+            "the plugin `{}` is disabled: it blocked or flooded the plugin executor {STRIKES_MAX} times",
+            self.name
+        );
+        Error::new(ErrorKind::PluginDisabled, text)
+            .with_hint("restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`")
+    }
+
+    /// Makes the error of a task that ended without a result: the plugin is disabled, or the loader failed.
+    pub(crate) fn lost_error(&self) -> Error {
+        if self.is_disabled() {
+            return self.disabled_error();
+        }
+        let text = format!("the loader lost a task of the plugin `{}`", self.name);
+        Error::new(ErrorKind::HostBug, text)
+    }
+
+    /// Makes the error of an answer that is none.
+    pub(crate) fn misbehaved(&self, what: impl std::fmt::Display) -> Error {
+        let text = format!("the plugin `{}` misbehaved: {what}", self.name);
+        Error::new(ErrorKind::PluginMisbehaved, text)
+    }
+}

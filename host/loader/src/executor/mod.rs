@@ -1,0 +1,171 @@
+//! The plugin executor: the only place where futures, instances and factories of plugins are polled and dropped.
+//!
+//! Its threads are its own, so that a plugin that blocks costs a thread here and never one of a session.
+//! A watchdog reports such a poll, writes the thread off and starts another; a plugin that does it again
+//! and again is disabled. Nothing is started before the first future of a plugin.
+//!
+//! Invariant: what a plugin made is dropped by a thread named `jaato-plugin-N`, whoever let go of it.
+
+mod clock;
+mod guest;
+mod jobs;
+mod queue;
+mod slot;
+mod watchdog;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use async_task::{Builder, FallibleTask};
+use jaato_types::PluginName;
+use tokio::runtime::Handle;
+
+use crate::live::{Live, LiveCounts};
+use crate::watch::Watch;
+
+pub(crate) use guest::Guest;
+pub use guest::{REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
+pub(crate) use jobs::Job;
+pub use jobs::{JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
+use queue::Shared;
+pub(crate) use slot::HostCode;
+pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
+
+/// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others; more
+/// buys nothing, for polls are short.
+pub const THREADS: usize = 2;
+
+/// The plugin executor. Cloning gives another handle; its threads end with the last one and the last task.
+#[derive(Clone)]
+pub struct Executor {
+    handle: Arc<CloseOnDrop>,
+}
+
+struct CloseOnDrop(Arc<Shared>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A task on the executor. Dropping it cancels: the executor drops the future.
+pub(crate) type PluginTask<T> = FallibleTask<T, TaskFacts>;
+
+/// What the executor keeps beside a task.
+pub(crate) struct TaskFacts {
+    guest: Arc<Guest>,
+    polled: AtomicBool,
+}
+
+impl Executor {
+    /// Makes an executor of [`THREADS`] threads. Starts none yet.
+    ///
+    /// `runtime` is where the host's own futures (services, timers) find their reactor; `watch` is told
+    /// of what plugins log and of what they do wrong.
+    pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+        Self::with_threads(THREADS, runtime, watch)
+    }
+
+    /// Makes an executor of so many threads; at least one.
+    pub fn with_threads(threads: usize, runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+        let shared = Shared::new(threads.max(1), runtime, watch);
+        Self { handle: Arc::new(CloseOnDrop(Arc::new(shared))) }
+    }
+
+    /// Runs an empty future on the executor and waits for it: what a hop costs. For benchmarks.
+    #[doc(hidden)]
+    pub async fn hop(&self) {
+        let guest = self.shared().hop_guest();
+        self.spawn(&guest, async {}).await;
+    }
+
+    /// Returns how much of what contexts hold is alive. For leak tests.
+    #[doc(hidden)]
+    pub fn live(&self) -> LiveCounts {
+        self.shared().live.counts()
+    }
+
+    pub(crate) fn guest(&self, name: PluginName) -> Arc<Guest> {
+        self.shared().add_guest(name)
+    }
+
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.shared().runtime
+    }
+
+    pub(crate) fn watch(&self) -> &Arc<dyn Watch> {
+        &self.shared().watch
+    }
+
+    pub(crate) fn live_counters(&self) -> &Live {
+        &self.shared().live
+    }
+
+    /// Runs a future of a plugin. None comes out when the plugin is disabled before it is done.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        guest: &Arc<Guest>,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> PluginTask<T> {
+        let facts = TaskFacts { guest: Arc::clone(guest), polled: AtomicBool::new(false) };
+        let shared = Arc::clone(self.shared());
+        let (runnable, task) = Builder::new()
+            .metadata(facts)
+            .spawn(move |_| future, move |runnable| shared.push(runnable));
+        runnable.schedule();
+        task.fallible()
+    }
+
+    /// Hands blocking work of a plugin to the pool. False: too much of it waits already.
+    pub(crate) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
+        self.shared().jobs.submit(guest, job)
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.0
+    }
+}
+
+impl TaskFacts {
+    /// Notes that the task is polled; false the first time.
+    fn note_poll(&self) -> bool {
+        self.polled.swap(true, Relaxed)
+    }
+}
+
+/// A value that a plugin made: whoever drops it, the executor drops what is inside.
+pub(crate) struct OnExecutor<T: Send + 'static> {
+    value: Option<T>,
+    guest: Arc<Guest>,
+    executor: Executor,
+}
+
+impl<T: Send + 'static> OnExecutor<T> {
+    pub(crate) fn new(executor: &Executor, guest: &Arc<Guest>, value: T) -> Self {
+        Self { value: Some(value), guest: Arc::clone(guest), executor: executor.clone() }
+    }
+
+    pub(crate) fn get(&self) -> &T {
+        match &self.value {
+            Some(value) => value,
+            None => unreachable!("taken only by the drop and by `dispose`"),
+        }
+    }
+
+    /// Drops the value on the executor and waits for that.
+    pub(crate) async fn dispose(mut self) {
+        if let Some(value) = self.value.take() {
+            self.executor.spawn(&self.guest, async move { drop(value) }).await;
+        }
+    }
+}
+
+impl<T: Send + 'static> Drop for OnExecutor<T> {
+    fn drop(&mut self) {
+        if let Some(value) = self.value.take() {
+            self.executor.spawn(&self.guest, async move { drop(value) }).detach();
+        }
+    }
+}

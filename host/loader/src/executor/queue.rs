@@ -1,0 +1,212 @@
+//! The executor's queue and the threads that empty it.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::thread;
+
+use async_task::Runnable;
+use jaato_types::PluginName;
+use tokio::runtime::Handle;
+
+use super::TaskFacts;
+use super::guest::Guest;
+use super::jobs::Jobs;
+use super::slot::Slot;
+use super::watchdog::{self, Bell};
+use crate::fence::bury;
+use crate::live::Live;
+use crate::lock;
+use crate::watch::Watch;
+
+type Task = Runnable<TaskFacts>;
+
+/// What handles, tasks, threads and the watchdog of one executor share.
+pub(super) struct Shared {
+    pub(super) runtime: Handle,
+    pub(super) watch: Arc<dyn Watch>,
+    pub(super) jobs: Jobs,
+    pub(super) live: Live,
+    pub(super) bell: Bell,
+    threads_wanted: usize,
+    queue: Mutex<Queue>,
+    ready: Condvar,
+    hop_guest: OnceLock<Arc<Guest>>,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Task>,
+    /// Tasks of plugins that poll too often; they wait for the second to end.
+    parked: Vec<Task>,
+    /// Threads that work, without those that are written off.
+    threads: Vec<Arc<Slot>>,
+    guests: Vec<Weak<Guest>>,
+    idle: usize,
+    threads_started: usize,
+    watched: bool,
+    closing: bool,
+}
+
+impl Shared {
+    pub(super) fn new(threads_wanted: usize, runtime: Handle, watch: Arc<dyn Watch>) -> Self {
+        Self {
+            jobs: Jobs::new(Arc::clone(&watch)),
+            runtime,
+            watch,
+            live: Live::default(),
+            bell: Bell::default(),
+            threads_wanted,
+            queue: Mutex::default(),
+            ready: Condvar::new(),
+            hop_guest: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn add_guest(&self, name: PluginName) -> Arc<Guest> {
+        let guest = Arc::new(Guest::new(name));
+        let mut queue = lock(&self.queue);
+        queue.guests.retain(|guest| guest.strong_count() > 0);
+        queue.guests.push(Arc::downgrade(&guest));
+        guest
+    }
+
+    pub(super) fn hop_guest(&self) -> Arc<Guest> {
+        Arc::clone(self.hop_guest.get_or_init(|| self.add_guest(PluginName::from("hop"))))
+    }
+
+    /// Lets the threads end when nothing is left to do. Tasks that are woken later start one again.
+    pub(super) fn close(&self) {
+        lock(&self.queue).closing = true;
+        self.ready.notify_all();
+        self.jobs.close();
+        self.bell.ring();
+    }
+
+    /// Takes a task that wants to be polled, or whose future is to be dropped.
+    pub(super) fn push(self: &Arc<Self>, task: Task) {
+        let mut queue = lock(&self.queue);
+        if task.metadata().guest.is_throttled() {
+            queue.parked.push(task);
+            return;
+        }
+        queue.tasks.push_back(task);
+        if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
+            self.start_thread(&mut queue);
+        }
+        if queue.idle > 0 {
+            drop(queue);
+            self.ready.notify_one();
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
+        let slot = Arc::new(Slot::new(queue.threads_started + 1));
+        let name = format!("jaato-plugin-{}", slot.number);
+        let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
+        match thread::Builder::new().name(name).spawn(move || shared.work(&own)) {
+            Ok(_) => {
+                queue.threads_started += 1;
+                queue.threads.push(slot);
+            }
+            // The task waits in the queue; the next one that comes tries again.
+            Err(error) => self.watch.trouble(&format!("cannot start a plugin thread: {error}")),
+        }
+        if !queue.watched && !queue.threads.is_empty() {
+            queue.watched = watchdog::start(self);
+        }
+    }
+
+    fn work(self: &Arc<Self>, slot: &Arc<Slot>) {
+        slot.adopt();
+        while let Some(task) = self.next_task(slot) {
+            self.run(slot, task);
+        }
+    }
+
+    fn next_task(&self, slot: &Arc<Slot>) -> Option<Task> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if slot.is_written_off() {
+                // Its place is taken.
+                return None;
+            }
+            if let Some(task) = queue.tasks.pop_front() {
+                return Some(task);
+            }
+            if queue.closing {
+                queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
+                self.bell.ring();
+                return None;
+            }
+            queue.idle += 1;
+            queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+
+    fn run(&self, slot: &Arc<Slot>, task: Task) {
+        let guest = Arc::clone(&task.metadata().guest);
+        if task.metadata().note_poll() {
+            guest.count_repoll();
+        }
+        slot.begin(&guest);
+        self.bell.ring_if_asleep();
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            if guest.is_disabled() {
+                // Drops the future without another poll; whoever waits gets none.
+                drop(task);
+            } else {
+                task.run();
+            }
+        }));
+        slot.end();
+        if let Err(payload) = done {
+            let name = guest.name();
+            self.watch
+                .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
+            bury(payload);
+        }
+    }
+
+    // What follows is for the watchdog.
+
+    pub(super) fn threads(&self) -> Vec<Arc<Slot>> {
+        lock(&self.queue).threads.clone()
+    }
+
+    /// Tells whether the watchdog has nothing left to watch for good.
+    pub(super) fn unwatch_if_over(&self) -> bool {
+        let mut queue = lock(&self.queue);
+        let over = queue.closing && queue.threads.is_empty() && queue.parked.is_empty();
+        queue.watched = !over;
+        over
+    }
+
+    pub(super) fn has_parked(&self) -> bool {
+        !lock(&self.queue).parked.is_empty()
+    }
+
+    /// Gives up a thread that a plugin blocks, and starts another in its place.
+    pub(super) fn replace(self: &Arc<Self>, slot: &Arc<Slot>) {
+        let mut queue = lock(&self.queue);
+        slot.write_off();
+        queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
+        if !queue.closing || !queue.tasks.is_empty() {
+            self.start_thread(&mut queue);
+        }
+    }
+
+    /// Begins another second; returns the plugins that were throttled in the one that ends.
+    pub(super) fn begin_second(self: &Arc<Self>) -> Vec<Arc<Guest>> {
+        let mut queue = lock(&self.queue);
+        let guests: Vec<_> = queue.guests.iter().filter_map(Weak::upgrade).collect();
+        let throttled = guests.into_iter().filter(|guest| guest.begin_second()).collect();
+        let parked = std::mem::take(&mut queue.parked);
+        drop(queue);
+        for task in parked {
+            self.push(task);
+        }
+        throttled
+    }
+}

@@ -1,0 +1,37 @@
+//! Fences: no panic of a plugin's raw export or of the host's own services goes further than the call.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use jaato_types::{Error, ErrorKind};
+
+/// Runs host code that a plugin called; a panic is the host's bug and must not cross.
+pub(crate) fn host_code<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = format!("a service of the host panicked: {}", text_of(payload.as_ref()));
+        bury(payload);
+        Error::new(ErrorKind::HostBug, text)
+            .with_hint("report it: the plugin is not to blame".to_owned())
+    })
+}
+
+/// Runs code of a plugin; a panic that its own fence let through becomes the text.
+pub(crate) fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let text = text_of(payload.as_ref()).to_owned();
+        bury(payload);
+        text
+    })
+}
+
+/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than dropped.
+pub(crate) fn bury(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+}
+
+fn text_of(payload: &(dyn Any + Send)) -> &str {
+    let owned = || payload.downcast_ref::<String>().map(String::as_str);
+    payload.downcast_ref::<&str>().copied().or_else(owned).unwrap_or("without a text")
+}

@@ -1,0 +1,155 @@
+//! The layout check: the older side is the interface, so that both directions load.
+//!
+//! `abi_stable`'s own check takes the host for the interface always, and so refuses an older plugin.
+
+use std::fmt;
+
+use abi_stable::abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility};
+use abi_stable::type_layout::TypeLayout;
+
+/// Longest text of one side of a difference: the checker prints whole types.
+const SIDE_CHARACTERS_MAX: usize = 200;
+
+/// One side of the boundary.
+#[derive(Clone, Copy)]
+pub(crate) struct Side {
+    /// Major, minor, patch.
+    pub(crate) version: (u32, u32, u32),
+    pub(crate) layout: &'static TypeLayout,
+}
+
+/// The first difference between two layouts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// What differs.
+    pub what: String,
+    /// What the plugin has.
+    pub plugin: String,
+    /// What the host has.
+    pub host: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: plugin has `{}`, host has `{}`", self.what, self.plugin, self.host)
+    }
+}
+
+/// Checks two layouts of one major version.
+pub(crate) fn check(plugin: Side, host: Side) -> Result<(), Mismatch> {
+    let plugin_is_older = plugin.version <= host.version;
+    let (older, newer) = if plugin_is_older { (plugin, host) } else { (host, plugin) };
+    check_layout_compatibility(older.layout, newer.layout).map_err(|errors| {
+        let (what, expected, found) = first_difference(&errors);
+        let (plugin, host) = if plugin_is_older { (expected, found) } else { (found, expected) };
+        Mismatch { what, plugin, host }
+    })
+}
+
+/// Cuts the first block out of the checker's tens of kilobytes: what, expected (the older side), found.
+fn first_difference(errors: &AbiInstabilityErrors) -> (String, String, String) {
+    let blocks = errors.errors.iter().map(ToString::to_string);
+    let found = blocks.filter_map(|text| difference_in(&text)).next();
+    found.unwrap_or_else(|| {
+        let unnamed = || "another layout".to_owned();
+        ("the layouts differ".to_owned(), unnamed(), unnamed())
+    })
+}
+
+fn difference_in(text: &str) -> Option<(String, String, String)> {
+    let (_, block) = text.split_once("\nError:")?;
+    let (what, rest) = block.split_once("\nExpected:\n")?;
+    let (expected, rest) = rest.split_once("\nFound:\n")?;
+    let found = rest.split("\n\n").next().unwrap_or_default();
+    Some((one_line(what), one_line(expected), one_line(found)))
+}
+
+fn one_line(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SIDE_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use abi_stable::StableAbi;
+    use abi_stable::prefix_type::{PrefixTypeTrait, WithMetadata};
+
+    /// One module of functions, in the versions that its name says.
+    macro_rules! version {
+        ($version:ident { $($field:ident: $type:ty,)* | $($added:ident: $added_type:ty,)* }) => {
+            #[allow(dead_code, missing_docs)]
+            mod $version {
+                use super::*;
+
+                #[repr(C)]
+                #[derive(StableAbi)]
+                #[sabi(kind(Prefix(prefix_ref = ModuleRef)))]
+                #[sabi(missing_field(option))]
+                pub struct Module {
+                    $(pub $field: $type,)*
+                    #[sabi(last_prefix_field)]
+                    pub last: extern "C" fn(u64),
+                    $(pub $added: $added_type,)*
+                }
+
+                pub fn layout() -> &'static TypeLayout {
+                    let _: fn(Module) -> WithMetadata<Module> = WithMetadata::new;
+                    let _ = Module::leak_into_prefix;
+                    <ModuleRef as StableAbi>::LAYOUT
+                }
+            }
+        };
+    }
+
+    version!(base { first: extern "C" fn(u64), | });
+    version!(grown { first: extern "C" fn(u64), | added: extern "C" fn(u64), });
+    version!(retyped { first: extern "C" fn(i64), | });
+    version!(renamed { other: extern "C" fn(u64), | });
+
+    const V1_0: (u32, u32, u32) = (1, 0, 0);
+    const V1_1: (u32, u32, u32) = (1, 1, 0);
+
+    fn side(version: (u32, u32, u32), layout: &'static TypeLayout) -> Side {
+        Side { version, layout }
+    }
+
+    #[test]
+    fn an_older_plugin_on_a_newer_host_and_a_newer_plugin_on_an_older_host_load() {
+        let (old, new) = (side(V1_0, base::layout()), side(V1_1, grown::layout()));
+        assert_eq!(check(old, new), Ok(()));
+        assert_eq!(check(new, old), Ok(()));
+        assert_eq!(check(old, old), Ok(()));
+    }
+
+    #[test]
+    fn a_layout_that_grew_without_a_new_version_is_refused() {
+        let (old, new) = (side(V1_0, base::layout()), side(V1_0, grown::layout()));
+        assert!(check(new, old).is_err());
+    }
+
+    #[track_caller]
+    fn refused(changed: fn() -> &'static TypeLayout, plugin_has: &str, host_has: &str) {
+        for (plugin_version, host_version) in [(V1_0, V1_1), (V1_1, V1_0)] {
+            let plugin = side(plugin_version, changed());
+            let mismatch = check(plugin, side(host_version, base::layout())).unwrap_err();
+            let text = mismatch.to_string();
+            assert!(!text.contains('\n') && text.len() < 600, "{text}");
+            assert!(mismatch.plugin.contains(plugin_has), "{text}");
+            assert!(mismatch.host.contains(host_has), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_changed_type_is_refused_and_told_from_the_right_side() {
+        refused(retyped::layout, "i64", "u64");
+    }
+
+    #[test]
+    fn a_changed_name_is_refused_and_told_from_the_right_side() {
+        refused(renamed::layout, "other", "first");
+    }
+}

@@ -1,0 +1,58 @@
+//! Counts what contexts hold, so that a test can tell that nothing stays behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// How much is alive.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveCounts {
+    /// Contexts, of calls and of instances.
+    pub contexts: usize,
+    /// Streams that services opened.
+    pub streams: usize,
+    /// Futures of the host that plugins hold.
+    pub host_futures: usize,
+}
+
+/// The counters of one executor.
+#[derive(Default)]
+pub(crate) struct Live {
+    pub(crate) contexts: Counter,
+    pub(crate) streams: Counter,
+    pub(crate) host_futures: Counter,
+}
+
+impl Live {
+    pub(crate) fn counts(&self) -> LiveCounts {
+        LiveCounts {
+            contexts: self.contexts.count(),
+            streams: self.streams.count(),
+            host_futures: self.host_futures.count(),
+        }
+    }
+}
+
+/// Counts tokens that are alive.
+#[derive(Default)]
+pub(crate) struct Counter(Arc<AtomicUsize>);
+
+impl Counter {
+    pub(crate) fn token(&self) -> Token {
+        self.0.fetch_add(1, Relaxed);
+        Token(Arc::clone(&self.0))
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Something that is counted until it is dropped.
+pub(crate) struct Token(Arc<AtomicUsize>);
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}

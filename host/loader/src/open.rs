@@ -1,0 +1,156 @@
+//! Opens a plugin file: loads it, checks that it speaks this boundary, keeps it for ever.
+
+use std::path::{Path, PathBuf};
+
+use abi_stable::StableAbi;
+use abi_stable::library::{AbiHeaderRef, LibHeader, LibraryError, RootModule, RootModuleError};
+use abi_stable::sabi_types::VersionNumber;
+use abi_stable::std_types::{RResult, RVec};
+use jaato_plugin_api::EXPORT_NAME;
+use jaato_plugin_api::abi::PluginModuleRef;
+use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
+
+use crate::error::{LoadError, LoadProblem};
+use crate::fence::plugin_code;
+use crate::layout::{self, Side};
+use crate::manifest::read_manifest;
+
+/// Opens plugin files.
+pub struct Library;
+
+/// A plugin file that is loaded and speaks this boundary. Never unloaded.
+#[derive(Clone)]
+pub struct Opened {
+    path: PathBuf,
+    manifest: Manifest,
+    root: PluginModuleRef,
+}
+
+impl Library {
+    /// Opens a plugin file. Runs its constructors: only trusted files are opened in the host's process.
+    ///
+    /// A file must not be overwritten while it is loaded; install by writing beside and renaming.
+    ///
+    /// # Errors
+    /// A [`LoadError`] with the path, both sides and a hint. The process lives on, except where a
+    /// constructor of the file itself ends it.
+    pub fn open(path: &Path) -> Result<Opened, LoadError> {
+        let manifest = read_manifest(path)?;
+        let fail = |problem| LoadError { path: path.to_owned(), problem };
+        let header = load(path).map_err(fail)?;
+        check(header).map_err(fail)?;
+        // SAFETY: `check` compared the layouts in the direction that holds for these versions.
+        let root = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
+        let root = root.map_err(|error| fail(LoadProblem::Root(root_text(&error))))?;
+        Ok(Opened { path: path.to_owned(), manifest, root })
+    }
+}
+
+impl Opened {
+    /// Returns the file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the manifest, as it stood in the file when it was opened.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    pub(crate) fn root(&self) -> PluginModuleRef {
+        self.root
+    }
+}
+
+/// Asks an opened plugin for its description. Runs its code on this thread: for the describing child.
+///
+/// # Errors
+/// What the plugin answers, `plugin_misbehaved` when that is no description.
+pub fn describe(opened: &Opened) -> Result<Description, Error> {
+    let describe = opened.root.describe();
+    let answer = plugin_code(|| describe()).map_err(|text| misbehaved(opened, text))?;
+    let frame = match answer {
+        RResult::ROk(frame) => frame,
+        RResult::RErr(error) => return Err(read_error(opened, &error)),
+    };
+    Frame::read(&frame).map_err(|error| misbehaved(opened, error))
+}
+
+fn read_error(opened: &Opened, frame: &RVec<u8>) -> Error {
+    Frame::read(frame).unwrap_or_else(|error| misbehaved(opened, error))
+}
+
+fn misbehaved(opened: &Opened, what: impl std::fmt::Display) -> Error {
+    let text = format!("the plugin `{}` cannot be described: {what}", opened.manifest.name);
+    Error::new(ErrorKind::PluginMisbehaved, text)
+}
+
+/// Loads the file and finds its header. The library stays loaded, also when it is refused: code of it
+/// may run already, and destructors of thread locals make unloading unsafe.
+fn load(path: &Path) -> Result<&'static LibHeader, LoadProblem> {
+    // SAFETY: runs the file's constructors. Whoever calls `Library::open` trusts the file, or is a
+    // child that may die of it.
+    let library =
+        unsafe { open_library(path) }.map_err(|error| LoadProblem::Linker(cause(&error)))?;
+    let library = std::mem::ManuallyDrop::new(library);
+    // SAFETY: a static of that name in a plugin is a `LibHeader`, which begins with an `AbiHeader`; the
+    // upgrade compares its magic before anything else is read.
+    let header = unsafe { library.get::<AbiHeaderRef>(EXPORT_NAME) };
+    let header = *header.map_err(|_| LoadProblem::NoSymbol)?;
+    header.upgrade().map_err(|error| LoadProblem::ForeignHeader(first_line(&error.to_string())))
+}
+
+#[cfg(unix)]
+unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+    // SAFETY: as the caller says.
+    unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
+}
+
+#[cfg(not(unix))]
+unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: as the caller says.
+    unsafe { libloading::Library::new(path) }
+}
+
+/// The linker's own words: libloading keeps them in the source and says "dlopen failed" itself.
+fn cause(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error);
+    source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn check(header: &'static LibHeader) -> Result<(), LoadProblem> {
+    let api = header.version_strings();
+    let has = api.version.to_string();
+    let foreign = |text: String| LoadProblem::ForeignHeader(text);
+    let theirs =
+        VersionNumber::new(api).map_err(|error| foreign(first_line(&error.to_string())))?;
+    let ours = VersionNumber::new(PluginModuleRef::VERSION_STRINGS)
+        .map_err(|error| foreign(first_line(&error.to_string())))?;
+    if theirs.major != ours.major {
+        return Err(LoadProblem::Api { has });
+    }
+    let Some(layout) = header.layout() else {
+        return Err(foreign("it carries no layout".to_owned()));
+    };
+    let version = |number: VersionNumber| (number.major, number.minor, number.patch);
+    let plugin = Side { version: version(theirs), layout };
+    let host = Side { version: version(ours), layout: <PluginModuleRef as StableAbi>::LAYOUT };
+    layout::check(plugin, host).map_err(|mismatch| LoadProblem::Layout { api: has, mismatch })
+}
+
+fn root_text(error: &LibraryError) -> String {
+    match error {
+        LibraryError::RootModule { err: RootModuleError::Unwound, .. } => {
+            "its constructor panicked".to_owned()
+        }
+        LibraryError::RootModule { err: RootModuleError::Returned(error), .. } => {
+            first_line(&error.to_string())
+        }
+        other => first_line(&other.to_string()),
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
