@@ -1,13 +1,10 @@
-//! What can go wrong with an asset: kinds, texts and hints.
+//! What can go wrong with an asset: kinds and hints. The texts stand in `error_text`.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jaato_types::ErrorKind;
-
-use crate::Size;
 
 /// A failure with an asset. Its text is for people.
 #[derive(Debug)]
@@ -233,88 +230,6 @@ impl AssetError {
             }
             Self::Cancelled | Self::Io { .. } => return None,
         })
-    }
-}
-
-impl fmt::Display for AssetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Invalid { id, reason } => write!(f, "cannot use the asset `{id}`: {reason}"),
-            Self::Offline { title, path } => {
-                write!(f, "{title} is not at `{}`, and jaato is offline", path.display())
-            }
-            Self::DownloadOff { title, path } => write!(
-                f,
-                "{title} is not at `{}`, and the configuration says `download = false`",
-                path.display()
-            ),
-            Self::NoSource { title, failures, kept } => {
-                write!(f, "cannot fetch {title}: no source could give it")?;
-                failures.iter().try_for_each(|failure| write!(f, "\n- {failure}"))?;
-                match kept {
-                    0 => Ok(()),
-                    kept => write!(f, "\n{} have arrived and are kept", Size(*kept)),
-                }
-            }
-            Self::WrongDigest { path, wants, has } => write!(
-                f,
-                "`{}` is not the file that is pinned: sha-256 `{has}`, expected `{wants}`",
-                path.display()
-            ),
-            Self::WrongSize { path, wants, has } => write!(
-                f,
-                "`{}` is not the file that is pinned: {has} bytes, expected {wants}",
-                path.display()
-            ),
-            Self::Changed { path } => {
-                write!(f, "`{}` has changed since it was imported", path.display())
-            }
-            Self::NoSpace { path, needs, free } => {
-                write!(f, "no space left to write `{}`", path.display())?;
-                match (needs, free) {
-                    (0, _) => Ok(()),
-                    (needs, None) => write!(f, ": {} are still to come", Size(*needs)),
-                    (needs, Some(free)) => {
-                        write!(f, ": {} are still to come, {} are free", Size(*needs), Size(*free))
-                    }
-                }
-            }
-            Self::Busy { path, waited } => write!(
-                f,
-                "another jaato holds `{}` and has made no progress for {} s",
-                path.display(),
-                waited.as_secs()
-            ),
-            Self::Missing { path } => write!(f, "there is no file `{}`", path.display()),
-            Self::NotAFile { path } => write!(f, "`{}` is not a regular file", path.display()),
-            Self::Empty { path } => write!(f, "`{}` is empty", path.display()),
-            Self::NotGguf { path, reason } => {
-                write!(f, "cannot read `{}` as a model: {reason}", path.display())
-            }
-            Self::WrongArchitecture { path, wants, has } => write!(
-                f,
-                "`{}` is a model of the architecture `{has}`, and only `{wants}` can be run",
-                path.display()
-            ),
-            Self::BadName { name, reason } => {
-                write!(f, "cannot use `{}` as the name of a model: {reason}", name.escape_debug())
-            }
-            Self::Cancelled => f.write_str("cancelled"),
-            Self::Io { action, path, source } => {
-                let reason = source.to_string();
-                let reason = reason.split(" (os error").next().unwrap_or_default().to_lowercase();
-                write!(f, "cannot {action} `{}`: {reason}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for AssetError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source, .. } => Some(source),
-            _ => None,
-        }
     }
 }
 

@@ -15,6 +15,7 @@ mod bytes;
 mod check;
 mod digest;
 mod error;
+mod error_text;
 mod event;
 mod fetch;
 mod gguf;
