@@ -1,0 +1,108 @@
+//! Calls the tool as a host does: through frames, with the session's facts lent as a service.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts};
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+use jaato_plugin_testkit::FakeHost;
+
+/// A person at a terminal in a folder, without a model.
+fn at_terminal() -> SessionFacts {
+    SessionFacts {
+        working_directory: "/home/user/project".to_owned(),
+        parent_process: Some("fish".to_owned()),
+        terminal: TerminalFacts {
+            input_is_terminal: true,
+            output_is_terminal: true,
+            term: Some("xterm-256color".to_owned()),
+            ..TerminalFacts::default()
+        },
+        ..SessionFacts::default()
+    }
+}
+
+fn with_model() -> SessionFacts {
+    let context = ContextFacts {
+        model: "local/moon".to_owned(),
+        context_limit: 1000,
+        prompt_tokens: 200,
+        output_tokens: 50,
+        turns: 2,
+        gc: None,
+    };
+    SessionFacts {
+        session_id: "s1".to_owned(),
+        agent_id: "main".to_owned(),
+        context: Some(context),
+        ..at_terminal()
+    }
+}
+
+fn host() -> FakeHost {
+    FakeHost::new(tool_environment::__jaato::MODULE)
+}
+
+fn ask(host: &FakeHost, arguments: Value) -> Result<Value, Error> {
+    host.call("get_environment", arguments).map(|output| Value::Object(output.content))
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn without_an_aspect_everything_is_told() {
+    let whole = ask(&host().with_session(with_model()), json!({})).unwrap();
+    assert_eq!(
+        keys(&whole),
+        ["arch", "context", "cwd", "datetime", "network", "os", "session", "shell", "terminal"]
+    );
+    assert_eq!(whole["context"]["percent_used"], 25.0);
+    assert_eq!(whole["session"], json!({ "session_id": "s1", "agent_id": "main" }));
+    assert_eq!(whole["os"]["type"], std::env::consts::OS.replace("macos", "darwin"));
+}
+
+#[test]
+fn terminal_shell_and_directory_are_those_of_the_session_and_not_of_this_process() {
+    let host = host().with_session(at_terminal());
+    let told = |aspect: &str| ask(&host, json!({ "aspect": aspect })).unwrap();
+    assert_eq!(told("cwd"), json!({ "cwd": "/home/user/project" }));
+    assert_eq!(told("shell")["current"], "fish");
+    assert_eq!(told("terminal")["color_depth"], "256");
+}
+
+#[test]
+fn without_a_model_context_and_session_fail_alone_and_are_null_in_all() {
+    let host = host().with_session(at_terminal());
+    for (aspect, what) in [("context", "Context"), ("session", "Session")] {
+        let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
+        let text = format!("Session not available. {what} info requires session injection.");
+        assert_eq!((error.kind, error.message), (ErrorKind::Unavailable, text));
+        assert!(error.hint.is_some_and(|hint| hint.contains("jaato run")));
+    }
+    let whole = ask(&host, json!({ "aspect": "all" })).unwrap();
+    assert_eq!((&whole["context"], &whole["session"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn what_the_machine_alone_knows_needs_no_session() {
+    let host = host();
+    for aspect in ["os", "arch", "datetime", "network"] {
+        assert!(!keys(&ask(&host, json!({ "aspect": aspect })).unwrap()).is_empty());
+    }
+    assert_eq!(host.asked(), []);
+    let error = ask(&host, json!({ "aspect": "cwd" })).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+}
+
+#[test]
+fn an_unknown_aspect_never_reaches_the_plugin() {
+    let host = host().with_session(with_model());
+    for aspect in [json!("moon"), json!("OS"), json!(""), Value::Null] {
+        let error = ask(&host, json!({ "aspect": aspect })).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments, "{aspect}");
+    }
+    assert_eq!(host.asked(), []);
+}
