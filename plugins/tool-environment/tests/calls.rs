@@ -106,3 +106,5 @@ fn an_unknown_aspect_never_reaches_the_plugin() {
     }
     assert_eq!(host.asked(), []);
 }
+
+jaato_plugin_testkit::conformance!(tool_environment: tool);
