@@ -1,2 +1,114 @@
-//! The `jaato` binary.
-fn main() {}
+//! The `jaato` binary: arguments, reports for people; nothing else.
+
+mod args;
+mod ask;
+mod call;
+mod config;
+mod doctor;
+mod exit;
+mod model;
+mod plugin;
+mod report;
+mod run;
+mod start;
+mod tool;
+mod trust;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Cli, Command, ConfigCommand, ModelCommand, PluginCommand, ToolCommand};
+use exit::{Exit, Failure, Outcome};
+
+fn main() -> ExitCode {
+    // The guardian forks: it must be itself before there is a thread or a heap full of arguments.
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == "guardian") {
+        return jaato_process::guardian_main();
+    }
+    restore_broken_pipes();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
+            // Nobody is left to tell when this cannot be printed.
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    if let Command::PluginWorker { describe } = &cli.command {
+        return jaato_worker::describe_main(describe);
+    }
+    match in_runtime(cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            report::failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+/// Runs a command on a current-thread tokio runtime: the work is in plugins and on their executor.
+fn in_runtime(cli: Cli) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Exit::Failed, format!("cannot start: {error}")))?;
+    let outcome = runtime.block_on(dispatch(cli));
+    // A question at the terminal or a hung job of a plugin must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn dispatch(cli: Cli) -> Outcome {
+    let Cli { global, command } = cli;
+    match command {
+        Command::Run(args) => run::run(global, args).await,
+        Command::Call(args) => call::call(global, args).await,
+        Command::Tool { command: ToolCommand::List { json } } => tool::list(global, json).await,
+        Command::Tool { command: ToolCommand::Show { tool, json } } => {
+            tool::show(global, &tool, json).await
+        }
+        Command::Plugin { command: PluginCommand::List { json } } => {
+            plugin::list(global, json).await
+        }
+        Command::Plugin { command: PluginCommand::Show { plugin, json } } => {
+            plugin::show(global, &plugin, json).await
+        }
+        Command::Plugin { command: PluginCommand::Trust { file, sha256 } } => {
+            plugin::trust(global, &file, &sha256)
+        }
+        Command::Plugin { command: PluginCommand::Check { file } } => {
+            plugin::check(global, &file).await
+        }
+        Command::Model { command: ModelCommand::List { json } } => model::list(global, json).await,
+        Command::Model { command: ModelCommand::Pull { model } } => {
+            model::pull(global, model).await
+        }
+        Command::Model { command: ModelCommand::Import { file, name } } => {
+            model::import(global, &file, name).await
+        }
+        Command::Trust { remove } => trust::workspace(global, remove),
+        Command::Config { command: ConfigCommand::Show } => config::show(global),
+        Command::Doctor => doctor::doctor(global).await,
+        Command::Guardian | Command::PluginWorker { .. } => {
+            unreachable!("taken by main before there is a runtime")
+        }
+    }
+}
+
+/// Lets lists end quietly when nobody reads them any more (`jaato tool list | head -1`).
+///
+/// Rust ignores SIGPIPE, so that `println!` would panic; printing goes through `report`, which ends the
+/// process with the shell's code for a broken pipe instead.
+fn restore_broken_pipes() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        let text = info.payload().downcast_ref::<String>().map_or("", String::as_str);
+        if text.starts_with("failed printing to std") {
+            std::process::exit(141);
+        }
+        before(info);
+    }));
+}

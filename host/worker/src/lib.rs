@@ -1,1 +1,61 @@
 //! The child process that describes one plugin in isolation.
+//!
+//! Started as `jaato plugin-worker --describe FILE` by the host, through the guardian: with a deadline,
+//! limits on memory, cleaned variables and no descriptor of the host's but the pipe that takes the
+//! answer. It opens the plugin and so runs code of strangers; it is no sandbox.
+
+mod platform;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use jaato_loader::Library;
+use jaato_types::{Description, Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+/// The arguments in front of the file.
+pub const DESCRIBE_ARGUMENTS: [&str; 2] = ["plugin-worker", "--describe"];
+
+/// What the child answers, as JSON on descriptor 3.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The description.
+    Ok(Box<Description>),
+    /// Why there is none.
+    Error(Error),
+}
+
+/// Opens a plugin file, asks it for its description and writes that to descriptor 3.
+///
+/// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
+pub fn describe_main(plugin: &Path) -> ExitCode {
+    let Some(mut pipe) = platform::descriptor3() else {
+        eprintln!("`plugin-worker` is started by jaato itself: there is no descriptor 3");
+        return ExitCode::from(2);
+    };
+    let answer = match describe(plugin) {
+        Ok(description) => Answer::Ok(Box::new(description)),
+        Err(error) => Answer::Error(error),
+    };
+    let written = serde_json::to_vec(&answer).map_err(std::io::Error::from);
+    match written.and_then(|bytes| pipe.write_all(&bytes)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cannot answer the host: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn describe(plugin: &Path) -> Result<Description, Error> {
+    let opened = Library::open(plugin).map_err(|error| {
+        let described = Error::new(ErrorKind::PluginMisbehaved, error.to_string());
+        match error.problem.hint() {
+            Some(hint) => described.with_hint(hint),
+            None => described,
+        }
+    })?;
+    jaato_loader::describe(&opened)
+}

@@ -163,6 +163,11 @@ impl TrustedWorkspace {
         scan::whole(&self.files)
     }
 
+    /// Names of all covered files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
     /// Names of the covered files below a folder (`.jaato/plugins`) whose content is trusted:
     /// plain files, and links to plain files of the workspace.
     pub fn names_below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a str> {

@@ -1,0 +1,58 @@
+//! Facts of this process that plugins may know: the person's terminal, shell and directory.
+
+use std::io::IsTerminal as _;
+
+use jaato_config::Variables;
+use jaato_types::service::TerminalFacts;
+
+/// Looks at terminal and variables once, at the start of the host.
+pub fn terminal(variables: &Variables) -> TerminalFacts {
+    let text = |name: &str| {
+        let value = variables.get(name)?.to_str()?;
+        (!value.is_empty()).then(|| value.to_owned())
+    };
+    TerminalFacts {
+        input_is_terminal: std::io::stdin().is_terminal(),
+        output_is_terminal: std::io::stdout().is_terminal(),
+        term: text("TERM"),
+        term_program: text("TERM_PROGRAM"),
+        colorterm: text("COLORTERM"),
+        tmux: text("TMUX").is_some(),
+        screen: text("STY").is_some(),
+        graphics: graphics(&text),
+    }
+}
+
+/// Names the graphics protocol: what the person says, else what the terminal is known for.
+fn graphics(text: &impl Fn(&str) -> Option<String>) -> Option<String> {
+    if let Some(said) = text("JAATO_GRAPHICS_PROTOCOL") {
+        let said = said.to_ascii_lowercase();
+        return ["kitty", "iterm", "sixel"].contains(&said.as_str()).then_some(said);
+    }
+    let (term, program) =
+        (text("TERM").unwrap_or_default(), text("TERM_PROGRAM").unwrap_or_default());
+    let found =
+        if text("KITTY_WINDOW_ID").is_some() || term == "xterm-kitty" || program == "ghostty" {
+            "kitty"
+        } else if program == "iTerm.app" || program == "WezTerm" {
+            "iterm"
+        } else if term.contains("sixel") || term.starts_with("foot") || term.starts_with("mlterm") {
+            "sixel"
+        } else {
+            return None;
+        };
+    Some(found.to_owned())
+}
+
+/// Names the process that started the host: the current shell, where a person started it.
+pub fn parent_process() -> Option<String> {
+    #[cfg(target_os = "linux")]
+    {
+        let parent = std::os::unix::process::parent_id();
+        let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
+        Some(name.trim_end().to_owned())
+    }
+    // Without `/proc` it would take a child process; the shell's own variable has to do.
+    #[cfg(not(target_os = "linux"))]
+    None
+}

@@ -1,0 +1,85 @@
+//! Gathers what the system text is made of: the user's file, `AGENTS.md`, plugins' instructions, `--system`.
+
+use jaato_config::trust::TrustedWorkspace;
+use jaato_registry::{Registry, Status, ToolStatus};
+use jaato_session::{PromptPart, PromptParts};
+use jaato_types::{Availability, Error, ErrorKind};
+
+use crate::setup::Setup;
+
+/// Largest file that joins the prompt, in bytes: more would leave a small model no room for the task.
+pub const PROMPT_FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// Gathers the parts.
+///
+/// # Errors
+/// When a file that the person named cannot be read, or is too large.
+pub fn parts(
+    setup: &Setup,
+    registry: &Registry,
+    system: Option<String>,
+) -> Result<PromptParts, Error> {
+    let user_file =
+        setup.config.prompt_file.as_ref().map(|path| read_user_file(path)).transpose()?;
+    let agents_files = match setup.trusted_workspace() {
+        Some(workspace) => agents_files(setup, workspace)?,
+        None => Vec::new(),
+    };
+    Ok(PromptParts { user_file, agents_files, plugins: instructions(registry), system })
+}
+
+fn read_user_file(path: &std::path::Path) -> Result<PromptPart, Error> {
+    let wrong = |text: String| {
+        Error::new(
+            ErrorKind::Configuration,
+            format!("cannot use prompt file `{}`: {text}", path.display()),
+        )
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if metadata.len() > PROMPT_FILE_BYTES_MAX {
+        let text =
+            format!("it has {} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed", metadata.len());
+        return Err(wrong(text));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Ok(PromptPart::new(path.display().to_string(), text))
+}
+
+fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<PromptPart>, Error> {
+    let mut parts = Vec::new();
+    for name in setup.workspace.agents_files() {
+        let read = workspace.read(&name).map_err(|error| {
+            Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
+        })?;
+        if let Some(bytes) = read {
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            parts.push(PromptPart::new(name, text));
+        }
+    }
+    Ok(parts)
+}
+
+/// Instructions of the plugins of which a tool stands in the request.
+fn instructions(registry: &Registry) -> Vec<PromptPart> {
+    let is_active = |name: &jaato_types::PluginName| {
+        registry.tools().any(|tool| {
+            tool.plugin == *name
+                && tool.status == ToolStatus::Enabled
+                && tool.spec.availability == Availability::Core
+        })
+    };
+    let mut parts: Vec<_> = registry
+        .plugins()
+        .iter()
+        .filter(|plugin| {
+            plugin.status == Status::Active && is_active(&plugin.candidate.manifest.name)
+        })
+        .filter_map(|plugin| {
+            let description = plugin.candidate.description.as_ref()?.as_ref().ok()?;
+            let text = description.instructions.clone()?;
+            Some(PromptPart::new(plugin.candidate.manifest.name.as_str(), text))
+        })
+        .collect();
+    parts.sort_by(|a, b| a.label.cmp(&b.label));
+    parts
+}

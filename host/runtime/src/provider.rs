@@ -1,0 +1,90 @@
+//! A provider plugin as the session sees it.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
+use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
+
+use crate::runtime::Host;
+use crate::services::{Place, Tell};
+use crate::tools::{drive, misbehaved};
+
+/// The provider of one session.
+pub struct PluginProvider {
+    host: Arc<Host>,
+    plugin: PluginName,
+    session: SessionId,
+    facts: std::sync::OnceLock<SharedFacts>,
+}
+
+impl PluginProvider {
+    /// Makes it for a session.
+    pub fn new(host: Arc<Host>, plugin: PluginName, session: SessionId) -> Self {
+        Self { host, plugin, session, facts: std::sync::OnceLock::new() }
+    }
+
+    /// Gives it the session's facts, which exist only once the session does.
+    pub fn set_facts(&self, facts: SharedFacts) {
+        // A second set would be of the same session.
+        let _ = self.facts.set(facts);
+    }
+
+    async fn run(
+        &self,
+        request: &Request,
+        sink: DeltaSink,
+        cancel: Cancel,
+    ) -> Result<Completion, Error> {
+        let teller = sink.clone();
+        let tell: Tell = Arc::new(move |delta| {
+            teller.emit(delta);
+        });
+        let place =
+            Place { session: self.session.clone(), facts: self.facts.get().cloned(), call: None };
+        let (instance, services) = self.host.instance(self.plugin.as_str(), place, tell).await?;
+        let frame = Frame::write(request).map_err(|error| {
+            Error::new(ErrorKind::ContextOverflow, format!("the request cannot cross: {error}"))
+        })?;
+        let running = instance.complete(frame, services)?;
+        let answer = drive(running, &cancel, |delta| {
+            sink.emit(delta);
+        })
+        .await?;
+        Frame::read(&answer).map_err(misbehaved)
+    }
+}
+
+impl Provider for PluginProvider {
+    fn source(&self) -> &str {
+        self.plugin.source()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request,
+        sink: DeltaSink,
+        cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
+        Box::pin(self.run(request, sink, cancel))
+    }
+}
+
+/// The provider of a session in which only a person calls tools.
+pub struct NoProvider;
+
+impl Provider for NoProvider {
+    fn source(&self) -> &str {
+        "host"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _request: &'a Request,
+        _sink: DeltaSink,
+        _cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
+        let error = Error::new(ErrorKind::Unavailable, "this session has no model");
+        Box::pin(std::future::ready(Err(error)))
+    }
+}

@@ -1,0 +1,322 @@
+//! The runtime: the plugins that were found, and what runs them.
+
+use std::sync::Arc;
+
+use jaato_loader::{Executor, Instance, Report, Services, Watch};
+use jaato_process::{GuardianCommand, Supervisor};
+use jaato_registry::{PluginEntry, Registry, Status, Trust};
+use jaato_types::{
+    Asset, Description, Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId,
+};
+
+use crate::assets::Assets;
+use crate::discover::{Discovery, discover};
+use crate::facts;
+use crate::instances::Instances;
+use crate::log::Log;
+use crate::outputs::Outputs;
+use crate::services::{Lent, Place, PluginServices, Tell};
+use crate::settings;
+use crate::setup::Setup;
+use crate::tools::{drive, misbehaved};
+
+/// The argument by which the executable becomes the guardian.
+pub const GUARDIAN_ARGUMENT: &str = "guardian";
+
+/// A host: what was found, and what runs it. Made once a process; sessions stand on it.
+pub struct Runtime {
+    host: Arc<Host>,
+    supervisor: Supervisor,
+    problems: Vec<String>,
+    described: usize,
+}
+
+/// What sessions and their ports share.
+pub struct Host {
+    pub(crate) setup: Setup,
+    pub(crate) registry: Registry,
+    pub(crate) lent: Arc<Lent>,
+    pub(crate) log: Log,
+    instances: Instances,
+}
+
+/// A model that can be used, or could be.
+#[derive(Debug, Clone)]
+pub struct Model {
+    /// `provider/model`.
+    pub id: ModelId,
+    /// What the provider says of it.
+    pub info: ModelInfo,
+    /// Whether its weights are here.
+    pub state: ModelState,
+}
+
+/// Where a model's weights are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelState {
+    /// It needs none on this machine.
+    Remote,
+    /// They are here.
+    Here,
+    /// They are fetched on first use, or by `jaato model pull`.
+    Missing {
+        /// Their size.
+        bytes: u64,
+    },
+}
+
+impl Runtime {
+    /// Finds the plugins. Opens none; describes those that are new, each in a child of its own.
+    pub async fn start(setup: Setup) -> Self {
+        let log = Log::in_folder(setup.folders.cache().ok());
+        let guardian = GuardianCommand {
+            program: setup.executable.clone(),
+            args: vec![GUARDIAN_ARGUMENT.into()],
+        };
+        let supervisor = Supervisor::new(guardian);
+        let Discovery { registry, mut problems, described } = discover(&setup, &supervisor).await;
+        problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
+        let outputs = match setup.folders.cache() {
+            Ok(cache) => Outputs::below(cache),
+            Err(_) => Outputs::below(&std::env::temp_dir()),
+        };
+        let session_id = setup.variables.get("JAATO_SESSION_ID");
+        let lent = Arc::new(Lent {
+            folders: setup.folders.clone(),
+            assets: Assets::new(&setup, &supervisor).ok(),
+            outputs: Arc::new(outputs),
+            terminal: facts::terminal(&setup.variables),
+            parent_process: facts::parent_process(),
+            working_directory: setup.workspace.working_directory().to_owned(),
+            env_session_id: session_id
+                .map(|id| id.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        });
+        let watch = Arc::new(LogWatch(log.clone()));
+        let executor = Executor::new(tokio::runtime::Handle::current(), watch);
+        let host = Host { setup, registry, lent, log, instances: Instances::new(executor) };
+        Self { host: Arc::new(host), supervisor, problems, described }
+    }
+
+    /// Returns what the host is made of.
+    pub fn setup(&self) -> &Setup {
+        &self.host.setup
+    }
+
+    /// Returns who has which name.
+    pub fn registry(&self) -> &Registry {
+        &self.host.registry
+    }
+
+    /// Returns what could not be used, each with its hint on a second line.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Counts the plugins that had to be described at this start.
+    pub fn described(&self) -> usize {
+        self.described
+    }
+
+    /// Counts the plugins that were opened so far.
+    pub async fn opened(&self) -> usize {
+        self.host.instances.opened().await
+    }
+
+    /// Returns the log.
+    pub fn log(&self) -> &Log {
+        &self.host.log
+    }
+
+    /// Returns what starts child processes.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
+    /// Returns the big files, where the system names a home.
+    pub fn assets(&self) -> Option<&Assets> {
+        self.host.lent.assets.as_ref()
+    }
+
+    /// Lists the assets that usable plugins declare.
+    pub fn declared_assets(&self) -> Vec<Asset> {
+        let active =
+            self.registry().plugins().iter().filter(|entry| entry.status == Status::Active);
+        active.filter_map(description).flat_map(|it| it.assets.iter().cloned()).collect()
+    }
+
+    /// Lists the models of all providers; those that a provider must ask a server for included.
+    ///
+    /// The second list tells which providers could not be asked, and why.
+    pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
+        let (mut models, mut problems) = (Vec::new(), Vec::new());
+        for name in self.registry().providers().map(str::to_owned).collect::<Vec<_>>() {
+            let Some(entry) = self.registry().provider(&name) else { continue };
+            if entry.status != Status::Active {
+                continue;
+            }
+            match self.models_of(entry).await {
+                Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
+                Err(error) => problems.push(format!("provider `{name}`: {error}")),
+            }
+        }
+        (models, problems)
+    }
+
+    /// Ends everything that runs: instances, then child processes.
+    pub async fn close(self) {
+        self.host.instances.close(None).await;
+        if let Err(error) = self.supervisor.end_all().await {
+            self.host.log.line(1, "host", &format!("ending child processes: {error}"));
+        }
+    }
+
+    /// Ends the instances of a session.
+    pub async fn close_session(&self, session: &SessionId) {
+        self.host.instances.close(Some(session)).await;
+    }
+
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Finds the provider of a model: its name, its plugin, and the model's context window where known.
+    pub(crate) fn provider_of(
+        &self,
+        model: &ModelId,
+    ) -> Result<(String, PluginName, Option<u64>), Error> {
+        let Some((provider, name)) = model.split() else {
+            let text = format!("the model `{model}` is not `provider/model`");
+            return Err(Error::new(ErrorKind::Configuration, text));
+        };
+        let Some(entry) = self.registry().provider(provider) else {
+            let known: Vec<_> = self.registry().providers().collect();
+            let text = format!("no plugin offers the provider `{provider}` of the model `{model}`");
+            let hint = if known.is_empty() {
+                "no provider plugin was found: `jaato doctor` tells where they are looked for"
+                    .to_owned()
+            } else {
+                format!("known providers are: {}", known.join(", "))
+            };
+            return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
+        };
+        let plugin = entry.candidate.manifest.name.clone();
+        if entry.status != Status::Active {
+            let text = format!(
+                "plugin `{plugin}`, which offers the provider `{provider}`, cannot be used"
+            );
+            return Err(Error::new(ErrorKind::PluginDisabled, text)
+                .with_hint(format!("jaato plugin show {plugin}")));
+        }
+        let spec = description(entry).and_then(|description| description.provider.as_ref());
+        let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
+        Ok((provider.to_owned(), plugin, info.and_then(|info| info.context_limit)))
+    }
+
+    async fn models_of(&self, entry: &PluginEntry) -> Result<Vec<ModelInfo>, Error> {
+        let place = Place { session: SessionId::from(""), facts: None, call: None };
+        let plugin = entry.candidate.manifest.name.as_str();
+        let (instance, services) = self.host.instance(plugin, place, Arc::new(|_| {})).await?;
+        let running = instance.models(services)?;
+        let answer = drive(running, &jaato_session::Cancel::new(), |_| {}).await?;
+        Frame::read(&answer).map_err(misbehaved)
+    }
+
+    fn model(&self, provider: &str, info: ModelInfo) -> Model {
+        let declared = self.declared_assets();
+        let asset =
+            info.asset.as_ref().and_then(|id| declared.iter().find(|asset| asset.id == *id));
+        let state = match asset {
+            None => ModelState::Remote,
+            Some(asset) => {
+                let listed =
+                    self.assets().and_then(|assets| assets.list(std::slice::from_ref(asset)).ok());
+                let is_here = listed.is_some_and(|entries| {
+                    entries.iter().any(|entry| {
+                        entry.name == asset.id
+                            && matches!(entry.state, jaato_assets::State::Verified { .. })
+                    })
+                });
+                if is_here { ModelState::Here } else { ModelState::Missing { bytes: asset.bytes } }
+            }
+        };
+        Model { id: ModelId::new(format!("{provider}/{}", info.name)), info, state }
+    }
+}
+
+impl Host {
+    /// Returns a plugin's instance for a session and the services of one call on it.
+    pub(crate) async fn instance(
+        &self,
+        plugin: &str,
+        place: Place,
+        tell: Tell,
+    ) -> Result<(Arc<Instance>, Arc<dyn Services>), Error> {
+        let Some(entry) = self.registry.plugin(plugin) else {
+            return Err(Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")));
+        };
+        let Some(description) = description(entry) else {
+            return Err(Error::new(
+                ErrorKind::PluginDisabled,
+                format!("plugin `{plugin}` cannot be used"),
+            ));
+        };
+        let name = entry.candidate.manifest.name.clone();
+        let config =
+            settings::checked(&name, description, self.setup.config.plugin_settings.get(plugin))?;
+        let session = place.session.clone();
+        let services = Arc::new(PluginServices::new(
+            Arc::clone(&self.lent),
+            name,
+            Arc::new(config),
+            description.assets.clone().into(),
+            place,
+            tell,
+        ));
+        let instance = self.instances.get(&self.setup, entry, &session, &services).await?;
+        Ok((instance, services))
+    }
+}
+
+/// Returns what a plugin says of itself, where it could be asked.
+pub fn description(entry: &PluginEntry) -> Option<&Description> {
+    entry.candidate.description.as_ref()?.as_ref().ok()
+}
+
+/// Returns why a plugin cannot be used, and what to do; none where it can.
+pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
+    let path = entry.candidate.path.display();
+    Some(match &entry.status {
+        Status::Active => return None,
+        Status::Disabled => {
+            let name = &entry.candidate.manifest.name;
+            ("`[plugins] disabled` names it".into(), Some(format!("remove `{name}` there")))
+        }
+        Status::NotTrusted => match &entry.candidate.trust {
+            Trust::No(digest) => (
+                "not trusted".into(),
+                Some(format!("jaato plugin trust '{path}' --sha256 {digest}")),
+            ),
+            _ => ("its workspace is not trusted".into(), Some("jaato trust".into())),
+        },
+        Status::Refused(refusal) => (refusal.to_string(), None),
+        Status::Failed(error) => (error.message.clone(), error.hint.clone()),
+    })
+}
+
+/// Writes what plugins say and do wrong to the log.
+struct LogWatch(Log);
+
+impl Watch for LogWatch {
+    fn log(&self, plugin: &PluginName, level: u8, text: &str) {
+        self.0.line(level, plugin.as_str(), text);
+    }
+
+    fn misbehaved(&self, report: &Report) {
+        self.0.line(1, "host", &report.to_string());
+    }
+
+    fn trouble(&self, text: &str) {
+        self.0.line(1, "host", text);
+    }
+}

@@ -1,0 +1,235 @@
+//! What the host lends to plugins by name: session facts, configuration, assets, folders, output files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::Folders;
+use jaato_loader::{Caller, CallerKind, Served, Services};
+use jaato_session::SharedFacts;
+use jaato_types::service::{
+    ASSET, AssetAnswer, AssetRequest, CACHE_FOLDER, CONFIG, FolderAnswer, OUTPUT, OutputAnswer,
+    OutputWrite, SESSION, SessionFacts, TerminalFacts,
+};
+use jaato_types::{
+    Asset, CallId, Delta, Error, ErrorKind, Frame, FrameError, PluginName, SessionId,
+};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::Mutex;
+
+use crate::assets::{Assets, delta_of};
+use crate::outputs::Outputs;
+
+/// Largest output file of one call, in bytes: a tool that prints without end must not fill the disk.
+pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// What every call of every plugin may use.
+pub struct Lent {
+    /// The user's folders.
+    pub folders: Folders,
+    /// Big files, where the system names a home.
+    pub assets: Option<Assets>,
+    /// Output files.
+    pub outputs: Arc<Outputs>,
+    /// The person's terminal.
+    pub terminal: TerminalFacts,
+    /// The current shell.
+    pub parent_process: Option<String>,
+    /// The working directory.
+    pub working_directory: PathBuf,
+    /// `JAATO_SESSION_ID` of the process.
+    pub env_session_id: String,
+}
+
+/// Where a call stands in a session.
+#[derive(Clone)]
+pub struct Place {
+    /// The session; empty for a call typed by a person.
+    pub session: SessionId,
+    /// Model and tokens, where the session has a model.
+    pub facts: Option<SharedFacts>,
+    /// The call, where it is a tool's.
+    pub call: Option<CallId>,
+}
+
+/// Takes what a service tells while it works: shown where the call is shown.
+pub type Tell = Arc<dyn Fn(Delta) + Send + Sync>;
+
+/// The services of one plugin, for one call or one instance.
+pub struct PluginServices {
+    lent: Arc<Lent>,
+    plugin: PluginName,
+    /// `[plugins.NAME]`, checked.
+    config: Arc<Value>,
+    /// What the plugin declares.
+    assets: Arc<[Asset]>,
+    place: Place,
+    tell: Tell,
+    output: Arc<Mutex<Option<OutputFile>>>,
+}
+
+struct OutputFile {
+    path: PathBuf,
+    file: tokio::fs::File,
+    bytes: u64,
+}
+
+impl PluginServices {
+    /// Makes the services for a call.
+    pub fn new(
+        lent: Arc<Lent>,
+        plugin: PluginName,
+        config: Arc<Value>,
+        assets: Arc<[Asset]>,
+        place: Place,
+        tell: Tell,
+    ) -> Self {
+        Self { lent, plugin, config, assets, place, tell, output: Arc::default() }
+    }
+
+    /// Makes the services for the instance itself: the same, with nobody to tell.
+    pub fn for_instance(&self) -> Arc<dyn Services> {
+        Arc::new(Self {
+            lent: Arc::clone(&self.lent),
+            plugin: self.plugin.clone(),
+            config: Arc::clone(&self.config),
+            assets: Arc::clone(&self.assets),
+            place: Place { call: None, ..self.place.clone() },
+            tell: Arc::new(|_| {}),
+            output: Arc::default(),
+        })
+    }
+
+    fn session(&self) -> SessionFacts {
+        let lent = &self.lent;
+        let has_session = self.place.facts.is_some();
+        let agent = |text: &str| if has_session { text.to_owned() } else { String::new() };
+        SessionFacts {
+            session_id: agent(self.place.session.as_str()),
+            agent_id: agent("main"),
+            agent_type: agent("main"),
+            agent_name: String::new(),
+            env_session_id: lent.env_session_id.clone(),
+            context: self.place.facts.as_ref().map(SharedFacts::read),
+            working_directory: lent.working_directory.display().to_string(),
+            terminal: lent.terminal.clone(),
+            parent_process: lent.parent_process.clone(),
+        }
+    }
+
+    fn asset(&self, request: AssetRequest) -> BoxFuture<'static, Result<Served, Error>> {
+        let (lent, declared, tell) =
+            (Arc::clone(&self.lent), Arc::clone(&self.assets), Arc::clone(&self.tell));
+        Box::pin(async move {
+            let assets = lent.assets.as_ref().ok_or_else(no_home)?;
+            let report: jaato_assets::Report = Arc::new(move |event| tell(delta_of(&event)));
+            let found = assets.get(&request.id, &declared, &report).await?;
+            let path = found.path.display().to_string();
+            frame(&AssetAnswer { path, sha256: found.sha256 })
+        })
+    }
+
+    fn cache_folder(&self) -> Result<Served, Error> {
+        let cache = self.lent.folders.cache().map_err(|_| no_home())?;
+        let folder = cache.join("plugins").join(self.plugin.as_str());
+        let mut builder = std::fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(&folder).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("cannot make folder `{}`: {error}", folder.display()))
+        })?;
+        frame(&FolderAnswer { path: folder.display().to_string() })
+    }
+
+    fn output(&self, request: &[u8]) -> BoxFuture<'static, Result<Served, Error>> {
+        let parsed = Frame::parse(request).map_err(bad_request).and_then(|parsed| {
+            let write: Option<OutputWrite> = parsed.json().map_err(bad_request)?;
+            Ok((write.unwrap_or_default(), parsed.bytes.to_vec()))
+        });
+        let Some(call) = self.place.call.clone() else {
+            let text = "only a tool call has an output";
+            return ready(Err(Error::new(ErrorKind::Unavailable, text)));
+        };
+        let (output, lent, tell) =
+            (Arc::clone(&self.output), Arc::clone(&self.lent), Arc::clone(&self.tell));
+        Box::pin(async move {
+            let (write, bytes) = parsed?;
+            if write.live && !bytes.is_empty() {
+                tell(Delta::Output { text: String::from_utf8_lossy(&bytes).into_owned() });
+            }
+            let mut output = output.lock().await;
+            if output.is_none() {
+                let path = lent.outputs.path(&format!("{call}-output.txt"))?;
+                let file = tokio::fs::File::create(&path).await.map_err(not_written)?;
+                *output = Some(OutputFile { path, file, bytes: 0 });
+            }
+            let Some(output) = output.as_mut() else { unreachable!("made above") };
+            output.write(&bytes).await?;
+            frame(&OutputAnswer { path: output.path.display().to_string(), bytes: output.bytes })
+        })
+    }
+}
+
+impl OutputFile {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let after = self.bytes + bytes.len() as u64;
+        if after > OUTPUT_FILE_BYTES_MAX {
+            let text = format!("the call's output has more than {OUTPUT_FILE_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.file.write_all(bytes).await.map_err(not_written)?;
+        self.file.flush().await.map_err(not_written)?;
+        self.bytes = after;
+        Ok(())
+    }
+}
+
+impl Services for PluginServices {
+    fn call(
+        &self,
+        caller: Caller,
+        operation: &str,
+        request: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        match operation {
+            SESSION => ready(frame(&self.session())),
+            CONFIG => ready(frame(&*self.config)),
+            CACHE_FOLDER => ready(self.cache_folder()),
+            ASSET => match Frame::read(&request).map_err(bad_request) {
+                Ok(request) => self.asset(request),
+                Err(error) => ready(Err(error)),
+            },
+            OUTPUT if caller.kind == CallerKind::Call => self.output(&request),
+            unknown => {
+                let text = format!("this host has no service `{unknown}`");
+                ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+            }
+        }
+    }
+}
+
+fn ready(served: Result<Served, Error>) -> BoxFuture<'static, Result<Served, Error>> {
+    Box::pin(std::future::ready(served))
+}
+
+fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
+    let written = Frame::write(value);
+    written.map(Served::Frame).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+}
+
+fn bad_request(error: FrameError) -> Error {
+    Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+fn not_written(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
+}
+
+fn no_home() -> Error {
+    let text = "the system does not say where the user's home is, so there is no cache";
+    Error::new(ErrorKind::Unavailable, text)
+        .with_hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
+}

@@ -1,0 +1,150 @@
+//! Starts sessions on a runtime.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jaato_config::Config;
+use jaato_policy::Rules;
+use jaato_session::{
+    Asker, EventSink, Ids, Limits, Ports, RandomIds, SeededRandom, Session, SessionSetup,
+    SystemClock, SystemPrompt,
+};
+use jaato_types::{Error, ErrorKind, ModelId, ToolName};
+
+use crate::prompt;
+use crate::provider::{NoProvider, PluginProvider};
+use crate::runtime::{Host, Runtime};
+use crate::tools::PluginTools;
+
+/// The context window that is assumed where nobody knows it.
+const CONTEXT_LIMIT_ASSUMED: u64 = 32_768;
+
+/// What a session is started with.
+pub struct SessionOptions {
+    /// Who is asked whether a call may run.
+    pub asker: Arc<dyn Asker>,
+    /// Who sees what happens.
+    pub events: Arc<dyn EventSink>,
+    /// `--allow`.
+    pub allow: Vec<String>,
+    /// `--yes`.
+    pub allow_all: bool,
+    /// `--system`.
+    pub system: Option<String>,
+}
+
+impl Runtime {
+    /// Builds the system text of a session.
+    ///
+    /// # Errors
+    /// When a file that belongs to it cannot be used.
+    pub fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
+        let parts = prompt::parts(self.setup(), self.registry(), system)?;
+        Ok(SystemPrompt::build(parts))
+    }
+
+    /// Starts a session with the configured model.
+    ///
+    /// # Errors
+    /// When no plugin offers the model's provider, or the prompt cannot be built.
+    pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
+        let model = self.setup().config.model.clone();
+        let (provider, plugin, context_limit) = self.provider_of(&model)?;
+        let system = self.system_prompt(options.system.clone())?;
+        let ids = ids();
+        let mut setup =
+            SessionSetup::new(model, context_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED), system);
+        let id = ids.session();
+        setup.id = Some(id.clone());
+        setup.limits = limits(&self.setup().config);
+        setup.rules = rules(&self.setup().config, &options);
+        let provider_plugin = Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id));
+        let ports = ports(self.host(), Arc::clone(&provider_plugin) as _, ids, options, true);
+        let session = Session::start(setup, ports).map_err(|error| {
+            Error::new(
+                ErrorKind::HostBug,
+                format!("cannot start a session with `{provider}`: {error}"),
+            )
+        })?;
+        provider_plugin.set_facts(session.shared_facts());
+        Ok(session)
+    }
+
+    /// Starts a session without a model, in which a person calls tools.
+    ///
+    /// # Errors
+    /// Only by a bug: an empty history is valid.
+    pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
+        let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
+        setup.limits = limits(&self.setup().config);
+        setup.rules = rules(&self.setup().config, &options);
+        let ports = ports(self.host(), Arc::new(NoProvider), ids(), options, false);
+        Session::start(setup, ports)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    }
+}
+
+fn ids() -> Arc<dyn Ids> {
+    let clock = Arc::new(SystemClock::new());
+    Arc::new(RandomIds::new(clock, Arc::new(SeededRandom::from_system())))
+}
+
+fn ports(
+    host: &Arc<Host>,
+    provider: Arc<dyn jaato_session::Provider>,
+    ids: Arc<dyn Ids>,
+    options: SessionOptions,
+    has_model: bool,
+) -> Ports {
+    Ports {
+        provider,
+        tools: Arc::new(PluginTools::new(Arc::clone(host), has_model)),
+        asker: options.asker,
+        events: options.events,
+        outputs: Arc::clone(&host.lent.outputs) as _,
+        clock: Arc::new(SystemClock::new()),
+        ids,
+        random: Arc::new(SeededRandom::from_system()),
+    }
+}
+
+fn rules(config: &Config, options: &SessionOptions) -> Rules {
+    let names = |names: &[String]| -> BTreeSet<ToolName> {
+        names.iter().map(|name| ToolName::from(name.as_str())).collect()
+    };
+    let mut rules = Rules::default();
+    rules.disabled = names(&config.tools_disabled);
+    rules.allowed = names(&options.allow);
+    rules.allow_all = options.allow_all;
+    rules
+}
+
+fn limits(config: &Config) -> Limits {
+    // The configuration's ranges keep these within 32 bits and the address space.
+    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    Limits {
+        steps_max: count(config.session_steps_max),
+        calls_per_step_max: size(config.session_calls_per_step_max),
+        parallel_calls_max: size(config.session_parallel_calls_max),
+        output_bytes_max: size(config.session_output_bytes_max),
+        answer_bytes_max: size(config.session_answer_bytes_max),
+        empty_answers_max: count(config.session_empty_answers_max),
+        provider_idle_ms: config.session_provider_idle_ms,
+        call_deadline_ms: config.session_call_deadline_ms,
+        attempts_max: count(config.session_attempts_max),
+        retry_base_ms: config.session_retry_base_ms,
+        retry_wait_ms_max: config.session_retry_wait_ms_max,
+        retry_after_ms_max: config.session_retry_after_ms_max,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_and_the_session_agree_on_the_bounds() {
+        assert_eq!(limits(&Config::default()), Limits::default());
+    }
+}

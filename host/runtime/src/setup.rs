@@ -1,0 +1,145 @@
+//! Reads everything that a host is made of before it does anything: folders, trust, configuration.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
+use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
+
+/// What the command line, or an embedder, says.
+#[derive(Debug, Default)]
+pub struct Arguments {
+    /// Values that win over every other layer.
+    pub overrides: Overrides,
+    /// `--plugin-dir`.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// `--tools`: only these, and all of them stand in the request.
+    pub tools_only: Option<Vec<String>>,
+    /// `--config`: instead of the user's file.
+    pub config_file: Option<PathBuf>,
+    /// `--env-file`: instead of the workspace's `.env`.
+    pub env_file: Option<PathBuf>,
+}
+
+/// Everything that a host is made of.
+#[derive(Debug)]
+pub struct Setup {
+    /// What the command line said.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// `--tools`.
+    pub tools_only: Option<Vec<String>>,
+    /// The executable that guardian and workers are started from; shipped plugins lie beside it.
+    pub executable: PathBuf,
+    /// The user's folders.
+    pub folders: Folders,
+    /// The variables of the process.
+    pub variables: Variables,
+    /// The workspace around the working directory.
+    pub workspace: Workspace,
+    /// Whether it is trusted.
+    pub workspace_state: WorkspaceState,
+    /// The merged configuration.
+    pub config: Config,
+}
+
+/// Why a host cannot be set up.
+#[derive(Debug)]
+pub enum SetupError {
+    /// The configuration is wrong.
+    Config(ConfigError),
+    /// The record of what is trusted cannot be used.
+    Trust(TrustError),
+    /// The system does not say where the executable or the working directory is.
+    System(&'static str, std::io::Error),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Trust(error) => error.fmt(f),
+            Self::System(what, error) => write!(f, "cannot find {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl SetupError {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => error.hint(),
+            Self::Trust(error) => error.hint(),
+            Self::System(..) => None,
+        }
+    }
+}
+
+impl Setup {
+    /// Reads folders, trust and configuration of this process.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; nothing is changed by reading.
+    pub fn of_process(arguments: Arguments) -> Result<Self, SetupError> {
+        let executable =
+            std::env::current_exe().map_err(|error| SetupError::System("the executable", error))?;
+        let directory = std::env::current_dir()
+            .map_err(|error| SetupError::System("the working directory", error))?;
+        Self::read(arguments, executable, Folders::of_user(), Variables::of_process(), &directory)
+    }
+
+    /// Reads trust and configuration with everything else given: for embedders and tests.
+    ///
+    /// # Errors
+    /// As [`Setup::of_process`].
+    pub fn read(
+        arguments: Arguments,
+        executable: PathBuf,
+        folders: Folders,
+        variables: Variables,
+        working_directory: &Path,
+    ) -> Result<Self, SetupError> {
+        let workspace = Workspace::find(working_directory).map_err(SetupError::Trust)?;
+        let workspace_state = match folders.data() {
+            Ok(data) => TrustStore::in_folder(data).workspace_state(&workspace),
+            // Without a home nothing can have been trusted.
+            Err(_) => TrustStore::in_folder(Path::new("/nonexistent")).workspace_state(&workspace),
+        }
+        .map_err(SetupError::Trust)?;
+        let config = load(Sources {
+            folders: &folders,
+            config_file: arguments.config_file.as_deref(),
+            env_file: arguments.env_file.as_deref(),
+            workspace: trusted(&workspace_state),
+            variables: &variables,
+            working_directory,
+            overrides: arguments.overrides,
+        })
+        .map_err(SetupError::Config)?;
+        Ok(Self {
+            plugin_dirs: arguments.plugin_dirs,
+            tools_only: arguments.tools_only,
+            executable,
+            folders,
+            variables,
+            workspace,
+            workspace_state,
+            config,
+        })
+    }
+
+    /// Returns the workspace where it is trusted.
+    pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
+        trusted(&self.workspace_state)
+    }
+}
+
+fn trusted(state: &WorkspaceState) -> Option<&TrustedWorkspace> {
+    match state {
+        WorkspaceState::Trusted(workspace) => Some(workspace),
+        WorkspaceState::Nothing
+        | WorkspaceState::Untrusted { .. }
+        | WorkspaceState::Changed { .. } => None,
+    }
+}

@@ -1,0 +1,221 @@
+//! The command line. Nothing is done here; `--help` is written here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your rules.
+#[derive(Debug, Parser)]
+#[command(name = "jaato", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 the task failed, 2 usage, 3 configuration, 4 plugin, \
+5 provider, 6 stopped by a limit or for want of a permission, 130 cancelled."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes, before or after its name.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Search this folder for plugins as well; may be given again
+    #[arg(long, value_name = "DIR", global = true)]
+    pub plugin_dir: Vec<PathBuf>,
+
+    /// Use no network at all
+    #[arg(long, global = true)]
+    pub offline: bool,
+
+    /// Read this file instead of your own config.toml
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Give a model a task and watch it work
+    Run(RunArgs),
+    /// Call one tool yourself, or many with --batch
+    Call(CallArgs),
+    /// What tools there are
+    Tool {
+        #[command(subcommand)]
+        command: ToolCommand,
+    },
+    /// What plugins there are, and which you trust
+    Plugin {
+        #[command(subcommand)]
+        command: PluginCommand,
+    },
+    /// Models, and the weights of those that run on this machine
+    Model {
+        #[command(subcommand)]
+        command: ModelCommand,
+    },
+    /// Trust this workspace: its .jaato folder, .env, .mcp.json and AGENTS.md as they are
+    Trust {
+        /// Take the trust back
+        #[arg(long)]
+        remove: bool,
+    },
+    /// The configuration and where each value came from
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// What is found, what is missing, what to do
+    Doctor,
+    /// Start, watch and end child processes (started by jaato itself)
+    #[command(hide = true)]
+    Guardian,
+    /// Describe a plugin in isolation (started by jaato itself)
+    #[command(hide = true)]
+    PluginWorker {
+        /// The plugin file
+        #[arg(long, value_name = "FILE")]
+        describe: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The task; standard input is read when it is absent, and added when it is piped in
+    pub task: Vec<String>,
+
+    /// The model
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub model: Option<String>,
+
+    /// Only these tools
+    #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+
+    /// Run this tool without asking; may be given again
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub allow: Vec<String>,
+
+    /// Run every tool without asking
+    #[arg(long)]
+    pub yes: bool,
+
+    /// More instructions for the model
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+
+    /// Print what would be sent, with token counts, and send nothing
+    #[arg(long)]
+    pub show_prompt: bool,
+
+    /// Read variables from this file instead of the workspace's .env
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Option<PathBuf>,
+
+    /// What to print: text for people, or the events as JSON lines
+    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputForm {
+    /// For people
+    Text,
+    /// The event stream, one JSON object a line
+    Json,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["tool", "batch"]))]
+pub struct CallArgs {
+    /// The tool
+    pub tool: Option<String>,
+
+    /// Its arguments, a JSON object
+    #[arg(default_value = "{}", conflicts_with = "batch")]
+    pub arguments: String,
+
+    /// Read calls from standard input, one JSON object {"tool", "args"} a line, in one session
+    #[arg(long)]
+    pub batch: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ToolCommand {
+    /// List the tools
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one tool: description, arguments, promises, examples
+    Show {
+        /// The tool
+        tool: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PluginCommand {
+    /// List the plugins, and what could not be used
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one plugin
+    Show {
+        /// The plugin
+        plugin: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Trust a plugin file by its content, so that it may run
+    Trust {
+        /// The file
+        file: PathBuf,
+        /// The digest that `jaato plugin list` shows for it
+        #[arg(long, value_name = "HEX")]
+        sha256: String,
+    },
+    /// Check a plugin file: manifest, layout, description
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// List the models that can be used
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Fetch the weights of a model that runs on this machine
+    Pull {
+        /// The model; the default one when absent
+        model: Option<String>,
+    },
+    /// Take weights from a file: those of a known model, or others under a name of your own
+    Import {
+        /// The GGUF file
+        file: PathBuf,
+        /// The name for weights that jaato does not know
+        #[arg(long)]
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print each value with the layer it came from
+    Show,
+}

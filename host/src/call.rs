@@ -1,0 +1,249 @@
+//! `jaato call`: a person calls tools, one or many, in a session without a model.
+
+use std::io::{self, BufRead as _, Read as _};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_runtime::session_loop::{Answer, Asker, Cancel, EventSink, Question, Session};
+use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, Output, ToolName};
+use jaato_runtime::{Runtime, SessionOptions};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use crate::args::{CallArgs, Global, OutputForm};
+use crate::exit::{Exit, Failure, Outcome, exit_of};
+use crate::run::cancel_on_signals;
+use crate::view::View;
+use crate::{report, start};
+
+/// Longest line of a batch, in bytes: what a frame can carry.
+const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Lines of a batch that wait to be run: a fast writer must not fill the memory.
+const LINES_WAITING_MAX: usize = 16;
+
+/// Calls one tool, or those that standard input lists.
+pub async fn call(global: Global, args: CallArgs) -> Outcome {
+    let arguments = match &args.tool {
+        Some(_) => Some(parse_arguments(&args.arguments)?),
+        None => None,
+    };
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let options = SessionOptions {
+        asker: Arc::new(NobodyAsked),
+        events: Arc::new(LiveEvents(Arc::clone(&view))),
+        allow: Vec::new(),
+        allow_all: false,
+        system: None,
+    };
+    let session = runtime.session_for_calls(options)?;
+    let outcome = match (args.tool, arguments) {
+        (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
+        _ => batch(&session, &cancel).await,
+    };
+    view.finish();
+    runtime.close_session(session.id()).await;
+    runtime.close().await;
+    if cancel.is_cancelled() { Ok(Exit::Cancelled) } else { outcome }
+}
+
+async fn one(
+    runtime: &Runtime,
+    session: &Session,
+    tool: &str,
+    arguments: Value,
+    cancel: &Cancel,
+) -> Outcome {
+    match session.call(&ToolName::from(tool), arguments, cancel).await {
+        Ok(output) => {
+            report::json(&shown(output))?;
+            Ok(Exit::Done)
+        }
+        Err(error) => {
+            if error.kind == ErrorKind::UnknownTool {
+                // The tool may be in a plugin that could not be used.
+                report::problems(runtime.problems());
+                if let Some(hint) = not_trusted_hint(runtime, tool) {
+                    return Err(hint);
+                }
+            }
+            Err(Failure { exit: exit_of(error.kind), message: error.message, hint: error.hint })
+        }
+    }
+}
+
+fn not_trusted_hint(runtime: &Runtime, tool: &str) -> Option<Failure> {
+    let plugin = &runtime.registry().tool(tool)?.plugin;
+    let entry = runtime.registry().plugin(plugin.as_str())?;
+    let (why, hint) = jaato_runtime::why_not(entry)?;
+    let text = format!("tool `{tool}` of plugin `{plugin}` cannot be used: {why}");
+    Some(Failure::new(Exit::Plugin, text).maybe_hint(hint))
+}
+
+fn parse_arguments(text: &str) -> Result<Value, Failure> {
+    let example = "jaato call get_environment '{\"aspect\": \"os\"}'";
+    let wrong = |text: String| Failure::new(Exit::Usage, text).hint(example);
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| wrong(format!("the arguments are not JSON: {error}")))?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err(wrong(format!("the arguments are not a JSON object but {}", kind_of(&value))))
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Runs each line of standard input as it comes and answers it at once.
+async fn batch(session: &Session, cancel: &Cancel) -> Outcome {
+    let mut lines = read_lines();
+    let mut failed = false;
+    while let Some(line) = tokio::select! {
+        () = cancel.cancelled() => None,
+        line = lines.recv() => line,
+    } {
+        let answer = match line {
+            Ok(line) if line.trim_ascii().is_empty() => continue,
+            Ok(line) => answer(session, &line, cancel).await,
+            Err(error) => failure_line(None, None, &error),
+        };
+        failed |= answer.contains_key("error");
+        report::line(&Value::Object(answer).to_string())?;
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Done })
+}
+
+async fn answer(session: &Session, line: &[u8], cancel: &Cancel) -> Map<String, Value> {
+    let wrong = |text: String| {
+        Error::new(ErrorKind::InvalidArguments, text)
+            .with_hint("a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}")
+    };
+    let value: Value = match serde_json::from_slice(line) {
+        Ok(value) => value,
+        Err(error) => {
+            return failure_line(None, None, &wrong(format!("the line is not JSON: {error}")));
+        }
+    };
+    let id = value.get("id").cloned();
+    let Some(tool) = value.get("tool").and_then(Value::as_str).map(str::to_owned) else {
+        let text = if value.is_object() {
+            "the line has no text `tool`"
+        } else {
+            "the line is no JSON object"
+        };
+        return failure_line(id, None, &wrong(text.to_owned()));
+    };
+    let arguments = value.get("args").cloned().unwrap_or_else(|| json!({}));
+    match session.call(&ToolName::from(tool.as_str()), arguments, cancel).await {
+        Ok(output) => {
+            let mut line = line_of(id, Some(tool));
+            line.insert("result".to_owned(), shown(output));
+            line
+        }
+        Err(error) => failure_line(id, Some(tool), &error),
+    }
+}
+
+fn line_of(id: Option<Value>, tool: Option<String>) -> Map<String, Value> {
+    let id = id.map(|id| ("id".to_owned(), id));
+    let tool = ("tool".to_owned(), tool.map_or(Value::Null, Value::from));
+    id.into_iter().chain([tool]).collect()
+}
+
+fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<String, Value> {
+    let mut line = line_of(id, tool);
+    let error = json!({ "kind": error.kind.name(), "message": error.message, "hint": error.hint });
+    line.insert("error".to_owned(), error);
+    line
+}
+
+fn shown(output: Output) -> Value {
+    Value::Object(output.content)
+}
+
+/// Reads lines on a thread of their own: standard input cannot be waited for without blocking.
+fn read_lines() -> mpsc::Receiver<Result<Vec<u8>, Error>> {
+    let (sender, receiver) = mpsc::channel(LINES_WAITING_MAX);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut input).take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut line);
+            let message = match read {
+                Ok(0) => return,
+                Ok(_) if line.len() as u64 > LINE_BYTES_MAX => {
+                    if skip_line(&mut input).is_err() {
+                        return;
+                    }
+                    let text = format!("the line has more than {LINE_BYTES_MAX} bytes");
+                    Err(Error::new(ErrorKind::LimitReached, text))
+                }
+                Ok(_) => Ok(line),
+                Err(error) => {
+                    Err(Error::new(ErrorKind::Io, format!("cannot read standard input: {error}")))
+                }
+            };
+            let is_end = message.as_ref().is_err_and(|error| error.kind == ErrorKind::Io);
+            if sender.blocking_send(message).is_err() || is_end {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn skip_line(input: &mut impl io::BufRead) -> io::Result<()> {
+    loop {
+        let buffer = input.fill_buf()?;
+        if buffer.is_empty() {
+            return Ok(());
+        }
+        let end = buffer.iter().position(|&byte| byte == b'\n');
+        let skipped = end.map_or(buffer.len(), |at| at + 1);
+        input.consume(skipped);
+        if end.is_some() {
+            return Ok(());
+        }
+    }
+}
+
+/// Shows what a running tool shows; its result is printed by the command itself.
+struct LiveEvents(Arc<View>);
+
+impl EventSink for LiveEvents {
+    fn event(&self, envelope: Envelope) {
+        let is_live = matches!(
+            envelope.event,
+            Event::ToolOutput { .. } | Event::Notice { .. } | Event::Progress { .. }
+        );
+        if is_live {
+            self.0.event(envelope);
+        }
+    }
+}
+
+/// A call that a person typed is the person's own act: nobody is asked.
+struct NobodyAsked;
+
+impl Asker for NobodyAsked {
+    fn nobody(&self) -> Option<String> {
+        Some("a call typed at the command line is not asked".to_owned())
+    }
+
+    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
+        let reason = "a call typed at the command line is not asked".to_owned();
+        Box::pin(std::future::ready(Answer::Nobody { reason }))
+    }
+}

@@ -1,0 +1,139 @@
+//! `jaato doctor`: what is found, what is missing, what to do.
+
+use jaato_runtime::registry::Status;
+use jaato_runtime::types::API_VERSION;
+use jaato_runtime::{ModelState, Runtime, places};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start};
+
+/// Memory that loading the default model wants, in bytes.
+const MEMORY_WANTED_BYTES: u64 = 6 << 30;
+
+/// Tells what is found and what is missing; fails when no task could be run.
+pub async fn doctor(global: Global) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    report::line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
+    say("executable", &runtime.setup().executable.display().to_string())?;
+    folders(&runtime)?;
+    plugins(&runtime)?;
+    let can_run = models(&runtime).await?;
+    programs()?;
+    memory()?;
+    report::problems(runtime.problems());
+    runtime.close().await;
+    if can_run {
+        report::line("\nready: jaato run \"What operating system am I running on?\"")?;
+        Ok(Exit::Done)
+    } else {
+        Err(Failure::new(Exit::Plugin, "no model can be used, so no task can be run")
+            .hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins"))
+    }
+}
+
+fn say(what: &str, text: &str) -> Result<(), Failure> {
+    report::line(&format!("{what:<12} {text}"))
+}
+
+fn folders(runtime: &Runtime) -> Result<(), Failure> {
+    let setup = runtime.setup();
+    let folders = &setup.folders;
+    match folders.config_file() {
+        Ok(file) => {
+            let state = if file.exists() { "" } else { " (not there; not needed)" };
+            say("config", &format!("{}{state}", file.display()))?;
+        }
+        Err(error) => say("config", &format!("none: {error}; {}", error.hint()))?,
+    }
+    if let Some(path) = runtime.log().path() {
+        say("log", &path.display().to_string())?;
+    }
+    say("workspace", &setup.workspace.root().display().to_string())?;
+    match start::workspace_line(setup) {
+        Some(line) => say("", &line),
+        None => Ok(()),
+    }
+}
+
+fn plugins(runtime: &Runtime) -> Result<(), Failure> {
+    for place in places(runtime.setup()) {
+        let state = if place.folder.is_dir() { "" } else { " (not there)" };
+        say("plugins in", &format!("{} ({}){state}", place.folder.display(), place.kind.name()))?;
+    }
+    let entries = runtime.registry().plugins();
+    let active = entries.iter().filter(|entry| entry.status == Status::Active).count();
+    let tools = runtime.registry().tools().count();
+    say("plugins", &format!("{active} of {} can be used, {tools} tools", entries.len()))?;
+    for entry in entries {
+        if let Some((why, hint)) = jaato_runtime::why_not(entry) {
+            let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+            say("", &format!("{}: {why}{hint}", entry.candidate.manifest.name))?;
+        }
+    }
+    Ok(())
+}
+
+async fn models(runtime: &Runtime) -> Result<bool, Failure> {
+    let (models, problems) = runtime.models().await;
+    let default = &runtime.setup().config.model;
+    for model in &models {
+        let state = match &model.state {
+            ModelState::Remote => "".to_owned(),
+            ModelState::Here => ", weights are here".to_owned(),
+            ModelState::Missing { bytes } => {
+                format!(", weights are fetched on first use ({:.2} GB)", *bytes as f64 / 1e9)
+            }
+        };
+        let mark = if model.id == *default { " (default)" } else { "" };
+        say("model", &format!("{}{mark}{state}", model.id))?;
+    }
+    if !models.iter().any(|model| model.id == *default) {
+        say("model", &format!("{default} is the configured one, and no provider offers it"))?;
+    }
+    for problem in &problems {
+        say("", problem)?;
+    }
+    Ok(!models.is_empty())
+}
+
+fn programs() -> Result<(), Failure> {
+    let found = |name: &str| {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    };
+    if found("python3") {
+        say("python3", "found; its pip is the second source of model weights")
+    } else {
+        say(
+            "python3",
+            "missing: model weights then come from their first source, or by `jaato model import FILE`",
+        )
+    }
+}
+
+fn memory() -> Result<(), Failure> {
+    // Only Linux tells it in a file; elsewhere the model's own check has to do.
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
+    let available = text
+        .lines()
+        .find_map(|line| {
+            line.strip_prefix("MemAvailable:")?.trim().strip_suffix("kB")?.trim().parse().ok()
+        })
+        .map(|kilobytes: u64| kilobytes * 1024);
+    match available {
+        Some(bytes) if bytes < MEMORY_WANTED_BYTES => say(
+            "memory",
+            &format!(
+                "{:.1} GiB free: tight for the default model; MISTRALRS_FORCE_AVX2=1 saves 1.3 GiB",
+                gib(bytes)
+            ),
+        ),
+        Some(bytes) => say("memory", &format!("{:.1} GiB free", gib(bytes))),
+        None => Ok(()),
+    }
+}
+
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}

@@ -1,0 +1,96 @@
+//! Exit codes, and errors on their way to the terminal.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use jaato_runtime::types::{Error, ErrorKind};
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// Everything that was started has ended well.
+    Done = 0,
+    /// The task failed.
+    Failed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The configuration is wrong.
+    Configuration = 3,
+    /// A plugin is missing, refused or broken.
+    Plugin = 4,
+    /// The model's provider failed.
+    Provider = 5,
+    /// A limit was reached, or a permission was wanting.
+    Limit = 6,
+    /// Cancelled.
+    Cancelled = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// An error that ends the process: its exit code, its text, and what to do.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub exit: Exit,
+    /// Lower case, without a final period.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+/// What commands return.
+pub type Outcome = Result<Exit, Failure>;
+
+impl Failure {
+    /// Makes a failure without a hint.
+    pub fn new(exit: Exit, message: impl fmt::Display) -> Self {
+        Self { exit, message: message.to_string(), hint: None }
+    }
+
+    /// Adds what to do.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what to do, where there is something.
+    pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
+        self.hint = hint.map(Into::into);
+        self
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { exit: exit_of(error.kind), message: error.message, hint: error.hint }
+    }
+}
+
+/// Returns the exit code for an error's kind.
+pub fn exit_of(kind: ErrorKind) -> Exit {
+    match kind {
+        ErrorKind::InvalidArguments | ErrorKind::UnknownTool => Exit::Usage,
+        ErrorKind::Configuration => Exit::Configuration,
+        ErrorKind::PluginPanicked
+        | ErrorKind::PluginMisbehaved
+        | ErrorKind::PluginDisabled
+        | ErrorKind::UnknownOperation => Exit::Plugin,
+        ErrorKind::Provider | ErrorKind::ContextOverflow => Exit::Provider,
+        ErrorKind::LimitReached | ErrorKind::PermissionDenied => Exit::Limit,
+        ErrorKind::Cancelled => Exit::Cancelled,
+        ErrorKind::ToolDisabled
+        | ErrorKind::NotFound
+        | ErrorKind::Unavailable
+        | ErrorKind::Timeout
+        | ErrorKind::HostBug
+        | ErrorKind::Io
+        | ErrorKind::Failed
+        | ErrorKind::Other => Exit::Failed,
+    }
+}

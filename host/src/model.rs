@@ -1,0 +1,195 @@
+//! `jaato model`: models, and the weights of those that run on this machine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::{Cancel, EventSink};
+use jaato_runtime::types::{Asset, Delta, Envelope, Event, ModelId, SessionId};
+use jaato_runtime::{Assets, ModelState, Runtime, delta_of};
+use serde_json::json;
+
+use crate::args::{Global, OutputForm};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::run::cancel_on_signals;
+use crate::view::View;
+use crate::{report, start};
+
+/// The architecture of models that can be imported under a name.
+const IMPORTED_ARCHITECTURE: &str = "qwen2";
+
+/// Lists the models that can be used.
+pub async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let (models, problems) = runtime.models().await;
+    let default = runtime.setup().config.model.clone();
+    if as_json {
+        let models: Vec<_> = models
+            .iter()
+            .map(|model| {
+                let missing = match model.state {
+                    ModelState::Missing { bytes } => Some(bytes),
+                    ModelState::Remote | ModelState::Here => None,
+                };
+                json!({
+                    "model": model.id,
+                    "title": model.info.title,
+                    "context_limit": model.info.context_limit,
+                    "default": model.id == default,
+                    "bytes_to_fetch": missing,
+                })
+            })
+            .collect();
+        runtime.close().await;
+        return report::json(&json!({ "models": models, "problems": problems }));
+    }
+    report::problems(runtime.problems());
+    report::problems(&problems);
+    let rows: Vec<_> = models
+        .iter()
+        .map(|model| {
+            let weights = match model.state {
+                ModelState::Remote => String::new(),
+                ModelState::Here => "here".to_owned(),
+                ModelState::Missing { bytes } => format!("to fetch, {}", size(bytes)),
+            };
+            let mark = if model.id == default { "*" } else { "" };
+            vec![mark.to_owned(), model.id.to_string(), weights, model.info.title.clone()]
+        })
+        .collect();
+    runtime.close().await;
+    if rows.is_empty() {
+        report::line("no models")?;
+    } else {
+        report::table(&["", "model", "weights", "about"], &rows)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Fetches a model's weights.
+pub async fn pull(global: Global, model: Option<String>) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let wanted = model.unwrap_or_else(|| runtime.setup().config.model.to_string());
+    let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?);
+    let asset = find(&wanted, &declared)?.clone();
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let report = reporter(&view);
+    let fetched = tokio::select! {
+        () = cancel.cancelled() => None,
+        fetched = assets.get(&asset.id, std::slice::from_ref(&asset), &report) => Some(fetched),
+    };
+    view.finish();
+    runtime.close().await;
+    match fetched {
+        None => Ok(Exit::Cancelled),
+        Some(Err(error)) => {
+            Err(Failure { exit: Exit::Failed, message: error.message, hint: error.hint })
+        }
+        Some(Ok(found)) => {
+            report::line(&format!("{} is here: {}", asset.id, found.path.display()))?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Takes weights from a file.
+pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?.clone());
+    let view = View::start(OutputForm::Text, Cancel::new());
+    let report = reporter(&view);
+    let file = file.to_owned();
+    let imported = tokio::task::spawn_blocking(move || match name {
+        Some(name) => {
+            let reserved: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
+            assets
+                .import_custom(&file, &name, IMPORTED_ARCHITECTURE, &reserved, &report)
+                .map(|found| (name, found))
+        }
+        None => import_declared(&assets, &file, &declared, &report),
+    })
+    .await;
+    view.finish();
+    runtime.close().await;
+    let imported = imported.map_err(|error| Failure::new(Exit::Failed, error))?;
+    let (name, found) = imported.map_err(|error| Failure {
+        exit: Exit::Failed,
+        message: error.message,
+        hint: error.hint,
+    })?;
+    report::line(&format!("{name} is here: {}", found.path.display()))?;
+    Ok(Exit::Done)
+}
+
+/// The size tells which declared file is meant; the digest decides.
+fn import_declared(
+    assets: &Assets,
+    file: &Path,
+    declared: &[Asset],
+    report: &jaato_runtime::AssetReport,
+) -> Result<(String, jaato_runtime::FoundAsset), jaato_runtime::types::Error> {
+    use jaato_runtime::types::{Error, ErrorKind};
+    let bytes = std::fs::metadata(file).map(|metadata| metadata.len()).unwrap_or(0);
+    let known = declared.iter().find(|asset| asset.bytes == bytes);
+    if let Some(asset) = known {
+        return Ok((asset.id.clone(), assets.import(file, asset, report)?));
+    }
+    // Whatever is wrong with the path itself is said by the import.
+    if let Some(asset) = declared.first().filter(|_| bytes == 0) {
+        return Ok((asset.id.clone(), assets.import(file, asset, report)?));
+    }
+    let text = format!(
+        "`{}` is none of the models that jaato knows: no one has {bytes} bytes",
+        file.display()
+    );
+    Err(Error::new(ErrorKind::Failed, text)
+        .with_hint("`--name NAME` takes it under a name of your own"))
+}
+
+fn assets(runtime: &Runtime) -> Result<&Assets, Failure> {
+    runtime.assets().ok_or_else(|| {
+        Failure::new(
+            Exit::Configuration,
+            "the system does not say where your home is, so there is no cache",
+        )
+        .hint("set HOME, or XDG_CACHE_HOME and XDG_DATA_HOME")
+    })
+}
+
+fn find<'a>(wanted: &str, declared: &'a [Asset]) -> Result<&'a Asset, Failure> {
+    let name = ModelId::from(wanted).split().map_or(wanted, |(_, name)| name).to_owned();
+    declared.iter().find(|asset| asset.id == name).ok_or_else(|| {
+        let known: Vec<_> = declared.iter().map(|asset| asset.id.as_str()).collect();
+        let failure =
+            Failure::new(Exit::Usage, format!("there are no weights to fetch for `{wanted}`"));
+        match known.as_slice() {
+            [] => failure.hint("no plugin declares any; `jaato plugin list` lists the plugins"),
+            known => failure.hint(format!("there are some for {}", known.join(", "))),
+        }
+    })
+}
+
+/// Shows what a fetch or an import tells as it would be shown within a session.
+fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
+    let view = Arc::clone(view);
+    Arc::new(move |event| {
+        let source = "models".to_owned();
+        let event = match delta_of(&event) {
+            Delta::Progress { label, done, total } => {
+                Event::Progress { source, label, done, total }
+            }
+            Delta::Notice { text } => Event::Notice { source, text },
+            Delta::Text { .. }
+            | Delta::Thought { .. }
+            | Delta::ToolCall(_)
+            | Delta::Output { .. } => return,
+        };
+        let session = SessionId::from("");
+        view.event(Envelope { v: Envelope::VERSION, seq: 0, session, event });
+    })
+}
+
+fn size(bytes: u64) -> String {
+    format!("{:.2} GB", bytes as f64 / 1e9)
+}

@@ -1,0 +1,242 @@
+//! `jaato plugin`: what plugins there are, and which the person trusts.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
+use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
+use jaato_runtime::types::{API_VERSION, Manifest};
+use jaato_runtime::{Runtime, describe, description, loader, sha256_of, why_not};
+use serde_json::{Value, json};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start, trust as workspace_trust};
+
+/// What a person must know before strangers' code runs.
+const TRUST_WARNING: &str =
+    "a trusted plugin runs as you do, inside jaato: trust only what you know";
+
+/// Lists the plugins, and what could not be used.
+pub async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    if as_json {
+        let plugins: Vec<_> = runtime.registry().plugins().iter().map(to_json).collect();
+        return report::json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
+    }
+    report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
+    report::problems(runtime.problems());
+    let plugins = runtime.registry().plugins();
+    if plugins.is_empty() {
+        report::line("no plugins")?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<_> = plugins.iter().map(row).collect();
+    report::table(&["plugin", "version", "from", "status", "offers"], &rows)?;
+    let mut hints = Vec::new();
+    for entry in plugins {
+        if let Some((why, hint)) = why_not(entry) {
+            let hint = hint.map(|hint| format!("\n  {hint}")).unwrap_or_default();
+            hints.push(format!("{} ({}): {why}{hint}", entry.candidate.manifest.name, path(entry)));
+        }
+    }
+    if !hints.is_empty() {
+        report::line(&format!("\n{}", hints.join("\n")))?;
+    }
+    if plugins.iter().any(|entry| entry.status == Status::NotTrusted) {
+        report::line(&format!("\n{TRUST_WARNING}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows one plugin.
+pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let entry = find(&runtime, name)?;
+    if as_json {
+        return report::json(&to_json(entry));
+    }
+    let manifest = &entry.candidate.manifest;
+    report::line(&format!("{} {}", manifest.name, manifest.version))?;
+    report::line(&format!("  file        {}", path(entry)))?;
+    report::line(&format!("  from        {}", entry.candidate.place))?;
+    report::line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
+    report::line(&format!("  trusted     {}", trusted(entry)))?;
+    report::line(&format!("  runs        {}", runs(entry)))?;
+    if let Some((why, hint)) = why_not(entry) {
+        report::line(&format!("  not used    {why}"))?;
+        if let Some(hint) = hint {
+            report::line(&format!("              {hint}"))?;
+        }
+    }
+    let Some(description) = description(entry) else { return Ok(Exit::Done) };
+    for tool in &description.tools {
+        report::line(&format!("  tool        {}", tool.name))?;
+    }
+    if let Some(provider) = &description.provider {
+        report::line(&format!("  provider    {} {}", provider.name, provider.title))?;
+    }
+    for asset in &description.assets {
+        report::line(&format!(
+            "  asset       {} ({} bytes, {})",
+            asset.id, asset.bytes, asset.license
+        ))?;
+    }
+    for command in &description.commands {
+        report::line(&format!("  command     {}: {}", command.name, command.description))?;
+    }
+    if let Some(schema) = &description.config_schema {
+        report::line(&format!("  settings of [plugins.{}]:\n{schema:#}", manifest.name))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Trusts a plugin file by its content.
+pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    refuse_inside_session(&setup.variables).map_err(workspace_trust::failed)?;
+    let manifest = read_manifest(file)?;
+    let has = sha256_of(file).map_err(|error| {
+        Failure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
+    })?;
+    if !has.eq_ignore_ascii_case(sha256.trim()) {
+        let text = format!(
+            "`{}` is another file than you mean: its sha256 is {has}, you gave {sha256}",
+            file.display()
+        );
+        return Err(Failure::new(Exit::Plugin, text)
+            .hint("look at `jaato plugin list` again before you trust it"));
+    }
+    let data = setup
+        .folders
+        .data()
+        .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?;
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    TrustStore::in_folder(data)
+        .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
+        .map_err(workspace_trust::failed)?;
+    report::line(&format!("plugin `{}` is trusted with this content: {has}", manifest.name))?;
+    Ok(Exit::Done)
+}
+
+/// Checks a plugin file step by step and says what it is.
+pub async fn check(global: Global, file: &Path) -> Outcome {
+    let manifest = read_manifest(file)?;
+    report::line(&format!(
+        "manifest     ok: {} {}, plugin-api {}",
+        manifest.name, manifest.version, manifest.api
+    ))?;
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let described = describe(runtime.supervisor(), &runtime.setup().executable, &file).await;
+    runtime.close().await;
+    let description = described.map_err(|error| Failure {
+        exit: Exit::Plugin,
+        message: format!("cannot use `{}` as a plugin: {}", file.display(), error.message),
+        hint: error.hint,
+    })?;
+    report::line("layout       ok: it fits this host")?;
+    let tools: Vec<_> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let provider =
+        description.provider.as_ref().map(|provider| format!("; provider {}", provider.name));
+    let tools = if tools.is_empty() {
+        "no tools".to_owned()
+    } else {
+        format!("tools {}", tools.join(", "))
+    };
+    report::line(&format!("description  ok: {tools}{}", provider.unwrap_or_default()))?;
+    Ok(Exit::Done)
+}
+
+fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
+    loader::read_manifest(file)
+        .map_err(|error| Failure::new(Exit::Plugin, &error).maybe_hint(error.problem.hint()))
+}
+
+fn find<'a>(runtime: &'a Runtime, name: &str) -> Result<&'a PluginEntry, Failure> {
+    let registry = runtime.registry();
+    if let Some(entry) = registry.plugin(name) {
+        return Ok(entry);
+    }
+    report::problems(runtime.problems());
+    let known = registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
+    let failure = Failure::new(Exit::Usage, format!("there is no plugin `{name}`"));
+    Err(match nearest(name, known) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`jaato plugin list` lists them"),
+    })
+}
+
+fn path(entry: &PluginEntry) -> String {
+    entry.candidate.path.display().to_string()
+}
+
+fn row(entry: &PluginEntry) -> Vec<String> {
+    let manifest = &entry.candidate.manifest;
+    vec![
+        manifest.name.to_string(),
+        manifest.version.clone(),
+        entry.candidate.place.to_owned(),
+        status(entry).to_owned(),
+        offers(entry),
+    ]
+}
+
+fn status(entry: &PluginEntry) -> &'static str {
+    match &entry.status {
+        Status::Active => "active",
+        Status::Disabled => "disabled",
+        Status::NotTrusted => "not trusted",
+        Status::Refused(_) => "refused",
+        Status::Failed(_) => "failed",
+    }
+}
+
+fn offers(entry: &PluginEntry) -> String {
+    let Some(description) = description(entry) else { return String::new() };
+    let tools = description.tools.iter().map(|tool| tool.name.to_string());
+    let provider =
+        description.provider.iter().map(|provider| format!("provider {}", provider.name));
+    tools.chain(provider).collect::<Vec<_>>().join(", ")
+}
+
+fn trusted(entry: &PluginEntry) -> String {
+    match &entry.candidate.trust {
+        Trust::Shipped => "as the executable: it is shipped beside it".to_owned(),
+        Trust::ByHash(digest) => format!("by its content, sha256 {digest}"),
+        Trust::No(digest) => format!("no; its sha256 is {digest}"),
+        Trust::WorkspaceNot => {
+            "no; its workspace is not trusted, so it was not looked into".to_owned()
+        }
+    }
+}
+
+fn runs(entry: &PluginEntry) -> &'static str {
+    match (&entry.status, &entry.candidate.trust) {
+        (Status::Active, Trust::ByHash(_)) => "inside jaato, from a private copy",
+        (Status::Active, _) => "inside jaato",
+        _ => "not at all",
+    }
+}
+
+fn to_json(entry: &PluginEntry) -> Value {
+    let (why, hint) = why_not(entry).unzip();
+    let digest = match &entry.candidate.trust {
+        Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
+        Trust::Shipped | Trust::WorkspaceNot => None,
+    };
+    json!({
+        "name": entry.candidate.manifest.name,
+        "version": entry.candidate.manifest.version,
+        "api": entry.candidate.manifest.api,
+        "path": path(entry),
+        "from": entry.candidate.place,
+        "status": status(entry).replace(' ', "_"),
+        "why": why,
+        "hint": hint.flatten(),
+        "sha256": digest,
+        "trusted": matches!(entry.candidate.trust, Trust::Shipped | Trust::ByHash(_)),
+        "manifest": entry.candidate.manifest,
+        "description": description(entry),
+    })
+}

@@ -1,0 +1,219 @@
+//! `jaato run`: a model works on a task, live.
+
+use std::io::{self, IsTerminal as _, Read as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_runtime::session_loop::{Cancel, Session, TurnReport};
+use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
+use jaato_runtime::{Runtime, SessionOptions, config};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::{Global, OutputForm, RunArgs};
+use crate::ask::TerminalAsker;
+use crate::exit::{Exit, Failure, Outcome, exit_of};
+use crate::tool::unknown_tool;
+use crate::view::View;
+use crate::{report, start};
+
+/// Largest task, in bytes: it must cross to the provider with everything else.
+const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// How long standard input is waited for before a line says so.
+const INPUT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// Runs a task to its end.
+pub async fn run(global: Global, args: RunArgs) -> Outcome {
+    let mut arguments = start::arguments(global);
+    if let Some(model) = &args.model {
+        let model =
+            config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error))?;
+        arguments.overrides.model = Some(model);
+    }
+    arguments.tools_only = args.tools.clone();
+    arguments.env_file = args.env_file.clone();
+    let runtime = start::runtime(arguments).await?;
+    check_tool_names(&runtime, &args)?;
+    if args.output == OutputForm::Text {
+        report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
+        report::problems(runtime.problems());
+    }
+    let cancel = Cancel::new();
+    if args.show_prompt {
+        return show_prompt(&runtime, args, &cancel);
+    }
+    let task = task(&args.task).await?;
+    cancel_on_signals(cancel.clone());
+    let view = View::start(args.output, cancel.clone());
+    let mut session = session(&runtime, &args, Arc::clone(&view))?;
+    let report = session.turn(task, &cancel).await;
+    view.finish();
+    runtime.close_session(session.id()).await;
+    runtime.close().await;
+    finish(&report, args.output)
+}
+
+fn session(runtime: &Runtime, args: &RunArgs, view: Arc<View>) -> Result<Session, Failure> {
+    let options = SessionOptions {
+        asker: Arc::new(TerminalAsker::new(Arc::clone(&view))),
+        events: view,
+        allow: args.allow.clone(),
+        allow_all: args.yes,
+        system: args.system.clone(),
+    };
+    runtime.session(options).map_err(|error| {
+        let exit = if error.kind == ErrorKind::PluginDisabled {
+            Exit::Plugin
+        } else {
+            Exit::Configuration
+        };
+        Failure { exit, message: error.message, hint: error.hint }
+    })
+}
+
+/// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.
+fn check_tool_names(runtime: &Runtime, args: &RunArgs) -> Result<(), Failure> {
+    let named = args.tools.iter().flatten().chain(&args.allow);
+    for name in named {
+        if runtime.registry().tool(name).is_none() {
+            report::problems(runtime.problems());
+            let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
+            return Err(unknown_tool(name, known));
+        }
+    }
+    Ok(())
+}
+
+fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let session = session(runtime, &args, Arc::clone(&view))?;
+    view.finish();
+    let request = session.request();
+    let system = runtime.system_prompt(args.system)?;
+    let mut total = 0;
+    for (label, tokens) in system.estimates(&request.tools) {
+        total += tokens;
+        report::line(&format!("--- {label} (about {tokens} tokens)"))?;
+        let part = system.parts().iter().find(|part| part.label == label);
+        let tool = || {
+            let name = label.strip_prefix("tool ")?;
+            request.tools.iter().find(|tool| tool.name.as_str() == name)
+        };
+        match (part, tool()) {
+            (Some(part), _) => report::line(&part.text)?,
+            (None, Some(tool)) => {
+                report::line(&tool.description)?;
+                report::line(&tool.parameters.to_string())?;
+            }
+            (None, None) => {}
+        }
+    }
+    report::line(&format!("--- in all about {total} tokens before the task"))?;
+    Ok(Exit::Done)
+}
+
+/// Puts the task together from the command line and standard input.
+async fn task(words: &[String]) -> Result<String, Failure> {
+    let given = words.join(" ");
+    let piped = if should_read_input(given.trim().is_empty()) { read_input().await? } else { None };
+    let task = match (given.trim().is_empty(), piped) {
+        (false, Some(piped)) => format!("{given}\n\n{piped}"),
+        (false, None) => given,
+        (true, Some(piped)) => piped,
+        (true, None) => String::new(),
+    };
+    if task.trim().is_empty() {
+        return Err(Failure::new(Exit::Usage, "there is no task")
+            .hint("jaato run \"What operating system am I running on?\""));
+    }
+    Ok(task)
+}
+
+/// Standard input is read when it is piped or a file. One that is merely open, as a service or an
+/// editor leaves it, is waited for only when there is no other task.
+fn should_read_input(is_needed: bool) -> bool {
+    if io::stdin().is_terminal() {
+        return false;
+    }
+    is_needed || is_pipe_or_file()
+}
+
+fn is_pipe_or_file() -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = std::fs::metadata("/dev/stdin").map(|metadata| metadata.file_type());
+    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_file())
+}
+
+async fn read_input() -> Result<Option<String>, Failure> {
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut bytes = Vec::new();
+        io::stdin().lock().take(TASK_BYTES_MAX + 1).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    tokio::pin!(reading);
+    let read = tokio::select! {
+        read = &mut reading => read,
+        () = tokio::time::sleep(INPUT_PATIENCE) => {
+            report::problems(&["waiting for the end of standard input".to_owned()]);
+            reading.await
+        }
+    };
+    let failed = |text: String| Failure::new(Exit::Usage, text);
+    let bytes = read
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(format!("cannot read standard input: {error}")))?;
+    if bytes.len() as u64 > TASK_BYTES_MAX {
+        return Err(failed(format!("standard input has more than {TASK_BYTES_MAX} bytes"))
+            .hint("put it into a file and name the file in the task"));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        failed(format!(
+            "standard input is not UTF-8: byte {} is wrong",
+            error.utf8_error().valid_up_to()
+        ))
+        .hint("iconv -t UTF-8 converts it")
+    })?;
+    Ok((!text.trim().is_empty()).then_some(text))
+}
+
+/// The first Ctrl-C (or TERM, or HUP) cancels; a second one ends the process at once.
+pub fn cancel_on_signals(cancel: Cancel) {
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    for kind in kinds {
+        // Without a handler the signal ends the process, which is the next best thing.
+        let Ok(mut stream) = signal(kind) else { continue };
+        let cancel = cancel.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                if cancel.is_cancelled() {
+                    std::process::exit(Exit::Cancelled as i32);
+                }
+                cancel.cancel();
+            }
+        });
+    }
+}
+
+/// Turns a turn's end into the exit code; what the view did not show is told here.
+fn finish(report: &TurnReport, form: OutputForm) -> Outcome {
+    let exit = match report.outcome {
+        TurnOutcome::Done => return Ok(Exit::Done),
+        TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
+        TurnOutcome::Cancelled => Exit::Cancelled,
+        TurnOutcome::Failed => report.error.as_ref().map_or(Exit::Failed, turn_exit),
+    };
+    match (&report.error, form) {
+        // The view has told it.
+        (_, OutputForm::Text) | (None, OutputForm::Json) => Ok(exit),
+        (Some(error), OutputForm::Json) => {
+            Err(Failure { exit, message: error.message.clone(), hint: error.hint.clone() })
+        }
+    }
+}
+
+/// What ends a turn is the provider's, unless its kind says otherwise.
+fn turn_exit(error: &Error) -> Exit {
+    match exit_of(error.kind) {
+        Exit::Failed | Exit::Usage => Exit::Provider,
+        other => other,
+    }
+}

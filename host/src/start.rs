@@ -1,0 +1,78 @@
+//! From the command line to a runtime, for every command.
+
+use jaato_runtime::config::Overrides;
+use jaato_runtime::config::trust::{ChangeKind, WorkspaceState};
+use jaato_runtime::{Arguments, Runtime, Setup};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure};
+
+/// Returns what the options that every command takes say.
+pub fn arguments(global: Global) -> Arguments {
+    let mut overrides = Overrides::default();
+    if global.offline {
+        overrides.offline = Some(true);
+    }
+    Arguments {
+        overrides,
+        plugin_dirs: global.plugin_dir,
+        config_file: global.config,
+        ..Arguments::default()
+    }
+}
+
+/// Reads folders, trust and configuration.
+pub fn setup(arguments: Arguments) -> Result<Setup, Failure> {
+    Setup::of_process(arguments)
+        .map_err(|error| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint()))
+}
+
+/// Finds the plugins.
+pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
+    Ok(Runtime::start(setup(arguments)?).await)
+}
+
+/// Says in one line how the workspace stands, where there is something to say.
+pub fn workspace_line(setup: &Setup) -> Option<String> {
+    let root = setup.workspace.root().display();
+    match &setup.workspace_state {
+        WorkspaceState::Nothing | WorkspaceState::Trusted(_) => None,
+        WorkspaceState::Untrusted { found } => Some(format!(
+            "workspace `{root}` is not trusted, so {} there {} not used; `jaato trust` trusts it",
+            listed(found),
+            if found.len() == 1 { "is" } else { "are" }
+        )),
+        WorkspaceState::Changed { files } => {
+            let changes: Vec<_> = files
+                .iter()
+                .map(|file| {
+                    let what = match file.kind {
+                        ChangeKind::Added => "was added",
+                        ChangeKind::Changed => "changed",
+                        ChangeKind::Removed => "was removed",
+                    };
+                    format!("`{}` {what}", file.name)
+                })
+                .collect();
+            Some(format!(
+                "workspace `{root}` is not trusted any more: {}; `jaato trust` trusts it as it is",
+                few(&changes).join(", ")
+            ))
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    few(&quoted).join(", ")
+}
+
+/// Names the first few and counts the rest.
+fn few(names: &[String]) -> Vec<String> {
+    const SHOWN_MAX: usize = 4;
+    let mut shown: Vec<_> = names.iter().take(SHOWN_MAX).cloned().collect();
+    if names.len() > SHOWN_MAX {
+        shown.push(format!("{} more", names.len() - SHOWN_MAX));
+    }
+    shown
+}

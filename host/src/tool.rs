@@ -1,0 +1,121 @@
+//! `jaato tool`: what tools there are.
+
+use jaato_runtime::registry::{ToolEntry, ToolStatus, nearest};
+use jaato_runtime::types::{Annotations, Availability};
+use serde_json::{Value, json};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start};
+
+/// Lists the tools.
+pub async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    report::problems(runtime.problems());
+    let tools: Vec<_> = runtime.registry().tools().collect();
+    if as_json {
+        return report::json(&tools.into_iter().map(to_json).collect());
+    }
+    if tools.is_empty() {
+        report::line("no tools")?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<_> = tools
+        .into_iter()
+        .map(|tool| {
+            vec![
+                tool.spec.name.to_string(),
+                tool.plugin.to_string(),
+                status(tool).to_owned(),
+                promises(tool.spec.annotations),
+                first_sentence(&tool.spec.description).to_owned(),
+            ]
+        })
+        .collect();
+    report::table(&["tool", "plugin", "status", "promises", "description"], &rows)?;
+    Ok(Exit::Done)
+}
+
+/// Shows one tool.
+pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let Some(tool) = runtime.registry().tool(name) else {
+        report::problems(runtime.problems());
+        let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
+        return Err(unknown_tool(name, known));
+    };
+    if as_json {
+        return report::json(&to_json(tool));
+    }
+    let spec = &tool.spec;
+    let mut text = format!(
+        "{} of {} ({}, {}; {})\n\n{}\n\narguments:\n{:#}\n",
+        spec.name,
+        tool.plugin,
+        status(tool),
+        availability(spec.availability),
+        promises(spec.annotations),
+        spec.description,
+        spec.parameters
+    );
+    if !spec.examples.is_empty() {
+        text.push_str("\nexamples:\n");
+    }
+    for example in &spec.examples {
+        let arguments = Value::Object(example.arguments.clone());
+        text.push_str(&format!(
+            "  \"{}\"\n    jaato call {} '{arguments}'\n",
+            example.phrase, spec.name
+        ));
+    }
+    report::line(text.trim_end())?;
+    Ok(Exit::Done)
+}
+
+/// Makes the failure for a tool that nobody has.
+pub fn unknown_tool<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
+    let failure = Failure::new(Exit::Usage, format!("there is no tool `{name}`"));
+    match nearest(name, known) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`jaato tool list` lists them"),
+    }
+}
+
+fn status(tool: &ToolEntry) -> &'static str {
+    match tool.status {
+        ToolStatus::Enabled => "enabled",
+        ToolStatus::Disabled => "disabled",
+        ToolStatus::NotEnabled => "not enabled",
+        ToolStatus::NotTrusted => "not trusted",
+    }
+}
+
+fn availability(availability: Availability) -> &'static str {
+    match availability {
+        Availability::Core => "in every request",
+        Availability::Discoverable => "found on demand",
+    }
+}
+
+fn promises(annotations: Annotations) -> String {
+    let promises = [
+        (annotations.read_only, "read-only"),
+        (!annotations.read_only && annotations.destructive, "destructive"),
+        (annotations.open_world, "open-world"),
+    ];
+    let kept: Vec<_> =
+        promises.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect();
+    if kept.is_empty() { "changes things".to_owned() } else { kept.join(", ") }
+}
+
+fn first_sentence(text: &str) -> &str {
+    let end = text.find(". ").map(|at| at + 1).or_else(|| text.find('\n'));
+    &text[..end.unwrap_or(text.len())]
+}
+
+fn to_json(tool: &ToolEntry) -> Value {
+    let mut value = serde_json::to_value(&tool.spec).unwrap_or_default();
+    value["plugin"] = json!(tool.plugin);
+    value["status"] = json!(status(tool).replace(' ', "_"));
+    value
+}

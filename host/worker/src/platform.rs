@@ -1,0 +1,13 @@
+//! Takes over the descriptor that the host gave.
+
+use std::fs::File;
+use std::os::fd::FromRawFd as _;
+
+/// Returns descriptor 3, where it is open and can be written to.
+pub fn descriptor3() -> Option<File> {
+    // Looked at by its path first: taking a number that nobody opened would close somebody else's later.
+    std::fs::metadata("/dev/fd/3").ok()?;
+    // SAFETY: descriptor 3 is open, as was just seen; the process is this worker's own, started with
+    // descriptor 3 for this purpose, and nothing else in it takes that number.
+    Some(unsafe { File::from_raw_fd(3) })
+}
