@@ -14,7 +14,7 @@ use crate::ask::TerminalAsker;
 use crate::exit::{Exit, Failure, Outcome, exit_of};
 use crate::tool::unknown_tool;
 use crate::view::View;
-use crate::{report, start};
+use crate::{report, start, trust};
 
 /// Largest task, in bytes: it must cross to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -32,7 +32,11 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     }
     arguments.tools_only = args.tools.clone();
     arguments.env_file = args.env_file.clone();
-    let runtime = start::runtime(arguments).await?;
+    let mut setup = start::setup(arguments.clone())?;
+    if args.output == OutputForm::Text && trust::ask_once(&setup)? {
+        setup = start::setup(arguments)?;
+    }
+    let runtime = Runtime::start(setup).await;
     check_tool_names(&runtime, &args)?;
     if args.output == OutputForm::Text {
         report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());

@@ -19,29 +19,8 @@ pub fn terminal(variables: &Variables) -> TerminalFacts {
         colorterm: text("COLORTERM"),
         tmux: text("TMUX").is_some(),
         screen: text("STY").is_some(),
-        graphics: graphics(&text),
+        graphics: text("JAATO_GRAPHICS_PROTOCOL"),
     }
-}
-
-/// Names the graphics protocol: what the person says, else what the terminal is known for.
-fn graphics(text: &impl Fn(&str) -> Option<String>) -> Option<String> {
-    if let Some(said) = text("JAATO_GRAPHICS_PROTOCOL") {
-        let said = said.to_ascii_lowercase();
-        return ["kitty", "iterm", "sixel"].contains(&said.as_str()).then_some(said);
-    }
-    let (term, program) =
-        (text("TERM").unwrap_or_default(), text("TERM_PROGRAM").unwrap_or_default());
-    let found =
-        if text("KITTY_WINDOW_ID").is_some() || term == "xterm-kitty" || program == "ghostty" {
-            "kitty"
-        } else if program == "iTerm.app" || program == "WezTerm" {
-            "iterm"
-        } else if term.contains("sixel") || term.starts_with("foot") || term.starts_with("mlterm") {
-            "sixel"
-        } else {
-            return None;
-        };
-    Some(found.to_owned())
 }
 
 /// Names the process that started the host: the current shell, where a person started it.

@@ -7,7 +7,7 @@ use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, W
 use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
 
 /// What the command line, or an embedder, says.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Arguments {
     /// Values that win over every other layer.
     pub overrides: Overrides,

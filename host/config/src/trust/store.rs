@@ -38,6 +38,10 @@ pub struct Trust {
     pub plugins: BTreeMap<String, PluginTrust>,
     /// Trusted workspaces by their canonical root.
     pub workspaces: BTreeMap<String, WorkspaceTrust>,
+    /// Workspaces that the person does not want to be asked about again, by their canonical root: the
+    /// names that were there when they said no.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub declined: BTreeMap<String, Vec<String>>,
 }
 
 /// A trusted plugin file.
@@ -75,7 +79,12 @@ struct VersionOnly {
 
 impl Default for Trust {
     fn default() -> Self {
-        Self { version: TRUST_VERSION, plugins: BTreeMap::new(), workspaces: BTreeMap::new() }
+        Self {
+            version: TRUST_VERSION,
+            plugins: BTreeMap::new(),
+            workspaces: BTreeMap::new(),
+            declined: BTreeMap::new(),
+        }
     }
 }
 
@@ -185,9 +194,28 @@ impl TrustStore {
                 stamps,
                 trusted_at_s: seconds(now),
             };
+            trust.declined.remove(&root);
             trust.workspaces.insert(root, entry);
             Ok(TrustedWorkspace::new(workspace.root(), files))
         })?
+    }
+
+    /// Notes that the person does not want to be asked about a workspace as long as no other names are there.
+    pub fn decline_workspace(
+        &self,
+        workspace: &Workspace,
+        found: &[String],
+    ) -> Result<(), TrustError> {
+        let root = workspace.recorded_root()?.to_owned();
+        self.change(|trust| {
+            trust.declined.insert(root, found.to_vec());
+        })
+    }
+
+    /// Tells whether the person said no to a workspace with just these names.
+    pub fn is_declined(&self, workspace: &Workspace, found: &[String]) -> Result<bool, TrustError> {
+        let root = workspace.recorded_root()?;
+        Ok(self.read()?.declined.get(root).is_some_and(|names| names == found))
     }
 
     /// Withdraws trust in a workspace; tells whether there was any.
