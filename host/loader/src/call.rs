@@ -10,10 +10,10 @@ use async_ffi::FfiFuture;
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::{Error, Frame};
 
-use crate::context::Core;
+use crate::context::{Core, EndOnDrop};
 use crate::executor::{Guest, PluginTask};
 use crate::fence::plugin_code;
-use crate::instance::{Calls, Living};
+use crate::instance::{Living, Place};
 
 /// A call that runs on the plugin executor. Dropping it cancels the call.
 ///
@@ -76,10 +76,12 @@ impl<F: FnOnce(&Living, ContextBox) -> Option<Answer>> Begin for F {}
 
 /// A call, polled by the executor (or in place, by a benchmark). Ready or dropped, it ends its context.
 pub(crate) struct CallFuture<B> {
-    // In this order on a drop: the plugin's future, then the context, then the instance.
+    // In this order on a drop: the plugin's future, the context, the instance, the place in the list: who
+    // waits for the list to be empty finds all the rest gone.
     stage: Stage<B>,
-    ticket: Ticket,
+    core: EndOnDrop,
     living: Arc<Living>,
+    _place: Place,
 }
 
 enum Stage<B> {
@@ -88,37 +90,16 @@ enum Stage<B> {
     Over,
 }
 
-/// A call's entry in its instance's list, and its context: both end here.
-struct Ticket {
-    core: Arc<Core>,
-    calls: Arc<Calls>,
-    index: usize,
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.core.cancel();
-        self.core.end();
-        self.calls.remove(self.index);
-    }
-}
-
 impl<B> CallFuture<B> {
-    pub(crate) fn new(
-        begin: B,
-        core: Arc<Core>,
-        calls: Arc<Calls>,
-        index: usize,
-        living: Arc<Living>,
-    ) -> Self {
-        Self { stage: Stage::Waiting(begin), ticket: Ticket { core, calls, index }, living }
+    pub(crate) fn new(begin: B, core: Arc<Core>, living: Arc<Living>, place: Place) -> Self {
+        Self { stage: Stage::Waiting(begin), core: EndOnDrop(core), living, _place: place }
     }
 
     /// Drops the plugin's future and ends the context; what the emissions did wrong is the answer then.
     fn finish(&mut self, answer: Result<Vec<u8>, Error>) -> Poll<Result<Vec<u8>, Error>> {
         self.stage = Stage::Over;
-        let fault = self.ticket.core.take_fault();
-        self.ticket.core.end();
+        let fault = self.core.0.take_fault();
+        self.core.0.end();
         Poll::Ready(fault.map_or(answer, Err))
     }
 }
@@ -131,7 +112,7 @@ impl<B: Begin> Future for CallFuture<B> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let core = Arc::clone(&this.ticket.core);
+        let core = Arc::clone(&this.core.0);
         if !core.is_live() {
             return this.finish(Err(Error::cancelled()));
         }

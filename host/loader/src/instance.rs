@@ -56,7 +56,7 @@ struct Facets {
 }
 
 /// The calls of an instance that are in flight, and the instance's objects until it is closed.
-pub(crate) struct Calls {
+struct Calls {
     state: Mutex<CallsState>,
     empty: Notify,
 }
@@ -67,8 +67,20 @@ struct CallsState {
     count: usize,
 }
 
+/// A call's place in the list, given back when it is dropped.
+pub(crate) struct Place {
+    calls: Arc<Calls>,
+    index: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.calls.remove(self.index);
+    }
+}
+
 impl Calls {
-    fn add(&self, core: &Arc<Core>) -> Option<(usize, Arc<Living>)> {
+    fn add(self: &Arc<Self>, core: &Arc<Core>) -> Option<(Place, Arc<Living>)> {
         let mut state = lock(&self.state);
         let living = Arc::clone(state.living.as_ref()?);
         state.count += 1;
@@ -80,10 +92,10 @@ impl Calls {
             }
         };
         state.open[index] = Some(Arc::clone(core));
-        Some((index, living))
+        Some((Place { calls: Arc::clone(self), index }, living))
     }
 
-    pub(crate) fn remove(&self, index: usize) {
+    fn remove(&self, index: usize) {
         let mut state = lock(&self.state);
         let core = state.open[index].take();
         state.count -= 1;
@@ -322,12 +334,11 @@ impl Instance {
             return Err(guest.disabled_error());
         }
         let core = Core::new(CallerKind::Call, &self.core.executor, guest, services);
-        let (index, living) = self.calls.add(&core).ok_or_else(|| {
+        let (place, living) = self.calls.add(&core).ok_or_else(|| {
             let text = format!("the plugin `{}` is closed", self.plugin());
             Error::new(ErrorKind::Cancelled, text)
         })?;
-        let calls = Arc::clone(&self.calls);
-        Ok((Arc::clone(&core), CallFuture::new(begin, core, calls, index, living)))
+        Ok((Arc::clone(&core), CallFuture::new(begin, core, living, place)))
     }
 }
 

@@ -86,7 +86,7 @@ impl Jobs {
         let mut state = lock(&self.pool.state);
         if state.ready.len() >= state.idle {
             let pool = Arc::clone(&self.pool);
-            let name = format!("jaato-plugin-job-{}", state.threads_started + 1);
+            let name = format!("jaato-job-{}", state.threads_started + 1);
             if let Err(error) = thread::Builder::new().name(name).spawn(move || pool.work()) {
                 self.watch.trouble(&format!("cannot start a thread for blocking work: {error}"));
                 return false;

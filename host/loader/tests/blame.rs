@@ -1,0 +1,125 @@
+//! Who is to blame: panics and bad frames of plugins are theirs, panics of services are the host's.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use jaato_types::{Error, ErrorKind, Frame};
+use serde_json::json;
+use support::*;
+
+#[tokio::test]
+async fn a_panic_costs_the_call_and_says_what_and_where() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let places = [
+        ("now", "boom now"),
+        ("after_await", "boom after an await"),
+        ("job", "boom in a job"),
+        ("payload", "a panic without a text"),
+        ("no_text", "a panic without a text"),
+    ];
+    for (place, text) in places {
+        let error = ask(&instance, "panic", json!({ "place": place })).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::PluginPanicked, "{place}: {error}");
+        assert!(error.message.contains(text) && error.message.contains(".rs:"), "{place}: {error}");
+    }
+    // A drop that panics on a cancel: nothing to tell but the log, and all goes on.
+    let dropped = call(&instance, "panic", json!({ "place": "drop" }));
+    places_when(&instance, "panic_drop", |lines| !lines.is_empty()).await;
+    drop(dropped);
+    assert_eq!(ask(&instance, "count", json!({})).await, Ok(json!({ "count": 1 })));
+    guarded(instance.close()).await.unwrap();
+    drop(instance);
+    house.nothing_lives();
+    assert_eq!(house.troubles(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn panics_in_create_save_and_the_states_drop_are_fenced() {
+    let house = House::new();
+    let plugin = house.plugin(&probe()).await;
+    let create = async |wish: &str| {
+        let saved = frame(&json!({ wish: true, "count": 1 }));
+        plugin.create(services(), Some(saved)).await
+    };
+    let error = create("panic_in_create").await.err().unwrap();
+    assert_eq!(error.kind, ErrorKind::PluginPanicked);
+    let instance = create("panic_in_save").await.unwrap();
+    assert_eq!(instance.save().await.unwrap_err().kind, ErrorKind::PluginPanicked);
+    assert_eq!(guarded(instance.close()).await.unwrap_err().kind, ErrorKind::PluginPanicked);
+    drop(instance);
+    let instance = create("panic_in_drop").await.unwrap();
+    assert!(guarded(instance.close()).await.unwrap().is_some());
+    drop(instance);
+    house.nothing_lives();
+}
+
+#[tokio::test]
+async fn a_save_that_hangs_does_not_hold_up_the_close_for_ever() {
+    let house = House::new();
+    let instance = house.instance(&probe(), Some(json!({ "hang_in_save": true }))).await;
+    assert_eq!(guarded(instance.close()).await.unwrap_err().kind, ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_service_that_panics_is_the_hosts_bug_and_no_strike() {
+    let mut house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    for operation in ["panic", "panic_later"] {
+        for _ in 0..5 {
+            let error = ask(&instance, "ask", json!({ "operation": operation })).await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::HostBug, "{operation}: {error}");
+        }
+    }
+    let error = ask(&instance, "ask", json!({ "operation": "bad_frame" })).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::HostBug);
+    assert!(house.reports.try_recv().is_err());
+    assert!(house.troubles().iter().any(|text| text.contains("a service panics")));
+    assert!(ask(&instance, "count", json!({})).await.is_ok());
+}
+
+#[track_caller]
+fn misbehaved(error: &Error) {
+    assert_eq!(error.kind, ErrorKind::PluginMisbehaved, "{error}");
+    assert!(error.message.contains("`fixture-raw`"), "{error}");
+}
+
+#[tokio::test]
+async fn frames_that_are_none_are_the_plugins_error_wherever_they_come_from() {
+    let house = House::new();
+    let plugin = house.plugin(&raw()).await;
+    let mode = |mode: &str| Some(frame(&json!(mode)));
+    for bad in ["empty", "short", "long"] {
+        let instance = plugin.create(services(), mode(&format!("save_{bad}"))).await.unwrap();
+        assert!(!instance.has_gc() && !instance.has_provider());
+        misbehaved(&ask(&instance, bad, json!({})).await.unwrap_err());
+        let operation = instance.operation(bad, Frame::empty(), services()).unwrap();
+        misbehaved(&operation.answer().await.unwrap_err());
+        misbehaved(&instance.save().await.unwrap_err());
+        misbehaved(&guarded(instance.close()).await.unwrap_err());
+    }
+    for bad in ["empty", "short", "long", "not_json"] {
+        let created = plugin.create(services(), mode(&format!("create_{bad}"))).await;
+        misbehaved(&created.err().unwrap());
+    }
+    let instance = plugin.create(services(), None).await.unwrap();
+    for tool in ["bad_error", "bad_emit"] {
+        misbehaved(&ask(&instance, tool, json!({})).await.unwrap_err());
+    }
+    for begun in [instance.plan(Frame::empty(), services()), instance.models(services())] {
+        misbehaved(&begun.unwrap().answer().await.unwrap_err());
+    }
+}
+
+#[tokio::test]
+async fn a_panic_without_the_sdks_fence_is_the_plugins_too() {
+    let house = House::new();
+    let plugin = house.plugin(&raw()).await;
+    let created = plugin.create(services(), Some(frame(&json!("panic")))).await;
+    assert_eq!(created.err().unwrap().kind, ErrorKind::PluginPanicked);
+    let instance = plugin.create(services(), None).await.unwrap();
+    let error = ask(&instance, "panic", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PluginPanicked);
+    drop(instance);
+    assert_eq!(house.troubles(), Vec::<String>::new());
+}

@@ -1,0 +1,145 @@
+//! Calls of a loaded plugin: answers, emissions, services, streams, shared and saved state.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use jaato_loader::{PIECE_BYTES_MAX, Plugin};
+use jaato_types::{ErrorKind, Frame};
+use serde_json::json;
+use support::*;
+
+#[tokio::test]
+async fn a_tool_answers_with_what_it_was_asked() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let arguments = json!({ "text": "a b", "line": 42 });
+    assert_eq!(ask(&instance, "echo", arguments.clone()).await, Ok(arguments.clone()));
+    let in_place = instance.call_tool_in_place("echo", frame(&arguments), services()).unwrap();
+    assert_eq!(json_of(&in_place.await.unwrap()), arguments);
+    let error = ask(&instance, "moon", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
+    let error = ask(&instance, "echo", json!({ "text": 7 })).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+}
+
+#[tokio::test]
+async fn tools_provider_gc_and_commands_share_one_state_and_instances_do_not() {
+    let house = House::new();
+    let plugin = house.plugin(&probe()).await;
+    let instance = plugin.create(services(), None).await.unwrap();
+    assert!(instance.has_tools() && instance.has_gc() && instance.has_provider());
+    assert_eq!(ask(&instance, "count", json!({})).await, Ok(json!({ "count": 1 })));
+    let request = json!({ "v": 1, "model": "m", "messages": [], "tools": [] });
+    let mut complete = instance.complete(frame(&request), services()).unwrap();
+    wait_for(&mut complete, "2").await;
+    assert!(complete.answer().await.unwrap_err().message.contains("the count is 2"));
+    let command = json!({ "name": "tell", "arguments": { "a": 1 } });
+    let answer = instance.operation("command", frame(&command), services()).unwrap().answer().await;
+    let expected = json!({ "command": "tell", "arguments": { "a": 1 }, "count": 2 });
+    assert_eq!(json_of(&answer.unwrap()), expected);
+    let models = instance.models(services()).unwrap().answer().await.unwrap();
+    assert_eq!(json_of(&models), json!([]));
+    let other = plugin.create(services(), None).await.unwrap();
+    assert_eq!(ask(&other, "count", json!({})).await, Ok(json!({ "count": 1 })));
+}
+
+#[tokio::test]
+async fn an_unknown_operation_is_said_to_be_one() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let call = instance.operation("telepathy", Frame::empty(), services()).unwrap();
+    assert_eq!(call.answer().await.unwrap_err().kind, ErrorKind::UnknownOperation);
+}
+
+#[tokio::test]
+async fn what_was_saved_is_restored_and_what_is_refused_says_so() {
+    let house = House::new();
+    let plugin = house.plugin(&probe()).await;
+    let first = plugin.create(services(), None).await.unwrap();
+    assert_eq!(first.save().await, Ok(None));
+    ask(&first, "count", json!({})).await.unwrap();
+    ask(&first, "count", json!({})).await.unwrap();
+    let saved = first.save().await.unwrap().unwrap();
+    assert_eq!(first.close().await.unwrap().unwrap(), saved);
+    assert_eq!(first.save().await.unwrap_err().kind, ErrorKind::Cancelled);
+    assert_eq!(first.close().await.unwrap_err().kind, ErrorKind::Cancelled);
+    let second = plugin.create(services(), Some(saved)).await.unwrap();
+    assert_eq!(ask(&second, "count", json!({})).await, Ok(json!({ "count": 3 })));
+    for bad in [json!({ "refuse": true }), json!("text")] {
+        let refused = plugin.create(services(), Some(frame(&bad))).await;
+        assert_eq!(refused.err().unwrap().kind, ErrorKind::Failed);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_ready_at_once_comes_after_a_thousand_emissions() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let mut call = call(&instance, "emit", json!({ "pieces": 1000, "bytes": 3 }));
+    let mut seen = 0;
+    while let Some(emission) = guarded(call.next_emission()).await {
+        assert_eq!(output_of(&emission), "xxx");
+        seen += 1;
+    }
+    assert_eq!(seen, 1000);
+    assert_eq!(json_of(&call.answer().await.unwrap()), json!({ "taken": 1000 }));
+}
+
+#[tokio::test]
+async fn who_emits_more_than_is_read_is_stopped_with_an_error() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let error =
+        ask(&instance, "emit", json!({ "pieces": 40, "bytes": 1 << 20 })).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
+    assert!(ask(&instance, "emit", json!({ "pieces": 31, "bytes": 1 << 20 })).await.is_ok());
+}
+
+#[tokio::test]
+async fn services_answer_refuse_and_know_who_asks() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let ask = |operation: &str| {
+        let arguments = json!({ "operation": operation });
+        let instance = &instance;
+        async move { ask(instance, "ask", arguments).await }
+    };
+    assert_eq!(ask("echo").await, Ok(json!({ "answer": { "from": "probe" } })));
+    let caller = json!({ "plugin": "fixture-probe", "kind": "Call" });
+    assert_eq!(ask("caller").await, Ok(json!({ "answer": caller })));
+    assert_eq!(ask("sleep").await, Ok(json!({ "answer": "slept" })));
+    assert_eq!(ask("refuse").await.unwrap_err().kind, ErrorKind::PermissionDenied);
+    assert_eq!(ask("moon").await.unwrap_err().kind, ErrorKind::UnknownOperation);
+}
+
+#[tokio::test]
+async fn a_stream_is_read_in_pieces_and_dropped_waits_lose_nothing() {
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let sum = PIECES.iter().sum::<usize>();
+    let max = PIECE_BYTES_MAX;
+    for drop_waits in [false, true] {
+        let arguments = json!({ "operation": "pieces", "drop_waits": drop_waits });
+        let answer = ask(&instance, "read", arguments).await.unwrap();
+        let sizes = [1, max, max, 1, max, max, max, 200_000 - 3 * max, 7];
+        assert_eq!(answer, json!({ "sizes": sizes, "sum": sum }), "drop_waits: {drop_waits}");
+    }
+    let broken = json!({ "operation": "broken", "drop_waits": false });
+    assert_eq!(ask(&instance, "read", broken).await.unwrap_err().kind, ErrorKind::Io);
+    drop(instance);
+}
+
+#[tokio::test]
+async fn a_plugin_whose_tools_vanished_is_refused_with_what_to_do() {
+    let house = House::new();
+    let error = Plugin::start(&house.executor, &open("vanished")).await.err().unwrap();
+    assert!(error.to_string().contains("exports tools but has none\nhint: add `tool!("), "{error}");
+}
+
+#[tokio::test]
+async fn the_executor_hops() {
+    let house = House::new();
+    for _ in 0..1000 {
+        guarded(house.executor.hop()).await;
+    }
+}

@@ -1,0 +1,273 @@
+//! What the loader's tests share: fixtures, a watch that records, services that behave and misbehave.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_loader::{
+    ByteStream, Caller, Executor, Instance, Library, LiveCounts, Opened, Plugin, Report,
+    RunningCall, Served, Services, Watch,
+};
+use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+/// Returns the path of a built fixture. The first call of a test binary builds them all.
+pub fn fixture(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
+        let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../plugin-api/testkit/fixtures/Cargo.toml");
+        let status = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "--offline", "--manifest-path"])
+            .arg(workspace)
+            .arg("--target-dir")
+            .arg(&target)
+            .status();
+        assert!(status.unwrap().success(), "the fixtures do not build");
+        target.join("debug")
+    });
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    folder.join(format!("{prefix}fixture_{name}{suffix}"))
+}
+
+/// Opens a fixture; each test binary does so once.
+pub fn open(name: &str) -> Opened {
+    Library::open(&fixture(name)).unwrap_or_else(|error| panic!("{error}"))
+}
+
+pub fn probe() -> Opened {
+    static PROBE: OnceLock<Opened> = OnceLock::new();
+    PROBE.get_or_init(|| open("probe")).clone()
+}
+
+pub fn raw() -> Opened {
+    static RAW: OnceLock<Opened> = OnceLock::new();
+    RAW.get_or_init(|| open("raw")).clone()
+}
+
+/// Records what the loader tells.
+pub struct Recorder {
+    reports: mpsc::UnboundedSender<Report>,
+    troubles: Mutex<Vec<String>>,
+}
+
+impl Watch for Recorder {
+    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
+
+    fn misbehaved(&self, report: &Report) {
+        let _ = self.reports.send(report.clone());
+    }
+
+    fn trouble(&self, text: &str) {
+        self.troubles.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// An executor and what it told.
+pub struct House {
+    pub executor: Executor,
+    pub reports: mpsc::UnboundedReceiver<Report>,
+    recorder: Arc<Recorder>,
+}
+
+impl House {
+    /// Makes one on the runtime of the test.
+    pub fn new() -> Self {
+        let (sender, reports) = mpsc::unbounded_channel();
+        let recorder = Arc::new(Recorder { reports: sender, troubles: Mutex::default() });
+        let watch: Arc<dyn Watch> = recorder.clone();
+        Self { executor: Executor::new(Handle::current(), watch), reports, recorder }
+    }
+
+    pub fn troubles(&self) -> Vec<String> {
+        self.recorder.troubles.lock().unwrap().clone()
+    }
+
+    pub async fn plugin(&self, opened: &Opened) -> Plugin {
+        Plugin::start(&self.executor, opened).await.unwrap()
+    }
+
+    pub async fn instance(&self, opened: &Opened, saved: Option<Value>) -> Instance {
+        let plugin = self.plugin(opened).await;
+        plugin.create(services(), saved.map(|saved| frame(&saved))).await.unwrap()
+    }
+
+    #[track_caller]
+    pub fn nothing_lives(&self) {
+        assert_eq!(self.executor.live(), LiveCounts::default());
+    }
+}
+
+pub fn services() -> Arc<dyn Services> {
+    Arc::new(TestServices)
+}
+
+pub fn frame(value: &Value) -> Vec<u8> {
+    Frame::write(value).unwrap()
+}
+
+pub fn call(instance: &Instance, tool: &str, arguments: Value) -> RunningCall {
+    instance.call_tool(tool, frame(&arguments), services()).unwrap()
+}
+
+/// Runs a call to its end.
+pub async fn ask(instance: &Instance, tool: &str, arguments: Value) -> Result<Value, Error> {
+    guarded(call(instance, tool, arguments).answer()).await.map(|frame| json_of(&frame))
+}
+
+pub fn json_of(frame: &[u8]) -> Value {
+    Frame::read(frame).unwrap()
+}
+
+pub fn output_of(frame: &[u8]) -> String {
+    match Frame::read(frame).unwrap() {
+        Delta::Output { text } | Delta::Text { text } => text,
+        other => panic!("emitted {other:?}"),
+    }
+}
+
+/// Waits until the call has emitted this.
+pub async fn wait_for(call: &mut RunningCall, text: &str) {
+    let emission = guarded(call.next_emission()).await.expect("the call emits before it ends");
+    assert_eq!(output_of(&emission), text);
+}
+
+/// Gives up after a minute, so that a test that would hang fails.
+pub async fn guarded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("hangs")
+}
+
+/// Lines that the probe noted under a key, asked of another instance.
+pub async fn places(asker: &Instance, key: &str) -> Vec<String> {
+    let answer = ask(asker, "places", json!({ "key": key })).await.unwrap();
+    let lines = answer["places"].as_array().unwrap();
+    lines.iter().map(|line| line.as_str().unwrap().to_owned()).collect()
+}
+
+/// Waits until the probe has noted so many lines under a key.
+pub async fn places_when(
+    asker: &Instance,
+    key: &str,
+    done: impl Fn(&[String]) -> bool,
+) -> Vec<String> {
+    guarded(async {
+        loop {
+            let lines = places(asker, key).await;
+            if done(&lines) {
+                return lines;
+            }
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+}
+
+/// Checks the names of threads, where the system tells a plugin the names of the host's.
+#[track_caller]
+pub fn all_on_the_executor(lines: &[String]) {
+    assert!(!lines.is_empty());
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    for line in lines {
+        let thread = line.split(" on ").last().unwrap();
+        let number = thread.strip_prefix("jaato-plugin-").map(str::parse::<usize>);
+        assert!(matches!(number, Some(Ok(_))), "{line}");
+    }
+}
+
+/// Services for tests, good and bad.
+pub struct TestServices;
+
+impl Services for TestServices {
+    fn call(
+        &self,
+        caller: Caller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let served = match operation {
+            "echo" => Ok(Served::Frame(frame)),
+            "caller" => Ok(Served::Frame(self::frame(&json!({
+                "plugin": caller.plugin, "kind": format!("{:?}", caller.kind),
+            })))),
+            "panic" => panic!("a service panics"),
+            "panic_later" => {
+                return Box::pin(async {
+                    tokio::task::yield_now().await;
+                    panic!("a service panics in a poll")
+                });
+            }
+            "sleep" => {
+                return Box::pin(async {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    Ok(Served::Frame(self::frame(&json!("slept"))))
+                });
+            }
+            "slow_host" => {
+                std::thread::sleep(2 * jaato_loader::ABLE_TO_RUN_MAX);
+                Ok(Served::Frame(self::frame(&json!(null))))
+            }
+            "refuse" => Err(Error::new(ErrorKind::PermissionDenied, "no")),
+            "bad_frame" => Ok(Served::Frame(vec![1, 2])),
+            "wait" => return Box::pin(std::future::pending()),
+            "stream" => Ok(Served::Stream(Box::new(futures_util::stream::pending()))),
+            "pieces" => Ok(Served::Stream(Box::new(Pieces::default()))),
+            "broken" => Ok(Served::Stream(Box::new(futures_util::stream::iter([
+                Ok(vec![1; 3]),
+                Err(Error::new(ErrorKind::Io, "the line is cut")),
+            ])))),
+            "panicking" => Ok(Served::Stream(Box::new(futures_util::stream::poll_fn(|_| {
+                panic!("a stream panics")
+            })))),
+            other => Err(Error::new(ErrorKind::UnknownOperation, format!("no service `{other}`"))),
+        };
+        Box::pin(std::future::ready(served))
+    }
+}
+
+/// Pieces of sizes around the bound, each after a poll that waits.
+#[derive(Default)]
+struct Pieces {
+    polls: usize,
+}
+
+pub const PIECES: [usize; 5] = [1, 64 * 1024, 64 * 1024 + 1, 200_000, 7];
+
+impl futures_util::Stream for Pieces {
+    type Item = Result<Vec<u8>, Error>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Self::Item>> {
+        let polls = self.polls;
+        self.polls += 1;
+        if polls.is_multiple_of(2) {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(PIECES.get(polls / 2).map(|&size| Ok(vec![1; size])))
+    }
+}
+
+const _: fn(Pieces) -> Box<dyn ByteStream> = |pieces| Box::new(pieces);
+
+/// A number that no other test of this binary has.
+pub fn unique(what: &str) -> String {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    format!("{what}-{}", LAST.fetch_add(1, Ordering::SeqCst))
+}
+
+/// Polls a future once.
+pub async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    std::future::poll_fn(|cx| Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx))).await
+}

@@ -1,0 +1,197 @@
+//! The watchdog: blockers are caught, busy machines are not blamed on plugins.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use jaato_loader::{ABLE_TO_RUN_MAX, Misdeed, Report, STRIKES_MAX};
+use jaato_types::ErrorKind;
+use serde_json::json;
+use support::*;
+
+/// These tests load the machine or measure it: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn release(path: &Path) {
+    std::fs::write(path, "").unwrap();
+}
+
+async fn next_report(house: &mut House) -> Report {
+    guarded(house.reports.recv()).await.unwrap()
+}
+
+#[track_caller]
+fn is_blocked(report: &Report) -> usize {
+    assert_eq!(report.plugin.to_string(), "fixture-probe");
+    let Misdeed::Blocked { thread, able_to_run } = report.misdeed else { panic!("{report:?}") };
+    assert!(able_to_run > ABLE_TO_RUN_MAX);
+    thread
+}
+
+/// Threads that do nothing but want to run, until it is dropped.
+struct Busy(Arc<AtomicBool>);
+
+impl Busy {
+    fn start(threads: usize) -> Self {
+        let over = Arc::new(AtomicBool::new(false));
+        for _ in 0..threads {
+            let over = Arc::clone(&over);
+            thread::spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    black_box(());
+                }
+            });
+        }
+        Self(over)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn a_busy_machine_makes_no_report_and_a_real_blocker_does() {
+    let _alone = alone();
+    let mut house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let instance = house.instance(&probe(), None).await;
+    let _busy = Busy::start(24);
+    // Polls of some milliseconds, which the busy threads stretch to a multiple of the limit.
+    let work = json!({ "polls": 12, "steps": 500_000 });
+    let calls: Vec<_> = (0..2).map(|_| call(&instance, "work", work.clone())).collect();
+    for call in calls {
+        guarded(call.answer()).await.unwrap();
+    }
+    assert!(house.reports.try_recv().is_err(), "a plugin that only waited was reported");
+    for how in ["spin", "sleep"] {
+        let until = folder.path().join(how);
+        let mut blocker = call(&instance, "block", json!({ "how": how, "until": until }));
+        wait_for(&mut blocker, "blocking").await;
+        is_blocked(&next_report(&mut house).await);
+        release(&until);
+        guarded(blocker.answer()).await.unwrap();
+    }
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn blocked_threads_are_replaced_and_the_plugin_is_disabled_in_the_end() {
+    let _alone = alone();
+    let mut house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let until = folder.path().join("until");
+    let plugin = house.plugin(&probe()).await;
+    let instance = plugin.create(services(), None).await.unwrap();
+    let other = house.instance(&raw(), None).await;
+    let mut threads = Vec::new();
+    let mut blockers = Vec::new();
+    for strike in 1..=STRIKES_MAX {
+        let mut blocker = call(&instance, "block", json!({ "how": "sleep", "until": until }));
+        wait_for(&mut blocker, "blocking").await;
+        let report = next_report(&mut house).await;
+        threads.push(is_blocked(&report));
+        assert_eq!((report.strikes, report.disabled), (strike, strike == STRIKES_MAX));
+        blockers.push(blocker);
+        // More threads are blocked by then than the executor has: others are served all the same.
+        ask(&other, "bad_emit", json!({})).await.unwrap_err();
+    }
+    threads.sort_unstable();
+    threads.dedup();
+    assert_eq!(threads.len(), STRIKES_MAX as usize, "each blocked a thread of its own");
+    assert!(plugin.is_disabled());
+    // Who waits for the blocked calls need not wait any longer; what comes is refused.
+    for mut blocker in blockers {
+        assert_eq!(guarded(blocker.next_emission()).await, None);
+        let error = guarded(blocker.answer()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::PluginDisabled);
+    }
+    let refused = instance.call_tool("count", frame(&json!({})), services()).err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::PluginDisabled);
+    assert!(refused.to_string().contains("`fixture-probe` is disabled"), "{refused}");
+    let refused = plugin.create(services(), None).await.err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::PluginDisabled);
+    release(&until);
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn a_drop_that_blocks_is_caught_too() {
+    let _alone = alone();
+    let mut house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let until = folder.path().join("until");
+    let instance = house.instance(&probe(), None).await;
+    let mut blocker = call(&instance, "block_in_drop", json!({ "until": until }));
+    wait_for(&mut blocker, "waiting").await;
+    drop(blocker);
+    is_blocked(&next_report(&mut house).await);
+    release(&until);
+    assert!(ask(&instance, "count", json!({})).await.is_ok());
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn futures_that_wake_themselves_are_held_back_reported_and_disabled() {
+    let _alone = alone();
+    let mut house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    let other = house.instance(&raw(), None).await;
+    // As many as there are threads: every look finds both in a new poll.
+    let spins: Vec<_> = (0..2).map(|_| call(&instance, "spin", json!({}))).collect();
+    for strike in 1..=STRIKES_MAX {
+        let report = next_report(&mut house).await;
+        assert_eq!((report.misdeed, report.strikes), (Misdeed::PollsWithoutEnd, strike));
+        ask(&other, "bad_emit", json!({})).await.unwrap_err();
+    }
+    for spin in spins {
+        assert_eq!(guarded(spin.answer()).await.unwrap_err().kind, ErrorKind::PluginDisabled);
+    }
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn a_host_service_that_blocks_is_no_strike_of_the_plugin() {
+    let _alone = alone();
+    let mut house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    ask(&instance, "ask", json!({ "operation": "slow_host" })).await.unwrap();
+    assert!(house.reports.try_recv().is_err());
+}
+
+#[allow(clippy::await_holding_lock)]
+#[tokio::test]
+async fn the_threads_end_with_the_last_handle() {
+    let _alone = alone();
+    let house = House::new();
+    let instance = house.instance(&probe(), None).await;
+    ask(&instance, "count", json!({})).await.unwrap();
+    drop(instance);
+    let before = plugin_threads();
+    drop(house);
+    guarded(async {
+        while plugin_threads() >= before && before > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+/// Counts the threads of plugin executors in this process, where the system tells.
+fn plugin_threads() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let names =
+        tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| name.starts_with("jaato-plugin-")).count()
+}
