@@ -1,7 +1,7 @@
 //! A flag that says "stop" and wakes whoever waits for it.
 //!
-//! Setting it is idempotent and cannot be undone: each turn has a token of its own. A child hears its
-//! parents; cancelling a child leaves them alone.
+//! Setting it is idempotent and cannot be undone: each turn has a token of its own. A child hears
+//! its parents; cancelling a child leaves them alone.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,8 @@ pub struct Cancel {
     flags: Vec<Arc<Flag>>,
 }
 
-/// Not a `watch` channel: that one wakes its waiters in a random order, and a run must repeat exactly.
+/// Not a `watch` channel: that one wakes its waiters in a random order, and a run must repeat
+/// exactly.
 #[derive(Debug, Default)]
 struct Flag {
     set: AtomicBool,

@@ -1,7 +1,7 @@
 //! Turns what a provider answered into parts that the history takes.
 //!
-//! The rules: the completion is authoritative, and what it holds beyond the deltas is shown. Where it
-//! contradicts what was shown, a notice says so and the whole follows. An empty completion after
+//! The rules: the completion is authoritative, and what it holds beyond the deltas is shown. Where
+//! it contradicts what was shown, a notice says so and the whole follows. An empty completion after
 //! deltas stands for what was shown. Call ids that are missing, empty or taken are replaced; names
 //! that no provider would accept back are made acceptable; what a model cannot say is dropped.
 

@@ -56,6 +56,7 @@ pub(crate) async fn exchange(
             retry::wait_ms(&error, attempts, limits, &*ports.random)
         };
         let Some(delay_ms) = wait_ms else {
+            let error = retry::explain(error, limits);
             return Exchange::Failed { partial: seen.begun.then_some(seen.parts), error };
         };
         emitter.emit(Event::Retry { attempt: attempts, delay_ms, error });

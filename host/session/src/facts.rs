@@ -23,7 +23,8 @@ impl SharedFacts {
     }
 }
 
-/// Returns how much of a context window is used, in percent with two decimals; 0 when its size is unknown.
+/// Returns how much of a context window is used, in percent with two decimals; 0 when its size is
+/// unknown.
 pub fn percent_used(total_tokens: u64, context_limit: u64) -> f64 {
     if context_limit == 0 {
         return 0.0;

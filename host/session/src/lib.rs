@@ -1,7 +1,7 @@
 //! The turn loop: history and its invariants, prompt, bounds, cancellation, events.
 //!
-//! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own traits
-//! ([`Provider`], [`ToolSet`], [`Asker`], [`EventSink`], [`OutputStore`], [`Clock`],
+//! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own
+//! traits ([`Provider`], [`ToolSet`], [`Asker`], [`EventSink`], [`OutputStore`], [`Clock`],
 //! [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or networks.
 //! Whoever wires a host together implements the traits; tests use those of `testing`.
 

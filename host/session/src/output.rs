@@ -1,7 +1,7 @@
-//! Keeps what a call gives to the model within its bound: head and tail with exact counts, the whole in a file.
+//! Keeps what a call gives to the model within its bound: its two ends, and the whole in a file.
 //!
-//! An output keeps its shape where it can: only its long texts are cut. One that is large in another
-//! way (a long list) is shown as head and tail of its JSON.
+//! An output keeps its shape where it can: only its long texts are cut. One that is large in
+//! another way (a long list) is shown as head and tail of its JSON.
 
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, Result};

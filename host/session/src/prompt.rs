@@ -6,9 +6,9 @@ use crate::estimate_tokens;
 
 /// The host's own part of the system text: short, because the smallest model reads it too.
 pub const BUILT_IN_PROMPT: &str = "\
-You are an agent on the user's computer. Call a tool when it is needed to get the answer or to do \
-the task; otherwise just answer. If a call fails, read its error and correct the call. Never invent \
-a result. When the task is done, say briefly what came of it.";
+You are an agent on the user's computer. Call a tool when it is needed to get the answer or to \
+do the task; otherwise just answer. If a call fails, read its error and correct the call. Never \
+invent a result. When the task is done, say briefly what came of it.";
 
 /// What the system text is made of, besides the built-in part; all of it may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// Puts the parts into their order: built-in, the user's file, `AGENTS.md`, plugins, `--system`.
-    /// Empty ones are left out.
+    /// Puts the parts into their order: built-in, the user's file, `AGENTS.md`, plugins,
+    /// `--system`. Empty ones are left out.
     pub fn build(parts: PromptParts) -> Self {
         let PromptParts { user_file, agents_files, plugins, system } = parts;
         let built_in = PromptPart::new("built-in", BUILT_IN_PROMPT);

@@ -82,7 +82,8 @@ impl DeltaSink {
         }))
     }
 
-    /// Takes one delta. False once the request is over or the answer too long: then nothing more is taken.
+    /// Takes one delta. False once the request is over or the answer too long: then nothing more is
+    /// taken.
     pub fn emit(&self, delta: Delta) -> bool {
         let mut state = self.lock();
         if state.closed || self.0.overflow.is_cancelled() {

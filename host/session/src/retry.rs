@@ -5,7 +5,8 @@ use jaato_types::{Error, Retry};
 use crate::{Limits, Random};
 
 /// Returns how long to wait before the next attempt, in milliseconds; nothing when there is none.
-/// `attempts` counts those that were made. That nothing visible has arrived is the caller's to know.
+/// `attempts` counts those that were made. That nothing visible has arrived is the caller's to
+/// know.
 pub(crate) fn wait_ms(
     error: &Error,
     attempts: u32,
@@ -28,6 +29,17 @@ pub(crate) fn wait_ms(
         Some(asked) if asked > limits.retry_after_ms_max => None,
         // Never earlier than asked; the jitter on top keeps those who were told the same apart.
         Some(asked) => Some(asked.saturating_add(jitter.min(limits.retry_base_ms))),
+    }
+}
+
+/// Says so where an error is final only because the provider asks for too long a wait.
+pub(crate) fn explain(error: Error, limits: &Limits) -> Error {
+    match error.retry_after_ms {
+        Some(asked) if asked > limits.retry_after_ms_max && error.hint.is_none() => {
+            let seconds = asked.div_ceil(1_000);
+            error.with_hint(format!("the provider asks to wait {seconds} s: try again after that"))
+        }
+        Some(_) | None => error,
     }
 }
 
@@ -75,5 +87,8 @@ mod tests {
         }
         assert!(wait_ms(&asked(120_000), 1, &limits, &random).is_some());
         assert_eq!(wait_ms(&asked(120_001), 1, &limits, &random), None);
+        let hint = explain(asked(120_001), &limits).hint;
+        assert_eq!(hint.as_deref(), Some("the provider asks to wait 121 s: try again after that"));
+        assert_eq!(explain(asked(120_000), &limits), asked(120_000));
     }
 }

@@ -17,7 +17,8 @@ pub trait ToolSet: Send + Sync {
     fn tools(&self) -> Vec<KnownTool>;
 
     /// Runs one call that passed the gate; its arguments match the schema. On cancel and at its
-    /// deadline the session sets the scope's flag and drops the future; neither waits for the other.
+    /// deadline the session sets the scope's flag and drops the future; neither waits for the
+    /// other.
     fn call<'a>(&'a self, call: &'a ToolCall, scope: CallScope) -> BoxFuture<'a, Result<Output>>;
 }
 

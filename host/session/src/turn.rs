@@ -1,7 +1,7 @@
 //! The turn loop: one prompt until its final answer, step by step.
 //!
-//! Every way out leaves a valid history. A turn that was cut short after something was seen ends in an
-//! answer with a mark in its text; a request that failed before its first delta adds nothing.
+//! Every way out leaves a valid history. A turn that was cut short after something was seen ends in
+//! an answer with a mark in its text; a request that failed before its first delta adds nothing.
 
 use std::ops::ControlFlow;
 
@@ -45,8 +45,9 @@ struct End {
 type Flow = ControlFlow<End>;
 
 impl Session {
-    /// Runs one turn: the prompt, then steps until the model is done, a bound is reached, it fails or
-    /// is cancelled. Dropping the future is safe too; the next turn then closes what was left open.
+    /// Runs one turn: the prompt, then steps until the model is done, a bound is reached, it fails
+    /// or is cancelled. Dropping the future is safe too; the next turn then closes what was left
+    /// open.
     pub async fn turn(&mut self, prompt: impl Into<String>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
         let taken = self.take_prompt(&prompt);
@@ -132,7 +133,8 @@ impl Session {
         }
     }
 
-    /// Keeps the tokens of the last request that told them: sums would count the prompt again and again.
+    /// Keeps the tokens of the last request that told them: sums would count the prompt again and
+    /// again.
     fn account(&mut self, usage: Usage, progress: &mut Progress) {
         if usage == Usage::default() {
             return;
@@ -244,7 +246,8 @@ impl Session {
             .with_hint("say `go on` to continue, or raise the limit in the configuration")
     }
 
-    /// Appends what was seen of an answer and the mark that says that it was cut short; returns its text.
+    /// Appends what was seen of an answer and the mark that says that it was cut short; returns its
+    /// text.
     fn append_cut_short(&mut self, mut parts: Vec<Part>, mark: &str) -> Result<String> {
         let (said, _) = text_and_calls(&parts);
         let gap = if said.is_empty() { "" } else { "\n\n" };

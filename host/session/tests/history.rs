@@ -129,6 +129,14 @@ fn refuses_empty_messages_strange_parts_and_marks() {
 }
 
 #[test]
+fn a_refusal_names_both_sides() {
+    let entries = vec![user(), entry(Role::Model, [call("1")]), entry(Role::Tool, [text()])];
+    let error = History::restore(entries).unwrap_err();
+    let expected = "the tool results (none) do not answer the tool calls `1` in order";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn what_is_refused_changes_nothing() {
     let mut history = takes(vec![user()]);
     let before = history.clone();

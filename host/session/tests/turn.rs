@@ -100,6 +100,17 @@ async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_session_and_its_turns_may_move_between_threads() {
+    fn may_move<T: Send>(_: &T) {}
+    let stage = Stage::new([]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    may_move(&session);
+    let cancel = Cancel::new();
+    may_move(&session.call(&ToolName::from("x"), json!({}), &cancel));
+    may_move(&session.turn("x", &cancel));
+}
+
+#[tokio::test(start_paused = true)]
 async fn several_turns_share_one_history_and_their_requests_one_prefix() {
     let stage = Stage::new([Tool::echo("b"), Tool::echo("a")]);
     stage.provider.then([Beat::call("1", "a", json!({}))]);

@@ -1,4 +1,4 @@
-//! Runs one admitted call and makes its result; each call that begins also ends, in events as in history.
+//! Runs one admitted call and makes its result. Each call that begins also ends.
 
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value};

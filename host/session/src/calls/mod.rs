@@ -1,4 +1,4 @@
-//! Runs the tool calls of one answer: admission one by one, safe ones side by side, results in call order.
+//! Runs the tool calls of one answer: safe ones side by side, results in call order.
 
 mod admission;
 mod batch;
@@ -8,6 +8,7 @@ pub(crate) use execute::failed;
 
 use std::sync::Mutex;
 
+use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use jaato_policy::{Caller, Rules};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
@@ -79,7 +80,11 @@ impl CallRunner<'_> {
         for call in batch {
             admitted.push(self.admit(call, done).await);
         }
-        let running = admitted.into_iter().map(|call| self.settle(call));
+        // Boxed and gathered first: a lazy chain of closures would keep the turn from being `Send`.
+        let mut running = Vec::with_capacity(admitted.len());
+        for call in admitted {
+            running.push(self.settle(call).boxed());
+        }
         let at_once = self.limits.parallel_calls_max.max(1);
         done.results.extend(stream::iter(running).buffered(at_once).collect::<Vec<_>>().await);
     }

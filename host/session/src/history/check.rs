@@ -102,21 +102,41 @@ impl fmt::Display for HistoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Role { expected, found } => {
-                write!(f, "the history needs {expected} next, not a message of role `{found:?}`")
+                let found = name(*found);
+                write!(f, "the history needs {expected} next, not a message of role `{found}`")
             }
-            Self::Empty(role) => write!(f, "a message of role `{role:?}` has no parts"),
+            Self::Empty(role) => write!(f, "a message of role `{}` has no parts", name(*role)),
             Self::Part(role) => {
-                write!(f, "a message of role `{role:?}` has a part that does not belong there")
+                let role = name(*role);
+                write!(f, "a message of role `{role}` has a part that does not belong there")
             }
             Self::EmptyCallId => f.write_str("a tool call has an empty id"),
             Self::DuplicateCallId(id) => write!(f, "the id `{id}` of a tool call is taken"),
-            Self::Results { calls, results } => write!(
-                f,
-                "the tool results {results:?} do not answer the tool calls {calls:?}, one each in order"
-            ),
-            Self::Mark(role) => write!(f, "a message of role `{role:?}` cannot have that mark"),
+            Self::Results { calls, results } => {
+                let (calls, results) = (list(calls), list(results));
+                write!(
+                    f,
+                    "the tool results {results} do not answer the tool calls {calls} in order"
+                )
+            }
+            Self::Mark(role) => {
+                write!(f, "a message of role `{}` cannot have that mark", name(*role))
+            }
         }
     }
+}
+
+fn name(role: Role) -> &'static str {
+    match role {
+        Role::User => "user",
+        Role::Model => "model",
+        Role::Tool => "tool",
+    }
+}
+
+fn list(ids: &[CallId]) -> String {
+    let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
+    if quoted.is_empty() { "(none)".to_owned() } else { quoted.join(", ") }
 }
 
 impl std::error::Error for HistoryError {}

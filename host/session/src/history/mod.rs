@@ -1,9 +1,9 @@
 //! The record of a conversation, and the part of it that the model is sent.
 //!
-//! Invariants, checked at every append and at restore ([`check`]): roles alternate (user, then model,
-//! then tool results and model as often as need be, then user again); each tool call has exactly one
-//! result, in call order, in the next message; call ids are unique; no message is empty; only a prompt
-//! can be unsent. What breaks one is refused and changes nothing.
+//! Invariants, checked at every append and at restore ([`check`]): roles alternate (user, then
+//! model, then tool results and model as often as need be, then user again); each tool call has
+//! exactly one result, in call order, in the next message; call ids are unique; no message is
+//! empty; only a prompt can be unsent. What breaks one is refused and changes nothing.
 
 mod check;
 
@@ -29,7 +29,8 @@ pub struct Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mark {
-    /// A prompt whose request failed before its first delta: kept, not sent, and free to be sent again.
+    /// A prompt whose request failed before its first delta: kept, not sent, and free to be sent
+    /// again.
     Unsent,
     /// An answer that was cut short: what the person saw of it, and a text part that says so.
     Partial,
@@ -133,7 +134,8 @@ impl History {
         self.mark_last_prompt(Some(Mark::Unsent))
     }
 
-    /// Makes the last message part of what is sent again, if it is an unsent prompt; tells whether it is.
+    /// Makes the last message part of what is sent again, if it is an unsent prompt; tells whether
+    /// it is.
     pub(crate) fn mark_sent(&mut self) -> bool {
         let unsent = self.entries.last().is_some_and(|last| last.mark == Some(Mark::Unsent));
         unsent && self.mark_last_prompt(None)
@@ -149,7 +151,7 @@ impl History {
         }
     }
 
-    /// Returns the last prompt's text, if the record ends with it or with the results that its turn left.
+    /// Returns the last prompt's text, sent or not.
     pub(crate) fn last_prompt(&self) -> Option<String> {
         let prompt = self.entries.iter().rfind(|entry| entry.message.role == Role::User);
         prompt.map(|entry| entry.message.text())

@@ -33,7 +33,8 @@ pub struct Seat {
 }
 
 impl Tool {
-    /// Makes a shipped, active, read-only tool that takes any object and does what the closure says.
+    /// Makes a shipped, active, read-only tool that takes any object and does what the closure
+    /// says.
     pub fn new<F, B>(name: &str, behaviour: B) -> Self
     where
         F: Future<Output = Result<Output>> + Send + 'static,
@@ -78,7 +79,8 @@ impl Tool {
         })
     }
 
-    /// Makes it one that writes: not read-only, not parallel, so that it runs alone and is asked for.
+    /// Makes it one that writes: not read-only, not parallel, so that it runs alone and is asked
+    /// for.
     #[must_use]
     pub fn writing(mut self) -> Self {
         self.known.spec.annotations = Annotations::default();
