@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
 use jaato_runtime::types::{API_VERSION, Manifest};
-use jaato_runtime::{Runtime, describe, description, loader, sha256_of, why_not};
+use jaato_runtime::{Runtime, describe, description, loader, sha256_of, supervisor, why_not};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -126,10 +126,9 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
         "manifest     ok: {} {}, plugin-api {}",
         manifest.name, manifest.version, manifest.api
     ))?;
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let setup = start::setup(start::arguments(global))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let described = describe(runtime.supervisor(), &runtime.setup().executable, &file).await;
-    runtime.close().await;
+    let described = describe(&supervisor(&setup), &setup.executable, &file).await;
     let description = described.map_err(|error| Failure {
         exit: Exit::Plugin,
         message: format!("cannot use `{}` as a plugin: {}", file.display(), error.message),

@@ -5,8 +5,10 @@ use jaato_plugin_sdk::prelude::*;
 /// Counts the words in a text.
 #[derive(ToolInput)]
 #[tool(
+    core,
     read_only,
     idempotent,
+    open_world = false,
     example("how many words has 'a b c'?", text = "a b c")
 )]
 struct TemplateName {

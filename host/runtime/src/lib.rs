@@ -39,7 +39,9 @@ pub use discover::{Discovery, places};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use log::{LOG_BYTES_MAX, Log};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
-pub use runtime::{GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, why_not};
+pub use runtime::{
+    GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, why_not,
+};
 pub use session::SessionOptions;
 pub use setup::{Arguments, Setup, SetupError};
 pub use trusted::{CopyError, private_copy, sha256_of};

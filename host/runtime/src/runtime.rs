@@ -69,11 +69,7 @@ impl Runtime {
     /// Finds the plugins. Opens none; describes those that are new, each in a child of its own.
     pub async fn start(setup: Setup) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
-        let guardian = GuardianCommand {
-            program: setup.executable.clone(),
-            args: vec![GUARDIAN_ARGUMENT.into()],
-        };
-        let supervisor = Supervisor::new(guardian);
+        let supervisor = supervisor(&setup);
         let Discovery { registry, mut problems, described } = discover(&setup, &supervisor).await;
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let outputs = match setup.folders.cache() {
@@ -276,6 +272,12 @@ impl Host {
         let instance = self.instances.get(&self.setup, entry, &session, &services).await?;
         Ok((instance, services))
     }
+}
+
+/// Makes what starts child processes for a setup; starts nothing yet.
+pub fn supervisor(setup: &Setup) -> Supervisor {
+    let (program, args) = (setup.executable.clone(), vec![GUARDIAN_ARGUMENT.into()]);
+    Supervisor::new(GuardianCommand { program, args })
 }
 
 /// Returns what a plugin says of itself, where it could be asked.
