@@ -3,8 +3,7 @@
 use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
-use jaato_runtime::session_loop::{Answer, Asker, Cancel, EventSink, Question, Session};
+use jaato_runtime::session_loop::{Cancel, EventSink, Session};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
@@ -32,13 +31,8 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
-    let options = SessionOptions {
-        asker: Arc::new(NobodyAsked),
-        events: Arc::new(LiveEvents(Arc::clone(&view))),
-        allow: Vec::new(),
-        allow_all: false,
-        system: None,
-    };
+    // A call that a person typed is the person's own act: nobody is asked.
+    let options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
     let session = runtime.session_for_calls(options)?;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
@@ -231,19 +225,5 @@ impl EventSink for LiveEvents {
         if is_live {
             self.0.event(envelope);
         }
-    }
-}
-
-/// A call that a person typed is the person's own act: nobody is asked.
-struct NobodyAsked;
-
-impl Asker for NobodyAsked {
-    fn nobody(&self) -> Option<String> {
-        Some("a call typed at the command line is not asked".to_owned())
-    }
-
-    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
-        let reason = "a call typed at the command line is not asked".to_owned();
-        Box::pin(std::future::ready(Answer::Nobody { reason }))
     }
 }

@@ -3,7 +3,38 @@
 //! [`Setup`] reads folders, trust and configuration; [`Runtime`] finds the plugins; sessions and calls
 //! run on it. It prints nothing: everything that happens is an event, an answer or a line in the log.
 //!
-//! Needs tokio with I/O and time; a current-thread runtime will do.
+//! Needs tokio with I/O and time; a current-thread runtime will do. The executable must become the guardian
+//! when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato plugin-worker` does;
+//! or [`Setup::executable`] names an installed `jaato`, which does both:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use jaato_runtime::session_loop::{Cancel, EventSink};
+//! use jaato_runtime::types::{Envelope, Event};
+//! use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+//!
+//! struct Print;
+//!
+//! impl EventSink for Print {
+//!     fn event(&self, envelope: Envelope) {
+//!         if let Event::TextDelta { text, .. } = envelope.event {
+//!             print!("{text}");
+//!         }
+//!     }
+//! }
+//!
+//! async fn ask(task: &str) -> Result<String, Box<dyn std::error::Error>> {
+//!     let mut setup = Setup::of_process(Arguments::default())?;
+//!     setup.executable = "/usr/local/bin/jaato".into();
+//!     let runtime = Runtime::start(setup).await;
+//!     let mut session = runtime.session(SessionOptions::unattended(Arc::new(Print)))?;
+//!     let report = session.turn(task, &Cancel::new()).await;
+//!     runtime.close_session(session.id()).await;
+//!     runtime.close().await;
+//!     Ok(report.text)
+//! }
+//! ```
 
 mod assets;
 mod describe;

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use jaato_config::Config;
 use jaato_policy::Rules;
 use jaato_session::{
-    Asker, EventSink, Ids, Limits, Ports, RandomIds, SeededRandom, Session, SessionSetup,
-    SystemClock, SystemPrompt,
+    Answer, Asker, EventSink, Ids, Limits, Ports, Question, RandomIds, SeededRandom, Session,
+    SessionSetup, SystemClock, SystemPrompt,
 };
 use jaato_types::{Error, ErrorKind, ModelId, ToolName};
 
@@ -31,6 +32,30 @@ pub struct SessionOptions {
     pub allow_all: bool,
     /// `--system`.
     pub system: Option<String>,
+}
+
+impl SessionOptions {
+    /// Makes options for a session that nobody watches over: what would be asked is refused.
+    pub fn unattended(events: Arc<dyn EventSink>) -> Self {
+        let asker = Arc::new(NobodyToAsk);
+        Self { asker, events, allow: Vec::new(), allow_all: false, system: None }
+    }
+}
+
+struct NobodyToAsk;
+
+impl NobodyToAsk {
+    const REASON: &str = "nobody watches over this session";
+}
+
+impl Asker for NobodyToAsk {
+    fn nobody(&self) -> Option<String> {
+        Some(Self::REASON.to_owned())
+    }
+
+    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
+        Box::pin(std::future::ready(Answer::Nobody { reason: Self::REASON.to_owned() }))
+    }
 }
 
 impl Runtime {
