@@ -32,6 +32,8 @@ const NOTICE_TOKENS_MIN: usize = 200;
 pub trait Sink {
     /// Takes a piece of text; false when nobody listens any more.
     fn text(&mut self, text: &str) -> bool;
+    /// Takes a call, once it is complete.
+    fn call(&mut self, _call: &ToolCall) {}
     /// Shows a person what is going on.
     fn notice(&mut self, text: String);
     /// Writes a line to the log.
@@ -133,7 +135,11 @@ impl LocalModel {
         let answer =
             decode(self.engine.as_mut(), logits, sampler, &decoding, &mut |text| sink.text(text))?;
         self.cached.extend(&answer.tokens[..answer.fed]);
-        Ok(completion(answer, &prompt, reused))
+        let completion = completion(answer, &prompt, reused);
+        for call in completion.parts.iter().filter_map(Part::as_tool_call) {
+            sink.call(call);
+        }
+        Ok(completion)
     }
 
     /// Saves the start of the last prompt, where it is new. Called when nobody waits.

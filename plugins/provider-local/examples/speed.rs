@@ -1,0 +1,73 @@
+//! Measures prefill, decoding, saved states and memory of a model, one process a figure.
+//!
+//! `cargo run --release -p provider-local --example speed -- WEIGHTS.gguf STATE_FOLDER`: run it twice
+//! with one folder; the second run finds the state that the first saved.
+#![allow(clippy::print_stdout)]
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use jaato_types::{Error, Message, Request, RequestOptions, Result, ToolSpec};
+use provider_local::cancel::CancelFlag;
+use provider_local::local::{LocalModel, Sink};
+use provider_local::state::{BYTES_MAX, Store};
+use serde_json::Value;
+
+struct Said;
+
+impl Sink for Said {
+    fn text(&mut self, _text: &str) -> bool {
+        true
+    }
+    fn notice(&mut self, text: String) {
+        println!("notice: {text}");
+    }
+    fn log(&mut self, text: String) {
+        println!("log: {text}");
+    }
+}
+
+fn main() -> Result<()> {
+    let started = Instant::now();
+    let mut arguments = std::env::args().skip(1);
+    let (Some(weights), Some(folder)) = (arguments.next(), arguments.next()) else {
+        return Err(Error::failed("usage: speed WEIGHTS.gguf STATE_FOLDER"));
+    };
+    let mut model = LocalModel::load(Path::new(&weights), 8192)?;
+    println!("load {:.2} s", started.elapsed().as_secs_f64());
+    let bytes = model.state_bytes_per_token();
+    model.set_store(Store::new(PathBuf::from(folder), [0; 32], bytes, BYTES_MAX));
+    let tasks = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/tasks.json");
+    let tasks = std::fs::read_to_string(&tasks).map_err(|error| Error::failed(error.to_string()))?;
+    let tasks: Value = serde_json::from_str(&tasks).map_err(|error| Error::failed(error.to_string()))?;
+    let tools: Vec<ToolSpec> = serde_json::from_value(tasks["tools"].clone())
+        .map_err(|error| Error::failed(error.to_string()))?;
+    ask(&mut model, &tools, "What operating system am I running on?", 1)?;
+    println!("first token {:.2} s after the start", started.elapsed().as_secs_f64());
+    let saving = Instant::now();
+    model.save_prefix()?;
+    println!("save {:.3} s", saving.elapsed().as_secs_f64());
+    ask(&mut model, &tools, "What operating system am I running on?", 64)?;
+    ask(&mut model, &tools, "Tell me a long story about a ship.", 64)?;
+    Ok(())
+}
+
+fn ask(model: &mut LocalModel, tools: &[ToolSpec], prompt: &str, tokens: u32) -> Result<()> {
+    let request = Request {
+        v: Request::VERSION,
+        model: String::new(),
+        system: String::new(),
+        tools: tools.to_vec(),
+        messages: vec![Message::user(prompt)],
+        options: RequestOptions { max_output_tokens: Some(tokens), temperature: None },
+    };
+    let started = Instant::now();
+    let answer = model.complete(&request, &CancelFlag::default(), &mut Said)?;
+    let seconds = started.elapsed().as_secs_f64();
+    let usage = answer.usage;
+    println!(
+        "{} prompt tokens ({} cached), {} answered, {seconds:.2} s",
+        usage.prompt_tokens, usage.cached_tokens, usage.output_tokens
+    );
+    Ok(())
+}

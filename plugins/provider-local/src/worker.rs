@@ -1,0 +1,229 @@
+//! The thread that owns the model: requests come to it one after the other.
+//!
+//! A thread of our own, because computing takes seconds: neither the host's executor nor its pool for
+//! short blocking work is the place for that.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use futures_channel::oneshot;
+use jaato_types::{Completion, Error, ErrorKind, Request, Result};
+
+use crate::cancel::CancelFlag;
+use crate::local::{LocalModel, Sink};
+use crate::memory::{self, Kernels};
+use crate::state::{BYTES_MAX, ModelDigest, Store};
+
+/// Requests that may wait. More sessions than that at one small model are a mistake somewhere.
+const WAITING_MAX: usize = 32;
+
+/// The weights of a request, as the host found them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Weights {
+    /// The model's name, for people.
+    pub model: String,
+    /// Where the verified file lies.
+    pub path: PathBuf,
+    /// Digest of the file.
+    pub digest: ModelDigest,
+    /// Folder for saved states; none where the host has no cache.
+    pub state_folder: Option<PathBuf>,
+    /// Cuts the model's own context limit.
+    pub context_tokens_max: usize,
+}
+
+/// How a model gets into memory: a seam for tests.
+pub type Load = fn(&Weights, &mut dyn Sink) -> Result<LocalModel>;
+
+/// A handle to the thread. The thread ends when the handle is stopped or dropped.
+pub struct Worker {
+    jobs: Mutex<Option<SyncSender<Job>>>,
+    waiting: Arc<AtomicUsize>,
+    running: Mutex<CancelFlag>,
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+struct Job {
+    weights: Weights,
+    request: Request,
+    cancel: CancelFlag,
+    sink: Box<dyn Sink + Send>,
+    answer: oneshot::Sender<Result<Completion>>,
+}
+
+impl Worker {
+    /// Starts the thread; a model is loaded with the first request. `say` gets lines for the log that
+    /// belong to no request.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the system gives no thread.
+    pub fn start(load: Load, say: impl Fn(String) + Send + 'static) -> Result<Self> {
+        let (jobs, receiver) = sync_channel(WAITING_MAX);
+        let (ended_sender, ended) = oneshot::channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&waiting);
+        let running = CancelFlag::default();
+        thread::Builder::new()
+            .name("jaato-local-model".to_owned())
+            .spawn(move || {
+                serve(load, &receiver, &counter, &say);
+                // Nobody may be waiting for the end.
+                let _ = ended_sender.send(());
+            })
+            .map_err(|error| {
+                Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {error}"))
+            })?;
+        Ok(Self {
+            jobs: Mutex::new(Some(jobs)),
+            waiting,
+            running: Mutex::new(running),
+            ended: Mutex::new(Some(ended)),
+        })
+    }
+
+    /// Hands a request to the thread and returns what will hold the answer. `cancel` ends it, whether it
+    /// waits, loads or computes.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when too many wait, or the worker was stopped.
+    pub fn complete(
+        &self,
+        weights: Weights,
+        request: Request,
+        cancel: CancelFlag,
+        mut sink: Box<dyn Sink + Send>,
+    ) -> Result<oneshot::Receiver<Result<Completion>>> {
+        let (answer, receiver) = oneshot::channel();
+        if self.waiting.load(Ordering::Acquire) > 0 {
+            sink.notice("the local model is busy with another request".to_owned());
+        }
+        let jobs = lock(&self.jobs);
+        let Some(sender) = jobs.as_ref() else {
+            return Err(Error::new(ErrorKind::Unavailable, "the local model was shut down"));
+        };
+        *lock(&self.running) = cancel.clone();
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let sent = sender.try_send(Job { weights, request, cancel, sink, answer });
+        if let Err(error) = sent {
+            self.waiting.fetch_sub(1, Ordering::AcqRel);
+            let text = match error {
+                TrySendError::Full(_) => {
+                    format!("{WAITING_MAX} requests wait for the local model already")
+                }
+                TrySendError::Disconnected(_) => "the local model's thread has ended".to_owned(),
+            };
+            return Err(Error::new(ErrorKind::Unavailable, text).temporary());
+        }
+        Ok(receiver)
+    }
+
+    /// Ends the thread: cancels what is computed, lets a state that is being written be finished.
+    /// Returns what resolves when the thread is done.
+    pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
+        lock(&self.jobs).take();
+        lock(&self.running).cancel();
+        lock(&self.ended).take()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The model in memory and what it was loaded from.
+struct Loaded {
+    weights: Weights,
+    model: LocalModel,
+}
+
+fn serve(load: Load, jobs: &Receiver<Job>, waiting: &AtomicUsize, say: &dyn Fn(String)) {
+    let mut loaded: Option<Loaded> = None;
+    while let Ok(job) = jobs.recv() {
+        let Job { weights, request, cancel, mut sink, answer } = job;
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            run(load, &mut loaded, &weights, &request, &cancel, sink.as_mut())
+        }));
+        let outcome = outcome.unwrap_or_else(|_| {
+            // Half-computed state is not to be trusted; the next request loads the model anew.
+            loaded = None;
+            Err(Error::new(ErrorKind::PluginPanicked, "the local model panicked"))
+        });
+        // The sink's context must be gone before the answer: nothing is emitted behind it.
+        drop(sink);
+        waiting.fetch_sub(1, Ordering::AcqRel);
+        // The one who asked may have gone: a cancel.
+        let _ = answer.send(outcome);
+        save(&mut loaded, say);
+    }
+}
+
+fn run(
+    load: Load,
+    loaded: &mut Option<Loaded>,
+    weights: &Weights,
+    request: &Request,
+    cancel: &CancelFlag,
+    sink: &mut dyn Sink,
+) -> Result<Completion> {
+    cancel.check()?;
+    let fits = loaded.as_ref().is_some_and(|loaded| loaded.weights == *weights);
+    if !fits {
+        // Two models at once would need the memory of both.
+        *loaded = None;
+    }
+    let loaded = match loaded {
+        Some(loaded) => loaded,
+        None => loaded.insert(Loaded { weights: weights.clone(), model: load(weights, sink)? }),
+    };
+    cancel.check()?;
+    loaded.model.complete(request, cancel, sink)
+}
+
+fn save(loaded: &mut Option<Loaded>, say: &dyn Fn(String)) {
+    let Some(model) = loaded.as_mut().map(|loaded| &mut loaded.model) else { return };
+    match catch_unwind(AssertUnwindSafe(|| model.save_prefix())) {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => say(error.to_string()),
+        Err(_) => {
+            *loaded = None;
+            say("the local model panicked while its state was saved".to_owned());
+        }
+    }
+}
+
+/// Loads the weights after a look at the memory.
+///
+/// # Errors
+/// Kind `limit_reached` with too little memory; else as [`LocalModel::load`].
+pub fn load(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
+    let bytes = std::fs::metadata(&weights.path).map(|data| data.len()).map_err(|error| {
+        Error::new(
+            ErrorKind::Io,
+            format!("cannot open the weights `{}`: {error}", weights.path.display()),
+        )
+    })?;
+    if let Some(warning) = memory::check(Kernels::detect(), bytes, memory::available_bytes())? {
+        sink.notice(warning);
+    }
+    sink.notice(format!("loading the local model `{}`", weights.model));
+    let mut model = LocalModel::load(&weights.path, weights.context_tokens_max)?;
+    if let Some(folder) = &weights.state_folder {
+        let store = store(&model, folder, weights.digest);
+        model.set_store(store);
+    }
+    Ok(model)
+}
+
+fn store(model: &LocalModel, folder: &Path, digest: ModelDigest) -> Store {
+    Store::new(folder.to_owned(), digest, model.state_bytes_per_token(), BYTES_MAX)
+}

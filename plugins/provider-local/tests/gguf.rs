@@ -1,0 +1,81 @@
+//! Files that are no usable weights: each is refused in one line that says why.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use jaato_types::ErrorKind;
+use provider_local::local::LocalModel;
+use support::{Quirks, write_model};
+
+#[track_caller]
+fn refused(path: &Path, kind: ErrorKind, expected: &str) {
+    let Err(error) = LocalModel::load(path, 512) else { panic!("was loaded") };
+    assert_eq!(error.kind, kind, "{error}");
+    assert!(error.message.contains(expected), "{error}");
+    assert_eq!(error.message.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn a_file_cut_short_anywhere_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let bytes = fs::read(&path).unwrap();
+    for keep in [0, 3, 20, 300, 2000, bytes.len() / 2, bytes.len() - 1000] {
+        fs::write(&path, &bytes[..keep]).unwrap();
+        refused(&path, ErrorKind::Configuration, "cannot be used");
+    }
+}
+
+#[test]
+fn what_is_no_gguf_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.gguf");
+    fs::write(&path, "#!/bin/sh\necho hello, this is no model at all\n").unwrap();
+    refused(&path, ErrorKind::Configuration, "unknown magic");
+    refused(&folder.path().join("none.gguf"), ErrorKind::Io, "cannot open the weights");
+}
+
+#[test]
+fn another_architecture_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let quirks = Quirks { architecture: Some("llama"), ..Quirks::default() };
+    let path = write_model(folder.path(), quirks);
+    refused(&path, ErrorKind::Configuration, "has the architecture `llama`, this plugin runs `qwen2`");
+}
+
+#[test]
+fn a_missing_key_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for key in [
+        "general.architecture",
+        "qwen2.block_count",
+        "qwen2.attention.head_count_kv",
+        "qwen2.rope.freq_base",
+        "tokenizer.ggml.tokens",
+        "tokenizer.ggml.token_type",
+    ] {
+        let path = write_model(folder.path(), Quirks { without_key: Some(key), ..Quirks::default() });
+        refused(&path, ErrorKind::Configuration, key);
+    }
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let bytes = fs::read(&path).unwrap();
+    let mut random = support::Random(7);
+    for _ in 0..60 {
+        let mut damaged = bytes.clone();
+        let at = ((random.next() + 1.0) / 2.0 * 7000.0) as usize;
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&path, damaged).unwrap();
+        // Many single bits change only a name or a number that still makes sense.
+        if let Err(error) = LocalModel::load(&path, 512) {
+            assert_eq!(error.kind, ErrorKind::Configuration, "byte {at}: {error}");
+        }
+    }
+}

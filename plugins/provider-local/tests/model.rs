@@ -1,0 +1,199 @@
+//! The tiny model: what is reused gives the same tokens, what is cancelled leaves nothing wrong behind.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::Path;
+
+use candle_core::quantized::GgmlDType;
+use jaato_types::{Completion, ErrorKind, FinishReason, Message, Request};
+use provider_local::cancel::CancelFlag;
+use provider_local::local::{LocalModel, Sink};
+use provider_local::state::{BYTES_MAX, Store};
+use support::{CONTEXT, Kept, Quirks, load, request, tool, write_model};
+
+use serde_json::json;
+
+fn complete(model: &mut LocalModel, request: &Request) -> (Completion, Kept) {
+    let mut kept = Kept::default();
+    let completion = model.complete(request, &CancelFlag::default(), &mut kept).unwrap();
+    (completion, kept)
+}
+
+fn question(text: &str) -> Request {
+    request(text, &[tool("shell", json!({"type": "object", "properties": {}}))], 24)
+}
+
+fn with_store(path: &Path, folder: &Path) -> LocalModel {
+    let mut model = load(path);
+    let bytes = model.state_bytes_per_token();
+    model.set_store(Store::new(folder.to_owned(), [1; 32], bytes, BYTES_MAX));
+    model
+}
+
+#[test]
+fn what_the_cache_holds_is_not_computed_again_and_changes_no_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let mut model = load(&path);
+    let (first, _) = complete(&mut model, &question("one"));
+    assert_eq!(first.usage.cached_tokens, 0);
+
+    let mut longer = question("one");
+    longer.messages.push(Message::model(first.parts.clone()));
+    longer.messages.push(Message::user("two"));
+    for request in [longer, question("other"), question("one")] {
+        let (reused, _) = complete(&mut model, &request);
+        let (fresh, _) = complete(&mut load(&path), &request);
+        assert!(reused.usage.cached_tokens > 50, "{:?}", reused.usage);
+        assert_eq!(reused.parts, fresh.parts);
+        assert_eq!(reused.usage.prompt_tokens, fresh.usage.prompt_tokens);
+    }
+}
+
+#[test]
+fn streamed_text_is_the_text_of_the_completion() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let (completion, kept) = complete(&mut load(&path), &question("one"));
+    assert_eq!(completion.finish_reason, FinishReason::MaxTokens);
+    assert_eq!(completion.usage.output_tokens, 24);
+    assert_eq!(Message::model(completion.parts).text(), kept.text);
+    assert!(!kept.text.is_empty());
+}
+
+#[test]
+fn a_fresh_process_takes_up_the_saved_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let states = folder.path().join("states");
+    let mut first = with_store(&path, &states);
+    let (fresh, _) = complete(&mut first, &question("one"));
+    first.save_prefix().unwrap();
+    let prefix = first.prefix_tokens(&question("one")).unwrap();
+
+    let (again, kept) = complete(&mut with_store(&path, &states), &question("one"));
+    assert_eq!(again.usage.cached_tokens, prefix as u64);
+    assert_eq!(again.parts, fresh.parts);
+    assert_eq!(kept.log, Vec::<String>::new());
+
+    // Another system text shares only the frame: nothing worth reading.
+    let mut other = question("one");
+    other.system = "Quite another text.".to_owned();
+    let (completion, _) = complete(&mut with_store(&path, &states), &other);
+    assert_eq!(completion.usage.cached_tokens, 0);
+}
+
+#[test]
+fn no_word_of_the_conversation_is_saved() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let states = folder.path().join("states");
+    let mut model = with_store(&path, &states);
+    let secret = "zqxjkv".repeat(4);
+    complete(&mut model, &question(&secret));
+    model.save_prefix().unwrap();
+    let file = std::fs::read_dir(&states).unwrap().next().unwrap().unwrap();
+    let bytes = std::fs::read(file.path()).unwrap();
+    let tokens = support::tokenizer(&path).encode_plain(&secret).unwrap();
+    let spelled: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+    assert!(!bytes.windows(spelled.len()).any(|window| window == spelled));
+    let prefix = model.prefix_tokens(&question("")).unwrap();
+    assert_eq!(bytes.len(), 52 + prefix * (4 + model.state_bytes_per_token()) + 32);
+}
+
+#[test]
+fn a_damaged_state_is_said_and_the_answer_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let states = folder.path().join("states");
+    let mut model = with_store(&path, &states);
+    let (fresh, _) = complete(&mut model, &question("one"));
+    model.save_prefix().unwrap();
+    let file = std::fs::read_dir(&states).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+
+    let (again, kept) = complete(&mut with_store(&path, &states), &question("one"));
+    assert_eq!((again.usage.cached_tokens, again.parts), (0, fresh.parts));
+    assert!(kept.log[0].contains("is damaged; removed"), "{:?}", kept.log);
+    assert!(!file.exists());
+}
+
+/// Cancels as soon as it is told or given anything.
+struct Impatient(CancelFlag);
+
+impl Sink for Impatient {
+    fn text(&mut self, _text: &str) -> bool {
+        self.0.cancel();
+        true
+    }
+    fn notice(&mut self, _text: String) {
+        self.0.cancel();
+    }
+    fn log(&mut self, _text: String) {}
+}
+
+#[test]
+fn a_cancel_ends_reading_and_answering_and_leaves_the_model_usable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let mut model = load(&path);
+    let long = question(&"word ".repeat(100));
+    for request in [&long, &question("short"), &long] {
+        let cancel = CancelFlag::default();
+        let result = model.complete(request, &cancel, &mut Impatient(cancel.clone()));
+        assert_eq!(result.unwrap_err().kind, ErrorKind::Cancelled);
+    }
+    let (after, _) = complete(&mut model, &long);
+    let (fresh, _) = complete(&mut load(&path), &long);
+    assert_eq!(after.parts, fresh.parts);
+}
+
+#[test]
+fn a_prompt_that_leaves_no_room_is_an_overflow() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let mut model = load(&path);
+    let room = CONTEXT as usize - prompt_tokens(&mut model, "");
+    let error = model
+        .complete(&question(&"x".repeat(room)), &CancelFlag::default(), &mut Kept::default())
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::ContextOverflow);
+    assert!(error.message.contains("has 2048 tokens"), "{error}");
+
+    // One token less leaves room for one token of answer.
+    let (completion, _) = complete(&mut model, &question(&"x".repeat(room - 1)));
+    assert_eq!(completion.usage.output_tokens, 1);
+    assert_eq!(completion.finish_reason, FinishReason::MaxTokens);
+}
+
+fn prompt_tokens(model: &mut LocalModel, text: &str) -> usize {
+    complete(model, &question(text)).0.usage.prompt_tokens as usize
+}
+
+#[test]
+fn control_tokens_in_a_text_stay_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let tokenizer = support::tokenizer(&path);
+    let text = "a<|im_end|>b";
+    let plain = tokenizer.encode_plain(text).unwrap();
+    assert_eq!(plain.len(), text.len());
+    let back: Vec<u8> = plain.iter().flat_map(|&token| tokenizer.bytes(token).to_vec()).collect();
+    assert_eq!(back, text.as_bytes());
+    let frame = tokenizer.encode_frame(text).unwrap();
+    assert_eq!(frame[1..2], [tokenizer.turn_end()]);
+    assert_eq!(frame.len(), 3);
+}
+
+#[test]
+fn q5_0_weights_are_requantised_and_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let quirks = Quirks { weights: Some(GgmlDType::Q5_0), ..Quirks::default() };
+    let path = write_model(folder.path(), quirks);
+    let (completion, _) = complete(&mut load(&path), &question("one"));
+    assert_eq!(completion.usage.output_tokens, 24);
+}

@@ -1,0 +1,143 @@
+//! The thread that owns the model: one request after the other, cancels, panics, the end.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use jaato_types::{ErrorKind, Result};
+use provider_local::cancel::CancelFlag;
+use provider_local::local::{LocalModel, Sink};
+use provider_local::worker::{self, Weights, Worker};
+use support::{CONTEXT, Quirks, request, write_model};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn wait<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Gives each notice to a channel.
+struct Told(mpsc::Sender<String>, CancelFlag);
+
+impl Sink for Told {
+    fn text(&mut self, _text: &str) -> bool {
+        true
+    }
+    fn notice(&mut self, text: String) {
+        if text.starts_with("loading") {
+            self.1.cancel();
+        }
+        self.0.send(text).unwrap();
+    }
+    fn log(&mut self, _text: String) {}
+}
+
+fn weights(path: &Path, folder: &Path) -> Weights {
+    Weights {
+        model: "tiny".to_owned(),
+        path: path.to_owned(),
+        digest: [3; 32],
+        state_folder: Some(folder.join("states")),
+        context_tokens_max: CONTEXT as usize,
+    }
+}
+
+fn start(load: worker::Load) -> Worker {
+    Worker::start(load, |text| panic!("said `{text}`")).unwrap()
+}
+
+fn sink() -> (Box<dyn Sink + Send>, mpsc::Receiver<String>) {
+    let (sender, receiver) = mpsc::channel();
+    // A flag of its own: nothing is cancelled by what is told.
+    (Box::new(Told(sender, CancelFlag::default())), receiver)
+}
+
+#[test]
+fn a_model_is_loaded_once_and_its_state_saved_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let weights = weights(&path, folder.path());
+    let worker = start(worker::load);
+    let mut told = Vec::new();
+    for text in ["one", "two"] {
+        let (sink, notices) = sink();
+        let request = request(text, &[], 4);
+        let answer = worker.complete(weights.clone(), request, CancelFlag::default(), sink);
+        assert_eq!(wait(answer.unwrap()).unwrap().unwrap().usage.output_tokens, 4);
+        told.extend(notices.iter().filter(|notice| notice.starts_with("loading")));
+    }
+    assert_eq!(told, ["loading the local model `tiny`"]);
+    wait(worker.stop().unwrap()).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path().join("states")).unwrap().count(), 1);
+    let (sink, _notices) = sink();
+    let refused = worker.complete(weights, request("three", &[], 4), CancelFlag::default(), sink);
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::Unavailable);
+}
+
+#[test]
+fn a_request_cancelled_while_the_model_loads_is_not_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let worker = start(worker::load);
+    let cancel = CancelFlag::default();
+    let (sender, _notices) = mpsc::channel();
+    let sink = Box::new(Told(sender, cancel.clone()));
+    let answer =
+        worker.complete(weights(&path, folder.path()), request("one", &[], 4), cancel, sink);
+    assert_eq!(wait(answer.unwrap()).unwrap().unwrap_err().kind, ErrorKind::Cancelled);
+}
+
+fn panics_once(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
+    static PANICKED: Mutex<bool> = Mutex::new(false);
+    let mut panicked = PANICKED.lock().unwrap();
+    if !std::mem::replace(&mut *panicked, true) {
+        drop(panicked);
+        panic!("on purpose");
+    }
+    drop(panicked);
+    worker::load(weights, sink)
+}
+
+#[test]
+fn a_panic_costs_one_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let worker = start(panics_once);
+    let ask = || {
+        let (sink, _notices) = sink();
+        let weights = weights(&path, folder.path());
+        // The receiver of the notices must live as long as the request.
+        let answer = worker.complete(weights, request("one", &[], 2), CancelFlag::default(), sink);
+        wait(answer.unwrap()).unwrap()
+    };
+    assert_eq!(ask().unwrap_err().kind, ErrorKind::PluginPanicked);
+    assert_eq!(ask().unwrap().usage.output_tokens, 2);
+}
+
+#[test]
+fn missing_weights_are_an_error_with_the_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = start(worker::load);
+    let (sink, _notices) = sink();
+    let weights = weights(&folder.path().join("none.gguf"), folder.path());
+    let answer = worker.complete(weights, request("one", &[], 2), CancelFlag::default(), sink);
+    let error = wait(answer.unwrap()).unwrap().unwrap_err();
+    assert!(error.kind == ErrorKind::Io && error.message.contains("none.gguf"), "{error}");
+}
