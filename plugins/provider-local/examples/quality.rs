@@ -69,7 +69,9 @@ fn main() -> ExitCode {
 fn run() -> Result<bool> {
     let mut arguments = std::env::args().skip(1);
     let Some(weights) = arguments.next() else {
-        return Err(Error::failed("no weights given").with_hint("quality WEIGHTS.gguf [TASKS.json]"));
+        return Err(
+            Error::failed("no weights given").with_hint("quality WEIGHTS.gguf [TASKS.json]")
+        );
     };
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/tasks.json");
     let tasks = arguments.next().map_or(default, PathBuf::from);
@@ -108,11 +110,19 @@ fn score(model: &mut LocalModel, bench: &Bench) -> Result<bool> {
             right += 1;
         } else {
             let has = serde_json::to_string(&completion.parts).unwrap_or_default();
-            println!("miss: {}\n  wants {:?} {}\n  has {has}", task.prompt, task.tool, Value::from(task.arguments.clone()));
+            println!(
+                "miss: {}\n  wants {:?} {}\n  has {has}",
+                task.prompt,
+                task.tool,
+                Value::from(task.arguments.clone())
+            );
         }
     }
     let count = bench.tasks.len();
-    println!("{right} of {count} right; {:.1} tokens/s with short prompts", tokens as f64 / time.as_secs_f64());
+    println!(
+        "{right} of {count} right; {:.1} tokens/s with short prompts",
+        tokens as f64 / time.as_secs_f64()
+    );
     if let Some(peak) = peak_memory() {
         println!("peak memory {peak}");
     }

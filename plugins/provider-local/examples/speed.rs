@@ -38,8 +38,10 @@ fn main() -> Result<()> {
     let bytes = model.state_bytes_per_token();
     model.set_store(Store::new(PathBuf::from(folder), [0; 32], bytes, BYTES_MAX));
     let tasks = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/tasks.json");
-    let tasks = std::fs::read_to_string(&tasks).map_err(|error| Error::failed(error.to_string()))?;
-    let tasks: Value = serde_json::from_str(&tasks).map_err(|error| Error::failed(error.to_string()))?;
+    let tasks =
+        std::fs::read_to_string(&tasks).map_err(|error| Error::failed(error.to_string()))?;
+    let tasks: Value =
+        serde_json::from_str(&tasks).map_err(|error| Error::failed(error.to_string()))?;
     let tools: Vec<ToolSpec> = serde_json::from_value(tasks["tools"].clone())
         .map_err(|error| Error::failed(error.to_string()))?;
     ask(&mut model, &tools, "What operating system am I running on?", 1)?;

@@ -126,7 +126,9 @@ mod tests {
             assert_eq!(asset.sha256.len(), 64);
             assert!(asset.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()));
             let AssetSource::Url { url } = &asset.sources[0] else { panic!("{asset:?}") };
-            assert!(url.starts_with("https://huggingface.co/Qwen/") && url.ends_with(&asset.file_name));
+            assert!(
+                url.starts_with("https://huggingface.co/Qwen/") && url.ends_with(&asset.file_name)
+            );
             assert_eq!(asset.sources.len(), 2);
         }
     }

@@ -127,10 +127,9 @@ impl Run<'_> {
     fn pick(&mut self, logits: &mut [f32]) -> Result<Option<u32>> {
         let tokenizer = self.decoding.tokenizer;
         for token in tokenizer.control_tokens() {
-            if self.matcher.is_some() || !tokenizer.is_end(token) {
-                if let Some(logit) = logits.get_mut(token as usize) {
-                    *logit = f32::NEG_INFINITY;
-                }
+            let may_end = self.matcher.is_none() && tokenizer.is_end(token);
+            if !may_end && let Some(logit) = logits.get_mut(token as usize) {
+                *logit = f32::NEG_INFINITY;
             }
         }
         // Padding behind the vocabulary is no token at all.
@@ -140,10 +139,10 @@ impl Run<'_> {
         if self.sampler.is_greedy() {
             // The likeliest token is nearly always allowed; to ask for it alone is a hundred times
             // cheaper than a mask of the whole vocabulary, and the outcome is the same.
-            if let Some(token) = self.sampler.pick(logits) {
-                if matcher.allows(token)? {
-                    return Ok(Some(token));
-                }
+            if let Some(token) = self.sampler.pick(logits)
+                && matcher.allows(token)?
+            {
+                return Ok(Some(token));
             }
         }
         matcher.mask(logits)?;

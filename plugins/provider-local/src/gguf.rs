@@ -53,7 +53,10 @@ impl Gguf {
     /// of another architecture.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot open the weights `{}`: {error}", path.display()))
+            Error::new(
+                ErrorKind::Io,
+                format!("cannot open the weights `{}`: {error}", path.display()),
+            )
         })?;
         let file_bytes = file.metadata().map(|data| data.len()).unwrap_or_default();
         let content = Content::read(&mut BufReader::with_capacity(1 << 20, file))
@@ -92,7 +95,10 @@ impl Gguf {
         {
             return Err(broken(
                 &self.path,
-                &format!("{hidden} values do not divide into {heads} heads over {}", shape.kv_heads),
+                &format!(
+                    "{hidden} values do not divide into {heads} heads over {}",
+                    shape.kv_heads
+                ),
             ));
         }
         Ok(shape)
@@ -111,7 +117,8 @@ impl Gguf {
 
     fn number(&self, key: &str, max: usize) -> Result<usize> {
         let key = format!("{ARCHITECTURE}.{key}");
-        let number = self.value(&key)?.to_u64().ok().and_then(|number| usize::try_from(number).ok());
+        let number =
+            self.value(&key)?.to_u64().ok().and_then(|number| usize::try_from(number).ok());
         number.filter(|&number| number > 0 && number <= max).ok_or_else(|| {
             broken(&self.path, &format!("its `{key}` is not a number from 1 to {max}"))
         })
@@ -119,16 +126,18 @@ impl Gguf {
 
     fn float(&self, key: &str) -> Result<f64> {
         let key = format!("{ARCHITECTURE}.{key}");
-        let float = self.value(&key)?.to_f32().ok().filter(|float| float.is_finite() && *float > 0.0);
+        let float =
+            self.value(&key)?.to_f32().ok().filter(|float| float.is_finite() && *float > 0.0);
         float
             .map(f64::from)
             .ok_or_else(|| broken(&self.path, &format!("its `{key}` is not a positive number")))
     }
 
     fn check_architecture(&self) -> Result<()> {
-        let has = self.value("general.architecture")?.to_string().map_err(|error| {
-            broken(&self.path, &first_line(&error))
-        })?;
+        let has = self
+            .value("general.architecture")?
+            .to_string()
+            .map_err(|error| broken(&self.path, &first_line(&error)))?;
         if has == ARCHITECTURE {
             return Ok(());
         }
@@ -146,11 +155,8 @@ impl Gguf {
         for (name, info) in &self.content.tensor_infos {
             let blocks = info.shape.elem_count().div_ceil(info.ggml_dtype.block_size());
             let bytes = (blocks as u64).saturating_mul(info.ggml_dtype.type_size() as u64);
-            let end = self
-                .content
-                .tensor_data_offset
-                .saturating_add(info.offset)
-                .saturating_add(bytes);
+            let end =
+                self.content.tensor_data_offset.saturating_add(info.offset).saturating_add(bytes);
             if end > self.file_bytes {
                 return Err(broken(
                     &self.path,

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_types::{
-    CallId, Completion, Error, ErrorKind, Part, Request, Result, ToolCall, ToolName, ToolSpec, Usage,
+    CallId, Completion, Error, ErrorKind, Part, Request, Result, ToolCall, ToolName, ToolSpec,
+    Usage,
 };
 use sha2::{Digest, Sha256};
 
@@ -65,7 +66,8 @@ impl LocalModel {
                 Ok((CallGrammar::new(&tokenizer)?, tokenizer))
             });
             let engine = Qwen2::load(&gguf, context_tokens_max);
-            let panicked = |_| Err(Error::new(ErrorKind::Provider, "the vocabulary cannot be loaded"));
+            let panicked =
+                |_| Err(Error::new(ErrorKind::Provider, "the vocabulary cannot be loaded"));
             (engine, language.join().unwrap_or_else(panicked))
         });
         let (grammar, tokenizer) = language?;
@@ -115,7 +117,10 @@ impl LocalModel {
         let tools = tools_by_name(request);
         let prompt = render(request, &tools, &self.tokenizer)?;
         let room = self.room_behind(&prompt)?;
-        let wanted = request.options.max_output_tokens.map_or(OUTPUT_TOKENS_DEFAULT, |tokens| tokens as usize);
+        let wanted = request
+            .options
+            .max_output_tokens
+            .map_or(OUTPUT_TOKENS_DEFAULT, |tokens| tokens as usize);
         let format = CallFormat::new(&tools);
         let reused = self.reuse(&prompt, sink);
         let rest = prompt.tokens.len() - reused;
@@ -131,7 +136,8 @@ impl LocalModel {
             tokens_max: wanted.clamp(1, room),
             cancel,
         };
-        let sampler = Sampler::new(request.options.temperature.unwrap_or(0.0), seed(&prompt.tokens));
+        let sampler =
+            Sampler::new(request.options.temperature.unwrap_or(0.0), seed(&prompt.tokens));
         let answer =
             decode(self.engine.as_mut(), logits, sampler, &decoding, &mut |text| sink.text(text))?;
         self.cached.extend(&answer.tokens[..answer.fed]);
@@ -179,7 +185,8 @@ impl LocalModel {
                 let usable = found.usable.min(most);
                 if usable >= in_cache + GAIN_TOKENS_MIN {
                     let state = store.read(&found, &mut |text| sink.log(text));
-                    reused = match state.map(|state| self.engine.load(&state, found.stored, usable)) {
+                    reused = match state.map(|state| self.engine.load(&state, found.stored, usable))
+                    {
                         Some(Ok(())) => usable,
                         Some(Err(error)) => {
                             sink.log(error.to_string());

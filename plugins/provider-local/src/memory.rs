@@ -31,8 +31,7 @@ impl Kernels {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         {
             let is_set = |name: &str| std::env::var(name).as_deref() == Ok("1");
-            let is_forced =
-                is_set("MISTRALRS_FORCE_AVX2") || is_set("MISTRALRS_FORCE_AVXVNNI");
+            let is_forced = is_set("MISTRALRS_FORCE_AVX2") || is_set("MISTRALRS_FORCE_AVXVNNI");
             if !is_forced && is_x86_feature_detected!("avx512vnni") && has_amx() {
                 let variable = if is_x86_feature_detected!("avxvnni") {
                     "MISTRALRS_FORCE_AVXVNNI=1"
@@ -79,7 +78,11 @@ pub fn available_bytes() -> Option<u64> {
 ///
 /// # Errors
 /// Kind `limit_reached` when it will not do, with what to do about it.
-pub fn check(kernels: Kernels, weights_bytes: u64, available: Option<u64>) -> Result<Option<String>> {
+pub fn check(
+    kernels: Kernels,
+    weights_bytes: u64,
+    available: Option<u64>,
+) -> Result<Option<String>> {
     let Some(available) = available else { return Ok(None) };
     let needed = kernels.needed_bytes(weights_bytes);
     if available < needed {
@@ -88,8 +91,11 @@ pub fn check(kernels: Kernels, weights_bytes: u64, available: Option<u64>) -> Re
             gib(needed),
             gib(available)
         );
-        return Err(Error::new(ErrorKind::LimitReached, text)
-            .with_hint(way_out(kernels, weights_bytes, available)));
+        return Err(Error::new(ErrorKind::LimitReached, text).with_hint(way_out(
+            kernels,
+            weights_bytes,
+            available,
+        )));
     }
     if available >= TIGHT_BYTES {
         return Ok(None);
@@ -116,7 +122,8 @@ fn way_out(kernels: Kernels, weights_bytes: u64, available: u64) -> String {
             format!("set `{variable}`, with which it needs less, and start again")
         }
         Kernels::ThreeCopies { .. } | Kernels::TwoCopies => {
-            "close other programs, or take the smaller `--model local/qwen2.5-coder-0.5b`".to_owned()
+            "close other programs, or take the smaller `--model local/qwen2.5-coder-0.5b`"
+                .to_owned()
         }
     }
 }

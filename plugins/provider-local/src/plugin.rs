@@ -116,10 +116,14 @@ async fn state_folder(cx: &Cx<Local>) -> Option<PathBuf> {
 }
 
 fn digest(asset: &AssetAnswer) -> Result<ModelDigest> {
-    let nibble = |hex: &u8| (*hex as char).to_digit(16).and_then(|nibble| u8::try_from(nibble).ok());
+    let nibble =
+        |hex: &u8| (*hex as char).to_digit(16).and_then(|nibble| u8::try_from(nibble).ok());
     let nibbles: Option<Vec<u8>> = asset.sha256.as_bytes().iter().map(nibble).collect();
     let bytes = nibbles.map(|nibbles| {
-        nibbles.chunks(2).map(|pair| pair.iter().fold(0, |byte, nibble| byte << 4 | nibble)).collect()
+        nibbles
+            .chunks(2)
+            .map(|pair| pair.iter().fold(0, |byte, nibble| byte << 4 | nibble))
+            .collect()
     });
     let is_whole = asset.sha256.len() == 2 * size_of::<ModelDigest>();
     bytes.filter(|_| is_whole).and_then(|bytes: Vec<u8>| bytes.try_into().ok()).ok_or_else(|| {
@@ -167,7 +171,15 @@ mod tests {
     fn a_digest_is_read_and_anything_else_refused() {
         let asset = |sha256: &str| AssetAnswer { path: "p".to_owned(), sha256: sha256.to_owned() };
         assert_eq!(digest(&asset(&"0f".repeat(32))), Ok([15; 32]));
-        for bad in ["", "0f", &"0g".repeat(32), &"0".repeat(63), &"0f".repeat(33), &"+1".repeat(32), &"é".repeat(32)] {
+        for bad in [
+            "",
+            "0f",
+            &"0g".repeat(32),
+            &"0".repeat(63),
+            &"0f".repeat(33),
+            &"+1".repeat(32),
+            &"é".repeat(32),
+        ] {
             assert!(digest(&asset(bad)).is_err(), "{bad}");
         }
     }

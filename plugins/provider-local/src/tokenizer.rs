@@ -37,9 +37,7 @@ impl Tokenizer {
         encoder.set_encode_special_tokens(true);
         let names = token_names(gguf)?;
         let kinds = token_kinds(gguf)?;
-        let is_text = |id: usize| {
-            kinds.get(id).is_none_or(|&kind| kind == NORMAL || kind == BYTE)
-        };
+        let is_text = |id: usize| kinds.get(id).is_none_or(|&kind| kind == NORMAL || kind == BYTE);
         let alphabet = byte_alphabet();
         let bytes = names.iter().enumerate().map(|(id, name)| {
             if is_text(id) { name_to_bytes(name, &alphabet) } else { Vec::new() }
@@ -55,7 +53,10 @@ impl Tokenizer {
         let find = |name: &str| control.iter().find(|(has, _)| has == name).map(|&(_, id)| id);
         let needed = |name: &str| {
             find(name).ok_or_else(|| {
-                broken(gguf.path(), &format!("its vocabulary has no `{name}`, so it is no chat model"))
+                broken(
+                    gguf.path(),
+                    &format!("its vocabulary has no `{name}`, so it is no chat model"),
+                )
             })
         };
         let (turn_start, turn_end) = (needed("<|im_start|>")?, needed("<|im_end|>")?);
@@ -116,7 +117,8 @@ impl Tokenizer {
         let (mut plain_start, mut at) = (0, 0);
         while let Some(offset) = text[at..].find('<') {
             at += offset;
-            let control = self.control.iter().find(|(name, _)| text[at..].starts_with(name.as_str()));
+            let control =
+                self.control.iter().find(|(name, _)| text[at..].starts_with(name.as_str()));
             match control {
                 Some((name, id)) => {
                     tokens.extend(self.encode_plain(&text[plain_start..at])?);

@@ -43,7 +43,11 @@ fn another_architecture_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let quirks = Quirks { architecture: Some("llama"), ..Quirks::default() };
     let path = write_model(folder.path(), quirks);
-    refused(&path, ErrorKind::Configuration, "has the architecture `llama`, this plugin runs `qwen2`");
+    refused(
+        &path,
+        ErrorKind::Configuration,
+        "has the architecture `llama`, this plugin runs `qwen2`",
+    );
 }
 
 #[test]
@@ -57,7 +61,8 @@ fn a_missing_key_is_named() {
         "tokenizer.ggml.tokens",
         "tokenizer.ggml.token_type",
     ] {
-        let path = write_model(folder.path(), Quirks { without_key: Some(key), ..Quirks::default() });
+        let path =
+            write_model(folder.path(), Quirks { without_key: Some(key), ..Quirks::default() });
         refused(&path, ErrorKind::Configuration, key);
     }
 }

@@ -75,7 +75,13 @@ impl Stage {
     }
 
     /// Lets a babbler that begins with `script` answer; gives the answer and what was streamed.
-    fn babble(&self, tools: &[ToolSpec], script: &str, seed: u64, temperature: f32) -> (Answer, String) {
+    fn babble(
+        &self,
+        tools: &[ToolSpec],
+        script: &str,
+        seed: u64,
+        temperature: f32,
+    ) -> (Answer, String) {
         let format = CallFormat::new(&tools.iter().collect::<Vec<_>>());
         let decoding = Decoding {
             tokenizer: &self.tokenizer,
@@ -177,12 +183,8 @@ fn json_that_is_no_call_stays_text() {
             tokens_max: 500,
             cancel: &CancelFlag::default(),
         };
-        let mut engine = Babbler {
-            tokenizer: &stage.tokenizer,
-            script: tokens,
-            random: Random(5),
-            said: 0,
-        };
+        let mut engine =
+            Babbler { tokenizer: &stage.tokenizer, script: tokens, random: Random(5), said: 0 };
         let mut streamed = String::new();
         let logits = engine.logits();
         let mut sink = |text: &str| {
@@ -200,8 +202,11 @@ fn json_that_is_no_call_stays_text() {
 #[test]
 fn a_call_cut_short_is_no_call_and_no_text() {
     let stage = Stage::new();
-    let tools = [tool("write", json!({"type": "object", "required": ["text"],
-        "properties": {"text": {"type": "string", "minLength": 9000}}}))];
+    let tools = [tool(
+        "write",
+        json!({"type": "object", "required": ["text"],
+        "properties": {"text": {"type": "string", "minLength": 9000}}}),
+    )];
     let (answer, streamed) = stage.babble(&tools, "```json", 1, 0.0);
     assert_eq!(answer.finish_reason, FinishReason::MaxTokens);
     assert_eq!((answer.call, answer.text.as_str(), streamed.as_str()), (None, "", ""));

@@ -42,7 +42,9 @@ impl CallFormat {
         let longest = self.tools.iter().map(|tool| tool.head.len()).max().unwrap_or(0);
         let from = text.len().saturating_sub(longest);
         (from..text.len())
-            .find(|&start| self.tools.iter().any(|tool| tool.head.as_bytes().starts_with(&text[start..])))
+            .find(|&start| {
+                self.tools.iter().any(|tool| tool.head.as_bytes().starts_with(&text[start..]))
+            })
             .map_or(0, |start| text.len() - start)
     }
 
@@ -94,8 +96,16 @@ fn arguments_rule(rules: &mut String, name: &str, schema: &Value) {
 /// Returns the properties of a plain object in their order, each with whether it is required.
 fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
     const PLAIN: [&str; 10] = [
-        "type", "properties", "required", "additionalProperties", "description", "title", "$schema",
-        "$defs", "definitions", "examples",
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "description",
+        "title",
+        "$schema",
+        "$defs",
+        "definitions",
+        "examples",
     ];
     let object = schema.as_object()?;
     let is_plain = object.keys().all(|key| PLAIN.contains(&key.as_str()));
@@ -115,7 +125,8 @@ fn flat_properties(schema: &Value) -> Option<Vec<(&String, &Value, bool)>> {
     if required.iter().any(|name| !properties.contains_key(*name)) {
         return None;
     }
-    let flat = properties.iter().map(|(name, value)| (name, value, required.contains(&name.as_str())));
+    let flat =
+        properties.iter().map(|(name, value)| (name, value, required.contains(&name.as_str())));
     Some(flat.collect())
 }
 
@@ -147,13 +158,15 @@ fn flat_rules(
         let then = if is_last { String::new() } else { format!(" {name}_b{}", index + 1) };
         // While nothing is written, the last property may not be left out: `{}` is a case of its own.
         let skip_first = !required && !is_last;
-        let first = alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
+        let first =
+            alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
         let may_start = properties[..index].iter().all(|&(_, _, required)| !required);
         if may_start {
             write_rule(rules, &format!("{name}_a{index}"), &first);
         }
         if index > 0 {
-            let skipped = if is_last { "\"\"".to_owned() } else { format!("{name}_b{}", index + 1) };
+            let skipped =
+                if is_last { "\"\"".to_owned() } else { format!("{name}_b{}", index + 1) };
             let later = alternatives(&format!("\",\\n\" {item}{then}"), !required, &skipped);
             write_rule(rules, &format!("{name}_b{index}"), &later);
         }
@@ -184,10 +197,9 @@ fn with_definitions(value: &Value, schema: &Value) -> Value {
 
 /// Adds how JSON below the first level is laid out: bounded spaces, or a weak model fills the answer with them.
 fn nested(schema: &Value) -> Value {
-    let is_container = schema
-        .get("type")
-        .is_none_or(|kind| !matches!(kind.as_str(), Some("string" | "integer" | "number" | "boolean" | "null")))
-        && schema.get("enum").is_none();
+    let is_container = schema.get("type").is_none_or(|kind| {
+        !matches!(kind.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"))
+    }) && schema.get("enum").is_none();
     let layout = if is_container {
         json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": true})
     } else {

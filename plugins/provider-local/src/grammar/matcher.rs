@@ -27,8 +27,8 @@ impl CallGrammar {
         let environment: TokEnv = Arc::new(Vocabulary::new(Arc::clone(tokenizer)));
         let capabilities = InferenceCapabilities { ff_tokens: true, ..Default::default() };
         let slices = SlicedBiasComputer::general_slices();
-        let mut factory =
-            ParserFactory::new(&environment, capabilities, &slices).map_err(|error| failed(&error))?;
+        let mut factory = ParserFactory::new(&environment, capabilities, &slices)
+            .map_err(|error| failed(&error))?;
         factory.quiet();
         Ok(Self { factory })
     }

@@ -49,7 +49,9 @@ pub fn render(request: &Request, tools: &[&ToolSpec], tokenizer: &Tokenizer) -> 
     for (phrase, answer) in example_turns(tools) {
         writer.turn("user", phrase)?;
         match answer {
-            Answer::Call(name, arguments) => writer.turn("assistant", &call_text(name, &arguments))?,
+            Answer::Call(name, arguments) => {
+                writer.turn("assistant", &call_text(name, &arguments))?
+            }
             Answer::Text(text) => writer.turn("assistant", text)?,
         }
     }

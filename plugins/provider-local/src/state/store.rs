@@ -35,7 +35,12 @@ pub struct Found {
 
 impl Store {
     /// Names the folder and the model. Touches nothing.
-    pub fn new(folder: PathBuf, model: ModelDigest, bytes_per_token: usize, bytes_max: u64) -> Self {
+    pub fn new(
+        folder: PathBuf,
+        model: ModelDigest,
+        bytes_per_token: usize,
+        bytes_max: u64,
+    ) -> Self {
         Self { folder, model, bytes_per_token, bytes_max }
     }
 
