@@ -3,7 +3,7 @@
 
 mod support;
 
-use jaato_loader::{PIECE_BYTES_MAX, Plugin};
+use jaato_loader::{PIECE_BYTES_MAX, Plugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
 use support::*;
@@ -142,4 +142,25 @@ async fn the_executor_hops() {
     for _ in 0..1000 {
         guarded(house.executor.hop()).await;
     }
+}
+
+#[tokio::test]
+async fn what_a_context_lends_is_bounded() {
+    let house = House::new();
+    let wish = json!({ "background_tasks": TASKS_MAX + 1 });
+    let instance = house.instance(&probe(), Some(wish)).await;
+    let taken = ask(&instance, "background", json!({})).await;
+    assert_eq!(taken, Ok(json!({ "taken": TASKS_MAX })));
+    let open = |count: usize| ask(&instance, "open_many", json!({ "count": count }));
+    let all = json!({ "open": STREAMS_MAX, "refusal": null });
+    assert_eq!(open(STREAMS_MAX).await, Ok(all));
+    let one_less = json!({ "open": STREAMS_MAX, "refusal": "limit_reached" });
+    assert_eq!(open(STREAMS_MAX + 1).await, Ok(one_less));
+    for count in [WAITING_MAX, WAITING_MAX + 1] {
+        let waiting = ask(&instance, "sleep_many", json!({ "count": count })).await;
+        assert_eq!(waiting, Ok(json!({ "waiting": WAITING_MAX })));
+    }
+    guarded(instance.close()).await.unwrap();
+    drop(instance);
+    house.nothing_lives();
 }

@@ -104,9 +104,12 @@ async fn a_create_that_is_abandoned_never_drops_on_the_callers_thread() {
     all_on_the_executor(&places_when(&asker, &waiting, dropped).await);
     // Abandoned when it is done and nobody has looked.
     let done = unique("done-create");
-    let saved = frame(&json!({ "key": done }));
+    let folder = tempfile::tempdir().unwrap();
+    let when = folder.path().join("when");
+    let saved = frame(&json!({ "key": done, "create_when": when }));
     let mut create = Box::pin(plugin.create(services(), Some(saved)));
     assert!(poll_once(&mut create).await.is_pending());
+    release(&when);
     places_when(&asker, &done, |lines| !lines.is_empty()).await;
     drop(create);
     let dropped = |lines: &[String]| lines.iter().any(|line| line.starts_with("state dropped"));

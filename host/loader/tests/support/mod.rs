@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
+/// The fixtures that these tests open.
+const FIXTURES: [&str; 5] = ["bare", "constructor", "probe", "raw", "vanished"];
+
 /// Returns the path of a built fixture. The first call of a test binary builds them all.
 pub fn fixture(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
@@ -30,6 +33,11 @@ pub fn fixture(name: &str) -> PathBuf {
             .arg(workspace)
             .arg("--target-dir")
             .arg(&target)
+            .args(
+                FIXTURES
+                    .iter()
+                    .flat_map(|name| ["--package".to_owned(), format!("fixture-{name}")]),
+            )
             .status();
         assert!(status.unwrap().success(), "the fixtures do not build");
         target.join("debug")
