@@ -38,8 +38,12 @@ pub fn json(value: &Value) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Prints one line on standard output.
+/// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line.
 pub fn line(text: &str) -> Result<(), Failure> {
+    write(&printable(text))
+}
+
+fn write(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
         .and_then(|()| out.write_all(b"\n"))
@@ -75,5 +79,5 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
         let line = line.trim_end();
         text.push(if index == 0 { dim.apply_to(line).to_string() } else { line.to_owned() });
     }
-    line(&text.join("\n"))
+    write(&text.join("\n"))
 }

@@ -71,6 +71,7 @@ impl Runtime {
         let log = Log::in_folder(setup.folders.cache().ok());
         let supervisor = supervisor(&setup);
         let Discovery { registry, mut problems, described } = discover(&setup, &supervisor).await;
+        problems.extend(settings::problems(&registry, &setup.config));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let outputs = match setup.folders.cache() {
             Ok(cache) => Outputs::below(cache),

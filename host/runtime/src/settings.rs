@@ -1,8 +1,11 @@
 //! Checks `[plugins.NAME]` against the plugin's own schema and says where the wrong value stands.
 
-use jaato_config::PluginSettings;
+use jaato_config::{Config, PluginSettings};
+use jaato_registry::{Registry, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName};
 use serde_json::Value;
+
+use crate::runtime::description;
 
 /// Returns a plugin's settings as JSON.
 ///
@@ -35,8 +38,97 @@ pub fn checked(
     Ok(values)
 }
 
+/// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a schema refuses.
+pub fn problems(registry: &Registry, config: &Config) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (name, settings) in &config.plugin_settings {
+        let Some(entry) = registry.plugin(name) else {
+            let known =
+                registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
+            let near = nearest(name, known)
+                .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
+            let place = first_place(settings);
+            problems
+                .push(format!("{place}: there is no plugin `{name}`{}", near.unwrap_or_default()));
+            continue;
+        };
+        let name = &entry.candidate.manifest.name;
+        let checked =
+            description(entry).map(|description| checked(name, description, Some(settings)));
+        if let Some(Err(error)) = checked {
+            problems.push(error.to_string());
+        }
+    }
+    problems
+}
+
 fn first_place(settings: &PluginSettings) -> String {
     let first = settings.values().keys().next();
     let origin = first.and_then(|key| settings.origin(&format!("/{key}")));
     origin.map_or_else(|| "the configuration".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_config::{Folders, Overrides, Sources, Variables, load};
+    use jaato_registry::{Candidate, Rules, Trust};
+    use jaato_types::Manifest;
+
+    use super::*;
+
+    fn problems_of(config: &str, schema: Option<Value>) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::below(folder.path());
+        std::fs::create_dir_all(folders.config().unwrap()).unwrap();
+        std::fs::write(folders.config_file().unwrap(), config).unwrap();
+        let config = load(Sources {
+            folders: &folders,
+            config_file: None,
+            env_file: None,
+            workspace: None,
+            variables: &Variables::default(),
+            working_directory: folder.path(),
+            overrides: Overrides::default(),
+        })
+        .unwrap();
+        let manifest =
+            br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
+        let description = Description { config_schema: schema, ..Description::default() };
+        let candidate = Candidate {
+            path: "/moon.so".into(),
+            place: "user",
+            trust: Trust::Shipped,
+            manifest: Manifest::parse(manifest).unwrap(),
+            description: Some(Ok(description)),
+        };
+        let root = folder.path().display().to_string();
+        let registry = Registry::build([candidate], &Rules::default());
+        problems(&registry, &config).iter().map(|line| line.replace(&root, "")).collect()
+    }
+
+    fn schema() -> Option<Value> {
+        Some(serde_json::json!({
+            "type": "object",
+            "properties": { "phase": { "type": "integer" } },
+            "additionalProperties": false
+        }))
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_its_place() {
+        let problems = problems_of("[plugins.tool-moon]\nphase = \"full\"\n", schema());
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.contains("/config/config.toml:2: "), "{problem}");
+        assert!(problem.contains("`[plugins.tool-moon]` is wrong at `/phase`"), "{problem}");
+        assert!(problems_of("[plugins.tool-moon]\nphase = 3\n", schema()).is_empty());
+    }
+
+    #[test]
+    fn settings_that_nobody_takes_are_told() {
+        let problems = problems_of("[plugins.tool-mon]\nphase = 3\n", schema());
+        assert!(problems[0].contains("there is no plugin `tool-mon`"), "{problems:?}");
+        assert!(problems[0].ends_with("did you mean `[plugins.tool-moon]`?"), "{problems:?}");
+        let problems = problems_of("[plugins.tool-moon]\nphase = 3\n", None);
+        assert!(problems[0].contains("the plugin takes no configuration"), "{problems:?}");
+    }
 }
