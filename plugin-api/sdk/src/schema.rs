@@ -32,6 +32,11 @@ pub fn schema_of<T: JsonSchema>() -> Value {
 /// `invalid_arguments` with serde's text.
 pub fn parse_arguments<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
     let json = if json.is_empty() || json == b"null" { b"{}" } else { json };
+    // serde would read a struct from a list as well, field by field.
+    if json.trim_ascii_start().first() == Some(&b'[') {
+        let text = "the arguments are a list, not an object";
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
     serde_json::from_slice(json)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
 }

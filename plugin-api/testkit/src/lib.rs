@@ -1,1 +1,54 @@
-//! A fake host and conformance suites for plugins.
+//! A fake host and conformance suites for plugins: what an author puts under `[dev-dependencies]`.
+//!
+//! ```
+//! use jaato_plugin_sdk::prelude::*;
+//! use jaato_plugin_testkit::FakeHost;
+//!
+//! /// Counts the words in a text.
+//! #[derive(ToolInput)]
+//! #[tool(read_only, example("how many words has 'a b c'?", text = "a b c"))]
+//! struct WordCount {
+//!     /// Text to count.
+//!     text: String,
+//! }
+//!
+//! impl Tool for WordCount {
+//!     type State = ();
+//!
+//!     async fn call(self, _cx: &Cx) -> Result<Output> {
+//!         Ok(Output::json(json!({ "words": self.text.split_whitespace().count() })))
+//!     }
+//! }
+//!
+//! tool!(WordCount);
+//! export_plugin! { state: (), tools }
+//!
+//! fn main() -> Result<()> {
+//!     let host = FakeHost::new(__jaato::MODULE);
+//!     let output = host.call("word_count", json!({ "text": "a b c" }))?;
+//!     assert_eq!(output.content["words"], 3);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! - [`FakeHost`]: a plugin, linked into its test, on a host in memory;
+//! - [`conformance!`]: what every plugin must do, as tests;
+//! - [`host_conformance`]: what every host must do; the fake host and the loader's pass the same checks.
+
+pub mod conformance;
+mod fake;
+pub mod host_conformance;
+mod schema;
+
+pub use fake::{
+    Call, Clock, EXECUTOR_THREAD, FakeHost, FakeInstance, FakeStream, Finished, Live, LogLine,
+    PIECE_BYTES_MAX, POOL_THREAD, Reply, ServiceRequest,
+};
+pub use jaato_plugin_sdk::__private::Module;
+pub use jaato_types::Kind;
+pub use schema::check_arguments;
+
+/// The authors' guide, whose examples are compiled here.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/plugin-authors.md")]
+pub mod authors {}

@@ -1,0 +1,166 @@
+//! Checks of every plugin.
+
+use std::collections::BTreeSet;
+
+use jaato_types::{Description, ErrorKind, FRAME_BYTES_MAX, Frame, Kind};
+use serde_json::{Value, json};
+
+use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told, tool};
+use crate::{FakeHost, schema};
+
+/// The manifest can be read, is of this plugin-api, and names the kinds that the suite is run for.
+pub fn the_manifest_names_these_kinds(suite: &Suite, host: &FakeHost) -> Verdict {
+    let manifest = host.manifest().map_err(told("manifest"))?;
+    let (has, wants): (BTreeSet<_>, BTreeSet<_>) =
+        (manifest.kinds.iter().collect(), suite.kinds.iter().collect());
+    ensure(has == wants, || format!("its manifest has the kinds {has:?}, its suite {wants:?}"))?;
+    ensure(has.len() == manifest.kinds.len(), || "a kind stands twice in the manifest".into())?;
+    let api = jaato_types::API_VERSION;
+    ensure(manifest.api == api, || format!("it is of plugin-api {}, not {api}", manifest.api))?;
+    ensure(!manifest.version.is_empty(), || "the manifest has no version".into())
+}
+
+/// Tools and a provider are described exactly where the manifest says so.
+pub fn the_description_agrees_with_the_manifest(_: &Suite, host: &FakeHost) -> Verdict {
+    let manifest = host.manifest().map_err(told("manifest"))?;
+    let description = host.description().map_err(told("description"))?;
+    let agrees = |kind: Kind, described: bool| {
+        let named = manifest.kinds.contains(&kind);
+        ensure(named == described, || {
+            format!("kind {kind:?}: named in the manifest {named}, described {described}")
+        })
+    };
+    agrees(Kind::Tool, !description.tools.is_empty())?;
+    agrees(Kind::Provider, description.provider.is_some())?;
+    let v = Description::VERSION;
+    ensure(description.v == v, || {
+        format!("the description has version {}, not {v}", description.v)
+    })?;
+    let blank = description.instructions.as_ref().is_some_and(|text| text.trim().is_empty());
+    ensure(!blank, || "the instructions for the prompt are blank: leave them out".into())
+}
+
+/// Two descriptions are the same, to the letter.
+pub fn the_description_is_the_same_each_time(_: &Suite, host: &FakeHost) -> Verdict {
+    let write = || {
+        let description = host.describe().map_err(told("description"))?;
+        serde_json::to_string(&description).map_err(|error| error.to_string())
+    };
+    let (first, second) = (write()?, write()?);
+    ensure(first == second, || format!("it describes itself differently:\n{first}\n{second}"))
+}
+
+/// Commands and the configuration take closed objects, and say what for.
+pub fn commands_and_configuration_have_schemas(_: &Suite, host: &FakeHost) -> Verdict {
+    let description = host.description().map_err(told("description"))?;
+    let mut names = BTreeSet::new();
+    for command in &description.commands {
+        let name = &command.name;
+        let is_word = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '/');
+        ensure(is_word, || format!("`{name}` cannot be typed behind `/`"))?;
+        ensure(names.insert(name), || format!("there are two commands `{name}`"))?;
+        let text = &command.description;
+        let is_line = !text.trim().is_empty() && !text.contains('\n');
+        ensure(is_line, || format!("command `{name}` needs one line for a list"))?;
+        if !command.parameters.is_null() {
+            tool::closed_object(&format!("command `{name}`"), &command.parameters)?;
+        }
+    }
+    match &description.config_schema {
+        Some(schema) => {
+            tool::closed_object("the configuration", schema)?;
+            // What is not configured must have a default, or the plugin is useless as it comes.
+            match schema::check(schema, &json!({})) {
+                Err(error) if error.kind == ErrorKind::PluginMisbehaved => Err(error.message),
+                Ok(()) | Err(_) => Ok(()),
+            }
+        }
+        None => Ok(()),
+    }
+}
+
+/// Assets have an id, a plain file name, a size and a digest; models name assets that there are.
+pub fn assets_are_pinned(_: &Suite, host: &FakeHost) -> Verdict {
+    let description = host.description().map_err(told("description"))?;
+    let mut ids = BTreeSet::new();
+    for asset in &description.assets {
+        let id = asset.id.as_str();
+        ensure(!id.is_empty() && ids.insert(id), || {
+            format!("the asset id `{id}` is taken or empty")
+        })?;
+        let file = asset.file_name.as_str();
+        let is_plain = !file.is_empty() && !file.contains(['/', '\\']) && !file.starts_with('.');
+        ensure(is_plain, || format!("asset `{id}`: `{file}` is no plain file name"))?;
+        let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+        let is_digest = asset.sha256.len() == 64 && asset.sha256.chars().all(is_hex);
+        ensure(is_digest, || format!("asset `{id}`: `{}` is no SHA-256 in hex", asset.sha256))?;
+        ensure(asset.bytes > 0, || format!("asset `{id}` is empty"))?;
+    }
+    let models = description.provider.iter().flat_map(|provider| &provider.models);
+    for model in models {
+        if let Some(asset) = &model.asset {
+            let is_there = ids.contains(asset.as_str());
+            ensure(is_there, || format!("model `{}`: there is no asset `{asset}`", model.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// What an instance saves makes an instance that saves the same.
+pub fn an_instance_saves_what_the_next_begins_with(suite: &Suite, host: &FakeHost) -> Verdict {
+    let first = host.create(None).map_err(told("a fresh instance"))?;
+    tool::run_examples(suite, host, &first, |_, _| Ok(()))?;
+    let saved = first.close().map_err(told("save"))?;
+    let second = host.create(saved.as_ref()).map_err(told("an instance of what was saved"))?;
+    let again = second.close().map_err(told("save again"))?;
+    ensure(saved == again, || {
+        let shown = |saved: Option<Value>| saved.unwrap_or_default().to_string();
+        format!("saved first: {}\nsaved again: {}", shown(saved), shown(again))
+    })
+}
+
+/// Saved state that is none is refused with an error, or a fresh instance is made.
+pub fn bad_saved_state_is_refused_or_forgotten(_: &Suite, host: &FakeHost) -> Verdict {
+    let values = [json!(42), json!("moon"), json!([]), json!({"no_such_field": [1]}), json!(true)];
+    let frames = values.iter().filter_map(|value| Frame::write(value).ok());
+    for frame in frames.chain(fuzz::bad_frames()) {
+        let what = format!("an instance of {}", fuzz::show(&frame));
+        match host.create_from_frame(Some(frame)) {
+            Ok(instance) => drop(instance.close().map_err(told(&what))?),
+            Err(error) => clear_error(&what, &error)?,
+        }
+    }
+    Ok(())
+}
+
+/// An operation that the plugin does not know is answered `unknown_operation`; a command with an error.
+pub fn unknown_operations_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    let found = instance.operation("no_such_operation", Frame::empty()).wait().result;
+    let kind = found.map_err(|error| error.kind);
+    ensure(kind == Err(ErrorKind::UnknownOperation), || {
+        format!("an unknown operation is answered {kind:?}, not `unknown_operation`")
+    })?;
+    match instance.command("no_such_command", json!({})) {
+        Ok(_) => Err("an unknown command is answered as if there was one".into()),
+        Err(error) => clear_error("an unknown command", &error),
+    }
+}
+
+/// A command whose frame is none is answered with an error.
+pub fn bad_command_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    fuzz::refuses_bad_frames("a command", |frame| {
+        instance.operation("command", frame).wait().result
+    })
+}
+
+/// After calls, good, bad and cancelled, and after the close, the plugin holds nothing of the host.
+pub fn nothing_is_left_behind(suite: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.create(None).map_err(told("an instance"))?;
+    tool::run_examples(suite, host, &instance, |_, _| Ok(()))?;
+    drop(instance.operation("no_such_operation", vec![0; FRAME_BYTES_MAX + 1]));
+    drop(instance.start_frame("no_such_tool", Vec::new()));
+    instance.close().map_err(told("close"))?;
+    left_behind(host)
+}

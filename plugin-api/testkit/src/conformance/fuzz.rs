@@ -1,0 +1,139 @@
+//! Bad input: frames that are none, arguments that no schema takes.
+
+use jaato_types::{ErrorKind, FRAME_BYTES_MAX, Frame, Result};
+use serde_json::{Map, Value, json};
+
+use super::{Verdict, clear_error};
+
+/// Frames that no plugin may take.
+pub(super) fn bad_frames() -> Vec<Vec<u8>> {
+    let broken = |json: &[u8]| Frame::from_json_text(json, &[]).unwrap_or_default();
+    vec![
+        Vec::new(),
+        vec![1, 0, 0],
+        vec![9, 0, 0, 0, b'{', b'}'],
+        vec![255, 255, 255, 255, b'{', b'}'],
+        vec![0; FRAME_BYTES_MAX + 1],
+        broken(b"{"),
+        broken(b"moon"),
+        broken(&[0xff, 0xfe, 0]),
+        broken(&[b'['; 100_000]),
+        broken(b"{} {}"),
+    ]
+}
+
+/// Says what a frame looks like, briefly.
+pub(super) fn show(frame: &[u8]) -> String {
+    let start = String::from_utf8_lossy(&frame[..frame.len().min(40)]).into_owned();
+    format!("a frame of {} bytes, {start:?}", frame.len())
+}
+
+/// Each bad frame must be answered with an error, not with success, a panic or silence.
+pub(super) fn refuses_bad_frames<T>(what: &str, ask: impl Fn(Vec<u8>) -> Result<T>) -> Verdict {
+    for frame in bad_frames() {
+        let shown = format!("{what} with {}", show(&frame));
+        match ask(frame) {
+            Ok(_) => return Err(format!("{shown} is answered as if it was one")),
+            Err(error) => clear_error(&shown, &error)?,
+        }
+    }
+    Ok(())
+}
+
+/// Values of every type, small and extreme.
+fn values() -> Vec<Value> {
+    vec![
+        Value::Null,
+        json!(true),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!(u64::MAX),
+        json!(i64::MIN),
+        json!(""),
+        json!("\u{0}\u{202e}é"),
+        json!("x".repeat(100_000)),
+        json!([]),
+        json!([[[null]]]),
+        json!({}),
+        json!({ "no_such_property": 1 }),
+    ]
+}
+
+/// Arguments that are wrong by their *type*, each made of good ones by one change. A tool's own parser must
+/// refuse them, so that none of them is ever run.
+pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
+    let mut wrong = vec![json!([]), json!("moon"), json!(42), json!(true)];
+    let with = |name: &str, value: Value| {
+        let mut arguments = good.clone();
+        arguments.insert(name.to_owned(), value);
+        Value::Object(arguments)
+    };
+    wrong.push(with("no_such_property", json!(1)));
+    for required in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let mut arguments = good.clone();
+        arguments.remove(required);
+        wrong.push(Value::Object(arguments));
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let Some(types) = types_of(property) else { continue };
+        let of_another_type = |value: &Value| !types.iter().any(|kind| is_of_type(value, kind));
+        wrong.extend(values().into_iter().filter(of_another_type).map(|value| with(name, value)));
+    }
+    wrong
+}
+
+/// Arguments that are of the right types and yet odd: a tool may take or refuse them, but not panic.
+pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
+    let mut odd = vec![Value::Object(good.clone())];
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let Some(types) = types_of(property) else { continue };
+        let of_this_type = |value: &Value| types.iter().any(|kind| is_of_type(value, kind));
+        for value in values().into_iter().filter(of_this_type) {
+            let mut arguments = good.clone();
+            arguments.insert(name.clone(), value);
+            odd.push(Value::Object(arguments));
+        }
+    }
+    odd
+}
+
+/// The types that a property says it has; none where it does not say it plainly.
+fn types_of(property: &Value) -> Option<Vec<String>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    match property.get("type")? {
+        Value::Array(types) => types.iter().map(text).collect(),
+        one => Some(vec![text(one)?]),
+    }
+}
+
+fn is_of_type(value: &Value, kind: &str) -> bool {
+    match kind {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        // A whole number may be written with a point, and serde takes none of those: leave them out.
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
+        }
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        // serde reads structs from lists as well: leave those out.
+        "object" => value.is_object() || value.is_array(),
+        _ => true,
+    }
+}
+
+/// The plugin answered to wrong arguments; was that right?
+pub(super) fn refused<T>(what: &str, arguments: &Value, answer: &Result<T>) -> Verdict {
+    let shown: String = arguments.to_string().chars().take(200).collect();
+    match answer {
+        Ok(_) => Err(format!("{what} takes {shown}, which its schema does not allow")),
+        Err(error) if error.kind == ErrorKind::InvalidArguments => Ok(()),
+        Err(error) => Err(format!(
+            "{what} answers `{}` to {shown}, not `invalid_arguments`: {}",
+            error.kind.name(),
+            error.message
+        )),
+    }
+}

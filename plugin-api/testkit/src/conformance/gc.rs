@@ -1,0 +1,65 @@
+//! Checks of gcs.
+
+use jaato_types::{GcPlan, GcReason, GcRequest, Message, Part, Result, ToolCall, ToolResult};
+use serde_json::{Map, Value, json};
+
+use super::{Suite, Verdict, check_plan, clear_error, ensure, fuzz, told};
+use crate::FakeHost;
+
+/// Makes a history of turns: each a prompt, a tool call, its result and an answer.
+pub(super) fn history(turns: usize) -> Vec<Message> {
+    let filler = "words that fill the context window ".repeat(20);
+    let turn = |turn: usize| {
+        let (id, name) = (format!("call-{turn}"), "word_count");
+        let call = ToolCall { id: id.as_str().into(), name: name.into(), arguments: json!({}) };
+        let content = Map::from_iter([("text".to_owned(), Value::String(filler.clone()))]);
+        let result =
+            ToolResult { call_id: id.as_str().into(), name: name.into(), content, is_error: false };
+        [
+            Message::user(format!("Prompt {turn}: {filler}")),
+            Message::model(vec![Part::ToolCall(call)]),
+            Message::tool([result]),
+            Message::model(vec![Part::text(format!("Answer {turn}: {filler}"))]),
+        ]
+    };
+    (0..turns).flat_map(turn).collect()
+}
+
+fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
+    GcRequest {
+        v: 1,
+        reason,
+        total_tokens: if messages.is_empty() { 0 } else { 8000 },
+        messages,
+        context_limit: 8192,
+        settings: json!({}),
+    }
+}
+
+/// A history that fills its context window gets a plan that keeps what belongs together and drops something.
+pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {
+        let messages = history(20);
+        let plan = instance.plan(&request(reason, messages.clone())).map_err(told("a plan"))?;
+        check_plan(&messages, &plan)?;
+        ensure(!plan.drop.is_empty(), || format!("{reason:?}: a full history does not shrink"))?;
+    }
+    Ok(())
+}
+
+/// A history without anything in it gets an empty plan, or a clear error.
+pub fn an_empty_history_stays(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    match instance.plan(&request(GcReason::Manual, Vec::new())) {
+        Ok(plan) => check_plan(&[], &plan),
+        Err(error) => clear_error("an empty history", &error),
+    }
+}
+
+/// A frame that is none is answered with an error.
+pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    let ask = |frame| -> Result<GcPlan> { instance.start_plan_frame(frame).wait().result };
+    fuzz::refuses_bad_frames("a request", ask)
+}

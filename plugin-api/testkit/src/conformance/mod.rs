@@ -1,0 +1,237 @@
+//! What every plugin must do, by kind: run by `conformance!` in the plugin's own tests.
+//!
+//! A check says in its name what must hold and answers with what does not. It runs the plugin on a
+//! [`FakeHost`]; a panic of the plugin, wherever it is fenced, fails the check.
+
+pub mod common;
+mod fuzz;
+pub mod gc;
+mod plan;
+pub mod provider;
+pub mod tool;
+
+use std::time::{Duration, Instant};
+
+use jaato_types::service::{ContextFacts, SessionFacts};
+use jaato_types::{Error, ErrorKind, Kind, ToolSpec};
+
+pub use plan::check_plan;
+
+use crate::{FakeHost, Live, Module};
+
+/// What does not hold.
+pub type Verdict = Result<(), String>;
+
+/// One check.
+pub type Check = fn(&Suite, &FakeHost) -> Verdict;
+
+/// Longest description of a tool or an argument, in bytes: what the strictest provider takes.
+pub const DESCRIPTION_BYTES_MAX: usize = 1024;
+
+/// A plugin and how it is to be checked.
+pub struct Suite {
+    module: Module,
+    kinds: Vec<Kind>,
+    prepare: fn(FakeHost) -> FakeHost,
+    runs_all_examples: bool,
+}
+
+impl Suite {
+    /// Makes the suite of a plugin that claims to be of these kinds.
+    pub fn of(module: Module, kinds: &[Kind]) -> Self {
+        Self { module, kinds: kinds.to_vec(), prepare: |host| host, runs_all_examples: false }
+    }
+
+    /// Prepares each host: services, configuration, assets.
+    #[must_use]
+    pub fn with_host(self, prepare: fn(FakeHost) -> FakeHost) -> Self {
+        Self { prepare, ..self }
+    }
+
+    /// Runs the examples of tools that are not read-only as well: nothing that they do on the prepared host
+    /// hurts.
+    #[must_use]
+    pub fn with_all_examples(self) -> Self {
+        Self { runs_all_examples: true, ..self }
+    }
+
+    /// Runs one check on a host of its own; panics with what does not hold.
+    #[track_caller]
+    pub fn verify(&self, check: Check) {
+        if let Err(what) = self.run(check) {
+            panic!("the plugin does not conform: {what}");
+        }
+    }
+
+    /// Runs one check on a host of its own.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn run(&self, check: Check) -> Verdict {
+        let host = self.host();
+        check(self, &host)?;
+        match host
+            .log()
+            .into_iter()
+            .find(|line| line.level == 1 && line.text.starts_with("panicked"))
+        {
+            Some(line) => Err(format!("it panics: {}", line.text)),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a prepared host, with a session that has a model and a folder of its own.
+    fn host(&self) -> FakeHost {
+        let host = FakeHost::new(self.module);
+        let folder = host.shared().services.folder().unwrap_or_default();
+        let context = ContextFacts {
+            model: "scripted/test".to_owned(),
+            context_limit: 8192,
+            prompt_tokens: 100,
+            output_tokens: 10,
+            turns: 1,
+            gc: None,
+        };
+        let facts = SessionFacts {
+            session_id: "conformance".to_owned(),
+            agent_id: "main".to_owned(),
+            agent_type: "main".to_owned(),
+            context: Some(context),
+            working_directory: folder.to_string_lossy().into_owned(),
+            ..SessionFacts::default()
+        };
+        (self.prepare)(host.with_session(facts))
+    }
+
+    /// Whether a tool's examples may be run.
+    fn may_run(&self, spec: &ToolSpec) -> bool {
+        spec.annotations.read_only || self.runs_all_examples
+    }
+}
+
+/// Fails with a text unless something holds.
+fn ensure(holds: bool, what: impl FnOnce() -> String) -> Verdict {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// Puts what was done before an error.
+fn told(what: impl std::fmt::Display) -> impl FnOnce(Error) -> String {
+    move |error| format!("{what}: {} ({})", error.message, error.kind.name())
+}
+
+/// An error is an answer, unless it says that the plugin did not come to give one.
+fn clear_error(what: &str, error: &Error) -> Verdict {
+    let bad = [
+        ErrorKind::PluginPanicked,
+        ErrorKind::PluginMisbehaved,
+        ErrorKind::HostBug,
+        ErrorKind::Timeout,
+        ErrorKind::Other,
+    ];
+    ensure(!bad.contains(&error.kind), || told(what)(error.clone()))?;
+    ensure(!error.message.trim().is_empty(), || format!("{what}: the error has no text"))
+}
+
+/// Waits until the plugin holds nothing of the host: its own threads may need a moment.
+fn left_behind(host: &FakeHost) -> Verdict {
+    let patience = host.shared().patience();
+    let deadline = Instant::now() + patience;
+    loop {
+        host.settle().map_err(told("after the end"))?;
+        let live = host.live();
+        if live == Live::default() {
+            return Ok(());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("{patience:?} after the end it still holds {live:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Makes the conformance tests of a plugin: `conformance!(my_plugin: tool)`.
+///
+/// First the crate, then its kinds (`tool`, `gc`, `provider`), which must be those of its manifest. Behind a
+/// semicolon a closure may prepare the [`Suite`](crate::conformance::Suite):
+///
+/// ```text
+/// conformance!(tool_shelf: tool; |suite| suite.with_all_examples());
+/// ```
+#[macro_export]
+macro_rules! conformance {
+    ($($plugin:ident)::+ : $($kind:ident),+ $(,)?) => {
+        $crate::conformance!($($plugin)::+ : $($kind),+; |suite| suite);
+    };
+    ($($plugin:ident)::+ : $($kind:ident),+; $prepare:expr) => {
+        /// What every plugin must do.
+        mod conformance {
+            #[allow(unused_imports)]
+            use super::*;
+
+            fn suite() -> $crate::conformance::Suite {
+                let kinds = [$($crate::__conformance!(@kind $kind)),+];
+                let suite = $crate::conformance::Suite::of($($plugin)::+::__jaato::MODULE, &kinds);
+                let prepare: fn($crate::conformance::Suite) -> $crate::conformance::Suite = $prepare;
+                prepare(suite)
+            }
+
+            $crate::__conformance!(common);
+            $($crate::__conformance!($kind);)+
+        }
+    };
+}
+
+/// The checks of each kind, as tests.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __conformance {
+    (@kind tool) => { $crate::Kind::Tool };
+    (@kind gc) => { $crate::Kind::Gc };
+    (@kind provider) => { $crate::Kind::Provider };
+    (@tests $module:ident: $($check:ident),+ $(,)?) => {
+        mod $module {
+            $(#[test]
+            fn $check() {
+                super::suite().verify($crate::conformance::$module::$check);
+            })+
+        }
+    };
+    (common) => { $crate::__conformance! { @tests common:
+        the_manifest_names_these_kinds,
+        the_description_agrees_with_the_manifest,
+        the_description_is_the_same_each_time,
+        commands_and_configuration_have_schemas,
+        assets_are_pinned,
+        an_instance_saves_what_the_next_begins_with,
+        bad_saved_state_is_refused_or_forgotten,
+        unknown_operations_are_named,
+        bad_command_frames_are_refused,
+        nothing_is_left_behind,
+    } };
+    (tool) => { $crate::__conformance! { @tests tool:
+        names_are_valid_unique_and_sorted,
+        descriptions_are_there_and_short,
+        schemas_are_closed_objects,
+        examples_fit_their_schema,
+        examples_work,
+        read_only_examples_change_nothing,
+        unknown_tools_are_named,
+        bad_frames_are_refused,
+        wrong_arguments_are_refused,
+        a_cancelled_call_ends,
+        instances_are_apart,
+    } };
+    (provider) => { $crate::__conformance! { @tests provider:
+        the_provider_is_named,
+        models_are_listed,
+        a_simple_request_is_answered,
+        the_same_request_can_be_sent_again,
+        a_cancelled_completion_ends,
+        bad_frames_are_refused,
+    } };
+    (gc) => { $crate::__conformance! { @tests gc:
+        a_full_history_shrinks,
+        an_empty_history_stays,
+        bad_frames_are_refused,
+    } };
+}

@@ -1,0 +1,89 @@
+//! Checks a gc's plan, as the session does before it applies one.
+
+use std::collections::BTreeSet;
+
+use jaato_types::{GcPlan, Message, Role};
+
+use super::{Verdict, ensure};
+
+/// Checks that a plan can be applied to a history: indices ascend and are in range, no tool call loses its
+/// result nor a result its call, and what is asked at last stays.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
+    for pair in plan.drop.windows(2) {
+        ensure(pair[0] < pair[1], || format!("the indices do not ascend: {:?}", plan.drop))?;
+    }
+    let count = messages.len();
+    let out = plan.drop.iter().find(|index| **index >= count);
+    ensure(out.is_none(), || format!("the plan drops message {out:?} of {count}"))?;
+    let dropped: BTreeSet<usize> = plan.drop.iter().copied().collect();
+    for (at, message) in messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)) {
+        for call in message.tool_calls() {
+            let kept = kept_message(messages, &dropped, at + 1);
+            let has_result = kept.is_some_and(|m| m.tool_results().any(|r| r.call_id == call.id));
+            ensure(has_result, || format!("the call `{}` stays and its result goes", call.id))?;
+        }
+        for result in message.tool_results() {
+            let kept = at.checked_sub(1).and_then(|at| kept_message(messages, &dropped, at));
+            let has_call = kept.is_some_and(|m| m.tool_calls().any(|c| c.id == result.call_id));
+            ensure(has_call, || {
+                format!("the result of `{}` stays and its call goes", result.call_id)
+            })?;
+        }
+    }
+    let last = messages.iter().rposition(|message| message.role == Role::User);
+    ensure(last.is_none_or(|at| !dropped.contains(&at)), || "the last prompt is dropped".into())
+}
+
+fn kept_message<'a>(
+    messages: &'a [Message],
+    dropped: &BTreeSet<usize>,
+    at: usize,
+) -> Option<&'a Message> {
+    messages.get(at).filter(|_| !dropped.contains(&at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::gc::history;
+
+    #[track_caller]
+    fn check(drop: &[usize], expected: Result<(), &str>) {
+        let plan = GcPlan { drop: drop.to_vec(), ..GcPlan::default() };
+        let found = check_plan(&history(2), &plan);
+        match expected {
+            Ok(()) => assert_eq!(found, Ok(())),
+            Err(part) => assert!(found.clone().is_err_and(|text| text.contains(part)), "{found:?}"),
+        }
+    }
+
+    /// Each turn is a prompt, a call, its result and an answer.
+    #[test]
+    fn a_turn_may_go_whole_or_but_for_its_pair() {
+        check(&[], Ok(()));
+        check(&[0, 1, 2, 3], Ok(()));
+        check(&[1, 2], Ok(()));
+        check(&[0, 3], Ok(()));
+    }
+
+    #[test]
+    fn pairs_stay_together() {
+        check(&[1], Err("the result of `call-0` stays"));
+        check(&[2], Err("the call `call-0` stays"));
+    }
+
+    #[test]
+    fn indices_ascend_and_are_in_range() {
+        check(&[3, 0], Err("do not ascend"));
+        check(&[0, 0], Err("do not ascend"));
+        check(&[8], Err("of 8"));
+    }
+
+    #[test]
+    fn the_last_prompt_stays() {
+        check(&[4], Err("the last prompt"));
+    }
+}

@@ -1,0 +1,155 @@
+//! Checks of model providers.
+
+use std::collections::BTreeSet;
+
+use jaato_types::{
+    Completion, Delta, ErrorKind, FinishReason, Message, Part, ProviderSpec, Request,
+    RequestOptions, Result, ToolCall,
+};
+
+use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
+use crate::{FakeHost, Finished};
+
+fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
+    let description = host.description().map_err(told("description"))?;
+    description.provider.as_ref().ok_or_else(|| "no provider is described".to_owned())
+}
+
+/// A request that every provider can answer, without anything left to chance.
+fn request(spec: &ProviderSpec) -> Request {
+    Request {
+        v: Request::VERSION,
+        model: spec.default_model.clone(),
+        system: "Answer in one word.".to_owned(),
+        tools: Vec::new(),
+        messages: vec![Message::user("Say hello.")],
+        options: RequestOptions { max_output_tokens: Some(16), temperature: Some(0.0) },
+    }
+}
+
+/// The provider has a name that can stand before the slash, and a default among its models.
+pub fn the_provider_is_named(_: &Suite, host: &FakeHost) -> Verdict {
+    let spec = spec(host)?;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let is_name = !spec.name.is_empty() && spec.name.chars().all(is_plain);
+    ensure(is_name, || format!("`{}` cannot stand before the slash in a model id", spec.name))?;
+    let mut names = BTreeSet::new();
+    for model in &spec.models {
+        let is_known = !model.name.is_empty() && names.insert(model.name.as_str());
+        ensure(is_known, || format!("the model name `{}` is taken or empty", model.name))?;
+    }
+    let default = spec.default_model.as_str();
+    let is_listed = default.is_empty() || names.is_empty() || names.contains(default);
+    ensure(is_listed, || format!("the default model `{default}` is not among the models"))
+}
+
+/// The list of models comes, or a clear error.
+pub fn models_are_listed(_: &Suite, host: &FakeHost) -> Verdict {
+    match host.instance().map_err(told("an instance"))?.models() {
+        Ok(models) => {
+            let names: BTreeSet<_> = models.iter().map(|model| model.name.as_str()).collect();
+            let is_good = names.len() == models.len() && !names.contains("");
+            ensure(is_good, || "model names are listed twice, or are empty".into())
+        }
+        Err(error) => clear_error("models", &error),
+    }
+}
+
+/// A simple request has a completion that holds what the deltas showed, or a clear error.
+pub fn a_simple_request_is_answered(_: &Suite, host: &FakeHost) -> Verdict {
+    let request = request(spec(host)?);
+    judge(&request, &host.complete(&request))
+}
+
+/// Providers are stateless: a request can be sent again.
+pub fn the_same_request_can_be_sent_again(_: &Suite, host: &FakeHost) -> Verdict {
+    let request = request(spec(host)?);
+    let (first, second) = (host.complete(&request), host.complete(&request));
+    judge(&request, &first)?;
+    judge(&request, &second)?;
+    let kind =
+        |finished: &Finished<Completion>| finished.result.as_ref().map(drop).map_err(|e| e.kind);
+    let (first, second) = (kind(&first), kind(&second));
+    ensure(first == second, || format!("the first time {first:?}, the second time {second:?}"))
+}
+
+fn judge(request: &Request, finished: &Finished<Completion>) -> Verdict {
+    match &finished.result {
+        Ok(completion) => check_completion(request, &finished.deltas, completion),
+        Err(error) => clear_error("a simple request", error),
+    }
+}
+
+/// Checks that a completion is whole: it holds what the deltas showed, in a form that the session can keep.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Completion) -> Verdict {
+    let v = Completion::VERSION;
+    ensure(completion.v == v, || format!("the completion has version {}, not {v}", completion.v))?;
+    let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+    for delta in deltas {
+        match delta {
+            Delta::Text { text: piece } => text.push_str(piece),
+            Delta::Thought { text: piece } => thought.push_str(piece),
+            Delta::ToolCall(call) => calls.push(call),
+            Delta::Output { .. } | Delta::Notice { .. } | Delta::Progress { .. } => {}
+        }
+    }
+    let (mut whole, mut thoughts, mut whole_calls) = (String::new(), String::new(), Vec::new());
+    for part in &completion.parts {
+        match part {
+            Part::Text { text } => whole.push_str(text),
+            Part::Thought { text, .. } => thoughts.push_str(text),
+            Part::ToolCall(call) => whole_calls.push(call),
+            Part::Data { .. } => {}
+            Part::ToolResult(_) => return Err("a completion holds a tool's result".into()),
+        }
+    }
+    ensure(text == whole, || {
+        format!("deltas show the text {text:?}, the completion has {whole:?}")
+    })?;
+    ensure(thought == thoughts, || "deltas show other thoughts than the completion has".into())?;
+    ensure(calls == whole_calls, || "deltas show other calls than the completion has".into())?;
+    check_calls(request, &whole_calls)?;
+    let uses_tools = completion.finish_reason == FinishReason::ToolUse;
+    ensure(uses_tools != whole_calls.is_empty(), || {
+        format!("{} calls with the finish reason {:?}", whole_calls.len(), completion.finish_reason)
+    })
+}
+
+fn check_calls(request: &Request, calls: &[&ToolCall]) -> Verdict {
+    let mut ids = BTreeSet::new();
+    for call in calls {
+        let id = call.id.as_str();
+        ensure(!id.is_empty() && ids.insert(id), || {
+            format!("the call id `{id}` is taken or empty")
+        })?;
+        let is_offered = request.tools.iter().any(|tool| tool.name == call.name);
+        ensure(is_offered, || format!("`{}` is called and was not offered", call.name))?;
+    }
+    Ok(())
+}
+
+/// A completion that is cancelled where it first waits ends, and leaves nothing behind.
+pub fn a_cancelled_completion_ends(_: &Suite, host: &FakeHost) -> Verdict {
+    let request = request(spec(host)?);
+    let instance = host.create(None).map_err(told("an instance"))?;
+    let call = instance.start_complete(&request).map_err(told("a request"))?;
+    call.settle().map_err(told("a request"))?;
+    match call.cancel().result {
+        Err(error) if error.kind != ErrorKind::Cancelled => clear_error("a request", &error)?,
+        Ok(_) | Err(_) => {}
+    }
+    // The next request is not the cancelled one's business.
+    judge(&request, &instance.complete(&request))?;
+    instance.close().map_err(told("close"))?;
+    left_behind(host)
+}
+
+/// A frame that is none is answered with an error.
+pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    let ask = |frame| -> Result<Completion> { instance.start_complete_frame(frame).wait().result };
+    fuzz::refuses_bad_frames("a request", ask)
+}

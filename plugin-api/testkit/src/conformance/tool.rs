@@ -1,0 +1,213 @@
+//! Checks of tools.
+
+use jaato_types::{ErrorKind, Frame, Output, Result, ToolSpec};
+use serde_json::{Map, Value};
+
+use super::{DESCRIPTION_BYTES_MAX, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
+use crate::{FakeHost, FakeInstance, check_arguments, schema};
+
+fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
+    host.description().map(|all| all.tools.as_slice()).map_err(told("description"))
+}
+
+/// Names are such as every provider takes, each once, in order.
+pub fn names_are_valid_unique_and_sorted(_: &Suite, host: &FakeHost) -> Verdict {
+    let tools = tools(host)?;
+    for tool in tools {
+        ensure(tool.name.is_valid(), || format!("no provider takes the name `{}`", tool.name))?;
+    }
+    for pair in tools.windows(2) {
+        let (first, second) = (&pair[0].name, &pair[1].name);
+        ensure(first < second, || format!("`{first}` and `{second}` are one, or out of order"))?;
+    }
+    Ok(())
+}
+
+/// Each tool says what it does, in as few words as providers take.
+pub fn descriptions_are_there_and_short(_: &Suite, host: &FakeHost) -> Verdict {
+    tools(host)?
+        .iter()
+        .try_for_each(|tool| described(&format!("tool `{}`", tool.name), &tool.description))
+}
+
+fn described(what: &str, text: &str) -> Verdict {
+    ensure(!text.trim().is_empty(), || format!("{what} has no description"))?;
+    ensure(text.len() <= DESCRIPTION_BYTES_MAX, || {
+        let bytes = text.len();
+        format!(
+            "{what} has a description of {bytes} bytes, at most {DESCRIPTION_BYTES_MAX} are taken"
+        )
+    })
+}
+
+/// Each schema is an object's, compiles, refuses unknown properties and describes each property.
+pub fn schemas_are_closed_objects(_: &Suite, host: &FakeHost) -> Verdict {
+    let tools = tools(host)?;
+    tools
+        .iter()
+        .try_for_each(|tool| closed_object(&format!("tool `{}`", tool.name), &tool.parameters))
+}
+
+pub(super) fn closed_object(what: &str, schema: &Value) -> Verdict {
+    ensure(schema["type"] == "object", || format!("{what}: its schema is not that of an object"))?;
+    if let Err(error) = schema::check(schema, &Value::Object(Map::new())) {
+        ensure(error.kind != ErrorKind::PluginMisbehaved, || format!("{what}: {}", error.message))?;
+    }
+    ensure(schema["properties"].is_object(), || format!("{what}: its schema has no `properties`"))?;
+    closed_inside(what, schema)
+}
+
+/// Objects inside are read by models too: they are closed and described as well.
+fn closed_inside(what: &str, schema: &Value) -> Verdict {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get("properties") {
+                let is_closed = object.get("additionalProperties") == Some(&Value::Bool(false));
+                ensure(is_closed, || format!("{what}: unknown properties are not refused"))?;
+                for (name, property) in properties {
+                    let text = property["description"].as_str().unwrap_or_default();
+                    let what = format!("{what}, property `{name}`");
+                    described(&what, text)?;
+                    closed_inside(&what, property)?;
+                }
+            }
+            let others = object.iter().filter(|(key, _)| *key != "properties");
+            others.into_iter().try_for_each(|(_, value)| closed_inside(what, value))
+        }
+        Value::Array(items) => items.iter().try_for_each(|item| closed_inside(what, item)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Each example is something that a person says, with arguments that the schema takes.
+pub fn examples_fit_their_schema(_: &Suite, host: &FakeHost) -> Verdict {
+    for tool in tools(host)? {
+        for example in &tool.examples {
+            let what = format!("example {:?} of `{}`", example.phrase, tool.name);
+            ensure(!example.phrase.trim().is_empty(), || format!("{what} has no phrase"))?;
+            let arguments = Value::Object(example.arguments.clone());
+            check_arguments(tool, &arguments).map_err(told(&what))?;
+        }
+    }
+    Ok(())
+}
+
+/// Each example of a tool that may be run gives an output.
+pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    run_examples(suite, host, instance, |what, result| match result {
+        Ok(_) => Ok(()),
+        Err(error) => Err(told(what)(error)),
+    })
+}
+
+/// A read-only tool changes nothing of what the plugin saves.
+pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.create(None).map_err(told("an instance"))?;
+    let reading = Suite { runs_all_examples: false, kinds: Vec::new(), ..*suite };
+    let before = instance.save().map_err(told("save"))?;
+    run_examples(&reading, host, &instance, |what, _| {
+        let after = instance.save().map_err(told("save"))?;
+        ensure(before == after, || format!("{what} is read-only and changes what is saved"))
+    })
+}
+
+/// Runs the examples that may be run.
+pub(super) fn run_examples(
+    suite: &Suite,
+    host: &FakeHost,
+    instance: &FakeInstance,
+    judge: impl Fn(&str, Result<Output>) -> Verdict,
+) -> Verdict {
+    for tool in tools(host)?.iter().filter(|tool| suite.may_run(tool)) {
+        for example in &tool.examples {
+            let arguments = Value::Object(example.arguments.clone());
+            let what = format!("example {:?} of `{}`", example.phrase, tool.name);
+            judge(&what, instance.run(tool.name.as_str(), arguments).result)?;
+        }
+    }
+    Ok(())
+}
+
+/// A tool that the plugin does not have is answered `unknown_tool`.
+pub fn unknown_tools_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    for name in ["no_such_tool", "", "../x", "é"] {
+        let found = instance.start_frame(name, Frame::empty()).wait().result;
+        let kind = found.map(drop).map_err(|error| error.kind);
+        ensure(kind == Err(ErrorKind::UnknownTool), || {
+            format!("the unknown tool `{name}` is answered {kind:?}, not `unknown_tool`")
+        })?;
+    }
+    Ok(())
+}
+
+/// A frame that is none is answered with an error.
+pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    tools(host)?.iter().map(|tool| tool.name.as_str()).try_for_each(|name| {
+        fuzz::refuses_bad_frames(name, |frame| instance.start_frame(name, frame).wait().result)
+    })
+}
+
+/// Arguments of a wrong type are answered `invalid_arguments` by the plugin itself; odd ones of the right
+/// type with an output or an error, where the tool may be run.
+pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    for tool in tools(host)? {
+        let name = tool.name.as_str();
+        let good =
+            tool.examples.first().map(|example| example.arguments.clone()).unwrap_or_default();
+        let ask = |arguments: &Value| -> std::result::Result<_, String> {
+            let frame = Frame::write(arguments).map_err(|error| error.to_string())?;
+            Ok(instance.start_frame(name, frame).wait().result)
+        };
+        for arguments in fuzz::wrong_arguments(&tool.parameters, &good) {
+            fuzz::refused(name, &arguments, &ask(&arguments)?)?;
+        }
+        if !suite.may_run(tool) {
+            continue;
+        }
+        for arguments in fuzz::odd_arguments(&tool.parameters, &good) {
+            if let Err(error) = ask(&arguments)? {
+                clear_error(&format!("{name} with odd arguments"), &error)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A call that is cancelled where it first waits ends, and leaves nothing behind.
+pub fn a_cancelled_call_ends(suite: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.create(None).map_err(told("an instance"))?;
+    for tool in tools(host)?.iter().filter(|tool| suite.may_run(tool)) {
+        for example in &tool.examples {
+            let arguments = Value::Object(example.arguments.clone());
+            let what = format!("example {:?} of `{}`", example.phrase, tool.name);
+            let call = instance.start(tool.name.as_str(), arguments).map_err(told(&what))?;
+            call.settle().map_err(told(&what))?;
+            match call.cancel().result {
+                Err(error) if error.kind != ErrorKind::Cancelled => clear_error(&what, &error)?,
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    instance.close().map_err(told("close"))?;
+    left_behind(host)
+}
+
+/// What is done in one instance does not show in another.
+pub fn instances_are_apart(suite: &Suite, host: &FakeHost) -> Verdict {
+    let (busy, idle) = (
+        host.create(None).map_err(told("an instance"))?,
+        host.create(None).map_err(told("a second instance"))?,
+    );
+    let before = idle.save().map_err(told("save"))?;
+    run_examples(suite, host, &busy, |_, _| Ok(()))?;
+    drop(busy.close().map_err(told("close"))?);
+    let after = idle.save().map_err(told("save"))?;
+    ensure(before == after, || "what one instance does changes what another saves".into())?;
+    let later = host.create(None).map_err(told("a third instance"))?;
+    let fresh = later.save().map_err(told("save"))?;
+    ensure(before == fresh, || "what one instance did shows in a fresh one".into())
+}

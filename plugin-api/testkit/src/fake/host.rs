@@ -1,0 +1,248 @@
+//! The fake host: a plugin linked into its test, with services that the test answers.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::abi_stable::std_types::RResult;
+use jaato_plugin_api::abi::{FactoryBox, LogBox};
+use jaato_types::service::{AssetAnswer, SessionFacts};
+use jaato_types::{
+    Completion, Description, Error, ErrorKind, FrameError, Manifest, Output, Request, Result,
+};
+use serde_json::Value;
+
+use super::call::{Call, Finished, read_answer, read_error};
+use super::context::Shared;
+use super::executor::{Clock, Executor};
+use super::instance::FakeInstance;
+use super::live::Live;
+use super::log::{self, LogBook, LogLine, ProcessLog};
+use super::services::{Reply, ServiceRequest};
+use crate::Module;
+
+/// How long a plugin may keep a test waiting, in real time: only a plugin that hangs ever takes it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A host in memory.
+///
+/// It keeps the loader's promises: everything of the plugin is polled and dropped on one thread of its own,
+/// arguments are checked before the plugin sees them, a cancel has two phases, and after the end of a call or
+/// an instance its context refuses everything. Configure it with the `with_…` methods, then call.
+pub struct FakeHost {
+    /// The instance of calls that name none. Dropped before the rest.
+    instance: OnceLock<Result<FakeInstance>>,
+    shared: Arc<Shared>,
+    module: Module,
+    description: Result<Arc<Description>>,
+    factory: Result<Arc<FactoryBox>>,
+}
+
+impl FakeHost {
+    /// Makes a host of a plugin: `FakeHost::new(my_plugin::__jaato::MODULE)`.
+    ///
+    /// A plugin that cannot be described or has no factory fails at the first use.
+    pub fn new(module: Module) -> Self {
+        let book = Arc::new(LogBook::default());
+        let own = Arc::clone(&book);
+        let executor = Executor::start(move || log::enter(&own));
+        let shared = Arc::new(Shared::new(executor, book, PATIENCE));
+        let description = describe(&shared, module).map(Arc::new);
+        let factory = shared
+            .executor
+            .run(PATIENCE, move || (module.factory)(LogBox::from_value(ProcessLog, TD_Opaque)))
+            .and_then(|factory| match factory {
+                RResult::ROk(factory) => Ok(Arc::new(factory)),
+                RResult::RErr(error) => Err(read_error(&error)),
+            });
+        Self { instance: OnceLock::new(), shared, module, description, factory }
+    }
+
+    /// Sets the facts of the session; without them the service `session` is `unavailable`.
+    #[must_use]
+    pub fn with_session(self, facts: SessionFacts) -> Self {
+        self.shared.services.set_session(Some(facts));
+        self
+    }
+
+    /// Sets the plugin's configuration, `[plugins.NAME]`; without it there is an empty one.
+    #[must_use]
+    pub fn with_config(self, config: Value) -> Self {
+        self.shared.services.set_config(config);
+        self
+    }
+
+    /// Gives the plugin an asset that it declares. The digest is the declared one; the file is not checked.
+    #[must_use]
+    pub fn with_asset(self, id: &str, path: &Path) -> Self {
+        let description = self.description.as_ref().ok();
+        let asset = description.and_then(|all| all.assets.iter().find(|asset| asset.id == id));
+        let sha256 = asset.map(|asset| asset.sha256.clone()).unwrap_or_default();
+        let path = path.to_string_lossy().into_owned();
+        self.shared.services.add_asset(id.to_owned(), AssetAnswer { path, sha256 });
+        self
+    }
+
+    /// Answers a service; comes before a built-in service of that name.
+    #[must_use]
+    pub fn with_service(
+        self,
+        operation: &str,
+        answer: impl Fn(&ServiceRequest) -> Result<Reply> + Send + Sync + 'static,
+    ) -> Self {
+        self.shared.services.add_script(operation.to_owned(), Arc::new(answer));
+        self
+    }
+
+    /// Sets how the host's time passes.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        self.shared.executor.set_clock(clock);
+        self
+    }
+
+    /// Sets how long, in real time, a plugin may keep the test waiting before it counts as hung.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        *self.shared.patience.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = patience;
+        self
+    }
+
+    /// Reads the embedded manifest.
+    ///
+    /// # Errors
+    /// `plugin_misbehaved` when it is none.
+    pub fn manifest(&self) -> Result<Manifest> {
+        Manifest::parse(self.module.manifest)
+            .map_err(|error| Error::new(ErrorKind::PluginMisbehaved, error.to_string()))
+    }
+
+    /// Returns the plugin's description.
+    ///
+    /// # Errors
+    /// What describing failed with.
+    pub fn description(&self) -> Result<&Description> {
+        self.description.as_deref().map_err(Clone::clone)
+    }
+
+    /// Describes the plugin anew.
+    ///
+    /// # Errors
+    /// What describing failed with.
+    pub fn describe(&self) -> Result<Description> {
+        describe(&self.shared, self.module)
+    }
+
+    /// Returns the instance of calls that name none; made when it is first needed.
+    ///
+    /// # Errors
+    /// What making it failed with.
+    pub fn instance(&self) -> Result<&FakeInstance> {
+        self.instance.get_or_init(|| self.create(None)).as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes an instance, fresh or from what an earlier one saved.
+    ///
+    /// # Errors
+    /// What the plugin fails with.
+    pub fn create(&self, saved: Option<&Value>) -> Result<FakeInstance> {
+        let too_large = |error: FrameError| Error::new(ErrorKind::LimitReached, error.to_string());
+        let saved = saved.map(jaato_types::Frame::write).transpose().map_err(too_large)?;
+        self.create_from_frame(saved)
+    }
+
+    /// Makes an instance from a frame that nobody has checked.
+    ///
+    /// # Errors
+    /// What the plugin fails with.
+    pub fn create_from_frame(&self, saved: Option<Vec<u8>>) -> Result<FakeInstance> {
+        let factory = Arc::clone(self.factory.as_ref().map_err(Clone::clone)?);
+        let description = Arc::clone(self.description.as_ref().map_err(Clone::clone)?);
+        FakeInstance::create(&self.shared, factory, description, saved)
+    }
+
+    /// Calls a tool of the host's own instance; as [`FakeInstance::call`].
+    ///
+    /// # Errors
+    /// As [`FakeInstance::call`].
+    pub fn call(&self, tool: &str, arguments: Value) -> Result<Output> {
+        self.instance()?.call(tool, arguments)
+    }
+
+    /// Starts a tool call of the host's own instance; as [`FakeInstance::start`].
+    ///
+    /// # Errors
+    /// As [`FakeInstance::start`].
+    pub fn start(&self, tool: &str, arguments: Value) -> Result<Call<Output>> {
+        self.instance()?.start(tool, arguments)
+    }
+
+    /// Asks the provider of the host's own instance; as [`FakeInstance::complete`].
+    pub fn complete(&self, request: &Request) -> Finished<Completion> {
+        match self.instance() {
+            Ok(instance) => instance.complete(request),
+            Err(error) => Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() },
+        }
+    }
+
+    /// Moves the host's time. Before it, what can happen happens, so that whoever is about to sleep sleeps;
+    /// after it, whoever has slept long enough goes on.
+    ///
+    /// # Errors
+    /// `timeout` when the plugin keeps the executor busy.
+    pub fn advance(&self, time: Duration) -> Result<()> {
+        self.settle()?;
+        self.shared.executor.advance(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.settle()
+    }
+
+    /// Returns how much of the host's time has passed.
+    pub fn elapsed(&self) -> Duration {
+        Duration::from_millis(self.shared.executor.now_ms())
+    }
+
+    /// Waits until nothing can happen any more without the test, the clock or a plugin's own thread.
+    ///
+    /// # Errors
+    /// `timeout` when the plugin keeps the executor busy.
+    pub fn settle(&self) -> Result<()> {
+        self.shared.executor.settle(self.shared.patience())
+    }
+
+    /// Returns what the plugin logged, its panics included.
+    pub fn log(&self) -> Vec<LogLine> {
+        self.shared.log.lines()
+    }
+
+    /// Returns what the plugin asked of services, in order.
+    pub fn asked(&self) -> Vec<ServiceRequest> {
+        self.shared.services.asked()
+    }
+
+    /// Returns what the plugin holds of the host at this time.
+    pub fn live(&self) -> Live {
+        self.shared.counters.read()
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl Drop for FakeHost {
+    fn drop(&mut self) {
+        drop(self.instance.take());
+        let gone = || Err(Error::new(ErrorKind::Unavailable, "the host has ended"));
+        let factory = std::mem::replace(&mut self.factory, gone());
+        self.shared.executor.post(move || drop(factory));
+        self.shared.executor.stop(self.shared.patience());
+    }
+}
+
+fn describe(shared: &Shared, module: Module) -> Result<Description> {
+    match shared.executor.run(PATIENCE, move || (module.describe)())? {
+        RResult::ROk(frame) => read_answer(&frame),
+        RResult::RErr(error) => Err(read_error(&error)),
+    }
+}

@@ -1,0 +1,301 @@
+//! An instance of a plugin on the fake host.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
+use jaato_plugin_api::abi::{
+    Answer, ContextBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
+};
+use jaato_types::{
+    Completion, Description, Error, ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo,
+    Output, Request, Result, ToolName,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::call::{Call, Finished, Make, read_answer, read_error};
+use super::context::{Context, Owner, Phase, Shared};
+use super::wanted::channel;
+use crate::schema;
+
+/// An instance of a plugin: its own state, shared by its tools, commands, gc and provider.
+///
+/// Dropping it closes it without asking for what it would save.
+pub struct FakeInstance {
+    host: Arc<Shared>,
+    description: Arc<Description>,
+    context: Arc<Context>,
+    objects: Option<Arc<Objects>>,
+    calls: Mutex<Vec<(Arc<Context>, u64)>>,
+}
+
+/// What crossed. Made, used and dropped on the executor's thread.
+struct Objects {
+    tools: Option<ToolBox>,
+    gc: Option<GcBox>,
+    provider: Option<ProviderBox>,
+    instance: InstanceBox,
+}
+
+impl Objects {
+    fn of(instance: InstanceBox) -> Self {
+        Self {
+            tools: instance.tools().into(),
+            gc: instance.gc().into(),
+            provider: instance.provider().into(),
+            instance,
+        }
+    }
+}
+
+impl FakeInstance {
+    pub(crate) fn create(
+        host: &Arc<Shared>,
+        factory: Arc<FactoryBox>,
+        description: Arc<Description>,
+        saved: Option<Vec<u8>>,
+    ) -> Result<Self> {
+        let context = Context::new(host, Owner::Instance);
+        let (sender, receiver) = channel();
+        let lent = Arc::clone(&context);
+        let task = async move {
+            let saved = saved.map(Into::into).into();
+            let created = factory.create(lent.lend(), saved).await;
+            let created = match created {
+                RResult::ROk(instance) => Ok(Arc::new(Objects::of(instance))),
+                RResult::RErr(error) => Err(read_error(&error)),
+            };
+            sender.send(created);
+        };
+        let task = host.executor.spawn(Box::pin(task));
+        let created = host.executor.receive(&receiver, host.patience()).unwrap_or_else(|hung| {
+            host.executor.cancel(task);
+            Err(hung)
+        });
+        let objects = created.inspect_err(|_| context.end())?;
+        let calls = Mutex::default();
+        Ok(Self { host: Arc::clone(host), description, context, objects: Some(objects), calls })
+    }
+
+    /// Calls a tool and returns its output, after checking the arguments against the tool's schema.
+    ///
+    /// # Errors
+    /// `unknown_tool`, `invalid_arguments` from the host, whatever the tool fails with.
+    pub fn call(&self, tool: &str, arguments: Value) -> Result<Output> {
+        self.run(tool, arguments).result
+    }
+
+    /// Calls a tool and returns all that came of it.
+    pub fn run(&self, tool: &str, arguments: Value) -> Finished<Output> {
+        let failed =
+            |error| Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() };
+        self.start(tool, arguments).map_or_else(failed, Call::wait)
+    }
+
+    /// Starts a tool call, after checking the arguments against the tool's schema.
+    ///
+    /// # Errors
+    /// `unknown_tool`, `invalid_arguments` from the host.
+    pub fn start(&self, tool: &str, arguments: Value) -> Result<Call<Output>> {
+        let name = ToolName::from(tool);
+        let Some(spec) = self.description.tools.iter().find(|spec| spec.name == name) else {
+            let text = format!("there is no tool `{tool}`");
+            return Err(Error::new(ErrorKind::UnknownTool, text));
+        };
+        schema::check_arguments(spec, &arguments)?;
+        Ok(self.start_frame(tool, frame(&arguments)?))
+    }
+
+    /// Starts a tool call with a frame that nobody has checked, for tests of a plugin's own checks.
+    pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> Call<Output> {
+        let tool = tool.to_owned();
+        self.start_on(read_output, move |objects, context| match &objects.tools {
+            Some(tools) => tools.call(tool.as_str().into(), context, frame.into()),
+            None => no_facet("tools"),
+        })
+    }
+
+    /// Asks the provider and waits for the completion.
+    pub fn complete(&self, request: &Request) -> Finished<Completion> {
+        let failed =
+            |error| Finished { result: Err(error), deltas: Vec::new(), output: Vec::new() };
+        self.start_complete(request).map_or_else(failed, Call::wait)
+    }
+
+    /// Asks the provider.
+    ///
+    /// # Errors
+    /// `limit_reached` when the request is too large to cross.
+    pub fn start_complete(&self, request: &Request) -> Result<Call<Completion>> {
+        Ok(self.start_complete_frame(frame(request)?))
+    }
+
+    /// Asks the provider with a frame that nobody has checked.
+    pub fn start_complete_frame(&self, frame: Vec<u8>) -> Call<Completion> {
+        self.start_on(read_answer, move |objects, context| match &objects.provider {
+            Some(provider) => provider.complete(context, frame.into()),
+            None => no_facet("provider"),
+        })
+    }
+
+    /// Lists the provider's models.
+    ///
+    /// # Errors
+    /// What the provider fails with.
+    pub fn models(&self) -> Result<Vec<ModelInfo>> {
+        let call = self.start_on(read_answer, |objects, context| match &objects.provider {
+            Some(provider) => provider.models(context),
+            None => no_facet("provider"),
+        });
+        call.wait().result
+    }
+
+    /// Asks the gc for a plan.
+    ///
+    /// # Errors
+    /// What the gc fails with.
+    pub fn plan(&self, request: &GcRequest) -> Result<GcPlan> {
+        self.start_plan_frame(frame(request)?).wait().result
+    }
+
+    /// Asks the gc with a frame that nobody has checked.
+    pub fn start_plan_frame(&self, frame: Vec<u8>) -> Call<GcPlan> {
+        self.start_on(read_answer, move |objects, context| match &objects.gc {
+            Some(gc) => gc.plan(context, frame.into()),
+            None => no_facet("gc"),
+        })
+    }
+
+    /// Runs a command.
+    ///
+    /// # Errors
+    /// What the command fails with.
+    pub fn command(&self, name: &str, arguments: Value) -> Result<Output> {
+        let frame = frame(&json!({ "name": name, "arguments": arguments }))?;
+        self.start_operation(read_output, "command", frame).wait().result
+    }
+
+    /// Runs an operation by name with a frame that nobody has checked; the answer is a frame.
+    pub fn operation(&self, name: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
+        self.start_operation(|frame| Ok(frame.to_vec()), name, frame)
+    }
+
+    /// Asks for what the next instance is to be given.
+    ///
+    /// # Errors
+    /// What the plugin fails with.
+    pub fn save(&self) -> Result<Option<Value>> {
+        self.save_frame()?.map(|frame| read_answer(&frame)).transpose()
+    }
+
+    /// Ends the instance as the host does: cancels the calls in flight, saves, closes, ends the instance's
+    /// context, drops. Returns what it saved.
+    ///
+    /// # Errors
+    /// What `save` fails with; the instance is closed in any case.
+    pub fn close(mut self) -> Result<Option<Value>> {
+        self.cancel_calls();
+        let saved = self.save();
+        self.end();
+        saved
+    }
+
+    fn start_on<T>(
+        &self,
+        read: fn(&[u8]) -> Result<T>,
+        make: impl FnOnce(&Objects, ContextBox) -> Answer + Send + 'static,
+    ) -> Call<T> {
+        let objects = self.objects.clone();
+        let make: Make = Box::new(move |context| match &objects {
+            Some(objects) => make(objects, context),
+            None => no_facet("instance"),
+        });
+        let call = Call::start(&self.host, read, make);
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.retain(|(context, _)| context.phase() != Phase::Ended);
+        calls.push(call.parts());
+        call
+    }
+
+    fn start_operation<T>(
+        &self,
+        read: fn(&[u8]) -> Result<T>,
+        name: &str,
+        frame: Vec<u8>,
+    ) -> Call<T> {
+        let name = name.to_owned();
+        self.start_on(read, move |objects, context| {
+            objects.instance.operation(name.as_str().into(), context, frame.into())
+        })
+    }
+
+    pub(crate) fn save_frame(&self) -> Result<Option<Vec<u8>>> {
+        let Some(objects) = self.objects.clone() else { return Ok(None) };
+        let saved = self.on_executor(async move { objects.instance.save().await })?;
+        match saved {
+            RResult::ROk(ROption::RSome(frame)) => Ok(Some(frame.into())),
+            RResult::ROk(ROption::RNone) => Ok(None),
+            RResult::RErr(error) => Err(read_error(&error)),
+        }
+    }
+
+    fn on_executor<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T> {
+        let (sender, receiver) = channel();
+        let task = async move {
+            sender.send(work.await);
+        };
+        let task = self.host.executor.spawn(Box::pin(task));
+        let received = self.host.executor.receive(&receiver, self.host.patience());
+        received.inspect_err(|_| self.host.executor.cancel(task))
+    }
+
+    fn cancel_calls(&self) {
+        for (context, task) in
+            std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+        {
+            if context.phase() == Phase::Open {
+                context.begin_cancel();
+                self.host.executor.cancel(task);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(objects) = self.objects.take() else { return };
+        let closing = Arc::clone(&objects);
+        let closed = self.on_executor(async move { closing.instance.close().await });
+        if let Err(error) = closed {
+            self.host.log.write(1, &format!("close: {error}"));
+        }
+        self.context.end();
+        self.host.executor.post(move || drop(objects));
+    }
+}
+
+impl Drop for FakeInstance {
+    fn drop(&mut self) {
+        self.cancel_calls();
+        self.end();
+    }
+}
+
+fn no_facet(what: &str) -> Answer {
+    use jaato_plugin_api::abi::async_ffi::FutureExt;
+    let text = format!("the plugin gives out no {what}");
+    let error = super::waiting::error_frame(&Error::new(ErrorKind::UnknownOperation, text));
+    std::future::ready(RResult::RErr(error)).into_ffi()
+}
+
+fn frame(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
+    let bad = |error: FrameError| Error::new(ErrorKind::LimitReached, error.to_string());
+    Frame::write(value).map_err(bad)
+}
+
+fn read_output(frame: &[u8]) -> Result<Output> {
+    let content = read_answer(frame)?;
+    let bytes = Frame::parse(frame).map(|frame| frame.bytes.to_vec()).unwrap_or_default();
+    Ok(Output { content, bytes })
+}

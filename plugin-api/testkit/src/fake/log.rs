@@ -1,0 +1,61 @@
+//! The fake host's log.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use jaato_plugin_api::abi::LogAbi;
+use jaato_plugin_api::abi::abi_stable::std_types::RStr;
+
+/// Most lines that are kept: a plugin that logs in a loop must not eat the machine.
+const LINES_MAX: usize = 10_000;
+
+/// One line in the host's log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// 1 error, 2 warn, 3 info, 4 debug.
+    pub level: u8,
+    /// The text.
+    pub text: String,
+}
+
+#[derive(Default)]
+pub(crate) struct LogBook(Mutex<Vec<LogLine>>);
+
+impl LogBook {
+    pub(crate) fn write(&self, level: u8, text: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() < LINES_MAX {
+            lines.push(LogLine { level, text: text.to_owned() });
+        }
+    }
+
+    pub(crate) fn lines(&self) -> Vec<LogLine> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+thread_local! {
+    static BOOK: RefCell<Weak<LogBook>> = const { RefCell::new(Weak::new()) };
+}
+
+/// Makes panics on this thread go to the log of the host that the thread belongs to.
+pub(crate) fn enter(book: &Arc<LogBook>) {
+    BOOK.with(|slot| slot.replace(Arc::downgrade(book)));
+}
+
+/// The log that a plugin's panic hook is given.
+///
+/// A plugin linked into its test shares its panic hook with the test itself, and takes the first log for
+/// the life of the process. So this one belongs to no host: a line is shown on the terminal (a failed
+/// assertion of the test must be seen) and kept by the host whose thread writes it.
+pub(crate) struct ProcessLog;
+
+impl LogAbi for ProcessLog {
+    fn log(&self, level: u8, text: RStr<'_>) {
+        eprintln!("{text}");
+        let book = BOOK.try_with(|slot| slot.borrow().upgrade()).ok().flatten();
+        if let Some(book) = book {
+            book.write(level, text.as_str());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! A host in memory: what a plugin's unit tests and the conformance suites stand on.
+
+mod call;
+mod context;
+mod executor;
+mod host;
+mod instance;
+mod live;
+mod log;
+mod services;
+mod stream;
+mod under_test;
+mod waiting;
+mod wanted;
+
+pub use call::{Call, Finished};
+pub use executor::Clock;
+pub use host::FakeHost;
+pub use instance::FakeInstance;
+pub use live::Live;
+pub use log::LogLine;
+pub use services::{Reply, ServiceRequest};
+pub use stream::{FakeStream, PIECE_BYTES_MAX};
+
+/// The name of the thread on which a fake host polls and drops everything of a plugin.
+pub const EXECUTOR_THREAD: &str = "fake-executor";
+
+/// The name of the threads on which a fake host runs blocking jobs.
+pub const POOL_THREAD: &str = "fake-pool";

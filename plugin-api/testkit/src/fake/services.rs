@@ -1,0 +1,207 @@
+//! What the fake host answers when a plugin asks a service.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jaato_types::service::{
+    self, AssetAnswer, AssetRequest, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
+};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::stream::FakeStream;
+
+/// What a plugin asks a service.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServiceRequest {
+    /// The service's name.
+    pub operation: String,
+    /// The request; null where there is none.
+    pub json: Value,
+    /// Raw bytes beside it.
+    pub bytes: Vec<u8>,
+    /// The context that asks: a call's number or an instance's.
+    pub context: u64,
+}
+
+impl ServiceRequest {
+    /// Reads the request.
+    ///
+    /// # Errors
+    /// `invalid_arguments`, as the host answers it.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_value(self.json.clone()).map_err(|error| {
+            let text = format!("the request of `{}` cannot be read: {error}", self.operation);
+            Error::new(ErrorKind::InvalidArguments, text)
+        })
+    }
+}
+
+/// What a fake service answers.
+#[derive(Clone)]
+pub enum Reply {
+    /// JSON.
+    Json(Value),
+    /// JSON and raw bytes.
+    Bytes(Value, Vec<u8>),
+    /// A stream.
+    Stream(FakeStream),
+    /// An answer that comes after some milliseconds of the host's time.
+    Later(u64, Box<Reply>),
+    /// No answer, ever.
+    Never,
+}
+
+impl Reply {
+    /// Makes a reply of a value.
+    ///
+    /// # Errors
+    /// `host_bug` when it cannot be written as JSON.
+    pub fn of(value: &impl Serialize) -> Result<Self> {
+        let bug = |error: serde_json::Error| Error::new(ErrorKind::HostBug, error.to_string());
+        serde_json::to_value(value).map(Self::Json).map_err(bug)
+    }
+}
+
+type Script = Arc<dyn Fn(&ServiceRequest) -> Result<Reply> + Send + Sync>;
+
+/// The services of one fake host.
+#[derive(Default)]
+pub(crate) struct Services(Mutex<State>);
+
+struct State {
+    scripts: HashMap<String, Script>,
+    session: Option<SessionFacts>,
+    config: Value,
+    assets: BTreeMap<String, AssetAnswer>,
+    outputs: BTreeMap<u64, Vec<u8>>,
+    asked: Vec<ServiceRequest>,
+    folder: Option<TempDir>,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            scripts: HashMap::new(),
+            session: None,
+            config: json!({}),
+            assets: BTreeMap::new(),
+            outputs: BTreeMap::new(),
+            asked: Vec::new(),
+            folder: None,
+        }
+    }
+}
+
+impl Services {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_session(&self, facts: Option<SessionFacts>) {
+        self.lock().session = facts;
+    }
+
+    pub(crate) fn set_config(&self, config: Value) {
+        self.lock().config = config;
+    }
+
+    pub(crate) fn add_asset(&self, id: String, answer: AssetAnswer) {
+        self.lock().assets.insert(id, answer);
+    }
+
+    pub(crate) fn add_script(&self, operation: String, script: Script) {
+        self.lock().scripts.insert(operation, script);
+    }
+
+    pub(crate) fn asked(&self) -> Vec<ServiceRequest> {
+        self.lock().asked.clone()
+    }
+
+    /// What a context has written with the service `output`.
+    pub(crate) fn written(&self, context: u64) -> Vec<u8> {
+        self.lock().outputs.get(&context).cloned().unwrap_or_default()
+    }
+
+    /// The host's temporary folder; made when it is first asked for, deleted with the host.
+    pub(crate) fn folder(&self) -> Result<PathBuf> {
+        let mut state = self.lock();
+        if state.folder.is_none() {
+            state.folder = Some(tempfile::tempdir().map_err(io)?);
+        }
+        Ok(state.folder.as_ref().map(|folder| folder.path().to_owned()).unwrap_or_default())
+    }
+
+    /// Answers as the host does. A panic of the test's script is the host's fault.
+    pub(crate) fn answer(&self, context: u64, operation: &str, frame: &[u8]) -> Result<Reply> {
+        let bad = |error: jaato_types::FrameError| {
+            Error::new(ErrorKind::InvalidArguments, error.to_string())
+        };
+        let parsed = Frame::parse(frame).map_err(bad)?;
+        let request = ServiceRequest {
+            operation: operation.to_owned(),
+            json: parsed.json().map_err(bad)?,
+            bytes: parsed.bytes.to_vec(),
+            context,
+        };
+        let script = {
+            let mut state = self.lock();
+            state.asked.push(request.clone());
+            state.scripts.get(operation).cloned()
+        };
+        let Some(script) = script else { return self.built_in(&request) };
+        catch_unwind(AssertUnwindSafe(|| script(&request))).unwrap_or_else(|_| {
+            let text = format!("the host failed in its service `{operation}`");
+            Err(Error::new(ErrorKind::HostBug, text))
+        })
+    }
+
+    fn built_in(&self, request: &ServiceRequest) -> Result<Reply> {
+        match request.operation.as_str() {
+            service::SESSION => {
+                let none = || Error::new(ErrorKind::Unavailable, "there is no session");
+                Reply::of(&self.lock().session.clone().ok_or_else(none)?)
+            }
+            service::CONFIG => Ok(Reply::Json(self.lock().config.clone())),
+            service::ASSET => {
+                let id = request.read::<AssetRequest>()?.id;
+                let text = format!("the asset `{id}` cannot be had");
+                let none = || Error::new(ErrorKind::Unavailable, text);
+                Reply::of(self.lock().assets.get(&id).ok_or_else(none)?)
+            }
+            service::CACHE_FOLDER => {
+                let folder = self.folder()?.join("cache");
+                std::fs::create_dir_all(&folder).map_err(io)?;
+                Reply::of(&FolderAnswer { path: folder.to_string_lossy().into_owned() })
+            }
+            service::OUTPUT => self.write_output(request),
+            other => {
+                let text = format!("this host has no service `{other}`");
+                Err(Error::new(ErrorKind::UnknownOperation, text))
+            }
+        }
+    }
+
+    fn write_output(&self, request: &ServiceRequest) -> Result<Reply> {
+        let _: Option<OutputWrite> = request.read()?;
+        let path = self.folder()?.join(format!("output-{}", request.context));
+        let mut file =
+            std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(io)?;
+        file.write_all(&request.bytes).map_err(io)?;
+        let mut state = self.lock();
+        let written = state.outputs.entry(request.context).or_default();
+        written.extend_from_slice(&request.bytes);
+        let path = path.to_string_lossy().into_owned();
+        Reply::of(&OutputAnswer { path, bytes: written.len() as u64 })
+    }
+}
+
+fn io(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("the host cannot write: {error}"))
+}

@@ -1,0 +1,130 @@
+//! What a context does when its call is cancelled, and after its end.
+
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use jaato_plugin_api::abi::JobBox;
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
+use jaato_types::ErrorKind;
+
+use super::HostUnderTest;
+use super::body::{DEADLINE, FOR_EVER_MS, Job, ask, block_on, frame, open, piece, run, start};
+
+pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
+    let (sender, receiver) = mpsc::channel();
+    let ended = run(host, |context| async move {
+        let handle = open(&context, &[Some("a"), None]).await?;
+        let _ = sender.send((Arc::clone(&context), handle));
+        Ok(frame(&()))
+    });
+    assert_eq!(ended.answer, Ok(frame(&())));
+    let Ok((context, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
+    assert!(context.is_cancelled(), "a context that has ended says so");
+    assert!(!context.emit(frame(&1).into()), "emit after the end");
+    assert!(!context.spawn(std::future::ready(()).into_ffi()), "spawn after the end");
+    assert!(!block_on(context.sleep_ms(0)), "sleep after the end");
+    let (sender, receiver) = mpsc::channel();
+    let job = context.spawn_blocking(JobBox::from_value(Job(sender), TD_Opaque));
+    assert!(!block_on(job), "a job after the end");
+    assert!(receiver.recv_timeout(DEADLINE).is_err(), "a job that is refused is dropped, not run");
+    let answer = block_on(async { ask(&context, "test.echo", &1).await });
+    assert_eq!(
+        answer.map_err(|error| error.kind),
+        Err(ErrorKind::Cancelled),
+        "service after the end"
+    );
+    assert!(block_on(piece(&context, handle)).is_err(), "next after the end");
+    block_on(context.cancelled());
+    context.close(handle);
+}
+
+/// What a body waits for, while it is cancelled.
+#[derive(Clone, Copy, Debug)]
+enum Wait {
+    Sleep,
+    Service,
+    Next,
+}
+
+pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
+    for wait in [Wait::Sleep, Wait::Service, Wait::Next] {
+        let went_on = Arc::new(Mutex::new(false));
+        let (sender, receiver) = mpsc::channel();
+        let marker = Arc::clone(&went_on);
+        let call = start(host, move |context| async move {
+            let handle = open(&context, &[None]).await?;
+            let mut waiting = std::pin::pin!(async {
+                match wait {
+                    Wait::Sleep => drop(context.sleep_ms(FOR_EVER_MS).await),
+                    Wait::Service => drop(ask(&context, "test.never", &()).await),
+                    Wait::Next => drop(piece(&context, handle).await),
+                }
+            });
+            std::future::poll_fn(|cx| {
+                let polled = waiting.as_mut().poll(cx);
+                // The check goes on when the body waits; it may have failed and gone by the next poll.
+                let _ = sender.send(polled.is_pending());
+                polled
+            })
+            .await;
+            *marker.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            Ok(frame(&()))
+        });
+        assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "the body waits");
+        call.cancel();
+        let went_on = *went_on.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(!went_on, "a cancelled call went on behind its {wait:?}");
+    }
+}
+
+pub(super) fn waits_end_in_refusal(host: &dyn HostUnderTest) {
+    let (sender, receiver) = mpsc::channel();
+    let call = start(host, move |context| async move {
+        let handle = open(&context, &[None]).await?;
+        let _ = sender.send((Arc::clone(&context), handle));
+        context.sleep_ms(FOR_EVER_MS).await;
+        Ok(frame(&()))
+    });
+    let Ok((context, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
+    // On threads of the plugin's own, begun before the cancel.
+    let waits: Vec<FfiFuture<bool>> = vec![
+        context.sleep_ms(FOR_EVER_MS),
+        {
+            let context = Arc::clone(&context);
+            async move { ask(&context, "test.never", &()).await.is_ok() }.into_ffi()
+        },
+        {
+            let context = Arc::clone(&context);
+            async move { piece(&context, handle).await.is_ok() }.into_ffi()
+        },
+        {
+            let context = Arc::clone(&context);
+            async move {
+                context.cancelled().await;
+                !context.is_cancelled()
+            }
+            .into_ffi()
+        },
+    ];
+    let threads: Vec<_> =
+        waits.into_iter().map(|wait| std::thread::spawn(|| block_on(wait))).collect();
+    call.cancel();
+    let succeeded: Vec<bool> =
+        threads.into_iter().map(|thread| thread.join().unwrap_or(true)).collect();
+    assert_eq!(succeeded, [false; 4], "a sleep, a service, a next and a wait for the cancel");
+}
+
+pub(super) fn streams_are_closed(host: &dyn HostUnderTest) {
+    let (sender, receiver) = mpsc::channel();
+    let ended = run(host, |context| async move {
+        let handle = open(&context, &[Some("a")]).await?;
+        let _ = sender.send((Arc::clone(&context), handle));
+        Ok(frame(&()))
+    });
+    assert_eq!(ended.answer, Ok(frame(&())));
+    let Ok((_kept, handle)) = receiver.recv_timeout(DEADLINE) else { panic!("no context came") };
+    let ended = run(host, move |context| async move {
+        Ok(frame(&piece(&context, handle).await.is_ok_and(|p| p.is_some())))
+    });
+    assert_eq!(ended.answer, Ok(frame(&false)), "another call reads a stream that is not its own");
+}

@@ -1,0 +1,115 @@
+//! Checks of a host: what a context must do while its call runs, when it is cancelled, and after its end.
+//!
+//! A host is checked from the plugin's side of the boundary, without a plugin: the check gives a call's body
+//! and looks at what the context does. The fake host and the loader's host pass the same checks, so that what
+//! holds in an author's unit test holds in the real thing.
+//!
+//! A host under test answers these services (see [`test_service`]): `test.echo`, `test.never`, `test.stream`,
+//! `test.panic`.
+
+mod at_its_end;
+mod body;
+mod while_it_runs;
+
+use jaato_plugin_api::abi::{Answer, ContextBox};
+use jaato_types::Frame;
+
+use at_its_end::{a_cancel_drops, kept_contexts_refuse, streams_are_closed, waits_end_in_refusal};
+use while_it_runs::{
+    a_dropped_next_loses_nothing, a_panic_is_the_hosts, answers_arrive, bad_emits_are_refused,
+    calls_spawn_nothing, emits_come_first, jobs_run, services_answer, streams_end,
+};
+
+/// What runs in place of a plugin's call; it is polled and dropped where a plugin's future is.
+pub type Body = Box<dyn FnOnce(ContextBox) -> Answer + Send>;
+
+/// A host that is checked.
+pub trait HostUnderTest {
+    /// Starts a call.
+    fn start(&self, body: Body) -> Box<dyn CallUnderTest>;
+}
+
+/// A call on a host that is checked.
+pub trait CallUnderTest {
+    /// Cancels the call and returns when its future has been dropped and its context has ended.
+    fn cancel(self: Box<Self>);
+
+    /// Waits for the call's end. A host that hangs must fail the test by itself.
+    fn wait(self: Box<Self>) -> Ended;
+}
+
+/// What came of a call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ended {
+    /// The frames that were emitted, in order.
+    pub emitted: Vec<Vec<u8>>,
+    /// The answer's frame, or the error's.
+    pub answer: Result<Vec<u8>, Vec<u8>>,
+}
+
+/// What a service of a host under test answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestReply {
+    /// This frame.
+    Frame(Vec<u8>),
+    /// Never.
+    Never,
+    /// A stream of these pieces; open at its end when `ends` is false.
+    Stream {
+        /// The pieces.
+        pieces: Vec<Vec<u8>>,
+        /// Whether the stream ends after them.
+        ends: bool,
+    },
+    /// It panics inside the host.
+    Panic,
+    /// The host does not know it.
+    Unknown,
+}
+
+/// Says what a host under test must answer to a service.
+///
+/// `test.echo` gives back its frame; `test.never` never answers; `test.panic` panics; `test.stream` takes a list
+/// of texts, its pieces, and stays open when the last of them is null.
+pub fn test_service(operation: &str, frame: &[u8]) -> TestReply {
+    match operation {
+        "test.echo" => TestReply::Frame(frame.to_vec()),
+        "test.never" => TestReply::Never,
+        "test.panic" => TestReply::Panic,
+        "test.stream" => {
+            let pieces: Vec<Option<String>> = Frame::read(frame).unwrap_or_default();
+            let ends = pieces.last().is_none_or(Option::is_some);
+            let pieces = pieces.into_iter().flatten().map(String::into_bytes).collect();
+            TestReply::Stream { pieces, ends }
+        }
+        _ => TestReply::Unknown,
+    }
+}
+
+/// A check of a host.
+pub type Check = fn(&dyn HostUnderTest);
+
+/// All checks, by name.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("an answer and an error arrive as they are", answers_arrive),
+    ("what was emitted before an answer that is ready at once is there", emits_come_first),
+    ("a frame that is none is not taken", bad_emits_are_refused),
+    ("services answer, and unknown ones say so", services_answer),
+    ("a service that panics is the host's fault", a_panic_is_the_hosts),
+    ("a stream gives its pieces and then its end, and nothing after close", streams_end),
+    ("dropping a waiting next loses nothing", a_dropped_next_loses_nothing),
+    ("a pool job runs, on another thread", jobs_run),
+    ("a call's context takes no background work", calls_spawn_nothing),
+    ("a context that is kept after its call refuses everything", kept_contexts_refuse),
+    ("a cancelled call is dropped, not polled again", a_cancel_drops),
+    ("what waits at a cancel resolves to a refusal", waits_end_in_refusal),
+    ("a kept stream is closed with its call", streams_are_closed),
+];
+
+/// Runs all checks; panics at the first that fails, with its name.
+pub fn host_conformance(host: &dyn HostUnderTest) {
+    for (name, check) in CHECKS {
+        eprintln!("host conformance: {name}");
+        check(host);
+    }
+}

@@ -1,0 +1,128 @@
+//! What a context does while its call runs.
+
+use std::sync::mpsc;
+
+use jaato_plugin_api::abi::JobBox;
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::async_ffi::FutureExt;
+use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Frame};
+use serde_json::Value;
+
+use super::body::{DEADLINE, Job, ask, frame, open, opened, piece, read_error, run, thread_name};
+use super::{Ended, HostUnderTest};
+
+pub(super) fn answers_arrive(host: &dyn HostUnderTest) {
+    let ended = run(host, |_| async { Ok(frame(&"moon")) });
+    assert_eq!(ended, Ended { emitted: Vec::new(), answer: Ok(frame(&"moon")) });
+    let error = Error::failed("no moon").with_hint("look up").temporary();
+    let sent = error.clone();
+    let ended = run(host, |_| async { Err(sent) });
+    assert_eq!(ended.answer.map_err(|frame| read_error(&frame)), Err(error));
+}
+
+pub(super) fn emits_come_first(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| {
+        let taken = (0..1000).filter(|number| context.emit(frame(number).into())).count();
+        async move { Ok(frame(&taken)) }
+    });
+    assert_eq!(ended.answer, Ok(frame(&1000)));
+    let numbers: Vec<usize> =
+        ended.emitted.iter().filter_map(|frame| Frame::read(frame).ok()).collect();
+    assert!(numbers.into_iter().eq(0..1000), "all 1,000 frames, in order");
+}
+
+pub(super) fn bad_emits_are_refused(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| {
+        let bad = [Vec::new(), vec![9, 0, 0, 0], vec![0; FRAME_BYTES_MAX + 1]];
+        let taken: Vec<bool> = bad.into_iter().map(|frame| context.emit(frame.into())).collect();
+        async move { Ok(frame(&taken)) }
+    });
+    assert_eq!(ended, Ended { emitted: Vec::new(), answer: Ok(frame(&[false; 3])) });
+}
+
+pub(super) fn services_answer(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move { ask(&context, "test.echo", &"moon").await });
+    assert_eq!(ended.answer, Ok(frame(&"moon")));
+    let ended = run(host, |context| async move { ask(&context, "test.novel", &()).await });
+    refused(ended, ErrorKind::UnknownOperation);
+    let ended = run(host, |context| async move {
+        opened(context.service("test.echo".into(), vec![9, 0, 0, 0].into()).await)
+    });
+    assert!(ended.answer.is_err(), "a service was asked with what is no frame");
+}
+
+pub(super) fn a_panic_is_the_hosts(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move { ask(&context, "test.panic", &()).await });
+    refused(ended, ErrorKind::HostBug);
+}
+
+#[track_caller]
+fn refused(ended: Ended, kind: ErrorKind) {
+    let found = ended.answer.map_err(|frame| read_error(&frame).kind);
+    assert_eq!(found, Err(kind));
+}
+
+pub(super) fn streams_end(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let handle = open(&context, &[Some("a"), Some("b")]).await?;
+        let mut all = String::new();
+        while let Some(text) = piece(&context, handle).await? {
+            all.push_str(&text);
+        }
+        let still_at_end = piece(&context, handle).await?.is_none();
+        context.close(handle);
+        // Unknown handles are ignored.
+        context.close(handle);
+        let after = piece(&context, handle).await;
+        Ok(frame(&(all, still_at_end, after.is_ok_and(|piece| piece.is_some()))))
+    });
+    assert_eq!(ended.answer, Ok(frame(&("ab", true, false))));
+}
+
+pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let handle = open(&context, &[Some("a"), Some("b"), Some("c")]).await?;
+        // Waits that are never polled, and one that is.
+        drop(context.next(handle));
+        let idle = open(&context, &[None]).await?;
+        let mut waiting = context.next(idle);
+        let is_pending = std::future::poll_fn(|cx| {
+            let polled = std::pin::Pin::new(&mut waiting).poll(cx);
+            std::task::Poll::Ready(polled.is_pending())
+        });
+        let is_pending = is_pending.await;
+        drop(waiting);
+        let mut all = String::new();
+        while let Some(text) = piece(&context, handle).await? {
+            drop(context.next(handle));
+            all.push_str(&text);
+        }
+        Ok(frame(&(is_pending, all)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(true, "abc"))));
+}
+
+pub(super) fn jobs_run(host: &dyn HostUnderTest) {
+    let (sender, receiver) = mpsc::channel();
+    let ended = run(host, |context| async move {
+        let done = context.spawn_blocking(JobBox::from_value(Job(sender), TD_Opaque)).await;
+        Ok(frame(&(done, thread_name())))
+    });
+    let frame_of_answer = ended.answer.unwrap_or_default();
+    let answer: Value = Frame::read(&frame_of_answer).unwrap_or_default();
+    assert_eq!(answer[0], true, "the job ran to its end");
+    let place = receiver.recv_timeout(DEADLINE).unwrap_or_default();
+    assert!(
+        !place.is_empty() && answer[1] != place.as_str(),
+        "a job runs off the executor: {place}"
+    );
+}
+
+pub(super) fn calls_spawn_nothing(host: &dyn HostUnderTest) {
+    let ended =
+        run(
+            host,
+            |context| async move { Ok(frame(&context.spawn(std::future::ready(()).into_ffi()))) },
+        );
+    assert_eq!(ended.answer, Ok(frame(&false)));
+}

@@ -1,0 +1,330 @@
+//! The suites find what is wrong: each defect fails the check that is for it, and no plugin is let off.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::time::Duration;
+
+use jaato_plugin_testkit::conformance::{Check, Suite, common, gc, provider, tool};
+use jaato_plugin_testkit::{FakeHost, Kind, Module};
+
+/// Makes a plugin in a module of its own. (`export_plugin!` exports a symbol, of which a binary has one: so
+/// the plugins here are put together from the macro's parts.)
+macro_rules! plugin {
+    (state: $state:ty $(, tools: [$($tool:ty),*])? $(, provider: $provider:ty)? $(, gc: $gc:ty)?) => {
+        pub fn module() -> super::Module {
+            use jaato_plugin_sdk::__private as private;
+            use private::abi::abi_stable::std_types::{RResult, RVec};
+            type Answer<T> = RResult<T, RVec<u8>>;
+
+            fn definition() -> private::Definition<$state> {
+                #[allow(unused_mut)]
+                let mut tools: Vec<&'static private::ToolEntry<$state>> = Vec::new();
+                $($({
+                    static ENTRY: private::ToolEntry<$state> = private::ToolEntry::of::<$tool>();
+                    tools.push(&ENTRY);
+                })*)?
+                private::Definition {
+                    wants_tools: !tools.is_empty(),
+                    tools,
+                    provider: [$(private::ProviderEntry::of::<$provider>())?].into_iter().next(),
+                    gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
+                }
+            }
+            extern "C" fn describe() -> Answer<RVec<u8>> {
+                private::describe_answer(definition)
+            }
+            extern "C" fn factory(log: private::abi::LogBox) -> Answer<private::abi::FactoryBox> {
+                private::factory_answer(log, definition)
+            }
+            super::Module { describe, factory, manifest: super::MANIFEST }
+        }
+    };
+}
+
+const MANIFEST: &[u8] =
+    br#"{"v":1,"name":"bad","version":"0.1.0","api":"1.0.0","kinds":["tool","provider","gc"]}"#;
+
+#[track_caller]
+fn fails(module: Module, check: Check, expected: &str) {
+    fails_on(module, |host| host, check, expected);
+}
+
+/// With a host that is not as patient as others: the plugin uses up all the patience that there is.
+#[track_caller]
+fn fails_soon(module: Module, check: Check, expected: &str) {
+    fails_on(module, |host| host.with_patience(Duration::from_secs(1)), check, expected);
+}
+
+#[track_caller]
+fn fails_on(module: Module, prepare: fn(FakeHost) -> FakeHost, check: Check, expected: &str) {
+    let kinds = [Kind::Tool, Kind::Provider, Kind::Gc];
+    let suite = Suite::of(module, &kinds).with_host(prepare).with_all_examples();
+    match suite.run(check) {
+        Err(text) => assert!(text.contains(expected), "{text}"),
+        Ok(()) => panic!("the defect is not found: {expected}"),
+    }
+}
+
+/// A tool whose state is shared by all instances, and more.
+mod shared {
+    use jaato_plugin_sdk::prelude::*;
+    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+
+    pub struct Global;
+
+    impl State for Global {
+        async fn create(_home: &Home, saved: Option<Value>) -> Result<Self> {
+            assert!(saved.is_none_or(|saved| saved.is_u64()), "what is that?");
+            Ok(Self)
+        }
+
+        async fn save(&self) -> Result<Option<Value>> {
+            Ok(Some(json!(CALLS.load(SeqCst))))
+        }
+
+        fn describe(description: &mut Description) {
+            description.instructions = Some(CALLS.fetch_add(1, SeqCst).to_string());
+        }
+
+        async fn command(_cx: &Cx<Self>, _name: &str, _arguments: Value) -> Result<Output> {
+            Ok(Output::default())
+        }
+    }
+
+    /// Counts calls.
+    #[derive(ToolInput)]
+    #[tool(read_only, example("count"))]
+    pub struct Count {}
+
+    impl Tool for Count {
+        type State = Global;
+
+        async fn call(self, _cx: &Cx<Global>) -> Result<Output> {
+            CALLS.fetch_add(1, SeqCst);
+            Ok(Output::default())
+        }
+    }
+
+    plugin! { state: Global, tools: [Count] }
+}
+
+/// Tools that are wrong one by one.
+mod careless {
+    use jaato_plugin_sdk::prelude::*;
+    use jaato_plugin_sdk::serde_json;
+    use jaato_plugin_sdk::types::{Annotations, Availability, Example, ToolSpec};
+
+    /// A spec by hand, with what the derive would refuse.
+    pub struct Careless(Value);
+
+    impl ToolInput for Careless {
+        fn spec() -> ToolSpec {
+            ToolSpec {
+                name: "careless".into(),
+                description: "x".repeat(2000),
+                parameters: json!({
+                    "type": "object",
+                    "properties": { "depth": { "type": "integer", "description": "How deep." } },
+                    "required": ["depth"],
+                }),
+                annotations: Annotations { read_only: true, ..Annotations::default() },
+                category: String::new(),
+                availability: Availability::Core,
+                auto_approval: false,
+                traits: Vec::new(),
+                examples: vec![Example { phrase: "dive".into(), arguments: Default::default() }],
+            }
+        }
+
+        fn parse(json: &[u8]) -> Result<Self> {
+            Ok(Self(serde_json::from_slice(json).unwrap_or_default()))
+        }
+    }
+
+    impl Tool for Careless {
+        type State = ();
+
+        async fn call(self, _cx: &Cx) -> Result<Output> {
+            let depth = self.0["depth"].as_u64().unwrap_or(1);
+            Ok(Output::json(json!(100 / depth)))
+        }
+    }
+
+    plugin! { state: (), tools: [Careless] }
+}
+
+/// Leaks a context and fails an example.
+mod rude {
+    use jaato_plugin_sdk::prelude::*;
+
+    /// Keeps what it was lent.
+    #[derive(ToolInput)]
+    #[tool(read_only, example("keep"))]
+    pub struct Keep {}
+
+    impl Tool for Keep {
+        type State = ();
+
+        async fn call(self, cx: &Cx) -> Result<Output> {
+            std::mem::forget(cx.reporter());
+            Err(Error::failed("it is mine"))
+        }
+    }
+
+    plugin! { state: (), tools: [Keep] }
+}
+
+/// Blocks in a poll.
+mod stuck {
+    use jaato_plugin_sdk::prelude::*;
+
+    /// Blocks its thread.
+    #[derive(ToolInput)]
+    #[tool(read_only, example("block"))]
+    pub struct Block {}
+
+    impl Tool for Block {
+        type State = ();
+
+        async fn call(self, _cx: &Cx) -> Result<Output> {
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    plugin! { state: (), tools: [Block] }
+}
+
+/// A provider that says one thing and streams another, and a gc that tears pairs apart.
+mod liar {
+    use jaato_plugin_sdk::prelude::*;
+
+    pub struct Liar;
+
+    impl Provider for Liar {
+        type State = ();
+
+        fn spec() -> ProviderSpec {
+            ProviderSpec {
+                name: "li/ar".into(),
+                title: String::new(),
+                default_model: String::new(),
+                models: Vec::new(),
+            }
+        }
+
+        async fn complete(cx: &Cx, _request: Request) -> Result<Completion> {
+            cx.emit(&Delta::Text { text: "yes".into() });
+            Ok(Completion {
+                v: 1,
+                parts: vec![Part::text("no")],
+                finish_reason: FinishReason::Stop,
+                usage: Usage::default(),
+            })
+        }
+    }
+
+    impl Gc for Liar {
+        type State = ();
+
+        async fn plan(_cx: &Cx, request: GcRequest) -> Result<GcPlan> {
+            let drop = if request.messages.is_empty() { vec![0] } else { vec![1] };
+            Ok(GcPlan { v: 1, drop, ..GcPlan::default() })
+        }
+    }
+
+    plugin! { state: (), provider: Liar, gc: Liar }
+}
+
+#[test]
+fn a_manifest_that_claims_too_much_is_found() {
+    let check = common::the_description_agrees_with_the_manifest;
+    fails(shared::module(), check, "kind Provider: named in the manifest true, described false");
+    let suite = Suite::of(shared::module(), &[Kind::Tool]);
+    let text = suite.run(common::the_manifest_names_these_kinds).unwrap_err();
+    assert!(text.contains("its suite {Tool}"), "{text}");
+}
+
+#[test]
+fn globals_are_found() {
+    fails(shared::module(), tool::instances_are_apart, "changes what another saves");
+    fails(shared::module(), tool::read_only_examples_change_nothing, "is read-only and changes");
+    let check = common::the_description_is_the_same_each_time;
+    fails(shared::module(), check, "describes itself differently");
+}
+
+#[test]
+fn a_panic_is_found_even_where_it_is_fenced() {
+    let check = common::bad_saved_state_is_refused_or_forgotten;
+    fails(shared::module(), check, "what is that?");
+    fails(careless::module(), tool::wrong_arguments_are_refused, "which its schema does not allow");
+}
+
+#[test]
+fn commands_that_are_not_there_are_found() {
+    let check = common::unknown_operations_are_named;
+    fails(shared::module(), check, "answered as if there was one");
+}
+
+#[test]
+fn careless_specs_are_found() {
+    let module = careless::module();
+    fails(module, tool::descriptions_are_there_and_short, "a description of 2000 bytes");
+    fails(module, tool::schemas_are_closed_objects, "unknown properties are not refused");
+    fails(module, tool::examples_fit_their_schema, "required property");
+    fails(module, tool::bad_frames_are_refused, "is answered as if it was one");
+}
+
+#[test]
+fn what_is_kept_is_found() {
+    fails_soon(rude::module(), common::nothing_is_left_behind, "it still holds Live { contexts: 1");
+    fails(rude::module(), tool::examples_work, "it is mine");
+}
+
+#[test]
+fn a_blocked_poll_is_found() {
+    fails_soon(stuck::module(), tool::examples_work, "has not come to an end");
+    fails_soon(stuck::module(), tool::a_cancelled_call_ends, "has not come to an end");
+}
+
+#[test]
+fn a_provider_that_contradicts_itself_is_found() {
+    fails(liar::module(), provider::the_provider_is_named, "before the slash");
+    let check = provider::a_simple_request_is_answered;
+    fails(liar::module(), check, r#"the text "yes", the completion has "no""#);
+}
+
+#[test]
+fn a_bad_plan_is_found() {
+    fails(liar::module(), gc::a_full_history_shrinks, "stays and its call goes");
+    fails(liar::module(), gc::an_empty_history_stays, "drops message");
+}
+
+/// A plugin that panics when it is described, and has no instance.
+mod broken {
+    use jaato_plugin_sdk::prelude::*;
+
+    pub struct Broken;
+
+    impl State for Broken {
+        async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+            Err(Error::failed("no key"))
+        }
+
+        fn describe(_description: &mut Description) {
+            panic!("no words")
+        }
+    }
+
+    plugin! { state: Broken }
+}
+
+#[test]
+fn a_plugin_that_cannot_be_described_fails_at_the_first_use() {
+    let host = FakeHost::new(broken::module());
+    let error = host.description().unwrap_err();
+    assert!(error.message.ends_with("no words"), "{error}");
+    assert_eq!(host.call("any", jaato_plugin_sdk::serde_json::json!({})).unwrap_err(), error);
+}

@@ -1,0 +1,330 @@
+//! The fake host, by way of a plugin that uses everything that a host lends.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_testkit::{
+    Clock, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, Reply,
+};
+
+/// What came to pass, for all tools.
+#[derive(Default)]
+struct Diary(Mutex<Vec<String>>);
+
+impl Diary {
+    fn write(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+}
+
+impl State for Diary {
+    async fn create(home: &Home, saved: Option<Value>) -> Result<Self> {
+        let lines = saved.map(serde_json::from_value).transpose();
+        let lines = lines.map_err(|error| Error::failed(error.to_string()))?.unwrap_or_default();
+        let host = home.clone();
+        home.spawn(async move {
+            // Goes on until the instance is closed.
+            while host.sleep(Duration::from_secs(60)).await.is_ok() {
+                host.log(Level::Debug, "a minute has passed");
+            }
+        });
+        Ok(Self(Mutex::new(lines)))
+    }
+
+    async fn save(&self) -> Result<Option<Value>> {
+        Ok(Some(json!(*self.0.lock().unwrap())))
+    }
+
+    async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {
+        cx.state().write(format!("{name} {arguments}"));
+        Ok(Output::text("done"))
+    }
+}
+
+/// Does one of the things that a tool can do.
+#[derive(ToolInput)]
+struct Act {
+    /// Which.
+    what: What,
+}
+
+#[tool_type]
+#[derive(Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum What {
+    Sleep,
+    Emit,
+    Read,
+    Threads,
+    Config,
+    Panic,
+    Wait,
+    Forget,
+    Session,
+    Write,
+}
+
+/// Says on which thread it is dropped.
+struct Dropped<'a>(&'a Diary);
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        self.0.write(format!("dropped on {}", thread()));
+    }
+}
+
+fn thread() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
+}
+
+impl Tool for Act {
+    type State = Diary;
+
+    async fn call(self, cx: &Cx<Diary>) -> Result<Output> {
+        let _dropped = Dropped(cx.state());
+        match self.what {
+            What::Sleep => {
+                cx.output("sleeping");
+                cx.sleep(Duration::from_secs(3600)).await?;
+                cx.state().write("slept");
+                Ok(Output::text("slept"))
+            }
+            What::Emit => {
+                let taken = (0..1000).filter(|number| cx.output(number.to_string())).count();
+                Ok(Output::json(json!(taken)))
+            }
+            What::Read => {
+                let mut stream = cx.open("moon", &json!({"side": "far"})).await?;
+                let mut pieces = Vec::new();
+                while let Some(piece) = stream.next().await? {
+                    pieces.push(piece.len());
+                }
+                Ok(Output::json(json!(pieces)))
+            }
+            What::Threads => {
+                let pool = cx.blocking(|_| thread()).await?;
+                Ok(Output::json(json!({ "call": thread(), "pool": pool })))
+            }
+            What::Config => Ok(Output::json(cx.config().await?)),
+            What::Panic => panic!("no moon"),
+            What::Wait => {
+                let answer: Result<Value> = cx.service("slow", &()).await;
+                cx.state().write(format!("waited: {answer:?}"));
+                Ok(Output::json(answer?))
+            }
+            What::Forget => {
+                let host = cx.reporter();
+                cx.blocking(move |_| std::mem::forget(host)).await?;
+                Ok(Output::default())
+            }
+            What::Session => Ok(Output::text(cx.session().await?.session_id)),
+            What::Write => {
+                let written: Value = cx.service_with_bytes("output", &json!({}), b"moon").await?;
+                Ok(Output::json(json!(written["bytes"])))
+            }
+        }
+    }
+}
+
+tool!(Act);
+export_plugin! { state: Diary, tools }
+
+fn host() -> FakeHost {
+    FakeHost::new(__jaato::MODULE)
+}
+
+#[track_caller]
+fn act(host: &FakeHost, what: &str) -> Result<Value> {
+    host.call("act", json!({ "what": what })).map(|output| output.content["result"].clone())
+}
+
+fn lines(host: &FakeHost) -> Value {
+    host.instance().unwrap().save().unwrap().unwrap()
+}
+
+#[test]
+fn a_sleep_costs_no_time() {
+    let host = host();
+    assert_eq!(act(&host, "sleep").unwrap(), "slept");
+    assert!(host.elapsed() >= Duration::from_secs(3600));
+}
+
+#[test]
+fn a_manual_clock_is_moved_by_the_test() {
+    let host = host().with_clock(Clock::Manual);
+    let mut call = host.start("act", json!({ "what": "sleep" })).unwrap();
+    assert_eq!(call.next_delta().unwrap(), Some(Delta::Output { text: "sleeping".into() }));
+    host.advance(Duration::from_secs(3599)).unwrap();
+    assert_eq!(lines(&host), json!([]), "a second is missing");
+    host.advance(Duration::from_secs(1)).unwrap();
+    assert_eq!(call.wait().result.unwrap(), Output::text("slept"));
+}
+
+#[test]
+fn a_cancelled_call_is_dropped_on_the_executor_and_goes_no_further() {
+    let host = host().with_clock(Clock::Manual);
+    let call = host.start("act", json!({ "what": "sleep" })).unwrap();
+    call.settle().unwrap();
+    let finished = call.cancel();
+    assert_eq!(finished.result.unwrap_err(), Error::cancelled());
+    assert_eq!(finished.deltas, [Delta::Output { text: "sleeping".into() }]);
+    host.advance(Duration::from_secs(7200)).unwrap();
+    assert_eq!(lines(&host), json!([format!("dropped on {EXECUTOR_THREAD}")]));
+}
+
+#[test]
+fn a_service_that_never_answers_is_cancelled_too() {
+    let host = host().with_service("slow", |_| Ok(Reply::Never));
+    let call = host.start("act", json!({ "what": "wait" })).unwrap();
+    let finished = call.cancel();
+    assert_eq!(finished.result.unwrap_err().kind, ErrorKind::Cancelled);
+    let lines = lines(&host).to_string();
+    assert!(!lines.contains("waited"), "{lines}");
+}
+
+#[test]
+fn all_that_was_emitted_before_an_answer_is_there() {
+    let host = host();
+    let finished = host.start("act", json!({ "what": "emit" })).unwrap().wait();
+    assert_eq!(finished.result.unwrap(), Output::json(json!(1000)));
+    let expected = (0..1000).map(|number| Delta::Output { text: number.to_string() });
+    assert!(finished.deltas.into_iter().eq(expected));
+}
+
+#[test]
+fn a_stream_comes_in_the_pieces_that_the_test_makes() {
+    let host = host().with_service("moon", |request| {
+        assert_eq!(request.json, json!({ "side": "far" }));
+        Ok(Reply::Stream(FakeStream::of(["a".to_owned(), "bc".to_owned(), "x".repeat(70_000)])))
+    });
+    assert_eq!(act(&host, "read").unwrap(), json!([1, 2, 65_536, 4_464]));
+    assert_eq!(host.asked().len(), 1);
+}
+
+#[test]
+fn a_stream_that_breaks_is_an_error_and_one_that_is_fed_later_waits() {
+    let stream = FakeStream::open();
+    let fed = stream.clone();
+    let host = host().with_service("moon", move |_| Ok(Reply::Stream(stream.clone())));
+    let call = host.start("act", json!({ "what": "read" })).unwrap();
+    call.settle().unwrap();
+    fed.push("a");
+    fed.fail(Error::failed("the line is cut").temporary());
+    assert_eq!(call.wait().result.unwrap_err().message, "the line is cut");
+}
+
+#[test]
+fn blocking_work_has_a_thread_of_its_own() {
+    let host = host();
+    let output = host.call("act", json!({ "what": "threads" })).unwrap();
+    assert_eq!(output.content["call"], EXECUTOR_THREAD);
+    assert_eq!(output.content["pool"], POOL_THREAD);
+}
+
+#[test]
+fn services_answer_as_the_test_wants() {
+    let facts = SessionFacts { session_id: "s1".into(), ..SessionFacts::default() };
+    let host = host().with_config(json!({ "result": 7 })).with_session(facts);
+    assert_eq!(act(&host, "config").unwrap(), 7);
+    assert_eq!(act(&host, "session").unwrap(), "s1");
+    let finished = host.start("act", json!({ "what": "write" })).unwrap().wait();
+    assert_eq!(
+        (finished.result.unwrap(), finished.output),
+        (Output::json(json!(4)), b"moon".into())
+    );
+    let unknown = act(&host, "wait").unwrap_err();
+    assert_eq!(unknown.kind, ErrorKind::UnknownOperation);
+}
+
+#[test]
+fn an_answer_may_take_its_time() {
+    let late = Reply::Later(5000, Box::new(Reply::Json(json!(9))));
+    let host = host().with_service("slow", move |_| Ok(late.clone()));
+    assert_eq!(act(&host, "wait").unwrap(), 9);
+    assert_eq!(host.elapsed(), Duration::from_secs(5));
+}
+
+#[test]
+fn a_service_that_panics_is_the_hosts_fault() {
+    let host = host().with_service("slow", |_| panic!("a bug of the host"));
+    assert_eq!(act(&host, "wait").unwrap_err().kind, ErrorKind::HostBug);
+}
+
+#[test]
+fn a_panic_is_an_error_and_stands_in_the_log() {
+    let host = host();
+    let error = act(&host, "panic").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PluginPanicked);
+    assert!(error.message.ends_with("no moon"), "{error}");
+    assert_eq!(host.log().last().map(|line| line.text.clone()), Some(error.message));
+}
+
+#[test]
+fn arguments_are_checked_before_the_plugin_sees_them() {
+    let host = host();
+    let error = host.call("act", json!({ "what": "dance" })).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+    assert!(error.message.contains("`act`") && error.message.contains("/what"), "{error}");
+    assert_eq!(host.call("dance", json!({})).unwrap_err().kind, ErrorKind::UnknownTool);
+    assert_eq!(lines(&host), json!([]), "the plugin was not called");
+}
+
+#[test]
+fn an_instance_begins_with_what_the_last_one_saved() {
+    let host = host();
+    let first = host.create(None).unwrap();
+    first.command("note", json!("moon")).unwrap();
+    let saved = first.close().unwrap();
+    assert_eq!(saved, Some(json!([r#"note "moon""#])));
+    let second = host.create(saved.as_ref()).unwrap();
+    let other = host.create(None).unwrap();
+    assert_eq!((second.save().unwrap(), other.save().unwrap()), (saved, Some(json!([]))));
+    assert!(host.create(Some(&json!(1))).is_err());
+}
+
+#[test]
+fn after_the_close_nothing_is_held_unless_it_is_leaked() {
+    let host = host().with_clock(Clock::Manual);
+    let instance = host.create(None).unwrap();
+    let call = instance.start("act", json!({ "what": "sleep" })).unwrap();
+    call.settle().unwrap();
+    assert_ne!(host.live(), Live::default());
+    instance.close().unwrap();
+    host.settle().unwrap();
+    assert_eq!(call.wait().result.unwrap_err().kind, ErrorKind::Cancelled);
+    assert_eq!(host.live(), Live::default());
+
+    let instance = host.create(None).unwrap();
+    instance.call("act", json!({ "what": "forget" })).unwrap();
+    instance.close().unwrap();
+    host.settle().unwrap();
+    assert_eq!(host.live(), Live { contexts: 1, ..Live::default() });
+}
+
+#[test]
+fn background_work_runs_until_the_close() {
+    let host = host().with_clock(Clock::Manual);
+    let instance = host.create(None).unwrap();
+    for _ in 0..3 {
+        host.advance(Duration::from_secs(60)).unwrap();
+    }
+    instance.close().unwrap();
+    host.advance(Duration::from_secs(600)).unwrap();
+    assert_eq!(host.log().len(), 3);
+}
+
+#[test]
+fn the_fake_host_conforms_to_what_a_host_must_do() {
+    let host = host().with_test_services().with_clock(Clock::Manual);
+    for (name, check) in jaato_plugin_testkit::host_conformance::CHECKS {
+        eprintln!("{name}");
+        check(&host);
+        host.settle().unwrap();
+        assert_eq!(host.live(), Live::default(), "{name}");
+    }
+}

@@ -1,0 +1,126 @@
+//! The scripted provider of the fixtures, from its source: it conforms, and plays what stands in its script.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/provider-scripted/src/lib.rs"]
+mod scripted;
+
+use std::fs;
+
+use jaato_plugin_testkit::{FakeHost, Finished};
+use jaato_types::{
+    Completion, Delta, Error, ErrorKind, FinishReason, Message, Part, Request, RequestOptions,
+    ToolCall, Usage,
+};
+use serde_json::{Value, json};
+
+const HELLO: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/provider-scripted/scripts/hello.json");
+
+jaato_plugin_testkit::conformance!(crate::scripted: provider; |suite| {
+    suite.with_host(|host| host.with_config(json!({ "script": HELLO })))
+});
+
+/// A host whose provider plays this script, which is read when the first request comes.
+fn play(script: &Value) -> (FakeHost, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("script.json");
+    fs::write(&path, script.to_string()).unwrap();
+    let host = FakeHost::new(scripted::__jaato::MODULE);
+    (host.with_config(json!({ "script": path })), folder)
+}
+
+fn request(prompt: &str) -> Request {
+    Request {
+        v: Request::VERSION,
+        model: "test".into(),
+        system: "Be brief.".into(),
+        tools: Vec::new(),
+        messages: vec![Message::user(prompt)],
+        options: RequestOptions::default(),
+    }
+}
+
+fn ask(host: &FakeHost, prompt: &str) -> Finished<Completion> {
+    host.complete(&request(prompt))
+}
+
+#[test]
+fn answers_come_in_order_with_their_calls_and_usage() {
+    let (host, _folder) = play(&json!({ "answers": [
+        { "steps": [{ "thought": "hm" }, { "text": "I " }, { "text": "look." },
+                    { "call": { "name": "look", "arguments": { "at": "moon" } } }],
+          "usage": { "prompt_tokens": 9, "output_tokens": 4 } },
+        { "steps": [], "finish_reason": "max_tokens" },
+    ]}));
+    let first = ask(&host, "where?");
+    let call =
+        ToolCall { id: "call-0-2".into(), name: "look".into(), arguments: json!({ "at": "moon" }) };
+    let expected = Completion {
+        v: 1,
+        parts: vec![
+            Part::Thought { text: "hm".into(), signature: None },
+            Part::text("I look."),
+            Part::ToolCall(call.clone()),
+        ],
+        finish_reason: FinishReason::ToolUse,
+        usage: Usage { prompt_tokens: 9, output_tokens: 4, cached_tokens: 0 },
+    };
+    assert_eq!(first.result.unwrap(), expected);
+    assert_eq!(first.deltas.last(), Some(&Delta::ToolCall(call)));
+    assert_eq!(first.deltas.len(), 4);
+    assert_eq!(ask(&host, "and?").result.unwrap().finish_reason, FinishReason::MaxTokens);
+    let error = ask(&host, "and then?").result.unwrap_err();
+    assert_eq!(error.message, "the script has 2 answers and this is request 3");
+}
+
+#[test]
+fn a_failure_keeps_its_kind_and_retry_class() {
+    let failure = Error::new(ErrorKind::Provider, "busy").temporary();
+    let (host, _folder) = play(&json!({ "answers": [
+        { "steps": [{ "text": "so" }, { "fail": failure }] },
+    ]}));
+    let finished = ask(&host, "now?");
+    assert_eq!((finished.text(), finished.result), ("so".to_owned(), Err(failure)));
+}
+
+#[test]
+fn a_request_that_was_not_expected_fails_with_all_reasons() {
+    let (host, _folder) = play(&json!({ "answers": [
+        { "expect": { "prompt": "moon", "system": "brief", "messages": 1, "tools": [] }, "steps": [] },
+        { "expect": { "prompt": "sun", "tool_result": "dark", "tools": ["look"] }, "steps": [] },
+    ]}));
+    ask(&host, "the moon?").result.unwrap();
+    assert_eq!(
+        ask(&host, "the moon?").result.unwrap_err().message,
+        "request 2 is not what the script expects: the prompt is `the moon?` and does not hold `sun`; \
+         the tools' answer is `` and does not hold `dark`; the tools are [], not [\"look\"]"
+    );
+}
+
+#[test]
+fn a_hang_ends_with_the_cancel_alone() {
+    let (host, _folder) = play(&json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] }));
+    let mut call = host.instance().unwrap().start_complete(&request("and?")).unwrap();
+    assert_eq!(call.next_delta().unwrap(), Some(Delta::Text { text: "so".into() }));
+    assert_eq!(call.cancel().result.unwrap_err().kind, ErrorKind::Cancelled);
+}
+
+#[test]
+fn the_place_in_the_script_is_saved() {
+    let (host, _folder) = play(&json!({ "answers": [
+        { "steps": [{ "text": "one" }] }, { "steps": [{ "text": "two" }] },
+    ]}));
+    let first = host.create(None).unwrap();
+    assert_eq!(first.complete(&request("")).text(), "one");
+    let saved = first.close().unwrap();
+    let second = host.create(saved.as_ref()).unwrap();
+    assert_eq!(second.complete(&request("")).text(), "two");
+}
+
+#[test]
+fn without_a_script_each_request_says_what_to_do() {
+    let host = FakeHost::new(scripted::__jaato::MODULE);
+    let error = ask(&host, "so?").result.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Configuration);
+    assert!(error.hint.unwrap().contains("[plugins.provider-scripted]"));
+}
