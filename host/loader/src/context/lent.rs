@@ -185,3 +185,106 @@ impl Core {
         drop(waker);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
+    use jaato_types::PluginName;
+    use tokio::runtime::{Builder, Runtime};
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::executor::Executor;
+    use crate::live::LiveCounts;
+    use crate::services::{CallerKind, NoServices};
+    use crate::watch::{Report, Watch};
+
+    struct Deaf;
+
+    impl Watch for Deaf {
+        fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
+        fn misbehaved(&self, _report: &Report) {}
+        fn trouble(&self, _text: &str) {}
+    }
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    struct House {
+        _runtime: Runtime,
+        executor: Executor,
+        core: Arc<Core>,
+        wakes: Arc<Wakes>,
+    }
+
+    impl House {
+        fn new() -> Self {
+            let runtime = Builder::new_current_thread().enable_time().build().unwrap();
+            let executor = Executor::new(runtime.handle().clone(), Arc::new(Deaf));
+            let guest = executor.guest(PluginName::from("tool-test"));
+            let core = Core::new(CallerKind::Call, &executor, &guest, Arc::new(NoServices));
+            Self { _runtime: runtime, executor, core, wakes: Arc::default() }
+        }
+
+        fn poll<W: Future + Send + Unpin>(&self, lent: &mut Lent<W>) -> Poll<W::Output>
+        where
+            W::Output: Refusable,
+        {
+            let waker = Waker::from(Arc::clone(&self.wakes));
+            Pin::new(lent).poll(&mut Context::from_waker(&waker))
+        }
+
+        fn wakes(&self) -> usize {
+            self.wakes.0.load(Ordering::SeqCst)
+        }
+    }
+
+    #[test]
+    fn a_cancel_wakes_nothing_and_the_end_wakes_with_a_refusal() {
+        let house = House::new();
+        let mut lent = Lent::new(&house.core, Some(std::future::pending::<bool>()));
+        assert_eq!(house.poll(&mut lent), Poll::Pending);
+        house.core.cancel();
+        assert_eq!(house.wakes(), 0);
+        assert_eq!(house.poll(&mut lent), Poll::Pending);
+        house.core.end();
+        assert_eq!(house.wakes(), 1);
+        assert_eq!(house.poll(&mut lent), Poll::Ready(false));
+        let House { executor, core, .. } = &house;
+        assert_eq!(executor.live().host_futures, 1);
+        drop(lent);
+        assert_eq!(executor.live(), LiveCounts { contexts: 1, ..LiveCounts::default() });
+        assert!(!core.is_live());
+    }
+
+    #[test]
+    fn a_result_that_comes_with_the_cancel_is_not_given_out() {
+        let house = House::new();
+        let (sender, receiver) = oneshot::channel::<bool>();
+        let work = Box::pin(async move { receiver.await.unwrap_or(false) });
+        let mut lent = Lent::new(&house.core, Some(work));
+        assert_eq!(house.poll(&mut lent), Poll::Pending);
+        house.core.cancel();
+        sender.send(true).unwrap();
+        assert_eq!(house.poll(&mut lent), Poll::Pending);
+        house.core.end();
+        assert_eq!(house.poll(&mut lent), Poll::Ready(false));
+    }
+
+    #[test]
+    fn a_future_that_is_dropped_leaves_its_place_to_the_next() {
+        let house = House::new();
+        for _ in 0..WAITING_MAX + 1 {
+            let mut lent = Lent::new(&house.core, Some(std::future::pending::<bool>()));
+            assert_eq!(house.poll(&mut lent), Poll::Pending);
+        }
+    }
+}
