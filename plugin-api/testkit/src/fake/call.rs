@@ -13,6 +13,7 @@ use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, Result};
 
 use super::context::{Context, Owner, Shared};
 use super::executor::hung;
+use super::waiting::error_frame;
 use super::wanted::{Receiver, Sender, channel};
 use crate::host_conformance::Ended;
 
@@ -217,6 +218,8 @@ impl Future for CallTask {
         this.future = None;
         // Before the answer leaves: what was emitted until here is all there is.
         this.context.end();
+        let fault = this.context.take_fault();
+        let answer = fault.map_or(answer, |fault| RResult::RErr(error_frame(&fault)));
         this.end_with(End::Answer(answer));
         Poll::Ready(())
     }

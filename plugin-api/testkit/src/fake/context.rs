@@ -10,7 +10,7 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RStr, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
-use jaato_types::{FRAME_BYTES_MAX, Frame};
+use jaato_types::{Error, ErrorKind, Frame};
 
 use super::executor::{Executor, WaitToken};
 use super::live::{Counters, Token};
@@ -75,6 +75,8 @@ pub(crate) struct Context {
     phase: AtomicU8,
     waiting: Mutex<Waiting>,
     emitted: Mutex<Vec<Vec<u8>>>,
+    /// The first thing that was emitted and is no frame: the call's answer tells.
+    fault: Mutex<Option<Error>>,
     /// A test waits for the next frame.
     wanted: Mutex<Option<WaitToken>>,
     /// A frame was emitted, or the context has ended.
@@ -98,6 +100,7 @@ impl Context {
             phase: AtomicU8::new(Phase::Open as u8),
             waiting: Mutex::default(),
             emitted: Mutex::default(),
+            fault: Mutex::default(),
             wanted: Mutex::default(),
             changed: Condvar::new(),
             streams: Mutex::default(),
@@ -187,17 +190,25 @@ impl Context {
         wakers.into_iter().for_each(Waker::wake);
     }
 
+    /// What was wrong with what was emitted.
+    pub(crate) fn take_fault(&self) -> Option<Error> {
+        lock(&self.fault).take()
+    }
+
     fn emit(&self, frame: Vec<u8>) -> bool {
         let mut emitted = lock(&self.emitted);
-        let is_taken = self.owner == Owner::Call
-            && self.phase() == Phase::Open
-            && frame.len() <= FRAME_BYTES_MAX
-            && Frame::parse(&frame).is_ok();
-        if is_taken {
-            emitted.push(frame);
-            self.satisfy();
+        let mut fault = lock(&self.fault);
+        if self.owner != Owner::Call || self.phase() != Phase::Open || fault.is_some() {
+            return false;
         }
-        is_taken
+        if let Err(error) = Frame::parse(&frame) {
+            let text = format!("the plugin emitted what is no frame: {error}");
+            *fault = Some(Error::new(ErrorKind::PluginMisbehaved, text));
+            return false;
+        }
+        emitted.push(frame);
+        self.satisfy();
+        true
     }
 }
 

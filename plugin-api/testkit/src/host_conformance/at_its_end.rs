@@ -1,14 +1,19 @@
 //! What a context does when its call is cancelled, and after its end.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::task::{Context as TaskContext, Poll};
 
 use jaato_plugin_api::abi::JobBox;
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_types::ErrorKind;
 
 use super::HostUnderTest;
-use super::body::{DEADLINE, FOR_EVER_MS, Job, ask, block_on, frame, open, piece, run, start};
+use super::body::{
+    DEADLINE, FOR_EVER_MS, Job, ask, block_on, frame, open, piece, run, start, thread_name,
+};
 
 pub(super) fn kept_contexts_refuse(host: &dyn HostUnderTest) {
     let (sender, receiver) = mpsc::channel();
@@ -46,8 +51,11 @@ enum Wait {
     Next,
 }
 
+/// How often a call is cancelled behind each wait: what goes wrong here goes wrong once in a while.
+const CANCELS: usize = 334;
+
 pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
-    for wait in [Wait::Sleep, Wait::Service, Wait::Next] {
+    for wait in [Wait::Sleep, Wait::Service, Wait::Next].repeat(CANCELS) {
         let went_on = Arc::new(Mutex::new(false));
         let (sender, receiver) = mpsc::channel();
         let marker = Arc::clone(&went_on);
@@ -74,6 +82,53 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
         call.cancel();
         let went_on = *went_on.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(!went_on, "a cancelled call went on behind its {wait:?}");
+    }
+}
+
+/// A future that writes down where it is polled and dropped.
+struct Traced {
+    threads: mpsc::Sender<(&'static str, String)>,
+    waits: Option<FfiFuture<bool>>,
+}
+
+impl Future for Traced {
+    type Output = RResult<RVec<u8>, RVec<u8>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<Self::Output> {
+        // The check may have failed and gone.
+        let _ = self.threads.send(("poll", thread_name()));
+        match &mut self.waits {
+            Some(waits) => Pin::new(waits).poll(cx).map(|_| RResult::ROk(frame(&()).into())),
+            None => Poll::Ready(RResult::ROk(frame(&()).into())),
+        }
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        let _ = self.threads.send(("drop", thread_name()));
+    }
+}
+
+pub(super) fn polls_and_drops_are_elsewhere(host: &dyn HostUnderTest) {
+    for is_cancelled in [false, true] {
+        let (threads, seen) = mpsc::channel();
+        let call = host.start(Box::new(move |context| {
+            let waits = is_cancelled.then(|| context.sleep_ms(FOR_EVER_MS));
+            Traced { threads, waits }.into_ffi()
+        }));
+        let first = seen.recv_timeout(DEADLINE);
+        if is_cancelled {
+            call.cancel();
+        } else {
+            call.wait();
+        }
+        let places: Vec<_> = first.into_iter().chain(seen).collect();
+        let here = thread_name();
+        let elsewhere = places.iter().all(|(_, thread)| *thread != here);
+        assert!(elsewhere, "a plugin's future on the session's thread `{here}`: {places:?}");
+        assert_eq!(places.first().map(|place| place.0), Some("poll"));
+        assert_eq!(places.last().map(|place| place.0), Some("drop"));
     }
 }
 

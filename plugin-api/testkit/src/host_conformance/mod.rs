@@ -14,7 +14,10 @@ mod while_it_runs;
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::Frame;
 
-use at_its_end::{a_cancel_drops, kept_contexts_refuse, streams_are_closed, waits_end_in_refusal};
+use at_its_end::{
+    a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
+    waits_end_in_refusal,
+};
 use while_it_runs::{
     a_dropped_next_loses_nothing, a_panic_is_the_hosts, answers_arrive, bad_emits_are_refused,
     calls_spawn_nothing, emits_come_first, jobs_run, services_answer, streams_end,
@@ -93,7 +96,7 @@ pub type Check = fn(&dyn HostUnderTest);
 pub const CHECKS: &[(&str, Check)] = &[
     ("an answer and an error arrive as they are", answers_arrive),
     ("what was emitted before an answer that is ready at once is there", emits_come_first),
-    ("a frame that is none is not taken", bad_emits_are_refused),
+    ("what is no frame is not emitted, and the call says so", bad_emits_are_refused),
     ("services answer, and unknown ones say so", services_answer),
     ("a service that panics is the host's fault", a_panic_is_the_hosts),
     ("a stream gives its pieces and then its end, and nothing after close", streams_end),
@@ -102,6 +105,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a call's context takes no background work", calls_spawn_nothing),
     ("a context that is kept after its call refuses everything", kept_contexts_refuse),
     ("a cancelled call is dropped, not polled again", a_cancel_drops),
+    ("what is polled and dropped is so on a thread of the host", polls_and_drops_are_elsewhere),
     ("what waits at a cancel resolves to a refusal", waits_end_in_refusal),
     ("a kept stream is closed with its call", streams_are_closed),
 ];
