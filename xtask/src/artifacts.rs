@@ -21,7 +21,12 @@ pub enum Selection<'a> {
     Packages(&'a [&'a str]),
     /// Every target of every member, tests as well: what `cargo test --workspace` runs.
     EverythingForTests,
+    /// One package of the fixtures, by its folder's name. They are a workspace of their own.
+    Fixture(&'a str),
 }
+
+/// The fixtures' workspace, below the root.
+const FIXTURES: &str = "plugin-api/testkit/fixtures";
 
 /// One file or set of files that cargo has built, or found to be up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +66,11 @@ pub fn build(
         }
         Selection::EverythingForTests => {
             command.args(["--workspace", "--all-targets"]);
+        }
+        Selection::Fixture(folder) => {
+            let folder = workspace.root.join(FIXTURES).join(folder);
+            command.args(["--locked", "--manifest-path"]).arg(folder.join("Cargo.toml"));
+            command.arg("--target-dir").arg(workspace.target.join("fixtures"));
         }
     }
     let mut child = command
@@ -125,6 +135,13 @@ impl Built {
                     .with_context(|| format!("cargo has built no library of `{}`", package.name))
             })
             .collect()
+    }
+
+    /// The dynamic library of a fixture, by its folder's name.
+    pub fn fixture(&self, workspace: &Workspace, folder: &str) -> Result<PathBuf> {
+        let manifest = workspace.root.join(FIXTURES).join(folder).join("Cargo.toml");
+        self.library(&manifest)
+            .with_context(|| format!("cargo has built no library of the fixture `{folder}`"))
     }
 
     fn library(&self, manifest: &Path) -> Option<PathBuf> {

@@ -107,7 +107,7 @@ fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
 
 /// Takes the right to write from all but the owner.
 #[cfg(unix)]
-fn close_to_others(path: &Path) -> Result<()> {
+pub fn close_to_others(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
     let describe = || format!("setting the mode of `{}`", path.display());
@@ -120,7 +120,7 @@ fn close_to_others(path: &Path) -> Result<()> {
 }
 
 #[cfg(not(unix))]
-fn close_to_others(_path: &Path) -> Result<()> {
+pub fn close_to_others(_path: &Path) -> Result<()> {
     Ok(())
 }
 

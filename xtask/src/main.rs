@@ -69,7 +69,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "bench",
-        arguments: "[NAME…]",
+        arguments: "[NAME…] [--all]",
         about: "measure, and compare with the targets",
         start: bench::start,
     },
@@ -99,9 +99,9 @@ fn main() -> ExitCode {
         return ExitCode::from(EXIT_USAGE);
     };
     let words: Vec<OsString> = words.collect();
-    // `run` hands everything on, its `--help` is `jaato`'s.
+    // `run` hands everything on, its `--help` is `jaato`'s; `bench` has a list to show.
     let asks_help = words.iter().any(|word| word == "--help" || word == "-h");
-    if asks_help && chore.name != "run" {
+    if asks_help && !matches!(chore.name, "run" | "bench") {
         println!("cargo xtask {} {}\n\n{}", chore.name, chore.arguments, chore.about);
         return ExitCode::SUCCESS;
     }

@@ -1,13 +1,24 @@
 //! Figures beside their targets.
 
 /// What a figure must be.
-#[allow(dead_code, reason = "the yardsticks have no targets of their own")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Target {
     AtMost(f64),
     /// For scores and for ratios that must be large.
     AtLeast(f64),
+    /// A time without a yardstick: a slow or busy machine may take up to twice as long.
+    AboutAtMost(f64),
     /// A yardstick: only there to be compared with.
+    None,
+}
+
+/// How a figure stands to its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Met,
+    /// Beyond the target, but not beyond twice of it.
+    Slow,
+    Missed,
     None,
 }
 
@@ -21,12 +32,41 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Whether the target is met. What could not be measured meets none.
-    pub fn is_met(&self) -> bool {
+    /// Makes a figure.
+    pub fn new(what: &str, measured: f64, unit: &'static str, target: Target) -> Self {
+        Self { what: what.to_owned(), unit, measured, target }
+    }
+
+    /// Compares with the target. What could not be measured meets none.
+    pub fn verdict(&self) -> Verdict {
+        let measured = self.measured;
         match self.target {
-            Target::AtMost(limit) => self.measured <= limit,
-            Target::AtLeast(limit) => self.measured >= limit,
-            Target::None => true,
+            Target::AtMost(limit) | Target::AboutAtMost(limit) if measured <= limit => Verdict::Met,
+            Target::AtLeast(limit) if measured >= limit => Verdict::Met,
+            Target::AboutAtMost(limit) if measured <= 2.0 * limit => Verdict::Slow,
+            Target::AtMost(_) | Target::AtLeast(_) | Target::AboutAtMost(_) => Verdict::Missed,
+            Target::None => Verdict::None,
+        }
+    }
+}
+
+impl Target {
+    fn shown(self) -> String {
+        match self {
+            Self::AtMost(limit) | Self::AboutAtMost(limit) => format!("≤ {}", short(limit)),
+            Self::AtLeast(limit) => format!("≥ {}", short(limit)),
+            Self::None => String::new(),
+        }
+    }
+}
+
+impl Verdict {
+    fn shown(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Slow => "slow: beyond the target, within twice of it",
+            Self::Missed => "MISSED",
+            Self::None => "",
         }
     }
 }
@@ -34,28 +74,26 @@ impl Figure {
 /// A table for people.
 pub fn render(figures: &[Figure]) -> String {
     let width = figures.iter().map(|figure| figure.what.chars().count()).max().unwrap_or(0).max(4);
-    let mut text = format!("{:width$}  {:>12}  {:>12}\n", "what", "measured", "target");
-    for figure in figures {
-        let target = match figure.target {
-            Target::AtMost(limit) => format!("≤ {}", short(limit)),
-            Target::AtLeast(limit) => format!("≥ {}", short(limit)),
-            Target::None => String::new(),
-        };
-        let mark = if figure.is_met() { "" } else { "  MISSED" };
-        let line = format!(
-            "{:width$}  {:>12}  {target:>12}  {}{mark}",
-            figure.what,
-            short(figure.measured),
-            figure.unit
-        );
+    let mut text = String::new();
+    let mut row = |what: &str, measured: &str, unit: &str, target: &str, verdict: &str| {
+        let line = format!("{what:width$}  {measured:>8} {unit:<6}  {target:>8}  {verdict}");
         text.push_str(line.trim_end());
         text.push('\n');
+    };
+    row("what", "measured", "", "target", "verdict");
+    for figure in figures {
+        let target = figure.target.shown();
+        let verdict = figure.verdict().shown();
+        row(&figure.what, &short(figure.measured), figure.unit, &target, verdict);
     }
     text
 }
 
 /// Three digits that count are enough for what scatters by a tenth.
 fn short(value: f64) -> String {
+    if value.fract() == 0.0 {
+        return format!("{value}");
+    }
     let digits = match value.abs() {
         v if v >= 100.0 => 0,
         v if v >= 10.0 => 1,
@@ -65,44 +103,61 @@ fn short(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// The median; of an even number the lower middle one. None of nothing.
-#[allow(dead_code, reason = "for the measurements of the host")]
-pub fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median; of an even number the lower middle one. Not a number of nothing.
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len().checked_sub(1)? / 2).copied()
+    let middle = values.len().saturating_sub(1) / 2;
+    values.get(middle).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn figure(measured: f64, target: Target) -> Figure {
-        Figure { what: "a call".into(), unit: "µs", measured, target }
+    #[track_caller]
+    fn check(measured: f64, target: Target, expected: Verdict) {
+        assert_eq!(Figure::new("a call", measured, "µs", target).verdict(), expected);
     }
 
     #[test]
     fn a_target_is_met_at_its_limit_and_missed_beyond() {
-        assert!(figure(4.0, Target::AtMost(4.0)).is_met());
-        assert!(!figure(4.01, Target::AtMost(4.0)).is_met());
-        assert!(figure(33.0, Target::AtLeast(33.0)).is_met());
-        assert!(!figure(32.0, Target::AtLeast(33.0)).is_met());
-        assert!(figure(1e9, Target::None).is_met());
-        assert!(!figure(f64::NAN, Target::AtMost(4.0)).is_met());
+        check(4.0, Target::AtMost(4.0), Verdict::Met);
+        check(4.01, Target::AtMost(4.0), Verdict::Missed);
+        check(33.0, Target::AtLeast(33.0), Verdict::Met);
+        check(32.0, Target::AtLeast(33.0), Verdict::Missed);
+        check(1e9, Target::None, Verdict::None);
+        check(f64::NAN, Target::AtMost(4.0), Verdict::Missed);
+        check(f64::NAN, Target::AtLeast(4.0), Verdict::Missed);
     }
 
     #[test]
-    fn a_missed_target_is_marked_in_its_own_line() {
-        let text = render(&[figure(0.4, Target::AtMost(4.0)), figure(15.25, Target::AtMost(15.0))]);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 3);
-        assert!(lines[1].ends_with("µs"), "{text}");
-        assert!(lines[2].ends_with("MISSED"), "{text}");
+    fn a_time_without_a_yardstick_is_missed_beyond_twice() {
+        check(3.0, Target::AboutAtMost(3.0), Verdict::Met);
+        check(6.0, Target::AboutAtMost(3.0), Verdict::Slow);
+        check(6.1, Target::AboutAtMost(3.0), Verdict::Missed);
+        check(f64::NAN, Target::AboutAtMost(3.0), Verdict::Missed);
+    }
+
+    #[test]
+    fn each_line_has_figure_target_and_verdict() {
+        let text = render(&[
+            Figure::new("a call", 0.4, "µs", Target::AtMost(4.0)),
+            Figure::new("a hop there and back", 15.25, "µs", Target::AtMost(15.0)),
+            Figure::new("a yardstick", 100.0, "µs", Target::None),
+        ]);
+        assert_eq!(
+            text,
+            "what                  measured           target  verdict\n\
+             a call                   0.400 µs           ≤ 4  met\n\
+             a hop there and back      15.2 µs          ≤ 15  MISSED\n\
+             a yardstick                100 µs\n"
+        );
     }
 
     #[test]
     fn the_median_is_one_of_the_values() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(2.0));
-        assert_eq!(median(Vec::new()), None);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.0);
+        assert!(median(Vec::new()).is_nan());
     }
 }
