@@ -1,6 +1,6 @@
 //! Scores the model on one-line tasks and prints the misses; then measures speed and memory.
 //!
-//! `cargo run --release -p provider-local --example quality -- WEIGHTS.gguf [TASKS.json]`
+//! `cargo run --release -p provider-local --example quality -- WEIGHTS.gguf [TASKS.json [SYSTEM_TEXT]]`
 #![allow(clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
@@ -70,16 +70,17 @@ fn run() -> Result<bool> {
     let mut arguments = std::env::args().skip(1);
     let Some(weights) = arguments.next() else {
         return Err(
-            Error::failed("no weights given").with_hint("quality WEIGHTS.gguf [TASKS.json]")
+            Error::failed("no weights given").with_hint("quality WEIGHTS.gguf [TASKS.json [SYSTEM_TEXT]]")
         );
     };
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/tasks.json");
     let tasks = arguments.next().map_or(default, PathBuf::from);
     let bench = read(&tasks)?;
+    let system = arguments.next().unwrap_or_default();
     let started = Instant::now();
     let mut model = LocalModel::load(Path::new(&weights), 8192)?;
     println!("loaded in {:.2} s", started.elapsed().as_secs_f64());
-    score(&mut model, &bench)
+    score(&mut model, &bench, &system)
 }
 
 fn read(path: &Path) -> Result<Bench> {
@@ -89,11 +90,11 @@ fn read(path: &Path) -> Result<Bench> {
         .map_err(|error| Error::failed(format!("`{}` is no task file: {error}", path.display())))
 }
 
-fn score(model: &mut LocalModel, bench: &Bench) -> Result<bool> {
+fn score(model: &mut LocalModel, bench: &Bench, system: &str) -> Result<bool> {
     let mut right = 0;
     let (mut tokens, mut time) = (0, Duration::ZERO);
     for (index, task) in bench.tasks.iter().enumerate() {
-        let request = request(&bench.tools, &task.prompt);
+        let request = request(&bench.tools, system, &task.prompt);
         if index == 0 {
             println!("prefix: {} tokens", model.prefix_tokens(&request)?);
         }
@@ -129,11 +130,11 @@ fn score(model: &mut LocalModel, bench: &Bench) -> Result<bool> {
     Ok(right * 36 >= RIGHT_MIN_OF_36 * count)
 }
 
-fn request(tools: &[ToolSpec], prompt: &str) -> Request {
+fn request(tools: &[ToolSpec], system: &str, prompt: &str) -> Request {
     Request {
         v: Request::VERSION,
         model: String::new(),
-        system: String::new(),
+        system: system.to_owned(),
         tools: tools.to_vec(),
         messages: vec![Message::user(prompt)],
         options: RequestOptions { max_output_tokens: Some(96), temperature: None },

@@ -183,12 +183,19 @@ impl Run<'_> {
 
     /// Gives the sink the text before `end`, up to the last whole character.
     fn send_up_to(&mut self, end: usize, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
-        let text = whole_characters(&self.output[self.sent.min(end)..end]);
+        // An answer does not begin with blank lines, and blank lines before a call are no answer.
+        let start = self.sent.max(self.blank_len()).min(end);
+        let text = whole_characters(&self.output[start..end]);
         if text.is_empty() {
             return Ok(());
         }
-        self.sent += text.len();
+        self.sent = start + text.len();
         if sink(&String::from_utf8_lossy(text)) { Ok(()) } else { Err(Error::cancelled()) }
+    }
+
+    /// Length of the blanks with which the output begins.
+    fn blank_len(&self) -> usize {
+        self.output.len() - self.output.trim_ascii_start().len()
     }
 
     fn answer(
@@ -197,11 +204,13 @@ impl Run<'_> {
         sink: &mut dyn FnMut(&str) -> bool,
     ) -> Result<Answer> {
         let text_end = self.call_start.unwrap_or(self.output.len());
-        let rest = String::from_utf8_lossy(&self.output[self.sent.min(text_end)..text_end]);
+        let text_start = self.blank_len().min(text_end);
+        let rest_start = self.sent.max(text_start).min(text_end);
+        let rest = String::from_utf8_lossy(&self.output[rest_start..text_end]);
         if !rest.is_empty() && !sink(&rest) {
             return Err(Error::cancelled());
         }
-        let text = String::from_utf8_lossy(&self.output[..text_end]).into_owned();
+        let text = String::from_utf8_lossy(&self.output[text_start..text_end]).into_owned();
         let call = match (self.call_start, finish_reason) {
             (Some(start), FinishReason::ToolUse) => Some(parse_call(&self.output[start..])?),
             // A call cut short is no call.

@@ -178,29 +178,39 @@ impl LocalModel {
         // At least one token must be computed, or there are no logits.
         let most = prompt.tokens.len() - 1;
         let in_cache = common_prefix(&self.cached, &prompt.tokens).min(most);
-        let mut reused = in_cache;
-        if let Some(store) = &self.store {
-            let found = store.find(&prompt.tokens, &mut |text| sink.log(text));
-            if let Some(found) = found {
-                let usable = found.usable.min(most);
-                if usable >= in_cache + GAIN_TOKENS_MIN {
-                    let state = store.read(&found, &mut |text| sink.log(text));
-                    reused = match state.map(|state| self.engine.load(&state, found.stored, usable))
-                    {
-                        Some(Ok(())) => usable,
-                        Some(Err(error)) => {
-                            sink.log(error.to_string());
-                            0
-                        }
-                        None => in_cache,
-                    };
-                }
-            }
-        }
+        let reused = self.load_state(prompt, in_cache, most, sink).unwrap_or(in_cache);
         self.engine.truncate(reused);
         self.cached.clear();
         self.cached.extend(&prompt.tokens[..reused]);
         reused
+    }
+
+    /// Reads a saved state that spares more than the cache does; tells how many tokens are there then.
+    fn load_state(
+        &mut self,
+        prompt: &Prompt,
+        in_cache: usize,
+        most: usize,
+        sink: &mut dyn Sink,
+    ) -> Option<usize> {
+        if in_cache >= prompt.prefix_len {
+            return None;
+        }
+        let store = self.store.as_ref()?;
+        let found = store.find(&prompt.tokens, &mut |text| sink.log(text))?;
+        let usable = found.usable.min(most);
+        if usable < in_cache + GAIN_TOKENS_MIN {
+            return None;
+        }
+        let state = store.read(&found, &mut |text| sink.log(text))?;
+        match self.engine.load(&state, found.stored, usable) {
+            Ok(()) => Some(usable),
+            Err(error) => {
+                sink.log(error.to_string());
+                // The engine forgot what it held.
+                Some(0)
+            }
+        }
     }
 
     /// Gives the engine what it lacks of the prompt. What it computed stays, also after a cancel.
@@ -234,7 +244,7 @@ fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
         cached_tokens: reused as u64,
     };
     let mut parts = Vec::new();
-    if !answer.text.trim().is_empty() {
+    if !answer.text.is_empty() {
         parts.push(Part::text(answer.text));
     }
     let finish_reason = answer.finish_reason;
@@ -264,27 +274,4 @@ fn digest_of<'a>(tokens: impl Iterator<Item = &'a u32>) -> [u8; 32] {
         hasher.update(token.to_le_bytes());
     }
     hasher.finalize().into()
-}
-
-#[cfg(test)]
-mod tests {
-    use jaato_types::FinishReason;
-
-    use super::*;
-
-    #[test]
-    fn a_blank_answer_is_no_part() {
-        let answer = Answer {
-            text: "\n".to_owned(),
-            call: None,
-            finish_reason: FinishReason::Stop,
-            tokens: vec![1],
-            fed: 0,
-        };
-        let prompt = Prompt { tokens: vec![1, 2, 3], prefix_len: 2 };
-        let completion = completion(answer, &prompt, 2);
-        assert!(completion.parts.is_empty());
-        let usage = Usage { prompt_tokens: 3, output_tokens: 1, cached_tokens: 2 };
-        assert_eq!(completion.usage, usage);
-    }
 }

@@ -163,6 +163,18 @@ fn a_call_behind_text_is_found_and_its_json_never_shown() {
 }
 
 #[test]
+fn blank_lines_before_an_answer_or_a_call_are_no_text() {
+    let stage = Stage::new();
+    let tools = [tool("shell", json!({"type": "object", "properties": {}}))];
+    let script = format!("\n \n{}", call_text("shell", &json!({})));
+    let (answer, streamed) = stage.babble(&tools, &script, 3, 0.0);
+    assert_eq!((answer.text.as_str(), streamed.as_str()), ("", ""));
+    assert!(answer.call.is_some());
+    let (answer, streamed) = stage.babble(&tools, "\n\nWell. ", 3, 0.0);
+    assert!(answer.text.starts_with("Well. ") && answer.text == streamed);
+}
+
+#[test]
 fn json_that_is_no_call_stays_text() {
     let stage = Stage::new();
     let tools = [tool("shell", json!({"type": "object", "properties": {}}))];

@@ -1,0 +1,61 @@
+//! The plugin on a fake host, with the tiny model as its default.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use jaato_plugin_testkit::FakeHost;
+use jaato_types::{Delta, ErrorKind};
+use provider_local::catalog::DEFAULT_MODEL;
+use support::{Quirks, request, write_model};
+
+jaato_plugin_testkit::conformance!(provider_local: provider; |suite| suite.with_host(prepare));
+
+fn prepare(host: FakeHost) -> FakeHost {
+    static MODEL: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = MODEL.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = write_model(folder.path(), Quirks::default());
+        (folder, path)
+    });
+    host.with_asset(DEFAULT_MODEL, path)
+}
+
+fn host() -> FakeHost {
+    prepare(FakeHost::new(provider_local::__jaato::MODULE))
+}
+
+#[test]
+fn a_person_is_told_that_the_model_is_loaded() {
+    let mut request = request("one", &[], 3);
+    request.model = DEFAULT_MODEL.to_owned();
+    let finished = host().complete(&request);
+    assert_eq!(finished.result.unwrap().usage.output_tokens, 3);
+    let loading = format!("loading the local model `{DEFAULT_MODEL}`");
+    assert!(finished.deltas.contains(&Delta::Notice { text: loading }), "{:?}", finished.deltas);
+}
+
+#[test]
+fn a_request_without_a_model_takes_the_default() {
+    let mut request = request("one", &[], 3);
+    request.model = String::new();
+    assert!(host().complete(&request).result.is_ok());
+}
+
+#[test]
+fn a_model_that_the_host_does_not_have_is_the_hosts_error() {
+    let mut request = request("one", &[], 3);
+    request.model = "moon".to_owned();
+    let error = host().complete(&request).result.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::NotFound | ErrorKind::Unavailable), "{error:?}");
+}
+
+#[test]
+fn the_context_can_be_made_smaller() {
+    let host = host().with_config(serde_json::json!({"context_tokens": 20}));
+    let mut request = request("one", &[], 3);
+    request.model = DEFAULT_MODEL.to_owned();
+    assert_eq!(host.complete(&request).result.unwrap_err().kind, ErrorKind::ContextOverflow);
+}

@@ -1,0 +1,69 @@
+//! The real model, where its weights are in the user's cache: calls the right tool and answers from its result.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod support;
+
+use std::path::PathBuf;
+
+use jaato_types::{CallId, FinishReason, Message, Request, RequestOptions, ToolResult, ToolSpec};
+use provider_local::cancel::CancelFlag;
+use provider_local::catalog;
+use provider_local::local::LocalModel;
+use serde_json::{Map, Value, json};
+use support::Kept;
+
+/// The best weights that are there.
+fn weights() -> Option<PathBuf> {
+    let folder = directories::BaseDirs::new()?.cache_dir().join("jaato/models");
+    catalog::assets().iter().map(|asset| folder.join(&asset.file_name)).find(|path| path.exists())
+}
+
+fn get_environment() -> ToolSpec {
+    let aspects = ["os", "shell", "arch", "cwd", "terminal", "context", "all"];
+    serde_json::from_value(json!({
+        "name": "get_environment",
+        "description": "Get facts about this computer, its terminal and this session.",
+        "parameters": {"type": "object", "additionalProperties": false, "properties": {
+            "aspect": {"type": "string", "enum": aspects, "description": "which facts"}}},
+        "examples": [{"phrase": "Which folder are we in?", "arguments": {"aspect": "cwd"}}],
+    }))
+    .unwrap()
+}
+
+#[test]
+fn the_real_model_asks_for_the_system_and_tells_it() {
+    let Some(path) = weights() else {
+        eprintln!("NOT TESTED: no weights in the cache; `jaato model pull` fetches them");
+        return;
+    };
+    let mut model = LocalModel::load(&path, 4096).unwrap();
+    let mut request = Request {
+        v: Request::VERSION,
+        model: String::new(),
+        system: String::new(),
+        tools: vec![get_environment()],
+        messages: vec![Message::user("What operating system am I running on?")],
+        options: RequestOptions { max_output_tokens: Some(96), temperature: None },
+    };
+    let asked = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();
+    assert_eq!(asked.finish_reason, FinishReason::ToolUse, "{:?}", asked.parts);
+    let call = asked.parts.last().and_then(|part| part.as_tool_call()).unwrap().clone();
+    let aspect = call.arguments.get("aspect").and_then(Value::as_str).unwrap_or("all");
+    assert!(call.name.as_str() == "get_environment" && ["os", "all"].contains(&aspect), "{call:?}");
+
+    let content: Map<String, Value> = serde_json::from_value(
+        json!({"type": "linux", "name": "Linux", "release": "6.1.0", "friendly_name": "Linux"}),
+    )
+    .unwrap();
+    let result = ToolResult {
+        call_id: CallId::new(call.id.as_str()),
+        name: call.name,
+        content,
+        is_error: false,
+    };
+    request.messages.extend([Message::model(asked.parts), Message::tool([result])]);
+    let told = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();
+    assert_eq!(told.finish_reason, FinishReason::Stop);
+    assert!(told.usage.cached_tokens >= asked.usage.prompt_tokens, "{:?}", told.usage);
+    assert!(Message::model(told.parts.clone()).text().contains("Linux"), "{:?}", told.parts);
+}
