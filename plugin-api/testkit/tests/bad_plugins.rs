@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use jaato_plugin_testkit::conformance::{Check, Suite, common, gc, provider, tool};
+use jaato_plugin_testkit::conformance::{Check, Suite, gc, plugin, provider, tool};
 use jaato_plugin_testkit::{FakeHost, Kind, Module};
 
 /// Makes a plugin in a module of its own. (`export_plugin!` exports a symbol, of which a binary has one: so
@@ -240,10 +240,10 @@ mod liar {
 
 #[test]
 fn a_manifest_that_claims_too_much_is_found() {
-    let check = common::the_description_agrees_with_the_manifest;
+    let check = plugin::the_description_agrees_with_the_manifest;
     fails(shared::module(), check, "kind Provider: named in the manifest true, described false");
     let suite = Suite::of(shared::module(), &[Kind::Tool]);
-    let text = suite.run(common::the_manifest_names_these_kinds).unwrap_err();
+    let text = suite.run(plugin::the_manifest_names_these_kinds).unwrap_err();
     assert!(text.contains("its suite {Tool}"), "{text}");
 }
 
@@ -251,20 +251,20 @@ fn a_manifest_that_claims_too_much_is_found() {
 fn globals_are_found() {
     fails(shared::module(), tool::instances_are_apart, "changes what another saves");
     fails(shared::module(), tool::read_only_examples_change_nothing, "is read-only and changes");
-    let check = common::the_description_is_the_same_each_time;
+    let check = plugin::the_description_is_the_same_each_time;
     fails(shared::module(), check, "describes itself differently");
 }
 
 #[test]
 fn a_panic_is_found_even_where_it_is_fenced() {
-    let check = common::bad_saved_state_is_refused_or_forgotten;
+    let check = plugin::bad_saved_state_is_refused_or_forgotten;
     fails(shared::module(), check, "what is that?");
     fails(careless::module(), tool::wrong_arguments_are_refused, "which its schema does not allow");
 }
 
 #[test]
 fn commands_that_are_not_there_are_found() {
-    let check = common::unknown_operations_are_named;
+    let check = plugin::unknown_operations_are_named;
     fails(shared::module(), check, "answered as if there was one");
 }
 
@@ -279,7 +279,7 @@ fn careless_specs_are_found() {
 
 #[test]
 fn what_is_kept_is_found() {
-    fails_soon(rude::module(), common::nothing_is_left_behind, "it still holds Live { contexts: 1");
+    fails_soon(rude::module(), plugin::nothing_is_left_behind, "it still holds Live { contexts: 1");
     fails(rude::module(), tool::examples_work, "it is mine");
 }
 

@@ -3,10 +3,10 @@
 //! A check says in its name what must hold and answers with what does not. It runs the plugin on a
 //! [`FakeHost`]; a panic of the plugin, wherever it is fenced, fails the check.
 
-pub mod common;
 mod fuzz;
 pub mod gc;
 mod plan;
+pub mod plugin;
 pub mod provider;
 pub mod tool;
 
@@ -175,7 +175,7 @@ macro_rules! conformance {
                 prepare(suite)
             }
 
-            $crate::__conformance!(common);
+            $crate::__conformance!(plugin);
             $($crate::__conformance!($kind);)+
         }
     };
@@ -196,7 +196,7 @@ macro_rules! __conformance {
             })+
         }
     };
-    (common) => { $crate::__conformance! { @tests common:
+    (plugin) => { $crate::__conformance! { @tests plugin:
         the_manifest_names_these_kinds,
         the_description_agrees_with_the_manifest,
         the_description_is_the_same_each_time,
