@@ -2,7 +2,7 @@
 
 use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
 
-use crate::{ArgumentChecks, KnownTool, ToolState};
+use crate::{ArgumentChecks, KnownTool, ToolState, introspection};
 
 /// How near a name must be to be offered in place of one that is unknown (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.7;
@@ -29,7 +29,12 @@ pub struct Found<'a> {
 
 impl Toolbox {
     /// Takes the tools, in the order that requests will have.
-    pub fn new(tools: Vec<KnownTool>) -> Self {
+    ///
+    /// Where some of them stand in no request, the host's own tools that find them come last.
+    pub fn new(mut tools: Vec<KnownTool>) -> Self {
+        if tools.iter().any(|tool| tool.state == ToolState::Inactive) {
+            tools.extend(introspection::tools());
+        }
         let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
         let active = active.collect();
         Self { tools, active, checks: ArgumentChecks::new() }
@@ -87,6 +92,7 @@ impl Toolbox {
     fn unknown(&self, name: &ToolName) -> Error {
         let near = self.near(name);
         let hint = if !near.is_empty() {
+            let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();
             format!("did you mean {}?", near.join(" or "))
         } else if self.active.is_empty() {
             "there are no tools in this session: answer without one".to_owned()
@@ -98,7 +104,7 @@ impl Toolbox {
     }
 
     /// The nearest names of tools that may be called, nearest first.
-    fn near(&self, name: &ToolName) -> Vec<String> {
+    pub(crate) fn near(&self, name: &ToolName) -> Vec<String> {
         let wanted = name.as_str().to_ascii_lowercase();
         let mut near: Vec<(f64, &ToolName)> = self
             .tools
@@ -112,6 +118,6 @@ impl Toolbox {
             .collect();
         near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
         near.truncate(NAMES_MAX);
-        near.into_iter().map(|(_, known)| format!("`{known}`")).collect()
+        near.into_iter().map(|(_, known)| known.to_string()).collect()
     }
 }

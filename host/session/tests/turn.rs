@@ -3,8 +3,8 @@
 
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
-    Cancel, Entry, History, Limits, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, Mark, Session,
-    SessionSetup, ToolState, TurnReport, percent_used,
+    Cancel, Entry, GET_TOOL_SCHEMAS, History, LIST_TOOLS, Limits, MARK_FAILED, MARK_FILTERED,
+    MARK_LIMIT, Mark, Session, SessionSetup, ToolState, TurnReport, percent_used,
 };
 use jaato_types::{
     Delta, Error, ErrorKind, Event, FinishReason, Message, Outcome, Part, Request, Role, ToolName,
@@ -431,8 +431,9 @@ async fn a_call_to_an_inactive_tool_activates_it_at_the_end_of_the_list_and_says
         request.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<ToolName>>()
     };
     let requests = stage.provider.requests();
-    assert_eq!(names(&requests[0]), [ToolName::from("shown")]);
-    assert_eq!(names(&requests[1]), [ToolName::from("shown"), ToolName::from("hidden")]);
+    let before = ["shown", LIST_TOOLS, GET_TOOL_SCHEMAS].map(ToolName::from);
+    assert_eq!(names(&requests[0]), before);
+    assert_eq!(names(&requests[1]), [&before[..], &[ToolName::from("hidden")]].concat());
     assert_eq!(session.request().tools, requests[1].tools);
     assert_eq!(stage.events.notices(), "host: the tool `hidden` is active from here on\n");
     assert_eq!(stage.tools.seats().len(), 1);

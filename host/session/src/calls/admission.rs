@@ -9,7 +9,7 @@ use jaato_policy::{
 use jaato_types::{Error, ErrorKind, Event, ToolCall};
 
 use super::{Admitted, CallRunner, CallsDone, Fate};
-use crate::{Answer, KnownTool, Question};
+use crate::{Answer, KnownTool, Question, introspection};
 
 /// The rule's name where a person allowed this one call.
 const PERSON_ONCE: &str = "person.once";
@@ -46,6 +46,9 @@ impl CallRunner<'_> {
             Ok(()) => self.pass_gate(call, tool, done).await,
             Err(error) => Fate::Refuse(error),
         };
+        if matches!(fate, Fate::Run) && introspection::is_own(tool) {
+            done.activated.extend(introspection::wanted(self.toolbox, call));
+        }
         Admitted { call, tool: Some(tool), fate }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Admitted, CallRunner, CallsDone, Fate};
 use crate::events::HOST;
 use crate::output::{self, error_content};
-use crate::{CallScope, KnownTool, OutputSink};
+use crate::{CallScope, KnownTool, OutputSink, introspection};
 
 impl CallRunner<'_> {
     /// Gives a call its one result.
@@ -85,13 +85,23 @@ impl CallRunner<'_> {
         // A call that is done at the moment of the cancellation is done: its effects are there.
         let outcome = tokio::select! {
             biased;
-            outcome = self.ports.tools.call(call, scope) => outcome,
+            outcome = self.call(call, scope) => outcome,
             () = self.cancel.cancelled() => Err(interrupted()),
             () = self.ports.clock.sleep(deadline_ms) => Err(too_slow(call, deadline_ms)),
         };
         sink.close();
         stop.cancel();
         outcome
+    }
+
+    /// The host's own tools are answered here, all others by their plugins.
+    async fn call(&self, call: &ToolCall, scope: CallScope) -> Result<Output, Error> {
+        match self.toolbox.find(&call.name) {
+            Ok(found) if introspection::is_own(found.tool) => {
+                introspection::answer(self.toolbox, call)
+            }
+            Ok(_) | Err(_) => self.ports.tools.call(call, scope).await,
+        }
     }
 
     /// The output as one JSON object; raw bytes go to a file.

@@ -1,0 +1,236 @@
+//! The two tools of the host itself: `list_tools` finds tools that stand in no request, `get_tool_schemas`
+//! shows them whole and activates them. They are offered only where there is something to find.
+
+use std::collections::BTreeMap;
+
+use jaato_types::{
+    Annotations, Availability, Error, ErrorKind, Output, PluginName, Result, ToolCall, ToolName,
+    ToolSpec,
+};
+use serde_json::{Map, Value, json};
+
+use crate::{KnownTool, ToolState, Toolbox};
+
+/// The name of the tool that finds tools.
+pub const LIST_TOOLS: &str = "list_tools";
+/// The name of the tool that shows and activates tools.
+pub const GET_TOOL_SCHEMAS: &str = "get_tool_schemas";
+
+/// The plugin's name that these tools carry: the host's own.
+const HOST_PLUGIN: &str = "jaato";
+/// Longest description in a list, in characters, where its first sentence is longer.
+const SUMMARY_CHARS_MAX: usize = 97;
+/// Most names that are offered in place of one that is unknown.
+const SUGGESTIONS_MAX: usize = 3;
+
+/// What the categories of the seed hold.
+const CATEGORIES: [(&str, &str); 11] = [
+    ("MCP", "tools of MCP servers"),
+    ("code", "code analysis and editing"),
+    ("communication", "talking to people and services"),
+    ("coordination", "plans, tasks and other agents"),
+    ("filesystem", "files and folders"),
+    ("knowledge", "facts and references"),
+    ("memory", "remembering across sessions"),
+    ("prompt", "prompts and templates"),
+    ("search", "searching text and code"),
+    ("system", "this machine and its commands"),
+    ("web", "the web"),
+];
+
+/// Makes the two tools.
+pub(crate) fn tools() -> [KnownTool; 2] {
+    let category =
+        json!({ "type": "string", "description": "Only this category, with its tools." });
+    let names = json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "minItems": 1,
+        "description": "Names of tools.",
+    });
+    [
+        known(
+            LIST_TOOLS,
+            "Find more tools. Without a category it lists the categories.",
+            json!({ "category": category }),
+            &[],
+        ),
+        known(
+            GET_TOOL_SCHEMAS,
+            "Show tools with their arguments. They can be called from then on.",
+            json!({ "names": names }),
+            &["names"],
+        ),
+    ]
+}
+
+fn known(name: &str, description: &str, properties: Value, required: &[&str]) -> KnownTool {
+    let parameters = json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    });
+    let annotations = Annotations {
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        open_world: false,
+        parallel_safe: true,
+    };
+    let spec = ToolSpec {
+        name: ToolName::from(name),
+        description: description.to_owned(),
+        parameters,
+        annotations,
+        category: "system".to_owned(),
+        availability: Availability::Core,
+        auto_approval: true,
+        traits: Vec::new(),
+        examples: Vec::new(),
+    };
+    KnownTool {
+        spec,
+        plugin: PluginName::from(HOST_PLUGIN),
+        shipped: true,
+        state: ToolState::Active,
+    }
+}
+
+/// Tells whether a tool is the host's own.
+pub(crate) fn is_own(tool: &KnownTool) -> bool {
+    tool.plugin.as_str() == HOST_PLUGIN
+}
+
+/// Answers a call of one of the two tools. Pure: activating is the session's, see [`wanted`].
+pub(crate) fn answer(toolbox: &Toolbox, call: &ToolCall) -> Result<Output> {
+    match call.name.as_str() {
+        LIST_TOOLS => Ok(list(toolbox, call.arguments.get("category").and_then(Value::as_str))),
+        GET_TOOL_SCHEMAS => Ok(schemas(toolbox, &names(call))),
+        other => Err(Error::new(ErrorKind::HostBug, format!("`{other}` is no tool of the host"))),
+    }
+}
+
+/// Lists the tools that a call of `get_tool_schemas` activates.
+pub(crate) fn wanted(toolbox: &Toolbox, call: &ToolCall) -> Vec<ToolName> {
+    if call.name.as_str() != GET_TOOL_SCHEMAS {
+        return Vec::new();
+    }
+    names(call).into_iter().filter(|name| toolbox.find(name).is_ok_and(|it| !it.active)).collect()
+}
+
+fn names(call: &ToolCall) -> Vec<ToolName> {
+    let names = call.arguments.get("names").and_then(Value::as_array);
+    names.into_iter().flatten().filter_map(Value::as_str).map(ToolName::from).collect()
+}
+
+/// The tools that a model may use. The two themselves are not among them: whoever asks knows them.
+fn offered(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
+    toolbox
+        .tools()
+        .iter()
+        .filter(|tool| !is_own(tool) && !matches!(tool.state, ToolState::Disabled { .. }))
+}
+
+fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
+    let Some(category) = category else { return categories(toolbox) };
+    let mut tools: Vec<_> =
+        offered(toolbox).filter(|tool| tool.spec.category.eq_ignore_ascii_case(category)).collect();
+    tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+    if tools.is_empty() {
+        let mut content = categories(toolbox).content;
+        content.insert("error".to_owned(), format!("there is no category `{category}`").into());
+        return Output { content, bytes: Vec::new() };
+    }
+    let listed: Vec<_> = tools
+        .iter()
+        .map(|tool| {
+            json!({
+                "name": tool.spec.name,
+                "plugin_source": tool.source(),
+                "enabled": true,
+                "description": summary(&tool.spec.description),
+            })
+        })
+        .collect();
+    Output::json(json!({
+        "category": category,
+        "tool_count": listed.len(),
+        "tools": listed,
+        "hint": format!("call `{GET_TOOL_SCHEMAS}` with names to use them"),
+    }))
+}
+
+fn categories(toolbox: &Toolbox) -> Output {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for tool in offered(toolbox) {
+        *counts.entry(tool.spec.category.as_str()).or_default() += 1;
+    }
+    let total: usize = counts.values().sum();
+    let categories: Vec<_> = counts
+        .into_iter()
+        .map(|(name, count)| {
+            let about =
+                CATEGORIES.iter().find(|(known, _)| *known == name).map(|(_, about)| *about);
+            json!({ "name": name, "tool_count": count, "description": about.unwrap_or("") })
+        })
+        .collect();
+    Output::json(json!({
+        "categories": categories,
+        "total_tools": total,
+        "hint": format!("call `{LIST_TOOLS}` with a category to see its tools"),
+    }))
+}
+
+fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
+    let (mut schemas, mut not_found, mut activated) = (Vec::new(), Vec::new(), Vec::new());
+    let mut suggestions = Map::new();
+    for name in names {
+        match toolbox.find(name) {
+            Ok(found) => {
+                let spec = &found.tool.spec;
+                schemas.push(json!({
+                    "name": spec.name,
+                    "description": spec.description,
+                    "plugin_source": found.tool.source(),
+                    "enabled": true,
+                    "category": spec.category,
+                    "parameters": spec.parameters,
+                }));
+                if !found.active {
+                    activated.push(name.as_str());
+                }
+            }
+            Err(_) => {
+                let mut near = toolbox.near(name);
+                near.truncate(SUGGESTIONS_MAX);
+                if !near.is_empty() {
+                    suggestions.insert(name.to_string(), near.into());
+                }
+                not_found.push(name.as_str());
+            }
+        }
+    }
+    let mut content = json!({ "schemas": schemas, "count": schemas.len() });
+    if !not_found.is_empty() {
+        content["not_found"] = not_found.into();
+    }
+    if !suggestions.is_empty() {
+        content["suggestions"] = Value::Object(suggestions);
+    }
+    if !activated.is_empty() {
+        content["activated"] = activated.into();
+        content["activation_note"] = "these tools can be called now".into();
+    }
+    Output::json(content)
+}
+
+/// The first sentence, or the beginning of a long one.
+fn summary(description: &str) -> String {
+    let sentence = description.split_once(". ").map_or(description, |(first, _)| first);
+    let sentence = sentence.lines().next().unwrap_or_default();
+    if sentence.chars().count() <= SUMMARY_CHARS_MAX {
+        return sentence.to_owned();
+    }
+    sentence.chars().take(SUMMARY_CHARS_MAX).chain("...".chars()).collect()
+}

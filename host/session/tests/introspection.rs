@@ -1,0 +1,70 @@
+//! Tools that stand in no request are found, shown and activated by the host's own two tools.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::expect;
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, Session, ToolState};
+use jaato_types::Outcome;
+use serde_json::{Value, json};
+
+fn stage() -> Stage {
+    let mut tide = Tool::echo("tide").state(ToolState::Inactive);
+    tide.known.spec.description = "Tells the tide. Long text follows.".to_owned();
+    let off = Tool::echo("storm").state(ToolState::Disabled { by: "by a test".to_owned() });
+    Stage::new([Tool::echo("clock"), tide, off])
+}
+
+/// Lets the model make one call and answer; returns what the call gave.
+async fn ask(stage: &Stage, session: &mut Session, name: &str, arguments: Value) -> String {
+    stage.provider.then([Beat::call("1", name, arguments)]);
+    stage.provider.then([Beat::text("done")]);
+    let report = session.turn("x", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done);
+    let message = session.history().messages().rev().nth(1).unwrap();
+    let result = message.tool_results().next().unwrap();
+    Value::Object(result.content.clone()).to_string()
+}
+
+fn names(session: &Session) -> Vec<String> {
+    session.request().tools.iter().map(|spec| spec.name.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_hidden_tools_there_is_nothing_to_find_and_nothing_to_pay_for() {
+    let stage = Stage::new([Tool::echo("clock")]);
+    let session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(names(&session), ["clock"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(names(&session), ["clock", "list_tools", "get_tool_schemas"]);
+    let all = ask(&stage, &mut session, "list_tools", json!({})).await;
+    expect![[r#"{"categories":[{"name":"system","tool_count":2,"description":"this machine and its commands"}],"total_tools":2,"hint":"call `list_tools` with a category to see its tools"}"#]]
+        .assert_eq(&all);
+    let system = ask(&stage, &mut session, "list_tools", json!({ "category": "System" })).await;
+    expect![[r#"{"category":"System","tool_count":2,"tools":[{"name":"clock","plugin_source":"clock","enabled":true,"description":"clock of a test"},{"name":"tide","plugin_source":"tide","enabled":true,"description":"Tells the tide"}],"hint":"call `get_tool_schemas` with names to use them"}"#]]
+        .assert_eq(&system);
+    let unknown = ask(&stage, &mut session, "list_tools", json!({ "category": "moon" })).await;
+    assert!(unknown.contains("there is no category `moon`"), "{unknown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
+    let stage = stage();
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let before = names(&session);
+    let shown = ask(
+        &stage,
+        &mut session,
+        "get_tool_schemas",
+        json!({ "names": ["tide", "tied", "storm"] }),
+    )
+    .await;
+    expect![[r#"{"schemas":[{"name":"tide","description":"Tells the tide. Long text follows.","plugin_source":"tide","enabled":true,"category":"system","parameters":{"type":"object"}}],"count":1,"not_found":["tied","storm"],"suggestions":{"tied":["tide"]},"activated":["tide"],"activation_note":"these tools can be called now"}"#]]
+        .assert_eq(&shown);
+    assert_eq!(names(&session), [before, vec!["tide".to_owned()]].concat());
+    assert!(stage.tools.seats().is_empty(), "no plugin is asked for the host's own tools");
+}
