@@ -40,6 +40,11 @@ pub struct GcRequest {
     pub settings: Value,
 }
 
+impl GcRequest {
+    /// The version that this crate writes.
+    pub const VERSION: u32 = 1;
+}
+
 /// What a gc proposes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -54,4 +59,9 @@ pub struct GcPlan {
     /// What to tell the person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl GcPlan {
+    /// The version that this crate writes.
+    pub const VERSION: u32 = 1;
 }
