@@ -74,7 +74,8 @@ async fn a_busy_machine_makes_no_report_and_a_real_blocker_does() {
     for call in calls {
         guarded(call.answer()).await.unwrap();
     }
-    assert!(house.reports.try_recv().is_err(), "a plugin that only waited was reported");
+    let report = house.reports.try_recv().ok();
+    assert_eq!(report, None, "a plugin that only waited was reported");
     for how in ["spin", "sleep"] {
         let until = folder.path().join(how);
         let mut blocker = call(&instance, "block", json!({ "how": how, "until": until }));

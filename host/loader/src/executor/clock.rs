@@ -13,12 +13,11 @@ pub(super) fn thread_number() -> Option<u64> {
     link.file_name()?.to_str()?.parse().ok()
 }
 
-/// What `schedstat` says: nanoseconds on a processor, nanoseconds in the run queue, turns on a processor.
+/// What `schedstat` says. Its third number counts the turns on a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Usage {
     ran_ns: u64,
     waited_ns: u64,
-    turns: u64,
 }
 
 impl Usage {
@@ -28,10 +27,10 @@ impl Usage {
 
     fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.split_whitespace().map(str::parse);
-        let (ran_ns, waited_ns, turns) =
-            (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
+        let (ran_ns, waited_ns) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        let turns: u64 = numbers.next()?.ok()?;
         // A kernel without the statistics shows zeros.
-        (turns > 0).then_some(Self { ran_ns, waited_ns, turns })
+        (turns > 0).then_some(Self { ran_ns, waited_ns })
     }
 }
 
@@ -39,14 +38,10 @@ impl Usage {
 #[derive(Debug)]
 pub(super) struct Meter {
     thread: Option<u64>,
-    since: Instant,
-    first: Option<Usage>,
-    last: Option<Usage>,
-    /// When `last` was seen to move: then what it says of waiting was complete.
-    moved: Instant,
     looked: Instant,
-    /// Time in host code that the plugin called: not the plugin's.
-    host_time: Duration,
+    usage: Option<Usage>,
+    able_to_run: Duration,
+    wall_clock: Duration,
 }
 
 /// What a [`Meter`] found.
@@ -61,36 +56,35 @@ pub(super) enum Measure {
 impl Meter {
     pub(super) fn start(thread: Option<u64>) -> Self {
         // The statistics first, the clock after: what lies between makes the poll look shorter.
-        let first = thread.and_then(Usage::read);
-        let now = Instant::now();
-        let host_time = Duration::ZERO;
-        Self { thread, since: now, first, last: first, moved: now, looked: now, host_time }
+        let usage = thread.and_then(Usage::read);
+        let zero = Duration::ZERO;
+        Self { thread, looked: Instant::now(), usage, able_to_run: zero, wall_clock: zero }
     }
 
+    /// Adds the time since the last look. The watchdog may itself have waited for long in between.
     pub(super) fn look(&mut self, in_host_code: bool) -> Measure {
         let now = Instant::now();
-        if in_host_code {
-            self.host_time += now - self.looked;
-        }
+        let time = now - self.looked;
         self.looked = now;
-        let wall = (now - self.since).saturating_sub(self.host_time);
-        let usage = self.thread.and_then(Usage::read);
-        let (Some(first), Some(usage)) = (self.first, usage) else {
-            return Measure::WallClock(wall);
+        let before = self.usage;
+        self.usage = self.thread.and_then(Usage::read);
+        let counts = match (before, self.usage) {
+            (Some(before), Some(usage)) => Some(able_to_run(time, before, usage, || self.runs())),
+            _ => None,
         };
-        if self.last != Some(usage) {
-            self.last = Some(usage);
-            self.moved = now;
+        // Host code that the plugin called is not the plugin's.
+        if !in_host_code {
+            self.wall_clock += time;
+            self.able_to_run += counts.unwrap_or_default();
         }
-        let waited = Duration::from_nanos(usage.waited_ns.saturating_sub(first.waited_ns));
-        // A wait is counted when it ends. One that goes on shows as a thread that wants to run and
-        // whose numbers stand still.
-        let waiting = if self.wants_to_run() { now - self.moved } else { Duration::ZERO };
-        Measure::AbleToRun(wall.saturating_sub(waited).saturating_sub(waiting))
+        match counts {
+            Some(_) => Measure::AbleToRun(self.able_to_run),
+            None => Measure::WallClock(self.wall_clock),
+        }
     }
 
     /// Tells whether the thread runs or waits for a processor, rather than blocks.
-    fn wants_to_run(&self) -> bool {
+    fn runs(&self) -> bool {
         let state = self.thread.and_then(|thread| {
             let text = fs::read_to_string(format!("/proc/self/task/{thread}/stat")).ok()?;
             // `TID (name) STATE …`; the name may hold anything.
@@ -100,13 +94,31 @@ impl Meter {
     }
 }
 
+/// Tells for how much of `time` a thread was able to run.
+///
+/// A wait is counted by the system only when it ends, so of a thread that runs, or waits for it, no more
+/// is certain than what it had on a processor. One that blocks has ended its waits.
+fn able_to_run(
+    time: Duration,
+    before: Usage,
+    after: Usage,
+    runs: impl FnOnce() -> bool,
+) -> Duration {
+    let since = |before: u64, after: u64| Duration::from_nanos(after.saturating_sub(before));
+    if runs() {
+        since(before.ran_ns, after.ran_ns).min(time)
+    } else {
+        time.saturating_sub(since(before.waited_ns, after.waited_ns))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn statistics_are_three_numbers_and_zeros_are_none() {
-        let usage = Usage { ran_ns: 5, waited_ns: 6, turns: 7 };
+        let usage = Usage { ran_ns: 5, waited_ns: 6 };
         assert_eq!(Usage::parse("5 6 7\n"), Some(usage));
         assert_eq!(Usage::parse("0 0 0\n"), None);
         assert_eq!(Usage::parse("5 6"), None);
@@ -121,9 +133,34 @@ mod tests {
     #[test]
     fn time_in_host_code_is_not_the_plugins() {
         let mut meter = Meter::start(None);
-        meter.since -= Duration::from_secs(9);
         meter.looked -= Duration::from_secs(8);
         let Measure::WallClock(time) = meter.look(true) else { panic!("no thread, no statistics") };
-        assert!(time < Duration::from_secs(2), "{time:?}");
+        assert_eq!(time, Duration::ZERO);
+    }
+
+    #[track_caller]
+    fn check(runs: bool, ran_ms: u64, waited_ms: u64, able_ms: u64) {
+        let usage = |ran_ms: u64, waited_ms: u64| Usage {
+            ran_ns: ran_ms * 1_000_000,
+            waited_ns: waited_ms * 1_000_000,
+        };
+        let (before, after) = (usage(7, 9), usage(7 + ran_ms, 9 + waited_ms));
+        let able = able_to_run(Duration::from_millis(200), before, after, || runs);
+        assert_eq!(able, Duration::from_millis(able_ms));
+    }
+
+    #[test]
+    fn a_thread_that_runs_counts_what_it_had_of_a_processor() {
+        check(true, 200, 0, 200);
+        check(true, 3, 0, 3);
+        check(true, 3, 150, 3);
+        check(true, 300, 0, 200);
+    }
+
+    #[test]
+    fn a_thread_that_blocks_counts_all_but_its_waits() {
+        check(false, 0, 0, 200);
+        check(false, 3, 150, 50);
+        check(false, 3, 300, 0);
     }
 }
