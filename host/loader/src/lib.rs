@@ -15,6 +15,8 @@ mod error;
 mod executor;
 mod fence;
 mod find;
+#[cfg(test)]
+mod host_conformance;
 mod instance;
 mod layout;
 mod live;

@@ -48,6 +48,14 @@ impl Plugin {
         Ok(Self { factory: Arc::new(factory), guest, executor: executor.clone(), manifest })
     }
 
+    /// Makes a plugin of a factory that is at hand without a file.
+    #[cfg(test)]
+    pub(crate) fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
+        let guest = executor.guest(manifest.name.clone());
+        let factory = Arc::new(OnExecutor::new(executor, &guest, factory));
+        Self { factory, guest, executor: executor.clone(), manifest }
+    }
+
     /// Returns the plugin's name.
     pub fn name(&self) -> &PluginName {
         self.guest.name()
