@@ -19,19 +19,22 @@ pub struct Cli {
     pub command: Command,
 }
 
+/// Heads what every command takes in each help, apart from the command's own options.
+const GLOBAL: &str = "Global options";
+
 /// What every command takes, before or after its name.
 #[derive(Debug, Args)]
 pub struct Global {
     /// Search this folder for plugins as well; may be given again
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "DIR", global = true, help_heading = GLOBAL)]
     pub plugin_dir: Vec<PathBuf>,
 
     /// Use no network at all
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub offline: bool,
 
     /// Read this file instead of your own config.toml
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
 }
 

@@ -59,7 +59,7 @@ async fn one(
         Err(error) => {
             if error.kind == ErrorKind::UnknownTool {
                 // The tool may be in a plugin that could not be used.
-                report::problems(runtime.problems());
+                report::problems(&start::problems(runtime));
                 if let Some(hint) = not_trusted_hint(runtime, tool) {
                     return Err(hint);
                 }
@@ -178,7 +178,8 @@ fn read_lines() -> mpsc::Receiver<Result<Vec<u8>, Error>> {
             let message = match read {
                 Ok(0) => return,
                 Ok(_) if line.len() as u64 > LINE_BYTES_MAX => {
-                    if skip_line(&mut input).is_err() {
+                    // Its end may be the very byte by which it is too long.
+                    if !line.ends_with(b"\n") && skip_line(&mut input).is_err() {
                         return;
                     }
                     let text = format!("the line has more than {LINE_BYTES_MAX} bytes");

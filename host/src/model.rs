@@ -42,7 +42,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
         runtime.close().await;
         return report::json(&json!({ "models": models, "problems": problems }));
     }
-    report::problems(runtime.problems());
+    report::problems(&start::problems(&runtime));
     report::problems(&problems);
     let rows: Vec<_> = models
         .iter()

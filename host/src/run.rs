@@ -40,7 +40,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     check_tool_names(&runtime, &args)?;
     if args.output == OutputForm::Text {
         report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
-        report::problems(runtime.problems());
+        report::problems(&start::problems(&runtime));
     }
     let cancel = Cancel::new();
     if args.show_prompt {
@@ -80,7 +80,7 @@ fn check_tool_names(runtime: &Runtime, args: &RunArgs) -> Result<(), Failure> {
     let named = args.tools.iter().flatten().chain(&args.allow);
     for name in named {
         if runtime.registry().tool(name).is_none() {
-            report::problems(runtime.problems());
+            report::problems(&start::problems(runtime));
             let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
             return Err(unknown_tool(name, known));
         }

@@ -2,6 +2,7 @@
 
 use jaato_runtime::config::Overrides;
 use jaato_runtime::config::trust::{ChangeKind, WorkspaceState};
+use jaato_runtime::registry::Status;
 use jaato_runtime::{Arguments, Runtime, Setup};
 
 use crate::args::Global;
@@ -30,6 +31,23 @@ pub fn setup(arguments: Arguments) -> Result<Setup, Failure> {
 /// Finds the plugins.
 pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
     Ok(Runtime::start(setup(arguments)?).await)
+}
+
+/// Tells what could not be used, for commands that do not list the plugins themselves: a line for each file
+/// that failed or whose names are taken among them. A plugin that only waits for trust is no problem.
+pub fn problems(runtime: &Runtime) -> Vec<String> {
+    let mut problems = runtime.problems().to_vec();
+    for entry in runtime.registry().plugins() {
+        if !matches!(entry.status, Status::Refused(_) | Status::Failed(_)) {
+            continue;
+        }
+        if let Some((why, hint)) = jaato_runtime::why_not(entry) {
+            let path = entry.candidate.path.display();
+            let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            problems.push(format!("cannot use `{path}` as a plugin: {why}{hint}"));
+        }
+    }
+    problems
 }
 
 /// Says in one line how the workspace stands, where there is something to say.

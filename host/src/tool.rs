@@ -11,7 +11,7 @@ use crate::{report, start};
 /// Lists the tools.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
-    report::problems(runtime.problems());
+    report::problems(&start::problems(&runtime));
     let tools: Vec<_> = runtime.registry().tools().collect();
     if as_json {
         return report::json(&tools.into_iter().map(to_json).collect());
@@ -40,7 +40,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let Some(tool) = runtime.registry().tool(name) else {
-        report::problems(runtime.problems());
+        report::problems(&start::problems(&runtime));
         let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
         return Err(unknown_tool(name, known));
     };

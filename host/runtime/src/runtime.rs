@@ -288,7 +288,7 @@ pub fn description(entry: &PluginEntry) -> Option<&Description> {
 
 /// Returns why a plugin cannot be used, and what to do; none where it can.
 pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
-    let path = entry.candidate.path.display();
+    let path = entry.candidate.path.to_string_lossy();
     Some(match &entry.status {
         Status::Active => return None,
         Status::Disabled => {
@@ -298,13 +298,18 @@ pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
         Status::NotTrusted => match &entry.candidate.trust {
             Trust::No(digest) => (
                 "not trusted".into(),
-                Some(format!("jaato plugin trust '{path}' --sha256 {digest}")),
+                Some(format!("jaato plugin trust {} --sha256 {digest}", shell_word(&path))),
             ),
             _ => ("its workspace is not trusted".into(), Some("jaato trust".into())),
         },
         Status::Refused(refusal) => (refusal.to_string(), None),
         Status::Failed(error) => (error.message.clone(), error.hint.clone()),
     })
+}
+
+/// Quotes a text so that a shell takes it as one word, whatever stands in it.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Writes what plugins say and do wrong to the log.

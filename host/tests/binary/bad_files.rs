@@ -1,0 +1,417 @@
+//! Bad files among the plugins: each costs one clear line, and the good ones are there all the same.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use expect_test::{Expect, expect};
+
+use crate::house;
+use crate::support::elf::{self, Elf};
+use crate::support::{House, fixture, is_root, set_mode, skip};
+
+/// A user that owns nothing.
+const NOBODY: u32 = 65_123;
+
+/// Lists a house with bad files in its given folder: everything but a line for each must be as without.
+#[track_caller]
+fn check(house: &House, expected: Expect) {
+    let folder = house.given_folder().display().to_string();
+    let good = house.run(&["tool", "list"]).silent();
+    let words = ["tool", "list", "--plugin-dir", &folder];
+    let output = house.run(&words).code(0);
+    assert_eq!(output.stdout, good.stdout, "{output}");
+    expected.assert_eq(&house.clean(&output.stderr));
+    // What the cache keeps tells the same.
+    assert_eq!(house.run(&words).code(0).to_string(), output.to_string());
+    // And a good tool can be called beside them.
+    let called = house.run(&["--plugin-dir", &folder, "call", "get_environment"]);
+    assert_eq!(called.code, 0, "{called}");
+}
+
+#[track_caller]
+fn check_file(bytes: &[u8], expected: Expect) {
+    let house = house!();
+    house.give("moon.so", bytes);
+    check(&house, expected);
+}
+
+fn probe() -> Vec<u8> {
+    fs::read(fixture("probe")).unwrap()
+}
+
+fn manifest(fields: &str) -> String {
+    format!(r#"{{"v":1,"name":"moon","version":"1.0.0","api":"1.0.0","kinds":["tool"]{fields}}}"#)
+}
+
+#[test]
+fn a_text_file() {
+    check_file(b"I am a plugin, honestly.\n", expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
+    "#]]);
+}
+
+#[test]
+fn an_empty_file() {
+    check_file(b"", expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
+    "#]]);
+}
+
+#[test]
+fn a_windows_library() {
+    let mut file = b"MZ".to_vec();
+    file.resize(0x3c, 0);
+    file.extend(0x40_u32.to_le_bytes());
+    file.extend(b"PE\0\0\x64\x86\0\0");
+    file.resize(512, 0);
+    check_file(&file, expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
+    "#]]);
+}
+
+#[test]
+fn a_library_for_another_machine() {
+    check_file(&elf::of_machine(&probe(), elf::foreign_machine()), expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is built for aarch64, this machine is x86_64
+        hint: build the plugin for this machine, or take the author's build for it
+    "#]]);
+}
+
+#[test]
+fn an_executable_and_an_object_file_and_a_core_dump() {
+    let house = house!();
+    for (name, kind) in
+        [("core", elf::CORE), ("executable", elf::EXECUTABLE), ("object", elf::OBJECT)]
+    {
+        let file = Elf { kind, machine: elf::own_machine(), manifest: manifest("").into() };
+        house.give(&format!("{name}.so"), &file.write());
+    }
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/core.so` as a plugin: it is a core dump, not a dynamic library
+        note: cannot use `$HOUSE/given/executable.so` as a plugin: it is an executable, not a dynamic library
+        note: cannot use `$HOUSE/given/object.so` as a plugin: it is an object file, not a dynamic library
+    "#]]);
+}
+
+#[test]
+fn a_program_of_this_machine() {
+    // Programs of today are position-independent, and so look like libraries.
+    let program = fs::read("/bin/sh").unwrap();
+    check_file(&program, expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
+        hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
+    "#]]);
+}
+
+#[test]
+fn a_library_without_a_manifest() {
+    let found = ["/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib64", "/usr/lib", "/lib"]
+        .iter()
+        .map(|folder| std::path::Path::new(folder).join("libm.so.6"))
+        .find(|path| path.is_file());
+    let Some(library) = found else { return skip("no `libm.so.6` is found") };
+    check_file(&fs::read(library).unwrap(), expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
+        hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
+    "#]]);
+}
+
+#[test]
+fn a_truncated_library_of_any_length() {
+    let house = house!();
+    let whole = probe();
+    let lengths = [4, 16, 63, 64, 65, 4096, whole.len() / 2, whole.len() - 4096, whole.len() - 1];
+    for (number, length) in lengths.into_iter().enumerate() {
+        house.give(&format!("cut{number}.so"), &whole[..length]);
+    }
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/cut0.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut1.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut2.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut3.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut4.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut5.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut6.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut7.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/cut8.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+    "#]]);
+}
+
+#[test]
+fn headers_that_lie() {
+    let house = house!();
+    let whole = elf::with_manifest(manifest(""));
+    let lie = |at: usize, value: u64| {
+        let mut bytes = whole.clone();
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+        bytes
+    };
+    // Where the section table stands, and where the manifest does and how long it is.
+    house.give("sections.so", &lie(40, u64::MAX - 8));
+    let table = u64::from_le_bytes(whole[40..48].try_into().unwrap()) as usize;
+    house.give("start.so", &lie(table + 64 + 24, u64::MAX - 8));
+    house.give("length.so", &lie(table + 64 + 32, 4000));
+    house.give("endless.so", &lie(table + 64 + 32, u64::MAX));
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, at most 16384 are allowed
+        note: cannot use `$HOUSE/given/length.so` as a plugin: it is truncated or damaged: Invalid ELF section size or offset
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/sections.so` as a plugin: it is truncated or damaged: its headers are incomplete
+        hint: copy or build the file again
+        note: cannot use `$HOUSE/given/start.so` as a plugin: it is truncated or damaged: Invalid ELF section size or offset
+        hint: copy or build the file again
+    "#]]);
+}
+
+#[test]
+fn a_manifest_that_is_none() {
+    let house = house!();
+    house.give("a-empty.so", &elf::with_manifest(""));
+    house.give("b-text.so", &elf::with_manifest("moon"));
+    house.give("c-array.so", &elf::with_manifest("[]"));
+    house.give("d-missing.so", &elf::with_manifest(r#"{"v":1,"name":"moon"}"#));
+    house.give("e-name.so", &elf::with_manifest(manifest("").replace("moon", "../moon")));
+    house.give("f-api.so", &elf::with_manifest(manifest("").replace("\"1.0.0\",\"kinds", "\"one\",\"kinds")));
+    house.give("g-utf8.so", &elf::with_manifest(b"{\"v\":1,\"name\":\"\xff\"}".to_vec()));
+    house.give("h-deep.so", &elf::with_manifest("[".repeat(10_000)));
+    house.give("i-kinds.so", &elf::with_manifest(manifest("").replace("tool", "oracle")));
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/a-empty.so` as a plugin: its manifest cannot be read: EOF while parsing a value at line 1 column 0
+        note: cannot use `$HOUSE/given/b-text.so` as a plugin: its manifest cannot be read: expected value at line 1 column 1
+        note: cannot use `$HOUSE/given/c-array.so` as a plugin: its manifest cannot be read: invalid length 0, expected struct Manifest with 8 elements at line 1 column 2
+        note: cannot use `$HOUSE/given/d-missing.so` as a plugin: its manifest cannot be read: missing field `version` at line 1 column 21
+        note: cannot use `$HOUSE/given/e-name.so` as a plugin: its manifest names it `../moon`; a name is 1 to 64 of a-z, A-Z, 0-9, `-` and `_`
+        note: cannot use `$HOUSE/given/f-api.so` as a plugin: its manifest has the plugin-api version `one`, not `1.2.3`
+        note: cannot use `$HOUSE/given/g-utf8.so` as a plugin: its manifest cannot be read: invalid unicode code point at line 1 column 16
+        note: cannot use `$HOUSE/given/h-deep.so` as a plugin: its manifest cannot be read: invalid type: sequence, expected u32 at line 1 column 1
+        note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of the kinds that it offers
+        hint: update jaato
+    "#]]);
+}
+
+#[test]
+fn a_huge_manifest() {
+    let padding = format!(r#","more":"{}""#, "x".repeat(20_000));
+    check_file(&elf::with_manifest(manifest(&padding)), expect![[r#"
+        note: cannot use `$HOUSE/given/moon.so` as a plugin: its manifest has 20080 bytes, at most 16384 are allowed
+    "#]]);
+}
+
+#[test]
+fn a_plugin_of_another_major_api() {
+    let house = house!();
+    house.give("newer.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"9.0.0""#));
+    house.give("older.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"0.9.0""#));
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/newer.so` as a plugin: it was built against plugin-api 9.0.0, this host speaks 1.0.0
+        hint: update jaato
+        note: cannot use `$HOUSE/given/older.so` as a plugin: it was built against plugin-api 0.9.0, this host speaks 1.0.0
+        hint: build the plugin with jaato-plugin-sdk 1.0.0
+    "#]]);
+}
+
+#[test]
+fn a_directory_and_links_that_lead_nowhere_or_in_a_circle() {
+    let house = house!();
+    let folder = house.given_folder();
+    fs::create_dir(folder.join("folder.so")).unwrap();
+    symlink(folder.join("gone"), folder.join("gone-link.so")).unwrap();
+    symlink(folder.join("loop-b.so"), folder.join("loop-a.so")).unwrap();
+    symlink(folder.join("loop-a.so"), folder.join("loop-b.so")).unwrap();
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/folder.so` as a plugin: it is a directory
+        note: cannot use `$HOUSE/given/gone-link.so` as a plugin: it cannot be read: No such file or directory (os error 2)
+        note: cannot use `$HOUSE/given/loop-a.so` as a plugin: it cannot be read: Too many levels of symbolic links (os error 40)
+        note: cannot use `$HOUSE/given/loop-b.so` as a plugin: it cannot be read: Too many levels of symbolic links (os error 40)
+    "#]]);
+}
+
+#[test]
+fn pipes_sockets_and_devices_are_not_opened() {
+    let house = house!();
+    let folder = house.given_folder();
+    // Opening a pipe that nobody writes to would wait for ever.
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.so")).status();
+    assert!(made.unwrap().success());
+    symlink("/dev/zero", folder.join("zero.so")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket.so"));
+    check(&house, expect![[r#"
+        note: cannot use `$HOUSE/given/pipe.so` as a plugin: it is not a regular file
+        note: cannot use `$HOUSE/given/socket.so` as a plugin: it is not a regular file
+        note: cannot use `$HOUSE/given/zero.so` as a plugin: it is not a regular file
+    "#]]);
+}
+
+#[test]
+fn an_unreadable_file() {
+    let house = house!();
+    let file = house.give("secret.so", &probe());
+    set_mode(&file, 0o000);
+    if !is_root() {
+        return check(&house, UNREADABLE);
+    }
+    // Root reads everything; somebody else must look.
+    let folder = house.given_folder().display().to_string();
+    for path in [house.home(), house.path().join("run"), house.path().to_owned()] {
+        std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let command = || house.command(&["tool", "list", "--plugin-dir", &folder]).user(NOBODY);
+    if !can_start_as_nobody(&house) {
+        return skip("the folder of the tests is closed to other users");
+    }
+    let output = command().run().code(0);
+    assert!(output.stdout.contains("get_environment"), "{output}");
+    UNREADABLE.assert_eq(&house.clean(&output.stderr));
+}
+
+const UNREADABLE: Expect = expect![[r#"
+    note: cannot use `$HOUSE/given/secret.so` as a plugin: it cannot be read: Permission denied (os error 13)
+"#]];
+
+fn can_start_as_nobody(house: &House) -> bool {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = std::process::Command::new(house.binary());
+    command.arg("--version").uid(NOBODY).gid(NOBODY).stdout(std::process::Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// Lists a house with one fixture that fails when it is opened or described.
+#[track_caller]
+fn check_failing(name: &str, expected: Expect) {
+    let house = house!();
+    let plain = house.run(&["tool", "list"]).silent();
+    house.ship(&fixture(name));
+    let output = house.run(&["plugin", "list"]).code(0);
+    expected.assert_eq(&output.to_string());
+    let tools = house.run(&["tool", "list"]).code(0);
+    assert_eq!(tools.stdout, plain.stdout, "{tools}");
+    assert_eq!(tools.stderr.matches("note: ").count(), 1, "one line tells of it: {tools}");
+    let called = house.run(&["call", "get_environment"]);
+    assert_eq!(called.code, 0, "{called}");
+    house.nothing_lives();
+    let checked = house.run(&["plugin", "check", &fixture(name).display().to_string()]).code(4);
+    assert!(checked.stderr.contains("error: cannot use `"), "{checked}");
+}
+
+#[test]
+fn a_constructor_that_panics() {
+    check_failing("constructor", expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN               VERSION  FROM     STATUS  OFFERS
+        fixture-constructor  0.1.0    shipped  failed
+        tool-environment     0.1.0    shipped  active  get_environment
+
+        fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): cannot load plugin `$HOUSE/plugins/libfixture_constructor.so`: it failed to start: its constructor panicked
+          tell the plugin's author
+    "#]]);
+}
+
+#[test]
+fn a_describe_that_aborts() {
+    check_failing("aborts", expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-aborts    0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6
+    "#]]);
+}
+
+#[test]
+fn a_plugin_without_tools() {
+    check_failing("vanished", expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-vanished  0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
+          add `tool!(…)` beside each tool's `impl`
+    "#]]);
+}
+
+#[test]
+fn a_manifest_without_a_plugin() {
+    check_failing("bare", expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-bare      0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-bare ($HOUSE/plugins/libfixture_bare.so): cannot load plugin `$HOUSE/plugins/libfixture_bare.so`: it does not export `JAATO_PLUGIN_V1`
+          build the plugin with jaato-plugin-sdk 1.0.0
+    "#]]);
+}
+
+#[test]
+fn a_description_that_is_no_frame() {
+    check_failing("raw", expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-raw       0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-raw ($HOUSE/plugins/libfixture_raw.so): the plugin `fixture-raw` cannot be described: a frame of 0 bytes is too short: it needs 4
+    "#]]);
+}
+
+#[test]
+fn a_describe_that_hangs_costs_its_deadline_once() {
+    check_failing("hangs", expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-hangs     0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-hangs ($HOUSE/plugins/libfixture_hangs.so): describing it took longer than 5 s
+    "#]]);
+}
+
+#[test]
+fn a_manifest_alone_is_no_library() {
+    let house = house!();
+    let file = house.give("moon.so", &elf::with_manifest(manifest("")));
+    let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
+    expect![[r#"
+        exit 4
+        --- stdout
+        manifest     ok: moon 1.0.0, plugin-api 1.0.0
+        --- stderr
+        error: cannot use `$HOUSE/given/moon.so` as a plugin: cannot load plugin `$HOUSE/given/moon.so`: the system's linker refused it: $HOUSE/given/moon.so: ELF file's phentsize not the expected size
+        hint: install the libraries that it names, or build the plugin on this machine
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_check_names_what_is_wrong() {
+    let house = house!();
+    let file = house.give("moon.so", b"I am a plugin, honestly.\n");
+    let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["plugin", "check", "/nonexistent.so"]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: cannot use `/nonexistent.so` as a plugin: it cannot be read: No such file or directory (os error 2)
+    "#]].assert_eq(&output.to_string());
+}

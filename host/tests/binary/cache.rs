@@ -1,0 +1,147 @@
+//! The cache of descriptions: a second start describes and opens nothing, and a damaged cache costs nothing.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::time::{Duration, Instant};
+
+use crate::house;
+use crate::support::{Command, House, fixture, set_mode, skip};
+
+/// A describe that hangs takes its deadline of 5 s: what is faster has not described it.
+const TOO_FAST_FOR_A_DESCRIBE: Duration = Duration::from_secs(4);
+
+#[test]
+fn a_second_start_describes_nothing() {
+    let house = house!();
+    house.ship(&fixture("hangs"));
+    let first = house.run(&["plugin", "list"]).code(0);
+    let before = fs::metadata(house.descriptions()).unwrap();
+    let started = Instant::now();
+    let second = house.run(&["plugin", "list"]).code(0);
+    assert!(started.elapsed() < TOO_FAST_FOR_A_DESCRIBE, "{second}");
+    assert_eq!(first.to_string(), second.to_string());
+    let after = fs::metadata(house.descriptions()).unwrap();
+    // A write would have put another file in its place.
+    assert_eq!((before.ino(), before.mtime_nsec()), (after.ino(), after.mtime_nsec()));
+}
+
+#[test]
+fn a_list_opens_no_plugin_and_a_call_opens_one() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.run(&["tool", "list"]).silent();
+    // The dynamic linker of glibc tells each library that it opens.
+    let opened = |words: &[&str]| {
+        let output = house.command(words).variable("LD_DEBUG", "files").run().code(0);
+        let shipped = house.shipped().display().to_string();
+        let told = output.stderr.lines().filter(|line| line.contains("calling init: "));
+        let names = told.filter_map(|line| line.split("calling init: ").nth(1));
+        names.filter(|name| name.starts_with(&shipped)).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let called = opened(&["call", "count"]);
+    if called.is_empty() {
+        return skip("this system's dynamic linker does not tell what it opens");
+    }
+    let probe = house.shipped().join("libfixture_probe.so").display().to_string();
+    assert_eq!(called, [probe], "a call opens its plugin alone");
+    for words in
+        [&["tool", "list"][..], &["plugin", "list"], &["tool", "show", "echo"], &["config", "show"]]
+    {
+        assert_eq!(opened(words), Vec::<String>::new(), "{words:?}");
+    }
+}
+
+#[test]
+fn a_changed_file_is_described_again() {
+    let house = house!();
+    let file = house.drop_in(&fixture("probe"));
+    let list = || house.run(&["tool", "list"]).code(0).stdout;
+    assert!(list().contains("echo"));
+    fs::write(&file, fs::read(house.shipped().join("libtool_environment.so")).unwrap()).unwrap();
+    assert!(!list().contains("echo"));
+    fs::write(&file, fs::read(fixture("probe")).unwrap()).unwrap();
+    assert!(list().contains("echo"));
+    fs::remove_file(&file).unwrap();
+    assert!(!list().contains("echo"));
+}
+
+#[track_caller]
+fn survives(house: &House, damage: &str, content: &[u8]) {
+    fs::create_dir_all(house.cache()).unwrap();
+    fs::write(house.descriptions(), content).unwrap();
+    let output = house.run(&["tool", "list"]);
+    assert_eq!((output.code, output.stderr.as_str()), (0, ""), "{damage}: {output}");
+    assert!(output.stdout.contains("get_environment"), "{damage}: {output}");
+    let mended = fs::read(house.descriptions()).unwrap();
+    let mended: serde_json::Value = serde_json::from_slice(&mended).unwrap();
+    assert!(mended["entries"].as_object().is_some_and(|all| all.len() == 1), "{damage}");
+}
+
+#[test]
+fn a_damaged_cache_is_made_anew() {
+    let house = house!();
+    house.run(&["tool", "list"]).silent();
+    let good = fs::read(house.descriptions()).unwrap();
+    survives(&house, "cut", &good[..good.len() / 2]);
+    survives(&house, "empty", b"");
+    survives(&house, "no json", b"\xff\xfe\0");
+    survives(&house, "another shape", b"{\"v\":1,\"host_version\":\"x\",\"entries\":[]}");
+    survives(&house, "another version", b"{\"v\":99,\"entries\":{}}");
+    survives(&house, "nested without end", "[".repeat(100_000).as_bytes());
+}
+
+#[test]
+fn a_cache_that_is_a_folder_costs_one_line() {
+    let house = house!();
+    fs::create_dir_all(house.descriptions()).unwrap();
+    let output = house.run(&["tool", "list"]).code(0);
+    assert!(output.stdout.contains("get_environment"), "{output}");
+    assert_eq!(output.stderr.lines().count(), 1, "{output}");
+    assert!(output.stderr.contains("the next start is slower"), "{output}");
+}
+
+#[test]
+fn a_full_disk_costs_one_line_and_no_tool() {
+    let house = house!();
+    fs::create_dir_all(house.cache()).unwrap();
+    let cache = house.cache().display().to_string();
+    // A disk of one page, in a mount namespace of the command's own.
+    let script = format!(
+        "mount -t tmpfs -o size=4k none '{cache}' && head -c 4096 /dev/zero > '{cache}/full' && exec \"$@\""
+    );
+    let before = ["-m", "sh", "-c", &script, "sh"];
+    let probe = Command::under(&house, "unshare", &before, &["--version"]).run();
+    if probe.code != 0 {
+        return skip("a small disk cannot be mounted here");
+    }
+    let output = Command::under(&house, "unshare", &before, &["tool", "list"]).run().code(0);
+    assert!(output.stdout.contains("get_environment"), "{output}");
+    assert_eq!(output.stderr.lines().count(), 1, "{output}");
+    assert!(output.stderr.contains("No space left"), "{output}");
+    let words = ["call", "get_environment", r#"{"aspect": "cwd"}"#];
+    let output = Command::under(&house, "unshare", &before, &words).run().code(0);
+    assert!(output.json()["cwd"].is_string(), "{output}");
+}
+
+#[test]
+fn two_starts_at_once_leave_a_whole_cache() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let runs: Vec<_> = (0..4).map(|_| house.command(&["tool", "list"]).start()).collect();
+    let outputs: Vec<_> = runs.into_iter().map(|run| run.finish().silent().stdout).collect();
+    assert!(outputs.iter().all(|output| *output == outputs[0]));
+    let kept = fs::read(house.descriptions()).unwrap();
+    serde_json::from_slice::<serde_json::Value>(&kept).unwrap();
+    let left: Vec<_> = fs::read_dir(house.cache()).unwrap().flatten().collect();
+    let names: Vec<_> = left.iter().map(|entry| entry.file_name()).collect();
+    assert!(!names.iter().any(|name| name.to_string_lossy().ends_with(".tmp")), "{names:?}");
+}
+
+#[test]
+fn the_cache_is_the_users_alone() {
+    let house = house!();
+    house.run(&["tool", "list"]).silent();
+    let mode = fs::metadata(house.descriptions()).unwrap().mode();
+    assert_eq!(mode & 0o077, 0, "{mode:o}");
+    set_mode(&house.descriptions(), 0o600);
+}

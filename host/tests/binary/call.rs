@@ -1,0 +1,225 @@
+//! `jaato call`: one tool, called by a person.
+
+use expect_test::{Expect, expect};
+use serde_json::json;
+
+use crate::house;
+use crate::support::fixture;
+
+#[track_caller]
+fn refused(words: &[&str], code: i32, expected: Expect) {
+    let house = house!();
+    let output = house.run(&[&["call"], words].concat());
+    assert_eq!(output.code, code, "{output}");
+    assert_eq!(output.stdout, "", "{output}");
+    expected.assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_tool_answers_with_json_alone() {
+    let house = house!();
+    let answer = house.run(&["call", "get_environment", r#"{"aspect": "os"}"#]).silent().json();
+    let expected = if cfg!(target_os = "macos") { "darwin" } else { "linux" };
+    assert_eq!(answer["type"], expected);
+}
+
+#[test]
+fn arguments_may_be_left_out() {
+    let house = house!();
+    let answer = house.run(&["call", "get_environment"]).silent().json();
+    assert_eq!(answer["context"], json!(null));
+    assert_eq!(answer["session"], json!(null));
+    assert_eq!(answer["cwd"], json!(house.workspace()));
+    for aspect in ["os", "shell", "arch", "terminal", "datetime", "network"] {
+        assert!(answer[aspect].is_object(), "{aspect}: {answer:#}");
+    }
+}
+
+#[test]
+fn the_tool_sees_where_and_under_what_it_is_called() {
+    let house = house!();
+    let house_command = || {
+        house
+            .command(&["call", "get_environment"])
+            .variable("HTTPS_PROXY", "http://user:secret@proxy.example:8080")
+            .variable("TERM", "xterm-256color")
+    };
+    let output = house_command().run().silent();
+    assert!(!output.stdout.contains("secret"), "{output}");
+    let answer = output.json();
+    assert_eq!(answer["network"]["proxy"]["https_proxy"], "http://***:***@proxy.example:8080");
+    assert_eq!(answer["terminal"]["term"], "xterm-256color");
+    assert_eq!(answer["terminal"]["interactive"], false);
+}
+
+#[test]
+fn context_and_session_need_a_model() {
+    refused(&["get_environment", r#"{"aspect": "context"}"#], 1, expect![[r#"
+        exit 1
+        --- stderr
+        error: Session not available. Context info requires session injection.
+        hint: ask in a session with a model: `jaato run "how many tokens are used?"`
+    "#]]);
+    refused(&["get_environment", r#"{"aspect": "session"}"#], 1, expect![[r#"
+        exit 1
+        --- stderr
+        error: Session not available. Session info requires session injection.
+        hint: ask in a session with a model: `jaato run "how many tokens are used?"`
+    "#]]);
+}
+
+#[test]
+fn arguments_that_are_no_json_are_refused() {
+    refused(&["get_environment", "{aspect: os}"], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments are not JSON: key must be a string at line 1 column 2
+        hint: jaato call get_environment '{"aspect": "os"}'
+    "#]]);
+}
+
+#[test]
+fn arguments_that_are_no_object_are_refused() {
+    refused(&["get_environment", "[]"], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments are not a JSON object but an array
+        hint: jaato call get_environment '{"aspect": "os"}'
+    "#]]);
+    refused(&["get_environment", "\"os\""], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments are not a JSON object but a string
+        hint: jaato call get_environment '{"aspect": "os"}'
+    "#]]);
+    refused(&["get_environment", ""], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments are not JSON: EOF while parsing a value at line 1 column 0
+        hint: jaato call get_environment '{"aspect": "os"}'
+    "#]]);
+}
+
+#[test]
+fn a_wrong_value_is_told_with_all_that_are_allowed() {
+    refused(&["get_environment", r#"{"aspect": "moon"}"#], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments of `get_environment` do not match its schema: at `/aspect`: `"moon"` is not one of the allowed values: `os`, `shell`, `arch`, `cwd`, `terminal`, `context`, `session`, `datetime`, `network`, `all`
+        hint: its properties are `aspect`
+    "#]]);
+}
+
+#[test]
+fn an_unknown_property_is_told_with_those_there_are() {
+    refused(&["get_environment", r#"{"aspekt": "os"}"#], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments of `get_environment` do not match its schema: unknown properties: `aspekt`
+        hint: its properties are `aspect`
+    "#]]);
+}
+
+#[test]
+fn an_unknown_tool_is_told_with_the_nearest() {
+    refused(&["get_enviroment"], 2, expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no tool `get_enviroment`
+        hint: did you mean `get_environment`?
+    "#]]);
+}
+
+#[test]
+fn a_missing_argument_and_a_wrong_type_are_told_at_once() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let output = house.run(&["call", "echo", r#"{"line": "one"}"#]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments of `echo` do not match its schema: at `/line`: "one" is not of type "integer"; the required property `text` is missing
+        hint: its properties are `text` (required), `line`
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_tool_that_fails_or_panics_costs_its_call_and_says_why() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let output = house.run(&["call", "panic", r#"{"place": "elsewhere"}"#]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: no place is called `elsewhere`
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["call", "panic", r#"{"place": "now"}"#]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: panicked at probe/src/panics.rs:31: boom now
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["call", "panic", r#"{"place": "job"}"#]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: panicked at probe/src/panics.rs:36: boom in a job
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn what_a_tool_shows_goes_to_standard_error() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let output = house.run(&["call", "emit", r#"{"pieces": 2, "bytes": 3}"#]).code(0);
+    assert_eq!(output.json(), json!({ "taken": 2 }));
+    expect![[r#"
+        exit 0
+        --- stdout
+        {
+          "taken": 2
+        }
+        --- stderr
+          fixture-probe │ xxxxxx
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_call_that_a_person_types_is_not_asked() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    // It promises nothing, so a model's call would have to ask.
+    assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
+}
+
+#[test]
+fn a_waiting_call_ends_with_ctrl_c_and_leaves_nothing() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let marker = house.path().join("marker");
+    let arguments = json!({ "path": marker, "milliseconds": 3_600_000 }).to_string();
+    for signal in ["INT", "TERM", "HUP"] {
+        let running = house.command(&["call", "sleep_and_mark", &arguments]).start();
+        running.wait_for_error("sleeping");
+        running.signal(signal);
+        let output = running.finish().code(130);
+        assert_eq!(output.stdout, "", "{output}");
+        assert!(!marker.exists());
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_deadline_ends_a_call_that_waits_for_ever() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.configure("[session]\ncall_deadline_ms = 100\n");
+    let output = house.run(&["call", "wait", r#"{"key": "k"}"#]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+          fixture-probe │ waiting
+        error: the call of `wait` took longer than 0 s
+        hint: some of its effects may be there
+    "#]].assert_eq(&output.to_string());
+}

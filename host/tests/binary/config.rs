@@ -1,0 +1,255 @@
+//! Configuration: what is wrong with it is told with its place, what is right with its origin.
+
+use expect_test::{Expect, expect};
+
+use crate::house;
+use crate::support::fixture;
+
+/// Runs a list under a configuration that is wrong.
+#[track_caller]
+fn refused(text: &str, expected: Expect) {
+    let house = house!();
+    house.configure(text);
+    let output = house.run(&["tool", "list"]);
+    assert_eq!((output.code, output.stdout.as_str()), (3, ""), "{output}");
+    expected.assert_eq(&house.clean(&output.stderr));
+}
+
+#[test]
+fn an_unknown_key_is_told_with_the_nearest() {
+    refused("modle = \"local/x\"\n", expect![[r#"
+        error: unknown key `modle` (user $HOUSE/home/.config/jaato/config.toml:1)
+        hint: did you mean `model`?
+    "#]]);
+    refused("[session]\nstep_max = 3\n", expect![[r#"
+        error: unknown key `session.step_max` (user $HOUSE/home/.config/jaato/config.toml:2)
+        hint: did you mean `session.steps_max`?
+    "#]]);
+    refused("[zzz]\nx = 3\n", expect![[r#"
+        error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
+        hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`
+    "#]]);
+}
+
+#[test]
+fn a_wrong_type_is_told_with_what_is_wanted() {
+    refused("offline = \"yes please\"\n", expect![[r#"
+        error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
+        hint: docs/configuration.md tells what `offline` takes
+    "#]]);
+    refused("\n[tools]\ndisabled = 3\n", expect![[r#"
+        error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
+        hint: docs/configuration.md tells what `tools.disabled` takes
+    "#]]);
+    refused("[session]\nsteps_max = 0\n", expect![[r#"
+        error: `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user $HOUSE/home/.config/jaato/config.toml:2)
+        hint: docs/configuration.md tells what `session.steps_max` takes
+    "#]]);
+}
+
+#[test]
+fn what_is_no_toml_is_told_with_its_place() {
+    refused("model = \n", expect![[r#"
+        error: `$HOUSE/home/.config/jaato/config.toml:1:9` is not valid toml: string values must be quoted, expected literal string
+    "#]]);
+}
+
+#[test]
+fn what_is_no_text_is_told() {
+    let house = house!();
+    let path = house.configure("");
+    std::fs::write(path, b"model = \"\xff\"\n").unwrap();
+    let output = house.run(&["tool", "list"]).code(3);
+    expect![[r#"
+        error: cannot read `$HOUSE/home/.config/jaato/config.toml`: it is not utf-8 (byte 9)
+    "#]].assert_eq(&house.clean(&output.stderr));
+}
+
+#[test]
+fn a_newer_version_makes_unknown_keys_a_warning() {
+    let house = house!();
+    house.configure("version = 2\nmoon = true\n[session]\nsteps_max = 9\n");
+    let output = house.run(&["tool", "list"]).code(0);
+    expect![[r#"
+        note: ignored unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2): the file is of a newer version than 1, which is what this host knows
+    "#]].assert_eq(&house.clean(&output.stderr));
+    assert!(house.run(&["config", "show"]).code(0).stdout.contains('9'));
+    refused("version = 1\nmoon = true\n", expect![[r#"
+        error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
+        hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`
+    "#]]);
+}
+
+#[test]
+fn a_file_that_the_person_names_must_be_there() {
+    let house = house!();
+    let output = house.run(&["--config", "moon.toml", "tool", "list"]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: cannot read `$HOUSE/workspace/moon.toml`: no such file
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_file_that_the_person_names_replaces_the_own_one() {
+    let house = house!();
+    house.configure("modle = 1\n");
+    house.write("workspace/moon.toml", "[session]\nsteps_max = 3\n");
+    let output = house.run(&["config", "show", "--config", "moon.toml"]).silent();
+    assert!(output.stdout.contains("moon.toml:2"), "{output}");
+}
+
+#[test]
+fn each_value_is_shown_with_the_layer_that_it_came_from() {
+    let house = house!();
+    house.configure("provider = \"moon\"\n[tools]\ndisabled = [\"a\"]\n");
+    house.write("workspace/.jaato/config.toml", "[session]\nsteps_max = 7\n");
+    house.write("workspace/.env", "JAATO_SESSION_RETRY_BASE_MS=500\n");
+    house.run(&["trust"]).silent();
+    let output = house
+        .command(&["--offline", "config", "show"])
+        .variable("JAATO_TOOLS_DISABLED", "b,c")
+        .run()
+        .silent();
+    expect![[r#"
+        model = "local/qwen2.5-coder-1.5b"   # built-in
+        provider = "moon"                    # user $HOUSE/home/.config/jaato/config.toml:1
+        offline = true                       # command line --offline
+        plugin_dirs = []                     # built-in
+        local.download = true                # built-in
+        plugins.disabled = []                # built-in
+        tools.enabled = []                   # built-in
+        tools.disabled = ["b", "c", "a"]     # variable JAATO_TOOLS_DISABLED, user $HOUSE/home/.config/jaato/config.toml:3
+        session.steps_max = 7                # workspace $HOUSE/workspace/.jaato/config.toml:2
+        session.calls_per_step_max = 32      # built-in
+        session.parallel_calls_max = 8       # built-in
+        session.output_bytes_max = 16384     # built-in
+        session.answer_bytes_max = 1048576   # built-in
+        session.empty_answers_max = 2        # built-in
+        session.provider_idle_ms = 120000    # built-in
+        session.call_deadline_ms = 600000    # built-in
+        session.attempts_max = 5             # built-in
+        session.retry_base_ms = 500          # variables file $HOUSE/workspace/.env:1 JAATO_SESSION_RETRY_BASE_MS
+        session.retry_wait_ms_max = 30000    # built-in
+        session.retry_after_ms_max = 120000  # built-in
+        prompt.file = (not set)              # built-in
+    "#]].assert_eq(&house.clean(&output.stdout));
+}
+
+#[test]
+fn a_disabled_plugin_is_listed_and_not_used() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.configure("[plugins]\ndisabled = [\"fixture-probe\"]\n");
+    let list = house.run(&["plugin", "list"]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS    OFFERS
+        fixture-probe     0.1.0    shipped  disabled
+        tool-environment  0.1.0    shipped  active    get_environment
+
+        fixture-probe ($HOUSE/plugins/libfixture_probe.so): `[plugins] disabled` names it
+          remove `fixture-probe` there
+    "#]].assert_eq(&list.to_string());
+    assert!(!house.run(&["tool", "list"]).silent().stdout.contains("echo"));
+    house.run(&["call", "count"]).code(2);
+}
+
+#[test]
+fn disabled_tools_are_listed_and_cannot_be_called() {
+    let house = house!();
+    house.ship(&fixture("echo"));
+    house.configure("[tools]\ndisabled = [\"get_environment\"]\n");
+    expect![[r#"
+        TOOL              PLUGIN            STATUS    PROMISES   DESCRIPTION
+        count_words_echo  fixture-echo      enabled   read-only  `count_words_echo` counts the words in a text.
+        get_environment   tool-environment  disabled  read-only  Get facts about this computer, its terminal and this session.
+    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    let output = house.run(&["call", "get_environment"]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: the tool `get_environment` is disabled `[tools] disabled`
+        hint: do without it, or tell the user that it is needed
+    "#]].assert_eq(&output.to_string());
+    house.run(&["call", "count_words_echo", r#"{"text": "a b"}"#]).silent();
+}
+
+#[test]
+fn where_tools_are_enabled_only_those_are() {
+    let house = house!();
+    house.ship(&fixture("echo"));
+    house.configure("[tools]\nenabled = [\"count_words_echo\"]\n");
+    expect![[r#"
+        TOOL              PLUGIN            STATUS       PROMISES   DESCRIPTION
+        count_words_echo  fixture-echo      enabled      read-only  `count_words_echo` counts the words in a text.
+        get_environment   tool-environment  not enabled  read-only  Get facts about this computer, its terminal and this session.
+    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    let output = house.run(&["call", "get_environment"]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: the tool `get_environment` is disabled `[tools] enabled` or `--tools`, which does not name it
+        hint: do without it, or tell the user that it is needed
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn settings_for_a_plugin_without_any_are_refused_at_its_first_use() {
+    let house = house!();
+    house.configure("\n[plugins.tool-environment]\nmoon = 1\n");
+    let output = house.run(&["call", "get_environment"]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.tool-environment]` is set, but the plugin takes no configuration
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn settings_are_checked_by_the_plugins_own_schema() {
+    let house = house!();
+    house.ship(&crate::support::fixtures::built("provider_scripted"));
+    house.configure("model = \"scripted/test\"\n[plugins.provider-scripted]\nscript = 5\n");
+    let output = house.run(&["run", "hello"]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        note: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string"
+        error: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string"
+    "#]].assert_eq(&output.to_string());
+    house.configure("model = \"scripted/test\"\n[plugins.provider-scripted]\nscirpt = \"x\"\n");
+    let output = house.run(&["run", "hello"]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        note: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at ``: Additional properties are not allowed ('scirpt' was unexpected)
+        error: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at ``: Additional properties are not allowed ('scirpt' was unexpected)
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn settings_of_a_plugin_that_is_not_there_harm_nobody() {
+    let house = house!();
+    house.configure("[plugins.tool-moon]\nphase = \"full\"\n");
+    house.run(&["tool", "list"]).code(0);
+}
+
+#[test]
+fn a_variable_that_is_nearly_one_of_ours_is_told() {
+    let house = house!();
+    let output = house.command(&["tool", "list"]).variable("JAATO_MODLE", "x/y").run().code(0);
+    expect![[r#"
+        note: variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
+    "#]].assert_eq(&house.clean(&output.stderr));
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let house = house!();
+    house.configure("[plugins.tool-moon]\napi_key = \"hush-hush\"\n");
+    let output = house.run(&["config", "show"]).code(0);
+    assert!(!output.stdout.contains("hush-hush"), "{output}");
+}

@@ -1,0 +1,325 @@
+//! `jaato tool` and `jaato plugin`: what they list and show.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::house;
+use crate::support::fixture;
+
+#[test]
+fn tools_are_listed() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    expect![[r#"
+        TOOL             PLUGIN            STATUS   PROMISES                 DESCRIPTION
+        ask              fixture-probe     enabled  destructive, open-world  Asks a service and answers with what it said.
+        background       fixture-probe     enabled  destructive, open-world  Tells how many of the wished background tasks the host took.
+        block            fixture-probe     enabled  destructive, open-world  Blocks a poll until a file is there.
+        block_in_drop    fixture-probe     enabled  destructive, open-world  Blocks the drop of its future until a file is there.
+        count            fixture-probe     enabled  destructive, open-world  Counts up and answers with the count.
+        echo             fixture-probe     enabled  read-only, open-world    Answers with its argument.
+        emit             fixture-probe     enabled  destructive, open-world  Emits and answers at once.
+        get_environment  tool-environment  enabled  read-only                Get facts about this computer, its terminal and this session.
+        job              fixture-probe     enabled  destructive, open-world  Runs a job on the host's pool that goes on until a file is there, whatever is cancelled.
+        open_many        fixture-probe     enabled  destructive, open-world  Opens many streams at once and tells how many it got, and what it was told then.
+        panic            fixture-probe     enabled  destructive, open-world  Panics.
+        places           fixture-probe     enabled  destructive, open-world  Tells what was noted under a key.
+        read             fixture-probe     enabled  destructive, open-world  Reads a stream to its end and tells the sizes of its pieces.
+        read_for_ever    fixture-probe     enabled  destructive, open-world  Opens a stream and waits for a piece that never comes.
+        sleep_and_mark   fixture-probe     enabled  destructive, open-world  Sleeps, then writes a marker: what a cancelled call must never do.
+        sleep_many       fixture-probe     enabled  destructive, open-world  Begins many sleeps at once and tells how many wait.
+        spin             fixture-probe     enabled  destructive, open-world  Wakes itself in every poll, for ever.
+        wait             fixture-probe     enabled  destructive, open-world  Waits until it is dropped, noting where.
+        wait_for_cancel  fixture-probe     enabled  destructive, open-world  Waits for the cancel, which its future does not live to see.
+        work             fixture-probe     enabled  destructive, open-world  Works for a while in polls that are each short: nothing is wrong with that.
+    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+}
+
+#[test]
+fn a_house_without_plugins_says_so() {
+    let Some(house) = crate::support::House::without_plugins() else { return };
+    expect![[r#"
+        no tools
+    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    expect![[r#"
+        no plugins
+    "#]].assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
+    expect![[r#"
+        no models
+    "#]].assert_eq(&house.run(&["model", "list"]).silent().stdout);
+}
+
+#[test]
+fn tools_are_listed_as_json() {
+    let house = house!();
+    let list = house.run(&["tool", "list", "--json"]).silent().json();
+    let tool = &list.as_array().unwrap()[0];
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(tool["name"], "get_environment");
+    assert_eq!(tool["plugin"], "tool-environment");
+    assert_eq!(tool["status"], "enabled");
+    assert_eq!(tool["annotations"]["read_only"], true);
+    assert_eq!(tool["parameters"]["properties"]["aspect"]["enum"][0], "os");
+}
+
+#[test]
+fn a_tool_is_shown() {
+    let house = house!();
+    expect![[r#"
+        get_environment of tool-environment (enabled, in every request; read-only)
+
+        Get facts about this computer, its terminal and this session. Do not guess them. Returns JSON.
+
+        arguments:
+        {
+          "type": "object",
+          "properties": {
+            "aspect": {
+              "type": "string",
+              "enum": [
+                "os",
+                "shell",
+                "arch",
+                "cwd",
+                "terminal",
+                "context",
+                "session",
+                "datetime",
+                "network",
+                "all"
+              ],
+              "description": "os: system and version; shell; arch: processor; cwd: working directory; terminal: colours;\ncontext: tokens used; session: ids; datetime: date, time, zone; network: proxy.",
+              "default": "all"
+            }
+          },
+          "additionalProperties": false
+        }
+
+        examples:
+          "Which folder are we in?"
+            jaato call get_environment '{"aspect":"cwd"}'
+          "What day is it today?"
+            jaato call get_environment '{"aspect":"datetime"}'
+          "Can my terminal show colours?"
+            jaato call get_environment '{"aspect":"terminal"}'
+          "How many tokens are left?"
+            jaato call get_environment '{"aspect":"context"}'
+    "#]].assert_eq(&house.run(&["tool", "show", "get_environment"]).silent().stdout);
+}
+
+#[test]
+fn the_examples_that_a_tool_shows_can_be_typed() {
+    let house = house!();
+    let shown = house.run(&["tool", "show", "get_environment"]).silent().stdout;
+    let examples: Vec<&str> =
+        shown.lines().filter_map(|line| line.trim().strip_prefix("jaato call ")).collect();
+    assert!(examples.len() >= 3, "{shown}");
+    for example in examples {
+        let (tool, arguments) = example.split_once(' ').unwrap();
+        let output = house.run(&["call", tool, arguments.trim_matches('\'')]);
+        // The context is known only in a session with a model.
+        let expected = if arguments.contains("context") { 1 } else { 0 };
+        output.code(expected);
+    }
+}
+
+#[test]
+fn a_tool_is_shown_as_json_as_in_the_list() {
+    let house = house!();
+    let shown = house.run(&["tool", "show", "get_environment", "--json"]).silent().json();
+    let list = house.run(&["tool", "list", "--json"]).silent().json();
+    assert_eq!(json!([shown]), list);
+}
+
+#[test]
+fn an_unknown_tool_is_told_with_the_nearest() {
+    let house = house!();
+    let output = house.run(&["tool", "show", "get_enviroment"]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no tool `get_enviroment`
+        hint: did you mean `get_environment`?
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["tool", "show", "zzz"]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no tool `zzz`
+        hint: `jaato tool list` lists them
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn plugins_are_listed() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    expect![[r#"
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-probe     0.1.0    shipped  active  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        tool-environment  0.1.0    shipped  active  get_environment
+    "#]].assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
+}
+
+#[test]
+fn a_plugin_is_shown() {
+    let house = house!();
+    let output = house.run(&["plugin", "show", "tool-environment"]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        tool-environment 0.1.0
+          file        $HOUSE/plugins/libtool_environment.so
+          from        shipped
+          plugin-api  1.0.0 (this host speaks 1.0.0)
+          trusted     as the executable: it is shipped beside it
+          runs        inside jaato
+          tool        get_environment
+    "#]].assert_eq(&output.to_string());
+    house.ship(&fixture("probe"));
+    let shown = house.run(&["plugin", "show", "fixture-probe"]).silent().stdout;
+    assert!(shown.contains("\n  tool        echo\n"), "{shown}");
+    assert!(shown.contains("\n  provider    probe"), "{shown}");
+}
+
+#[test]
+fn plugins_are_listed_as_json() {
+    let house = house!();
+    let list = house.run(&["plugin", "list", "--json"]).silent().json();
+    assert_eq!(list["problems"], json!([]));
+    let plugin = &list["plugins"][0];
+    let expected = json!({
+        "name": "tool-environment",
+        "version": env!("CARGO_PKG_VERSION"),
+        "api": "1.0.0",
+        "path": house.shipped().join("libtool_environment.so"),
+        "from": "shipped",
+        "status": "active",
+        "why": null,
+        "hint": null,
+        "sha256": null,
+        "trusted": true,
+    });
+    for (key, value) in expected.as_object().unwrap() {
+        assert_eq!(plugin[key], *value, "{key}");
+    }
+    assert_eq!(plugin["description"]["tools"][0]["name"], "get_environment");
+    let shown = house.run(&["plugin", "show", "tool-environment", "--json"]).silent().json();
+    assert_eq!(shown, *plugin);
+}
+
+#[test]
+fn an_unknown_plugin_is_told_with_the_nearest() {
+    let house = house!();
+    let output = house.run(&["plugin", "show", "tool-enviroment"]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no plugin `tool-enviroment`
+        hint: did you mean `tool-environment`?
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_good_plugin_passes_the_check() {
+    let house = house!();
+    let file = house.given_folder().join("probe.so");
+    std::fs::copy(fixture("probe"), &file).unwrap();
+    let output = house.run(&["plugin", "check", &file.display().to_string()]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        manifest     ok: fixture-probe 0.1.0, plugin-api 1.0.0
+        layout       ok: it fits this host
+        description  ok: tools ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work; provider probe
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_list_ends_quietly_when_nobody_reads_it() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    for words in [&["tool", "list", "--json"][..], &["plugin", "list", "--json"]] {
+        let output = house.command(words).run_into_closed_output(1);
+        assert_eq!(output.stderr, "", "{output}");
+    }
+}
+
+#[test]
+fn the_doctor_tells_what_is_missing() {
+    let house = house!();
+    let output = house.run(&["doctor"]).code(4);
+    assert!(output.stdout.contains("1 of 1 can be used, 1 tools"), "{output}");
+    assert!(output.stderr.contains("no model can be used"), "{output}");
+    assert!(output.stderr.contains("hint: "), "{output}");
+}
+
+#[test]
+fn the_doctor_is_content_with_a_model() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    let output = house.run(&["doctor"]).silent();
+    assert!(output.stdout.contains("scripted/test (default)"), "{output}");
+    assert!(output.stdout.trim_end().ends_with("am I running on?\""), "{output}");
+}
+
+#[test]
+fn models_are_listed_with_the_default_marked() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    expect![[r#"
+           MODEL          WEIGHTS  ABOUT
+        *  scripted/test           Answers from a file
+    "#]].assert_eq(&house.run(&["model", "list"]).silent().stdout);
+    let list = house.run(&["model", "list", "--json"]).silent().json();
+    let expected = json!({
+        "models": [{
+            "model": "scripted/test",
+            "title": "Answers from a file",
+            "context_limit": 32768,
+            "default": true,
+            "bytes_to_fetch": null,
+        }],
+        "problems": [],
+    });
+    assert_eq!(list, expected);
+}
+
+#[test]
+fn weights_that_nobody_declares_cannot_be_pulled() {
+    let house = house!();
+    let output = house.run(&["model", "pull"]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there are no weights to fetch for `local/qwen2.5-coder-1.5b`
+        hint: no plugin declares any; `jaato plugin list` lists the plugins
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn an_import_of_nonsense_is_refused() {
+    let house = house!();
+    let file = house.give("moon.gguf", b"not a model").display().to_string();
+    let output = house.run(&["model", "import", &file, "--name", "moon"]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: cannot read `$HOUSE/given/moon.gguf` as a model: it does not begin with `GGUF`
+        hint: only models in the GGUF format can be imported
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["model", "import", &file]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: `$HOUSE/given/moon.gguf` is none of the models that jaato knows: no one has 11 bytes
+        hint: `--name NAME` takes it under a name of your own
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["model", "import", "/nonexistent.gguf", "--name", "moon"]).code(1);
+    expect![[r#"
+        exit 1
+        --- stderr
+        error: there is no file `/nonexistent.gguf`
+        hint: give the path of a model file: `jaato model import FILE`
+    "#]].assert_eq(&output.to_string());
+}

@@ -1,0 +1,22 @@
+//! The real binary, as people type it: every command, every bad file, every bad input.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bad_files;
+mod batch;
+mod cache;
+mod call;
+mod config;
+mod help;
+mod lists;
+mod names;
+mod offline;
+mod places;
+mod prompt;
+mod run;
+mod run_bad;
+mod run_cancel;
+mod run_gate;
+#[path = "../support/mod.rs"]
+mod support;
+mod trust_plugin;
+mod trust_workspace;

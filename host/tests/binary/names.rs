@@ -1,0 +1,96 @@
+//! A name is taken once: who comes from a less trusted place, or later in the same one, is refused whole.
+
+use std::fs;
+
+use expect_test::expect;
+
+use crate::house;
+use crate::support::{elf, fixture, library_name};
+
+/// The probe under another plugin name, so that only its tools' names are taken.
+fn renamed_probe(name: &str) -> Vec<u8> {
+    let probe = fs::read(fixture("probe")).unwrap();
+    elf::patch(&probe, r#""name":"fixture-probe""#, &format!(r#""name":"{name}""#))
+}
+
+#[test]
+fn a_plugin_name_is_held_by_the_more_trusted_place() {
+    let house = house!();
+    let shipped = house.shipped().join(library_name("tool_environment"));
+    house.give("another.so", &fs::read(shipped).unwrap());
+    let folder = house.given_folder().display().to_string();
+    let output = house.run(&["plugin", "list", "--plugin-dir", &folder]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM          STATUS   OFFERS
+        tool-environment  0.1.0    shipped       active   get_environment
+        tool-environment  0.1.0    --plugin-dir  refused  get_environment
+
+        tool-environment ($HOUSE/given/another.so): the plugin name `tool-environment` is held by `$HOUSE/plugins/libtool_environment.so`
+    "#]].assert_eq(&output.to_string());
+    // And the one that has the name works.
+    house.run(&["call", "get_environment", "--plugin-dir", &folder]).code(0);
+}
+
+#[test]
+fn in_one_place_the_earlier_file_has_the_name() {
+    let house = house!();
+    for name in ["b.so", "a.so", "c.so"] {
+        fs::copy(fixture("probe"), house.shipped().join(name)).unwrap();
+    }
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let told: Vec<_> = list["plugins"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|plugin| {
+            let path = plugin["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+            (path, plugin["status"].as_str().unwrap().to_owned())
+        })
+        .filter(|(path, _)| path.len() == "a.so".len())
+        .collect();
+    let expected = [("a.so", "active"), ("b.so", "refused"), ("c.so", "refused")];
+    assert_eq!(told, expected.map(|(path, status)| (path.to_owned(), status.to_owned())));
+}
+
+#[test]
+fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let other = house.shipped().join("zz.so");
+    fs::write(&other, renamed_probe("zzzzzzz-probe")).unwrap();
+    let output = house.run(&["plugin", "list"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS   OFFERS
+        fixture-probe     0.1.0    shipped  active   ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        tool-environment  0.1.0    shipped  active   get_environment
+        zzzzzzz-probe     0.1.0    shipped  refused  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+
+        zzzzzzz-probe ($HOUSE/plugins/zz.so): its tool name `ask` is held by `$HOUSE/plugins/libfixture_probe.so`
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["tool", "list"]).code(0);
+    assert!(!output.stdout.contains("zzzzzzz-probe"), "{output}");
+    let note = output.stderr.lines().find(|line| line.starts_with("note: ")).unwrap_or_default();
+    assert!(note.contains("zz.so") && note.contains("libfixture_probe.so"), "both paths: {output}");
+}
+
+#[test]
+fn a_reserved_tool_name_is_refused() {
+    let house = house!();
+    let echo = fs::read(fixture("echo")).unwrap();
+    let reserved = elf::patch(&echo, "count_words_echo", "get_tool_schemas");
+    fs::write(house.shipped().join("reserved.so"), reserved).unwrap();
+    let output = house.run(&["plugin", "list"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS   OFFERS
+        tool-environment  0.1.0    shipped  active   get_environment
+        fixture-echo      0.1.0    shipped  refused  get_tool_schemas
+
+        fixture-echo ($HOUSE/plugins/reserved.so): its tool name `get_tool_schemas` is one of jaato's own
+    "#]].assert_eq(&output.to_string());
+}

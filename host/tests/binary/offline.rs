@@ -1,0 +1,64 @@
+//! Without a network everything that needs none works, and no name is looked up.
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::{Command, House, skip};
+
+const CALL: [&str; 3] = ["call", "get_environment", r#"{"aspect": "network"}"#];
+
+/// The words in front of a command that take its network away.
+fn no_network(house: &House) -> Option<&'static [&'static str]> {
+    let ways: [&[&str]; 2] = [&["-n", "--"], &["-rn", "--"]];
+    let works = |way: &&&[&str]| {
+        Command::under(house, "unshare", way, &["--version"]).run().code == 0
+    };
+    ways.iter().find(works).copied()
+}
+
+#[test]
+fn lists_calls_and_runs_need_no_network() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },
+        { "steps": [{ "text": "done" }] },
+    ] }));
+    let Some(way) = no_network(&house) else {
+        return skip("no network namespace can be made here");
+    };
+    let offline = |words: &[&str]| Command::under(&house, "unshare", way, words).run();
+    assert!(offline(&["tool", "list"]).silent().stdout.contains("get_environment"));
+    assert!(offline(&CALL).silent().json()["proxy"].is_object());
+    offline(&["plugin", "list"]).silent();
+    offline(&["model", "list"]).silent();
+    offline(&["doctor"]).silent();
+    assert_eq!(offline(&["run", "hello"]).code(0).stdout, "done\n");
+}
+
+#[test]
+fn no_name_is_looked_up_and_nothing_is_connected_to() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },
+        { "steps": [{ "text": "done" }] },
+    ] }));
+    let trace = house.path().join("trace");
+    let trace_text = trace.display().to_string();
+    let before = ["-f", "-e", "trace=socket,connect,openat,open", "-o", &trace_text, "--"];
+    let works = std::process::Command::new("strace").args(["-V"]).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        return skip("`strace` is not there to see what is looked up");
+    }
+    for words in [&["tool", "list"][..], &CALL, &["plugin", "list"], &["run", "hello"]] {
+        Command::under(&house, "strace", &before, words).run().code(0);
+        let calls = std::fs::read_to_string(&trace).unwrap();
+        assert!(calls.contains("openat("), "the trace tells what is opened");
+        let network: Vec<_> = calls
+            .lines()
+            .filter(|line| {
+                ["AF_INET", "resolv.conf", "nscd", "/etc/hosts"].iter().any(|it| line.contains(it))
+            })
+            .collect();
+        assert!(network.is_empty(), "{words:?}: {network:#?}");
+    }
+}

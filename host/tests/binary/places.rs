@@ -1,0 +1,166 @@
+//! Where plugins are looked for, and what a place must be like.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use expect_test::expect;
+
+use crate::house;
+use crate::support::{Command, fixture, library_name, set_mode};
+
+#[test]
+fn a_shipped_folder_that_others_can_write_to_is_not_used() {
+    let house = house!();
+    set_mode(&house.shipped(), 0o775);
+    let output = house.run(&["plugin", "list"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        no plugins
+        --- stderr
+        note: `$HOUSE/plugins` is not used: others than its owner can write to it
+        hint: chmod go-w '$HOUSE/plugins'
+    "#]].assert_eq(&output.to_string());
+    set_mode(&house.shipped(), 0o755);
+    assert!(house.run(&["plugin", "list"]).silent().stdout.contains("tool-environment"));
+}
+
+#[test]
+fn a_shipped_file_that_others_can_write_to_is_not_used() {
+    let house = house!();
+    let file = house.shipped().join("probe.so");
+    fs::copy(fixture("probe"), &file).unwrap();
+    set_mode(&file, 0o757);
+    let output = house.run(&["plugin", "list"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        tool-environment  0.1.0    shipped  active  get_environment
+        --- stderr
+        note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it
+        hint: chmod go-w '$HOUSE/plugins/probe.so'
+    "#]].assert_eq(&output.to_string());
+    let command = house.clean(&output.stderr);
+    let command = command.lines().last().unwrap().strip_prefix("hint: ").unwrap();
+    let command = command.replace("$HOUSE", &house.path().display().to_string());
+    let status = std::process::Command::new("sh").args(["-c", &command]).status().unwrap();
+    assert!(status.success());
+    assert!(house.run(&["plugin", "list"]).silent().stdout.contains("fixture-probe"));
+}
+
+#[test]
+fn a_link_to_the_binary_finds_what_is_shipped_beside_the_real_one() {
+    let house = house!();
+    let elsewhere = house.path().join("elsewhere/bin");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::create_dir_all(house.path().join("elsewhere/plugins")).unwrap();
+    symlink(house.binary(), elsewhere.join("jaato")).unwrap();
+    fs::copy(fixture("probe"), house.path().join("elsewhere/plugins/probe.so")).unwrap();
+    let program = elsewhere.join("jaato").display().to_string();
+    let output = Command::program(&house, &program, &["tool", "list"]).run().silent();
+    assert!(output.stdout.contains("get_environment"), "{output}");
+    assert!(!output.stdout.contains("fixture-probe"), "{output}");
+}
+
+#[test]
+fn the_second_shipped_folder_is_searched_too() {
+    let house = house!();
+    let folder = house.path().join("lib/jaato/plugins");
+    fs::create_dir_all(&folder).unwrap();
+    set_mode(&folder, 0o755);
+    let plugin = folder.join(library_name("fixture_probe"));
+    fs::copy(fixture("probe"), &plugin).unwrap();
+    set_mode(&plugin, 0o755);
+    let output = house.run(&["plugin", "list"]).silent();
+    assert!(output.stdout.contains("fixture-probe     0.1.0    shipped  active"), "{output}");
+}
+
+#[test]
+fn neither_the_working_directory_nor_a_variable_ships() {
+    let house = house!();
+    fs::create_dir_all(house.workspace().join("plugins")).unwrap();
+    fs::copy(fixture("probe"), house.workspace().join("plugins/probe.so")).unwrap();
+    let given = house.given_folder();
+    fs::copy(fixture("probe"), given.join("probe.so")).unwrap();
+    assert!(!house.run(&["plugin", "list"]).silent().stdout.contains("probe"));
+    let output =
+        house.command(&["plugin", "list"]).variable("JAATO_PLUGIN_PATH", &given).run().code(0);
+    assert!(
+        output.stdout.contains("fixture-probe     0.1.0    JAATO_PLUGIN_PATH  not trusted"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_folder_that_a_person_named_must_be_there() {
+    let house = house!();
+    let output = house.run(&["tool", "list", "--plugin-dir", "/nonexistent/plugins"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        TOOL             PLUGIN            STATUS   PROMISES   DESCRIPTION
+        get_environment  tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        --- stderr
+        note: cannot search `/nonexistent/plugins` for plugins: No such file or directory (os error 2)
+    "#]].assert_eq(&output.to_string());
+    let file = house.give("a-file", b"").display().to_string();
+    let output = house.run(&["tool", "list", "--plugin-dir", &file]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        TOOL             PLUGIN            STATUS   PROMISES   DESCRIPTION
+        get_environment  tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
+        --- stderr
+        note: cannot search `$HOUSE/given/a-file` for plugins: Not a directory (os error 20)
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn what_is_no_library_by_its_name_is_left_alone() {
+    let house = house!();
+    house.give(".hidden.so", b"text");
+    house.give("notes.txt", b"text");
+    house.give("libmoon.so.1", b"text");
+    let folder = house.given_folder().display().to_string();
+    house.run(&["tool", "list", "--plugin-dir", &folder]).silent();
+}
+
+#[test]
+fn names_of_every_kind_are_told_as_they_can_be() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let house = house!();
+    let name = std::ffi::OsStr::from_bytes(b"m\xffn\x1b[31m.so");
+    fs::write(house.given_folder().join(name), "text").unwrap();
+    let folder = house.given_folder().display().to_string();
+    let output = house.run(&["tool", "list", "--plugin-dir", &folder]).code(0);
+    assert!(!output.stderr.contains('\u{1b}'), "no file may drive the terminal: {output}");
+    expect![[r#"
+        note: cannot use `$HOUSE/given/m�n�[31m.so` as a plugin: it is not a dynamic library
+    "#]].assert_eq(&house.clean(&output.stderr));
+}
+
+#[test]
+fn without_a_home_what_is_shipped_works() {
+    let house = house!();
+    let homeless = |words: &[&str]| {
+        house.command(words).without_variable("HOME").without_variable("XDG_RUNTIME_DIR").run()
+    };
+    // The user's record of accounts would still name a home.
+    let output = homeless(&["call", "get_environment", r#"{"aspect": "arch"}"#]).code(0);
+    assert!(output.json()["machine"].is_string(), "{output}");
+    homeless(&["tool", "list"]).code(0);
+    homeless(&["config", "show"]).code(0);
+}
+
+#[test]
+fn a_cache_that_cannot_be_made_costs_one_line() {
+    let house = house!();
+    // A file where a folder would have to be made: not even root can.
+    house.write("home/.cache", "");
+    let output = house.run(&["tool", "list"]).code(0);
+    assert!(output.stdout.contains("get_environment"), "{output}");
+    expect![[r#"
+        note: cannot keep the plugins' descriptions, the next start is slower: Not a directory (os error 20)
+    "#]].assert_eq(&house.clean(&output.stderr));
+}

@@ -1,0 +1,273 @@
+//! `jaato run` with a provider whose answers stand in a script: what goes where, and how it ends.
+
+use expect_test::expect;
+use jaato_types::{Envelope, Event, Outcome};
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{Output, fixture};
+
+#[track_caller]
+fn events(output: &Output) -> Vec<Event> {
+    let read = |line| serde_json::from_str::<Envelope>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    let envelopes: Vec<Envelope> = output.stdout.lines().map(read).collect();
+    assert!(!envelopes.is_empty(), "{output}");
+    for (at, envelope) in envelopes.iter().enumerate() {
+        assert_eq!((envelope.v, envelope.seq), (1, at as u64 + 1), "without gaps");
+        assert_eq!(envelope.session, envelopes[0].session);
+        assert!(!envelope.session.as_str().is_empty());
+    }
+    envelopes.into_iter().map(|envelope| envelope.event).collect()
+}
+
+fn environment_script() -> Value {
+    json!({ "answers": [
+        { "steps": [
+            { "thought": "I should look." },
+            { "call": { "name": "get_environment", "arguments": { "aspect": "os" } } },
+        ], "usage": { "prompt_tokens": 20, "output_tokens": 5 } },
+        { "expect": { "tool_result": "linux", "tools": ["get_environment"], "messages": 3 },
+          "steps": [{ "text": "It is " }, { "text": "Linux." }],
+          "usage": { "prompt_tokens": 40, "output_tokens": 6 } },
+    ] })
+}
+
+#[test]
+fn the_answer_alone_is_on_standard_output() {
+    let house = house!();
+    house.script(&environment_script());
+    let output = house.run(&["run", "What system is this?"]).code(0);
+    assert_eq!(output.stdout, "It is Linux.\n");
+    let mut lines = output.stderr.lines();
+    expect![[r#"[environment] get_environment {"aspect":"os"}"#]].assert_eq(lines.next().unwrap());
+    let result = lines.next().unwrap();
+    assert!(result.starts_with("  environment │ {\"type\":\"linux\""), "{output}");
+    assert_eq!(lines.next(), None, "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn the_event_stream_is_json_lines() {
+    let house = house!();
+    house.script(&environment_script());
+    let output = house.run(&["run", "--output", "json", "What system is this?"]).silent();
+    let events = events(&output);
+    let names: Vec<String> = output
+        .json_lines()
+        .iter()
+        .map(|line| line["event"].as_str().unwrap().to_owned())
+        .collect();
+    expect![[r#"
+        session_started
+        turn_started
+        step_started
+        thought_delta
+        usage
+        step_finished
+        permission_decided
+        tool_call_started
+        tool_call_finished
+        step_started
+        text_delta
+        text_delta
+        usage
+        step_finished
+        turn_finished"#]].assert_eq(&names.join("\n"));
+    assert!(events.contains(&Event::TurnFinished {
+        outcome: Outcome::Done,
+        text: "It is Linux.".to_owned(),
+        error: None,
+    }));
+    let prompt = Event::TurnStarted { prompt: "What system is this?".to_owned() };
+    assert!(events.contains(&prompt));
+}
+
+#[test]
+fn wrong_arguments_go_back_to_the_model_which_recovers() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "moon" } } }] },
+        { "expect": { "tool_result": "not one of the allowed values" },
+          "steps": [{ "call": { "name": "get_environment", "arguments": "os" } }] },
+        { "expect": { "tool_result": "must be a JSON object" },
+          "steps": [{ "call": { "name": "get_enviroment", "arguments": {} } }] },
+        { "expect": { "tool_result": "get_environment" },
+          "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } }] },
+        { "expect": { "tool_result": "linux" }, "steps": [{ "text": "Linux." }] },
+    ] }));
+    let output = house.run(&["run", "--output", "json", "system?"]).silent();
+    let failed: Vec<bool> = events(&output)
+        .iter()
+        .filter_map(|event| match event {
+            Event::ToolCallFinished { is_error, .. } => Some(*is_error),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed, [true, true, true, false]);
+}
+
+#[test]
+fn the_session_is_told_to_tools_that_ask() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "context" } } }],
+          "usage": { "prompt_tokens": 100, "output_tokens": 28 } },
+        { "expect": { "tool_result": "\"context_limit\":32768" },
+          "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "session" } } }] },
+        { "expect": { "tool_result": "\"agent_id\":\"main\"" }, "steps": [{ "text": "ok" }] },
+    ] }));
+    let output = house.run(&["run", "--output", "json", "how full is it?"]).silent();
+    let results: Vec<Value> = events(&output)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::ToolCallFinished { result, .. } => Some(Value::Object(result)),
+            _ => None,
+        })
+        .collect();
+    let context = json!({
+        "model": "scripted/test",
+        "context_limit": 32768,
+        "total_tokens": 128,
+        "prompt_tokens": 100,
+        "output_tokens": 28,
+        "tokens_remaining": 32640,
+        "percent_used": 0.39,
+        "turns": 1,
+        "gc": null,
+    });
+    assert_eq!(results[0], context);
+    let session = output.json_lines()[0]["session"].clone();
+    assert_eq!(results[1]["session_id"], session);
+}
+
+#[test]
+fn what_tools_show_is_labelled_by_their_plugin() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "emit", "arguments": { "pieces": 2, "bytes": 4 } } }] },
+        { "steps": [{ "text": "shown" }] },
+    ] }));
+    let output = house.run(&["run", "--yes", "--tools", "emit", "show"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        shown
+        --- stderr
+        [fixture-probe] emit {"pieces":2,"bytes":4}
+          fixture-probe │ xxxxxxxx
+          fixture-probe │ {"taken":2}
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn the_task_may_come_from_standard_input() {
+    let house = house!();
+    let expects = |prompt: &str| {
+        json!({ "answers": [{ "expect": { "prompt": prompt }, "steps": [{ "text": "ok" }] }] })
+    };
+    house.script(&expects("What is this?"));
+    house.command(&["run"]).input("What is this?\n").run().silent();
+    house.script(&expects("Sum up:\n\none\ntwo\n"));
+    house.command(&["run", "Sum", "up:"]).input("one\ntwo\n").run().silent();
+}
+
+#[test]
+fn an_open_standard_input_that_says_nothing_is_not_waited_for_without_need() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "ok" }] }] }));
+    // A terminal, a socket or /dev/null is no text to be added.
+    let output = house.command(&["run", "hello"]).no_input().run().code(0);
+    assert_eq!(output.stdout, "ok\n");
+}
+
+#[test]
+fn a_bad_task_is_refused() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no task
+        hint: jaato run "What operating system am I running on?"
+    "#]].assert_eq(&house.run(&["run"]).code(2).to_string());
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no task
+        hint: jaato run "What operating system am I running on?"
+    "#]].assert_eq(&house.run(&["run", "  "]).code(2).to_string());
+    let output = house.command(&["run"]).input(b"caf\xe9\n".to_vec()).run().code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: standard input is not UTF-8: byte 3 is wrong
+        hint: iconv -t UTF-8 converts it
+    "#]].assert_eq(&output.to_string());
+    let output = house.command(&["run"]).input(vec![b'x'; 4 * 1024 * 1024 + 1]).run().code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: standard input has more than 4194304 bytes
+        hint: put it into a file and name the file in the task
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn more_instructions_reach_the_model() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "expect": { "system": "Speak of moons." }, "steps": [{ "text": "moon" }] },
+    ] }));
+    house.run(&["run", "--system", "Speak of moons.", "hello"]).silent();
+}
+
+#[test]
+fn only_named_tools_are_offered() {
+    let house = house!();
+    house.ship(&fixture("echo"));
+    house.script(&json!({ "answers": [
+        { "expect": { "tools": ["count_words_echo"] },
+          "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },
+        { "expect": { "tool_result": "--tools" }, "steps": [{ "text": "ok" }] },
+    ] }));
+    house.run(&["run", "--tools", "count_words_echo", "hello"]).code(0);
+    let output = house.run(&["run", "--tools", "get_enviroment", "hello"]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no tool `get_enviroment`
+        hint: did you mean `get_environment`?
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["run", "--allow", "get_enviroment", "hello"]).code(2);
+    assert!(output.stderr.contains("did you mean `get_environment`?"), "{output}");
+}
+
+#[test]
+fn the_models_text_cannot_break_a_script_that_reads_it() {
+    let house = house!();
+    let text = "a\u{1b}[31m\r\nb\u{0}c é 漢\n";
+    house.script(&json!({ "answers": [{ "steps": [{ "text": text }] }] }));
+    // Not a terminal: the bytes are the model's own.
+    assert_eq!(house.run(&["run", "hello"]).code(0).stdout, text);
+}
+
+#[test]
+fn many_calls_of_one_answer_have_their_results_in_order() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let calls: Vec<Value> = (0..12)
+        .map(|line| json!({ "call": { "name": "echo", "arguments": { "text": "t", "line": line } } }))
+        .collect();
+    house.script(&json!({ "answers": [{ "steps": calls }, { "steps": [{ "text": "ok" }] }] }));
+    let output = house.run(&["run", "--tools", "echo", "--output", "json", "go"]).silent();
+    let mut lines: Vec<u64> = Vec::new();
+    for event in events(&output) {
+        if let Event::ToolCallFinished { result, is_error, .. } = event {
+            assert!(!is_error);
+            lines.push(result["line"].as_u64().unwrap());
+        }
+    }
+    lines.sort_unstable();
+    assert_eq!(lines, (0..12).collect::<Vec<_>>());
+}

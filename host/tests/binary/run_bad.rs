@@ -1,0 +1,157 @@
+//! Runs that cannot begin, or fail: the exit code and the line that says why.
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::house;
+
+#[test]
+fn a_provider_that_fails_ends_the_run() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "fail": { "kind": "provider", "message": "no credit", "hint": "pay" } }] },
+    ] }));
+    let output = house.run(&["run", "hello"]).code(5);
+    expect![[r#"
+        exit 5
+        --- stderr
+        error: no credit
+        hint: pay
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["run", "--output", "json", "hello"]).code(5);
+    let last = output.json_lines().pop().unwrap();
+    assert_eq!((&last["event"], &last["outcome"]), (&json!("turn_finished"), &json!("failed")));
+    expect![[r#"
+        error: no credit
+        hint: pay
+    "#]].assert_eq(&output.stderr);
+}
+
+#[test]
+fn a_provider_that_is_busy_is_asked_again() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "fail": { "kind": "provider", "message": "busy", "retry": "temporary" } }] },
+        { "steps": [{ "text": "ok" }] },
+    ] }));
+    house.configure_more("[session]\nretry_base_ms = 1\n");
+    let output = house.run(&["run", "hello"]).code(0);
+    assert_eq!(output.stdout, "ok\n");
+    expect![[r#"
+        busy; trying again in 0.0 s (attempt 1)
+    "#]].assert_eq(&output.stderr);
+}
+
+#[test]
+fn a_provider_that_panics_ends_the_run_and_nothing_else() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "so " }, { "panic": "boom" }] }] }));
+    let output = house.run(&["run", "hello"]).code(4);
+    expect![[r#"
+        exit 4
+        --- stdout
+        so 
+        --- stderr
+        error: panicked at provider-scripted/src/lib.rs:123: boom
+    "#]].assert_eq(&output.to_string());
+    house.nothing_lives();
+}
+
+#[test]
+fn a_provider_that_falls_silent_ends_the_run() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "so " }, "hang"] }] }));
+    house.configure_more("[session]\nprovider_idle_ms = 100\n");
+    let output = house.run(&["run", "hello"]).code(5);
+    expect![[r#"
+        exit 5
+        --- stdout
+        so 
+        --- stderr
+        error: the provider sent nothing for 1 s
+    "#]].assert_eq(&output.to_string());
+    house.nothing_lives();
+}
+
+#[test]
+fn an_answer_without_end_is_bounded() {
+    let house = house!();
+    let text = "x".repeat(2000);
+    house.script(&json!({ "answers": [{ "steps": [{ "text": text }, "hang"] }] }));
+    house.configure_more("[session]\nanswer_bytes_max = 1024\n");
+    let output = house.run(&["run", "hello"]).code(6);
+    assert!(output.stderr.contains("longer than 1024 bytes"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn an_unknown_provider_is_told_with_those_there_are() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    let output = house.run(&["run", "--model", "moon/full", "hello"]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: no plugin offers the provider `moon` of the model `moon/full`
+        hint: known providers are: scripted
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_house_without_a_provider_says_so() {
+    let house = house!();
+    let output = house.run(&["run", "hello"]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: no plugin offers the provider `local` of the model `local/qwen2.5-coder-1.5b`
+        hint: no provider plugin was found: `jaato doctor` tells where they are looked for
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_model_that_is_no_model_id_is_a_slip() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    let output = house.run(&["run", "--model", "", "hello"]).code(2);
+    expect![[r#"
+        exit 2
+        --- stderr
+        error: `` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`
+    "#]].assert_eq(&output.to_string());
+}
+
+#[test]
+fn a_provider_whose_configuration_is_wrong_says_so() {
+    let house = house!();
+    house.script(&json!({ "answers": "none" }));
+    let output = house.run(&["run", "hello"]).code(3);
+    assert!(output.stderr.contains("script.json"), "{output}");
+}
+
+#[test]
+fn the_limit_of_steps_ends_a_run() {
+    let house = house!();
+    house.script(&json!({ "repeat_last": true, "answers": [
+        { "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "cwd" } } }] },
+    ] }));
+    house.configure_more("[session]\nsteps_max = 3\n");
+    let output = house.run(&["run", "hello"]).code(6);
+    let called = output.stderr.lines().filter(|line| line.contains("] get_environment")).count();
+    assert_eq!(called, 2, "the last step's call has nobody to tell its result to: {output}");
+    expect!["hint: say `go on` to continue, or raise the limit in the configuration"].assert_eq(output.stderr.lines().last().unwrap());
+}
+
+#[test]
+fn a_model_that_says_nothing_is_asked_once_more() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [] }, { "steps": [] }] }));
+    let output = house.run(&["run", "hello"]).code(5);
+    expect![[r#"
+        exit 5
+        --- stderr
+        host: the model answered nothing: asking again
+        error: the model answered nothing, 2 times
+        hint: put the task in other words, or use another model
+    "#]].assert_eq(&output.to_string());
+}

@@ -1,0 +1,114 @@
+//! Ctrl-C, and outputs that nobody reads any more: the run ends at once and leaves nothing behind.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::{House, fixture};
+
+/// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for plugins to close;
+/// a busy machine gets the rest.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs until it has shown something, sends a signal, and checks how it ends.
+#[track_caller]
+fn cancel(house: &House, signal: &str, words: &[&str], seen: &str, on_error: bool) {
+    let running = house.command(words).no_input().start();
+    if on_error {
+        running.wait_for_error(seen);
+    } else {
+        running.wait_for_text(seen);
+    }
+    running.signal(signal);
+    let signalled = Instant::now();
+    let output = running.finish().code(130);
+    assert!(signalled.elapsed() < END_WITHIN, "{:?}: {output}", signalled.elapsed());
+    assert!(output.stderr.ends_with("cancelled\n"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn ctrl_c_in_the_middle_of_an_answer() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
+    for signal in ["INT", "TERM", "HUP"] {
+        cancel(&house, signal, &["run", "hello"], "so far", false);
+    }
+}
+
+#[test]
+fn ctrl_c_in_the_middle_of_a_tool() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "wait", "arguments": { "key": "k" } } }] },
+        { "steps": [{ "text": "never" }] },
+    ] }));
+    cancel(&house, "INT", &["run", "--yes", "hello"], "waiting", true);
+}
+
+#[test]
+fn ctrl_c_while_a_tool_blocks_its_thread() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let until = house.path().join("never");
+    for (tool, arguments, shown) in [
+        ("block", json!({ "how": "sleep", "until": until }), "blocking"),
+        ("job", json!({ "until": until }), "job runs"),
+        ("block_in_drop", json!({ "until": until }), "waiting"),
+    ] {
+        house.script(&json!({ "answers": [
+            { "steps": [{ "call": { "name": tool, "arguments": arguments } }] },
+        ] }));
+        let running = house.command(&["run", "--yes", "hello"]).no_input().start();
+        running.wait_for_error(&format!("probe │ {shown}"));
+        running.signal("INT");
+        let signalled = Instant::now();
+        let output = running.finish().code(130);
+        assert!(signalled.elapsed() < END_WITHIN, "{tool}: {output}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_cancelled_run_tells_its_end_as_an_event() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "so far" }, "hang"] }] }));
+    let running = house.command(&["run", "--output", "json", "hello"]).no_input().start();
+    running.wait_for("text_delta");
+    running.signal("INT");
+    let output = running.finish().code(130);
+    let last = output.json_lines().pop().unwrap();
+    assert_eq!((&last["event"], &last["outcome"]), (&json!("turn_finished"), &json!("cancelled")));
+    assert_eq!(output.stderr, "", "{output}");
+}
+
+#[test]
+fn an_answer_that_nobody_reads_ends_the_run_quietly() {
+    let house = house!();
+    let many: Vec<_> = (0..2000).map(|_| json!({ "text": "x".repeat(100) })).collect();
+    house.script(&json!({ "answers": [{ "steps": many }] }));
+    for form in ["text", "json"] {
+        let words = ["run", "--output", form, "hello"];
+        let output = house.command(&words).run_into_closed_output(10);
+        assert_eq!(output.stderr.replace("cancelled\n", ""), "", "{output}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_killed_host_leaves_no_process_behind() {
+    let house = house!();
+    house.ship(&fixture("hangs"));
+    // Describing takes its deadline: time enough to see the child.
+    let running = house.command(&["tool", "list"]).no_input().start();
+    let bound = Instant::now() + END_WITHIN;
+    while !house.processes().iter().any(|line| line.contains("--describe")) {
+        assert!(Instant::now() < bound, "nothing is described");
+        std::thread::sleep(crate::support::command::LOOK_AGAIN);
+    }
+    running.signal("KILL");
+    running.finish().code(128 + 9);
+    house.nothing_lives();
+}

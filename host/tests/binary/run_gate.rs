@@ -1,0 +1,110 @@
+//! The gate: what a model may call, and what ends with exit code 6 for want of somebody to ask.
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{House, fixture};
+
+/// `count` promises nothing, so that it has to be asked for; `echo` reads only.
+fn calling(tool: &str, result: &str) -> Value {
+    json!({ "answers": [
+        { "steps": [{ "call": { "name": tool, "arguments": { "text": "t" } } }] },
+        { "expect": { "tool_result": result }, "steps": [{ "text": "done" }] },
+    ] })
+}
+
+fn counting(result: &str) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "count", "arguments": {} } }] },
+        { "expect": { "tool_result": result }, "steps": [{ "text": "done" }] },
+    ] }));
+    Some(house)
+}
+
+#[test]
+fn a_call_that_nobody_can_be_asked_for_is_denied() {
+    let Some(house) = counting("permission_denied") else { return };
+    let output = house.run(&["run", "count"]).code(6);
+    expect![[r#"
+        exit 6
+        --- stdout
+        done
+        --- stderr
+        [fixture-probe] count {}
+          fixture-probe │ the call of `count` is denied: tool `count` needs a permission, and nobody can be asked (standard input is no terminal) (rule `ask.silence`)
+        host: the tool `count` is active from here on
+        a call was refused because nobody could be asked
+    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["run", "--output", "json", "count"]).code(6);
+    let lines = output.json_lines();
+    let decided = lines.iter().find(|line| line["event"] == "permission_decided").unwrap();
+    assert_eq!(decided["allowed"], false);
+    assert_eq!(lines.last().unwrap()["outcome"], "denied");
+}
+
+#[test]
+fn an_allowed_tool_runs() {
+    let Some(house) = counting("\"count\":1") else { return };
+    let output = house.run(&["run", "--allow", "count", "count"]).code(0);
+    assert_eq!(output.stdout, "done\n", "{output}");
+    house.run(&["run", "--allow", "echo,count", "count"]).code(0);
+}
+
+#[test]
+fn another_tool_that_is_allowed_does_not_help() {
+    let Some(house) = counting("permission_denied") else { return };
+    house.run(&["run", "--allow", "echo", "count"]).code(6);
+}
+
+#[test]
+fn yes_allows_every_tool() {
+    let Some(house) = counting("\"count\":1") else { return };
+    house.run(&["run", "--yes", "count"]).code(0);
+}
+
+#[test]
+fn a_disabled_tool_is_refused_even_with_yes() {
+    let Some(house) = counting("tool_disabled") else { return };
+    house.configure_more("[tools]\ndisabled = [\"count\"]\n");
+    let output = house.run(&["run", "--yes", "count"]).code(0);
+    assert_eq!(output.stdout, "done\n", "{output}");
+}
+
+#[test]
+fn a_shipped_tool_that_reads_only_runs_without_a_question() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.script(&calling("echo", "\"text\":\"t\""));
+    house.run(&["run", "echo"]).code(0);
+}
+
+#[test]
+fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
+    let house = house!();
+    house.script(&calling("echo", "permission_denied"));
+    house.drop_in(&fixture("probe"));
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let plugins = list["plugins"].as_array().unwrap();
+    let probe = plugins.iter().find(|plugin| plugin["name"] == "fixture-probe").unwrap();
+    let (path, digest) = (probe["path"].as_str().unwrap(), probe["sha256"].as_str().unwrap());
+    house.run(&["plugin", "trust", path, "--sha256", digest]).silent();
+    let output = house.run(&["run", "echo"]).code(6);
+    assert!(output.stderr.contains("permission") || output.stderr.contains("denied"), "{output}");
+    house.script(&calling("echo", "\"text\":\"t\""));
+    house.run(&["run", "--allow", "echo", "echo"]).code(0);
+}
+
+#[test]
+fn a_tool_that_is_not_trusted_does_not_exist_for_the_model() {
+    let house = house!();
+    house.drop_in(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        { "expect": { "tools": ["get_environment"] },
+          "steps": [{ "call": { "name": "count", "arguments": {} } }] },
+        { "expect": { "tool_result": "unknown_tool" }, "steps": [{ "text": "done" }] },
+    ] }));
+    house.run(&["run", "--yes", "count"]).code(0);
+}

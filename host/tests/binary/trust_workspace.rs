@@ -1,0 +1,195 @@
+//! Trust in a workspace: before it nothing is read but names and manifests, and a change takes it back.
+
+use std::fs;
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::house;
+use crate::support::{House, fixture, library_name};
+
+fn with_files() -> Option<House> {
+    let house = House::new()?;
+    house.write("workspace/.jaato/config.toml", "[session]\nsteps_max = 7\n");
+    house.write("workspace/.env", "JAATO_SESSION_CALL_DEADLINE_MS=12345\nSECRET_KEY=hidden\n");
+    house.write("workspace/AGENTS.md", "Always rhyme.");
+    Some(house)
+}
+
+fn value_of(house: &House, key: &str) -> String {
+    let shown = house.run(&["config", "show"]).code(0).stdout;
+    let line = shown.lines().find(|line| line.split_whitespace().next() == Some(key));
+    line.unwrap_or_else(|| panic!("`{key}` is not shown: {shown}")).to_owned()
+}
+
+#[test]
+fn an_untrusted_workspace_is_named_and_not_used() {
+    let Some(house) = with_files() else { return };
+    let output = house.run(&["config", "show"]).code(0);
+    expect![[r#"
+        note: workspace `$HOUSE/workspace` is not trusted, so `.env`, `.jaato/config.toml`, `AGENTS.md` there are not used; `jaato trust` trusts it
+    "#]].assert_eq(&house.clean(&output.stderr));
+    assert!(value_of(&house, "session.steps_max").contains("50"));
+    assert!(value_of(&house, "session.call_deadline_ms").contains("600000"));
+}
+
+#[test]
+fn a_trusted_workspace_is_used_until_it_changes() {
+    let Some(house) = with_files() else { return };
+    expect![[r#"
+        exit 0
+        --- stdout
+        workspace `$HOUSE/workspace` is trusted with these files as they are:
+          .env
+          .jaato/config.toml
+          AGENTS.md
+        a change to one of them withdraws the trust; plugins among them are trusted one by one
+    "#]].assert_eq(&house.run(&["trust"]).silent().to_string());
+    let output = house.run(&["config", "show"]).code(0);
+    assert_eq!(output.stderr, "", "{output}");
+    assert!(!output.stdout.contains("hidden"), "{output}");
+    assert!(value_of(&house, "session.steps_max").contains('7'));
+    assert!(value_of(&house, "session.call_deadline_ms").contains("12345"));
+
+    house.write("workspace/.env", "JAATO_SESSION_CALL_DEADLINE_MS=99999\n");
+    fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
+    house.write("workspace/.jaato/more.txt", "more");
+    let output = house.run(&["config", "show"]).code(0);
+    expect![[r#"
+        note: workspace `$HOUSE/workspace` is not trusted any more: `.env` changed, `.jaato/more.txt` was added, `AGENTS.md` was removed; `jaato trust` trusts it as it is
+    "#]].assert_eq(&house.clean(&output.stderr));
+    assert!(value_of(&house, "session.steps_max").contains("50"));
+
+    house.run(&["trust"]).silent();
+    assert!(value_of(&house, "session.call_deadline_ms").contains("99999"));
+    expect![[r#"
+        exit 0
+        --- stdout
+        workspace `$HOUSE/workspace` is not trusted any more
+    "#]].assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
+    assert!(value_of(&house, "session.steps_max").contains("50"));
+    expect![[r#"
+        exit 0
+        --- stdout
+        workspace `$HOUSE/workspace` was not trusted
+    "#]].assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
+}
+
+#[test]
+fn an_empty_workspace_needs_no_trust() {
+    let house = house!();
+    expect![[r#"
+        exit 0
+        --- stdout
+        workspace `$HOUSE/workspace` has nothing that would need trust
+    "#]].assert_eq(&house.run(&["trust"]).silent().to_string());
+}
+
+#[test]
+fn a_workspace_plugin_needs_both_steps() {
+    let house = house!();
+    let file = house.workspace().join(".jaato/plugins").join(library_name("fixture_probe"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::copy(fixture("probe"), &file).unwrap();
+
+    let list = house.run(&["plugin", "list"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM       STATUS       OFFERS
+        tool-environment  0.1.0    shipped    active       get_environment
+        fixture-probe     0.1.0    workspace  not trusted
+
+        fixture-probe ($HOUSE/workspace/.jaato/plugins/libfixture_probe.so): its workspace is not trusted
+          jaato trust
+
+        a trusted plugin runs as you do, inside jaato: trust only what you know
+        --- stderr
+        note: workspace `$HOUSE/workspace` is not trusted, so `.jaato/plugins/libfixture_probe.so` there is not used; `jaato trust` trusts it
+    "#]].assert_eq(&list.to_string());
+    assert!(!house.run(&["tool", "list"]).code(0).stdout.contains("echo"), "never described");
+    house.run(&["call", "count"]).code(2);
+
+    // The second step alone does nothing.
+    let digest = digest_of(&file);
+    let words = ["plugin", "trust", &file.display().to_string(), "--sha256", &digest];
+    house.run(&words).silent();
+    house.run(&["call", "count"]).code(2);
+    fs::remove_file(house.home().join(".local/share/jaato/trust.json")).unwrap();
+
+    // The first step alone describes it and no more.
+    house.run(&["trust"]).silent();
+    let list = house.run(&["plugin", "list"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM       STATUS       OFFERS
+        tool-environment  0.1.0    shipped    active       get_environment
+        fixture-probe     0.1.0    workspace  not trusted  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+
+        fixture-probe ($HOUSE/workspace/.jaato/plugins/libfixture_probe.so): not trusted
+          jaato plugin trust '$HOUSE/workspace/.jaato/plugins/libfixture_probe.so' --sha256 DIGEST
+
+        a trusted plugin runs as you do, inside jaato: trust only what you know
+    "#]].assert_eq(&list.to_string());
+    house.run(&["call", "count"]).code(4);
+    house.run(&words).silent();
+    assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
+
+    // A change of the workspace takes the first step back.
+    house.write("workspace/.jaato/config.toml", "");
+    let output = house.run(&["call", "count"]).code(4);
+    assert!(output.stderr.contains("its workspace is not trusted"), "{output}");
+}
+
+fn digest_of(file: &std::path::Path) -> String {
+    let output = std::process::Command::new("sha256sum").arg(file).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().split_whitespace().next().unwrap().to_owned()
+}
+
+#[test]
+fn a_plugin_of_an_untrusted_workspace_never_runs() {
+    let house = house!();
+    let file = house.workspace().join(".jaato/plugins/hangs.so");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::copy(fixture("hangs"), &file).unwrap();
+    // Describing it would take its deadline and be told as a failure.
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let plugin = &list["plugins"][1];
+    assert_eq!(plugin["name"], "fixture-hangs");
+    assert_eq!(plugin["status"], "not_trusted");
+    assert_eq!(plugin["description"], json!(null));
+    assert_eq!(plugin["hint"], "jaato trust");
+}
+
+#[test]
+fn the_workspace_is_found_from_a_folder_inside() {
+    let Some(house) = with_files() else { return };
+    house.run(&["trust"]).silent();
+    let inside = house.workspace().join("a/b");
+    fs::create_dir_all(&inside).unwrap();
+    let output = house.command(&["config", "show"]).directory(&inside).run().code(0);
+    let line = output.stdout.lines().find(|line| line.starts_with("session.steps_max")).unwrap();
+    assert!(line.contains('7'), "{output}");
+}
+
+#[test]
+fn an_env_file_that_the_person_names_needs_no_trust() {
+    let Some(house) = with_files() else { return };
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "hi" }], "expect": { "model": "test" } }] }));
+    let file = house.write("other.env", "JAATO_SESSION_STEPS_MAX=0\n").display().to_string();
+    let output = house.run(&["run", "--env-file", &file, "hello"]).code(3);
+    assert!(output.stderr.contains("other.env:1"), "{output}");
+    let output = house.run(&["run", "--env-file", "/nonexistent.env", "hello"]).code(3);
+    assert!(output.stderr.contains("/nonexistent.env"), "{output}");
+}
+
+#[test]
+fn agents_files_reach_the_prompt_only_when_trusted() {
+    let Some(house) = with_files() else { return };
+    house.script(&json!({ "answers": [] }));
+    let prompt = || house.run(&["run", "--show-prompt"]).code(0).stdout;
+    assert!(!prompt().contains("Always rhyme."));
+    house.run(&["trust"]).silent();
+    assert!(prompt().contains("Always rhyme."));
+}

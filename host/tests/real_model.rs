@@ -1,0 +1,83 @@
+//! The README's question to the real model, where its weights are on this machine: nothing is scripted.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jaato_types::{Envelope, Event, Outcome};
+use support::{House, fixtures, library_name, skip};
+
+/// The default model first.
+const MODELS: [(&str, &str); 2] = [
+    ("local/qwen2.5-coder-1.5b", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
+    ("local/qwen2.5-coder-0.5b", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
+];
+
+const QUESTION: &str = "What operating system am I running on?";
+
+/// The promise of the design for the prefix with all default tools, and room for the question.
+const PROMPT_TOKENS_MAX: u64 = 700 + 40;
+
+#[test]
+fn the_first_question_of_the_readme_is_answered_by_a_real_model() {
+    let Some(weights) = real_weights() else {
+        return skip("no weights are in this user's cache; `jaato model pull` fetches them");
+    };
+    let house = house!();
+    let test_house = fixtures::house().unwrap();
+    let provider = test_house.join("plugins").join(library_name("provider_local"));
+    if !provider.is_file() {
+        return skip("the test house has no `provider-local`");
+    }
+    house.ship(&provider);
+    let model = link_weights(&house, &weights);
+    let words = ["run", "--offline", "--model", model, "--output", "json", QUESTION];
+    let output = house.command(&words).patient().run().code(0);
+    let events: Vec<Event> = output
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Envelope>(line).unwrap().event)
+        .collect();
+    let called = events.iter().any(|event| {
+        matches!(event, Event::ToolCallFinished { name, is_error: false, .. }
+            if name.as_str() == "get_environment")
+    });
+    assert!(called, "the model called no tool: {output}");
+    let first = events.iter().find_map(|event| match event {
+        Event::Usage { usage } => Some(usage.prompt_tokens),
+        _ => None,
+    });
+    assert!(first.is_some_and(|tokens| (1..=PROMPT_TOKENS_MAX).contains(&tokens)), "{first:?}");
+    let Some(Event::TurnFinished { outcome, text, .. }) = events.last() else {
+        panic!("the turn does not end: {output}");
+    };
+    assert_eq!(*outcome, Outcome::Done);
+    let expected = if cfg!(target_os = "macos") { "mac" } else { std::env::consts::OS };
+    assert!(text.to_lowercase().contains(expected), "`{text}` names no {expected}");
+    house.nothing_lives();
+}
+
+fn real_weights() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))?;
+    let folder = cache.join("jaato/models");
+    MODELS.iter().any(|(_, file)| folder.join(file).is_file()).then_some(folder)
+}
+
+/// Lends the house the weights, and returns the model that they are.
+fn link_weights(house: &House, weights: &Path) -> &'static str {
+    let models = house.cache().join("models");
+    fs::create_dir_all(&models).unwrap();
+    let found = MODELS.iter().find(|(_, file)| weights.join(file).is_file());
+    let (model, file) = found.expect("looked for before");
+    // A link, not a second name: that would change the file's own marks. What was noted of a check goes along,
+    // for hashing a gigabyte takes seconds.
+    std::os::unix::fs::symlink(weights.join(file), models.join(file)).unwrap();
+    let note = format!("{file}.verified");
+    if weights.join(&note).is_file() {
+        fs::copy(weights.join(&note), models.join(&note)).unwrap();
+    }
+    model
+}

@@ -1,0 +1,378 @@
+//! Runs a house's jaato: with variables of its own, a deadline, and everything that it printed in the end.
+
+use std::ffi::OsString;
+use std::io::{Read, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::House;
+
+/// How long a run may take. Far more than any needs: it only ends what hangs.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How long a run of a real model may take.
+const PATIENT_DEADLINE: Duration = Duration::from_secs(600);
+
+/// How long processes may live on after the host has ended.
+pub const LEFTOVERS_BOUND: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether they do.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A command line that is to be run.
+pub struct Command {
+    command: std::process::Command,
+    input: Input,
+    deadline: Duration,
+    root: String,
+}
+
+/// What standard input is.
+enum Input {
+    /// A pipe with these bytes.
+    Pipe(Vec<u8>),
+    /// What the command was given already.
+    Given,
+}
+
+/// What a run has printed and how it ended.
+#[derive(Debug)]
+pub struct Output {
+    /// The exit code, or 128 and the signal's number.
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+    root: String,
+}
+
+impl Command {
+    pub fn new(house: &House, words: &[&str]) -> Self {
+        let program = house.binary();
+        let mut command = Self {
+            command: std::process::Command::new(program),
+            input: Input::Pipe(Vec::new()),
+            deadline: DEADLINE,
+            root: house.path().display().to_string(),
+        };
+        command.command.args(words).current_dir(house.workspace());
+        command.with_house(house)
+    }
+
+    fn with_house(mut self, house: &House) -> Self {
+        self.command
+            .env_clear()
+            .env("HOME", house.home())
+            .env("XDG_RUNTIME_DIR", house.path().join("run"))
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "dumb")
+            .process_group(0);
+        self
+    }
+
+    /// Runs another program in front of jaato, as `strace` or `unshare`.
+    pub fn under(house: &House, program: &str, before: &[&str], words: &[&str]) -> Self {
+        let mut command = Self {
+            command: std::process::Command::new(program),
+            input: Input::Pipe(Vec::new()),
+            deadline: DEADLINE,
+            root: house.path().display().to_string(),
+        };
+        command.command.args(before).arg(house.binary()).args(words);
+        command.command.current_dir(house.workspace());
+        command.with_house(house)
+    }
+
+    /// Runs another program alone.
+    pub fn program(house: &House, program: &str, words: &[&str]) -> Self {
+        let mut command = Self {
+            command: std::process::Command::new(program),
+            input: Input::Pipe(Vec::new()),
+            deadline: DEADLINE,
+            root: house.path().display().to_string(),
+        };
+        command.command.args(words).current_dir(house.workspace());
+        command.with_house(house)
+    }
+
+    pub fn variable(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.command.env(name, value.into());
+        self
+    }
+
+    pub fn without_variable(mut self, name: &str) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    pub fn directory(mut self, folder: &std::path::Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    pub fn user(mut self, id: u32) -> Self {
+        self.command.uid(id).gid(id);
+        self
+    }
+
+    pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Input::Pipe(bytes.into());
+        self
+    }
+
+    /// Reads from nothing, as a service does.
+    pub fn no_input(mut self) -> Self {
+        self.command.stdin(Stdio::null());
+        self.input = Input::Given;
+        self
+    }
+
+    /// Waits longer than others may need.
+    pub fn patient(mut self) -> Self {
+        self.deadline = PATIENT_DEADLINE;
+        self
+    }
+
+    /// Reads standard input from a file, where the output is closed early.
+    pub fn input_file(mut self, path: &std::path::Path) -> Self {
+        self.command.stdin(std::fs::File::open(path).unwrap());
+        self.input = Input::Given;
+        self
+    }
+
+    /// Runs to the end.
+    #[track_caller]
+    pub fn run(mut self) -> Output {
+        let input = match std::mem::replace(&mut self.input, Input::Given) {
+            Input::Pipe(bytes) => {
+                self.command.stdin(Stdio::piped());
+                bytes
+            }
+            Input::Given => Vec::new(),
+        };
+        let mut running = self.start();
+        if !input.is_empty() {
+            running.write(&input);
+        }
+        running.finish()
+    }
+
+    /// Starts it; what it prints is read while it runs.
+    #[track_caller]
+    pub fn start(mut self) -> Running {
+        if let Input::Pipe(_) = &self.input {
+            self.command.stdin(Stdio::piped());
+        }
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let spawned = self.command.spawn();
+        let mut child =
+            spawned.unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.command));
+        let (ended, watch) = channel();
+        let (group, deadline) = (child.id(), self.deadline);
+        let watchdog = std::thread::spawn(move || end_at_deadline(&watch, deadline, group));
+        let (lines, stdout) = reader(child.stdout.take().unwrap());
+        let (error_lines, stderr) = reader(child.stderr.take().unwrap());
+        let input = child.stdin.take();
+        let root = self.root;
+        Running { child, input, lines, error_lines, stdout, stderr, ended, watchdog, root }
+    }
+
+    /// Runs it with an output that is closed after so many bytes, as `| head -c` does.
+    #[track_caller]
+    pub fn run_into_closed_output(mut self, bytes: usize) -> Output {
+        let (mut head, output) = std::io::pipe().unwrap();
+        if let Input::Pipe(_) = &self.input {
+            self.command.stdin(Stdio::null());
+        }
+        let mut child = self.command.stdout(output).stderr(Stdio::piped()).spawn().unwrap();
+        // Its end of the pipe is the child's alone.
+        drop(self.command);
+        let (ended, watch) = channel();
+        let (group, deadline) = (child.id(), self.deadline);
+        let watchdog = std::thread::spawn(move || end_at_deadline(&watch, deadline, group));
+        let mut read = vec![0; bytes];
+        head.read_exact(&mut read).unwrap();
+        drop(head);
+        let (_, stderr) = reader(child.stderr.take().unwrap());
+        let status = child.wait().unwrap();
+        drop(ended);
+        let stdout = String::from_utf8_lossy(&read).into_owned();
+        let stderr = stderr.join().unwrap();
+        let output = Output { code: code_of(status), stdout, stderr, root: self.root };
+        assert!(!watchdog.join().unwrap(), "it did not end in time: {output}");
+        output
+    }
+}
+
+/// A run that goes on.
+pub struct Running {
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    error_lines: Receiver<String>,
+    stdout: JoinHandle<String>,
+    stderr: JoinHandle<String>,
+    ended: Sender<()>,
+    watchdog: JoinHandle<bool>,
+    root: String,
+}
+
+impl Running {
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Writes to standard input, which stays open.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let input = self.input.as_mut().expect("standard input is open");
+        // One that does not read its input has ended, and its output tells why.
+        let _ = input.write_all(bytes).and_then(|()| input.flush());
+    }
+
+    /// Waits for the next line of standard output.
+    #[track_caller]
+    pub fn line(&self) -> String {
+        let mut line = String::new();
+        while !line.ends_with('\n') {
+            line.push_str(&self.lines.recv_timeout(DEADLINE).expect("it prints one more line"));
+        }
+        line
+    }
+
+    /// Waits for a line of standard output that holds this.
+    #[track_caller]
+    pub fn wait_for(&self, text: &str) -> String {
+        loop {
+            let line = self.line();
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Waits for text on standard error, where a line need not have ended.
+    #[track_caller]
+    pub fn wait_for_error(&self, text: &str) {
+        let mut seen = String::new();
+        while !seen.contains(text) {
+            seen.push_str(&self.error_lines.recv_timeout(DEADLINE).expect("it prints more"));
+        }
+    }
+
+    /// Waits for text on standard output, where a line need not have ended.
+    #[track_caller]
+    pub fn wait_for_text(&self, text: &str) {
+        let mut seen = String::new();
+        while !seen.contains(text) {
+            seen.push_str(&self.lines.recv_timeout(DEADLINE).expect("it prints more"));
+        }
+    }
+
+    /// Sends a signal to the host alone, by its name.
+    pub fn signal(&self, name: &str) {
+        let words = [format!("-{name}"), self.child.id().to_string()];
+        let status = std::process::Command::new("kill").args(words).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// Closes standard input and waits for the end.
+    #[track_caller]
+    pub fn finish(mut self) -> Output {
+        drop(self.input.take());
+        self.wait_with_open_input()
+    }
+
+    /// Waits for the end without closing standard input.
+    #[track_caller]
+    pub fn wait_with_open_input(mut self) -> Output {
+        let input = self.input.take();
+        let status = self.child.wait().unwrap();
+        drop(input);
+        let (stdout, stderr) = (self.stdout.join().unwrap(), self.stderr.join().unwrap());
+        drop(self.ended);
+        let late = self.watchdog.join().unwrap();
+        let output = Output { code: code_of(status), stdout, stderr, root: self.root };
+        assert!(!late, "it did not end in time: {output}");
+        output
+    }
+}
+
+/// Ends the process group at the deadline; tells whether it had to.
+fn end_at_deadline(watch: &Receiver<()>, deadline: Duration, group: u32) -> bool {
+    let late = matches!(watch.recv_timeout(deadline), Err(RecvTimeoutError::Timeout));
+    if late {
+        let words = ["-KILL".to_owned(), "--".to_owned(), format!("-{group}")];
+        let _ = std::process::Command::new("kill").args(words).status();
+    }
+    late
+}
+
+/// Reads to the end. Hands on what has come as soon as it has: a piece is a line, or the beginning of one.
+fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<String>) {
+    let (sender, pieces) = channel();
+    let thread = std::thread::spawn(move || {
+        let (mut all, mut told, mut buffer) = (Vec::new(), 0, [0; 4096]);
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
+            all.extend_from_slice(&buffer[..read]);
+            while told < all.len() {
+                let end = all[told..].iter().position(|&byte| byte == b'\n');
+                let end = end.map_or(all.len(), |at| told + at + 1);
+                // Nobody may be waiting for it.
+                let _ = sender.send(String::from_utf8_lossy(&all[told..end]).into_owned());
+                told = end;
+            }
+        }
+        String::from_utf8(all).unwrap_or_else(|error| panic!("it printed no UTF-8: {error}"))
+    });
+    (pieces, thread)
+}
+
+fn code_of(status: std::process::ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+impl Output {
+    /// Fails unless it ended with this code.
+    #[track_caller]
+    pub fn code(self, expected: i32) -> Self {
+        assert_eq!(self.code, expected, "{self}");
+        self
+    }
+
+    /// Fails unless it ended well without a word on standard error.
+    #[track_caller]
+    pub fn silent(self) -> Self {
+        assert_eq!((self.code, self.stderr.as_str()), (0, ""), "{self}");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self}"))
+    }
+
+    /// Standard output as JSON lines.
+    #[track_caller]
+    pub fn json_lines(&self) -> Vec<serde_json::Value> {
+        let parse = |line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        self.stdout.lines().map(parse).collect()
+    }
+}
+
+/// The whole for snapshots, with what differs from house to house replaced.
+impl std::fmt::Display for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let clean = |text: &str| super::clean_digests(&text.replace(&self.root, "$HOUSE"));
+        write!(f, "exit {}\n", self.code)?;
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !text.is_empty() {
+                write!(f, "--- {name}\n{}", clean(text))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,66 @@
+//! What the houses are made of: the test house, and the fixtures, built once a test program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use super::skip;
+
+/// Returns the test house: the one that `cargo xtask test` names, else the one that it left behind, if it is
+/// not older than the binary. Without one the test is left out.
+pub fn house() -> Option<PathBuf> {
+    static HOUSE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let house = HOUSE.get_or_init(|| match std::env::var_os("JAATO_TEST_HOUSE") {
+        Some(house) => Ok(house.into()),
+        None => left_behind(),
+    });
+    house.as_ref().map_err(|reason| skip(reason)).ok().cloned()
+}
+
+fn left_behind() -> Result<PathBuf, String> {
+    let binary = Path::new(env!("CARGO_BIN_EXE_jaato"));
+    let house = target().join("house");
+    let age = |path: &Path| path.metadata().and_then(|metadata| metadata.modified());
+    let built = age(binary).unwrap_or(SystemTime::UNIX_EPOCH);
+    let remedy = "`cargo xtask test` builds it";
+    match age(&house.join("bin/jaato")) {
+        Ok(placed) if placed >= built => Ok(house),
+        Ok(_) => Err(format!("the test house is older than the binary; {remedy}")),
+        Err(_) => Err(format!("there is no test house; {remedy}")),
+    }
+}
+
+/// Returns a fixture of the testkit by its short name. The first call of a test program builds them all.
+pub fn fixture(name: &str) -> PathBuf {
+    built(&format!("fixture_{name}"))
+}
+
+/// Returns a library of the fixtures' workspace.
+pub fn built(library: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(build).join(library_name(library))
+}
+
+fn build() -> PathBuf {
+    let workspace =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-api/testkit/fixtures/Cargo.toml");
+    let target = target().join("fixtures");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--locked", "--offline", "--manifest-path"])
+        .arg(workspace)
+        .arg("--target-dir")
+        .arg(&target)
+        .status();
+    assert!(status.unwrap().success(), "the fixtures do not build");
+    target.join("debug")
+}
+
+/// Returns a library's file name on this system.
+pub fn library_name(library: &str) -> String {
+    format!("{}{library}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
+}

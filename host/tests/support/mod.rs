@@ -1,0 +1,230 @@
+//! Houses for tests of the real binary: an installed layout, a home and a workspace of each test's own.
+#![allow(dead_code, unused_imports)]
+
+pub mod command;
+pub mod elf;
+pub mod fixtures;
+pub mod skip;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+pub use command::{Command, Output};
+pub use fixtures::{fixture, library_name};
+pub use skip::skip;
+
+/// Makes the house of a test, or leaves the test with a line that says why it is left out.
+#[macro_export]
+macro_rules! house {
+    () => {
+        match $crate::support::House::new() {
+            Some(house) => house,
+            None => return,
+        }
+    };
+}
+
+/// A jaato installed for one test, with a home and a workspace that nobody else sees.
+pub struct House {
+    root: TempDir,
+    path: PathBuf,
+}
+
+impl House {
+    /// Makes a house whose only shipped plugin is `tool-environment`.
+    pub fn new() -> Option<Self> {
+        let house = Self::without_plugins()?;
+        let environment = fixtures::house()?.join("plugins").join(library_name("tool_environment"));
+        house.ship(&environment);
+        Some(house)
+    }
+
+    /// Makes a house without a plugin.
+    pub fn without_plugins() -> Option<Self> {
+        let test_house = fixtures::house()?;
+        let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let path = root.path().canonicalize().unwrap();
+        let house = Self { root, path };
+        // The mark of a repository keeps whatever lies around the tests out of the workspace.
+        for folder in ["bin", "plugins", "home", "workspace/.git", "run", "given"] {
+            fs::create_dir_all(house.path.join(folder)).unwrap();
+        }
+        // A person's folder is mended by no umask of who runs the tests.
+        set_mode(&house.path.join("plugins"), 0o755);
+        set_mode(&house.path.join("run"), 0o700);
+        // The binary is big, and tests are many: a second name for it is enough.
+        let binary = test_house.join("bin/jaato");
+        if fs::hard_link(&binary, house.binary()).is_err() {
+            copy(&binary, &house.binary());
+        }
+        Some(house)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn binary(&self) -> PathBuf {
+        self.path.join("bin/jaato")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.path.join("home")
+    }
+
+    pub fn workspace(&self) -> PathBuf {
+        self.path.join("workspace")
+    }
+
+    /// The folder of shipped plugins.
+    pub fn shipped(&self) -> PathBuf {
+        self.path.join("plugins")
+    }
+
+    /// The folder that [`House::given`] fills and `--plugin-dir` may name.
+    pub fn given_folder(&self) -> PathBuf {
+        self.path.join("given")
+    }
+
+    /// The user's own plugins.
+    pub fn user_plugins(&self) -> PathBuf {
+        self.home().join(".local/share/jaato/plugins")
+    }
+
+    pub fn cache(&self) -> PathBuf {
+        self.home().join(".cache/jaato")
+    }
+
+    pub fn descriptions(&self) -> PathBuf {
+        self.cache().join("descriptions.json")
+    }
+
+    /// Ships a plugin beside the binary: it is trusted as the binary is.
+    pub fn ship(&self, plugin: &Path) -> PathBuf {
+        let place = self.shipped().join(plugin.file_name().unwrap());
+        copy(plugin, &place);
+        place
+    }
+
+    /// Drops a plugin into the user's folder, as a file of its own.
+    pub fn drop_in(&self, plugin: &Path) -> PathBuf {
+        let place = self.user_plugins().join(plugin.file_name().unwrap());
+        self.write_bytes(&place, &fs::read(plugin).unwrap())
+    }
+
+    /// Puts a file into the given folder.
+    pub fn give(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        self.write_bytes(&self.given_folder().join(name), bytes)
+    }
+
+    /// Writes a file below the house, with the folders that it needs.
+    pub fn write(&self, place: &str, text: &str) -> PathBuf {
+        self.write_bytes(&self.path.join(place), text.as_bytes())
+    }
+
+    fn write_bytes(&self, path: &Path, bytes: &[u8]) -> PathBuf {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+        path.to_owned()
+    }
+
+    /// Writes the user's configuration.
+    pub fn configure(&self, text: &str) -> PathBuf {
+        self.write("home/.config/jaato/config.toml", text)
+    }
+
+    /// Begins a command line of this house's jaato.
+    pub fn command(&self, words: &[&str]) -> Command {
+        Command::new(self, words)
+    }
+
+    /// Runs jaato without input and waits for its end.
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.command(words).run()
+    }
+
+    /// Ships the scripted provider and makes it answer with these steps, one list a request.
+    pub fn script(&self, script: &serde_json::Value) {
+        self.ship(&fixtures::built("provider_scripted"));
+        let path = self.write("script.json", &script.to_string());
+        self.configure(&format!(
+            "model = \"scripted/test\"\n[plugins.provider-scripted]\nscript = \"{}\"\n",
+            path.display()
+        ));
+    }
+
+    /// Adds to the user's configuration.
+    pub fn configure_more(&self, text: &str) {
+        let path = self.home().join(".config/jaato/config.toml");
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        self.configure(&format!("{before}{text}"));
+    }
+
+    /// Replaces what differs from house to house: paths, digests, the size of files.
+    pub fn clean(&self, text: &str) -> String {
+        let text = text.replace(&self.path.display().to_string(), "$HOUSE");
+        clean_digests(&text)
+    }
+
+    /// Lists the processes that this house's binary runs in, or that name it.
+    pub fn processes(&self) -> Vec<String> {
+        let needle = self.path.display().to_string();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let folder = entry.path();
+            let exe = fs::read_link(folder.join("exe")).unwrap_or_default();
+            let words = fs::read(folder.join("cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
+            if exe.starts_with(&self.path) || words.contains(&needle) {
+                found.push(format!("{}: {words}", entry.file_name().display()));
+            }
+        }
+        found
+    }
+
+    /// Waits until no process of this house lives; fails when one outlives the bound.
+    #[track_caller]
+    pub fn nothing_lives(&self) {
+        let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;
+        loop {
+            let found = self.processes();
+            if found.is_empty() {
+                return;
+            }
+            assert!(std::time::Instant::now() < bound, "these processes live on: {found:#?}");
+            std::thread::sleep(command::LOOK_AGAIN);
+        }
+    }
+}
+
+/// Replaces 64 hexadecimal digits by `DIGEST`.
+fn clean_digests(text: &str) -> String {
+    let mut clean = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+        let end = rest[at..].find(|c: char| !c.is_ascii_hexdigit()).map_or(rest.len(), |e| at + e);
+        clean.push_str(&rest[..at]);
+        clean.push_str(if end - at == 64 { "DIGEST" } else { &rest[at..end] });
+        rest = &rest[end..];
+    }
+    clean.push_str(rest);
+    clean
+}
+
+/// Never a second name: one more of those changes a file's marks, by which its description is cached.
+fn copy(from: &Path, to: &Path) {
+    fs::copy(from, to).unwrap_or_else(|error| panic!("copying {}: {error}", from.display()));
+    set_mode(to, 0o755);
+}
+
+pub fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Tells whether the tests run as root, for whom no file is unreadable.
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
