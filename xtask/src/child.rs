@@ -1,5 +1,6 @@
 //! Starts other programs and says clearly what went wrong with them.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -10,11 +11,36 @@ use anyhow::{Context, Result, bail};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The cargo that runs this chore, working in the checkout.
+///
+/// It sees the variables of a cargo that a person types: some crates are built anew when those differ
+/// (ring looks at `CARGO_PKG_NAME`), and all that stands on them.
 pub fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root);
+    without_cargo_variables(&mut command);
     command
+}
+
+/// `cargo run` leaves variables that would tell other programs that they run below cargo.
+pub fn without_cargo_variables(command: &mut Command) {
+    remove_cargo_variables(command, std::env::vars_os().map(|(name, _)| name));
+}
+
+fn remove_cargo_variables(command: &mut Command, names: impl Iterator<Item = OsString>) {
+    for name in names {
+        let text = name.to_string_lossy();
+        let set_by_cargo = text == "CARGO"
+            || text.starts_with("CARGO_PKG_")
+            || text.starts_with("CARGO_MANIFEST_")
+            || text == "CARGO_BIN_NAME"
+            || text == "CARGO_CRATE_NAME"
+            || text == "CARGO_PRIMARY_PACKAGE"
+            || text == "RUST_RECURSION_COUNT";
+        if set_by_cargo {
+            command.env_remove(&name);
+        }
+    }
 }
 
 /// Runs to the end with the terminal passed through; a failure names the command.
@@ -87,6 +113,15 @@ pub fn shown(command: &Command) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cargos_variables_are_removed_and_the_persons_own_are_kept() {
+        let mut command = Command::new("jaato");
+        let names = ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_HOME", "HOME"];
+        remove_cargo_variables(&mut command, names.iter().map(OsString::from));
+        let removed: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(removed, ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"]);
+    }
 
     #[test]
     fn a_failure_names_the_command_as_typed() {

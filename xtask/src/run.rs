@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::artifacts::{self, Selection, Watch};
 use crate::build_plugins::HOST;
+use crate::child;
 use crate::gather::gather;
 use crate::workspace::Workspace;
 
@@ -23,7 +24,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let jaato = build_release(&workspace)?;
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
-    without_cargo_variables(&mut command, std::env::vars_os().map(|(name, _)| name));
+    child::without_cargo_variables(&mut command);
     become_command(command).with_context(|| format!("starting `{}`", jaato.display()))
 }
 
@@ -43,23 +44,6 @@ pub fn build_release(workspace: &Workspace) -> Result<PathBuf> {
 /// unless cargo is told to build for a named target.
 fn plugins_beside(jaato: &Path, workspace: &Workspace) -> PathBuf {
     jaato.parent().and_then(Path::parent).unwrap_or(&workspace.target).join("plugins")
-}
-
-/// `cargo run` leaves variables that would tell the tools of `jaato` that they run below cargo.
-fn without_cargo_variables(command: &mut Command, names: impl Iterator<Item = OsString>) {
-    for name in names {
-        let text = name.to_string_lossy();
-        let set_by_cargo = text == "CARGO"
-            || text.starts_with("CARGO_PKG_")
-            || text.starts_with("CARGO_MANIFEST_")
-            || text == "CARGO_BIN_NAME"
-            || text == "CARGO_CRATE_NAME"
-            || text == "CARGO_PRIMARY_PACKAGE"
-            || text == "RUST_RECURSION_COUNT";
-        if set_by_cargo {
-            command.env_remove(&name);
-        }
-    }
 }
 
 /// Gives the process over: terminal, signals and exit code are the command's own.
@@ -137,15 +121,6 @@ impl Watch for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cargos_variables_are_removed_and_the_persons_own_are_kept() {
-        let mut command = Command::new("jaato");
-        let names = ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR", "CARGO_HOME", "HOME"];
-        without_cargo_variables(&mut command, names.iter().map(OsString::from));
-        let removed: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
-        assert_eq!(removed, ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"]);
-    }
 
     #[test]
     fn plugins_stand_where_the_binary_looks_for_them() {
