@@ -56,14 +56,14 @@ fn question_text(question: &Question<'_>) -> String {
 }
 
 fn ask(text: &str) -> Answer {
-    let mut errors = io::stderr().lock();
     let nobody = |error: io::Error| Answer::Nobody { reason: error.to_string() };
-    if let Err(error) = errors.write_all(text.as_bytes()) {
+    if let Err(error) = io::stderr().write_all(text.as_bytes()) {
         return nobody(error);
     }
     loop {
         let prompt = "run it? [y]es, [a]lways in this session, [n]o, or say what to do instead: ";
-        if let Err(error) = errors.write_all(prompt.as_bytes()).and_then(|()| errors.flush()) {
+        // Locked for the write alone: a cancel during the wait below must be told too.
+        if let Err(error) = io::stderr().write_all(prompt.as_bytes()) {
             return nobody(error);
         }
         let mut line = String::new();

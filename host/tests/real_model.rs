@@ -1,4 +1,5 @@
 //! The README's question to the real model, where its weights are on this machine: nothing is scripted.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -19,7 +19,7 @@ pub fn checked(
     let Some(settings) = settings else { return Ok(Value::Object(serde_json::Map::new())) };
     let values = Value::Object(settings.values().clone());
     let wrong = |place: String, text: &str| {
-        Error::new(ErrorKind::Configuration, format!("{place}: `[plugins.{plugin}]` {text}"))
+        Error::new(ErrorKind::Configuration, format!("`[plugins.{plugin}]` {text} ({place})"))
     };
     let Some(schema) = &description.config_schema else {
         let place = first_place(settings);
@@ -33,7 +33,8 @@ pub fn checked(
         let pointer = error.instance_path().to_string();
         let place =
             settings.origin(&pointer).map_or_else(|| first_place(settings), ToString::to_string);
-        return Err(wrong(place, &format!("is wrong at `{pointer}`: {error}")));
+        let at = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
+        return Err(wrong(place, &format!("is wrong{at}: {error}")));
     }
     Ok(values)
 }
@@ -49,7 +50,7 @@ pub fn problems(registry: &Registry, config: &Config) -> Vec<String> {
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
             let place = first_place(settings);
             problems
-                .push(format!("{place}: there is no plugin `{name}`{}", near.unwrap_or_default()));
+                .push(format!("there is no plugin `{name}` ({place}){}", near.unwrap_or_default()));
             continue;
         };
         let name = &entry.candidate.manifest.name;
@@ -118,7 +119,7 @@ mod tests {
     fn a_wrong_value_is_told_with_its_place() {
         let problems = problems_of("[plugins.tool-moon]\nphase = \"full\"\n", schema());
         let [problem] = problems.as_slice() else { panic!("{problems:?}") };
-        assert!(problem.contains("/config/config.toml:2: "), "{problem}");
+        assert!(problem.ends_with("/config/config.toml:2)"), "{problem}");
         assert!(problem.contains("`[plugins.tool-moon]` is wrong at `/phase`"), "{problem}");
         assert!(problems_of("[plugins.tool-moon]\nphase = 3\n", schema()).is_empty());
     }

@@ -67,9 +67,9 @@ fn known(tool: &ToolEntry) -> Option<KnownTool> {
     let state = match (tool.status, tool.spec.availability) {
         (ToolStatus::Enabled, Availability::Core) => ToolState::Active,
         (ToolStatus::Enabled, Availability::Discoverable) => ToolState::Inactive,
-        (ToolStatus::Disabled, _) => ToolState::Disabled { by: "`[tools] disabled`".into() },
+        (ToolStatus::Disabled, _) => ToolState::Disabled { by: "by `[tools] disabled`".into() },
         (ToolStatus::NotEnabled, _) => ToolState::Disabled {
-            by: "`[tools] enabled` or `--tools`, which does not name it".into(),
+            by: "because `[tools] enabled` or `--tools` does not name it".into(),
         },
         (ToolStatus::NotTrusted, _) => return None,
     };

@@ -7,10 +7,7 @@ use expect_test::{Expect, expect};
 
 use crate::house;
 use crate::support::elf::{self, Elf};
-use crate::support::{House, fixture, is_root, set_mode, skip};
-
-/// A user that owns nothing.
-const NOBODY: u32 = 65_123;
+use crate::support::{House, NOBODY, can_start_as_nobody, fixture, is_root, set_mode, skip};
 
 /// Lists a house with bad files in its given folder: everything but a line for each must be as without.
 #[track_caller]
@@ -45,16 +42,22 @@ fn manifest(fields: &str) -> String {
 
 #[test]
 fn a_text_file() {
-    check_file(b"I am a plugin, honestly.\n", expect![[r#"
+    check_file(
+        b"I am a plugin, honestly.\n",
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_empty_file() {
-    check_file(b"", expect![[r#"
+    check_file(
+        b"",
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -64,17 +67,23 @@ fn a_windows_library() {
     file.extend(0x40_u32.to_le_bytes());
     file.extend(b"PE\0\0\x64\x86\0\0");
     file.resize(512, 0);
-    check_file(&file, expect![[r#"
+    check_file(
+        &file,
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_library_for_another_machine() {
-    check_file(&elf::of_machine(&probe(), elf::foreign_machine()), expect![[r#"
+    check_file(
+        &elf::of_machine(&probe(), elf::foreign_machine()),
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is built for aarch64, this machine is x86_64
         hint: build the plugin for this machine, or take the author's build for it
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -86,21 +95,27 @@ fn an_executable_and_an_object_file_and_a_core_dump() {
         let file = Elf { kind, machine: elf::own_machine(), manifest: manifest("").into() };
         house.give(&format!("{name}.so"), &file.write());
     }
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/core.so` as a plugin: it is a core dump, not a dynamic library
         note: cannot use `$HOUSE/given/executable.so` as a plugin: it is an executable, not a dynamic library
         note: cannot use `$HOUSE/given/object.so` as a plugin: it is an object file, not a dynamic library
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_program_of_this_machine() {
     // Programs of today are position-independent, and so look like libraries.
     let program = fs::read("/bin/sh").unwrap();
-    check_file(&program, expect![[r#"
+    check_file(
+        &program,
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
         hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -110,10 +125,13 @@ fn a_library_without_a_manifest() {
         .map(|folder| std::path::Path::new(folder).join("libm.so.6"))
         .find(|path| path.is_file());
     let Some(library) = found else { return skip("no `libm.so.6` is found") };
-    check_file(&fs::read(library).unwrap(), expect![[r#"
+    check_file(
+        &fs::read(library).unwrap(),
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: it is a library without a jaato manifest
         hint: a plugin calls `export_plugin!` of jaato-plugin-sdk at its crate's root
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -124,7 +142,9 @@ fn a_truncated_library_of_any_length() {
     for (number, length) in lengths.into_iter().enumerate() {
         house.give(&format!("cut{number}.so"), &whole[..length]);
     }
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/cut0.so` as a plugin: it is truncated or damaged: its headers are incomplete
         hint: copy or build the file again
         note: cannot use `$HOUSE/given/cut1.so` as a plugin: it is truncated or damaged: its headers are incomplete
@@ -143,7 +163,8 @@ fn a_truncated_library_of_any_length() {
         hint: copy or build the file again
         note: cannot use `$HOUSE/given/cut8.so` as a plugin: it is truncated or damaged: its headers are incomplete
         hint: copy or build the file again
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -161,7 +182,9 @@ fn headers_that_lie() {
     house.give("start.so", &lie(table + 64 + 24, u64::MAX - 8));
     house.give("length.so", &lie(table + 64 + 32, 4000));
     house.give("endless.so", &lie(table + 64 + 32, u64::MAX));
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/endless.so` as a plugin: its manifest has 18446744073709551615 bytes, at most 16384 are allowed
         note: cannot use `$HOUSE/given/length.so` as a plugin: it is truncated or damaged: Invalid ELF section size or offset
         hint: copy or build the file again
@@ -169,7 +192,8 @@ fn headers_that_lie() {
         hint: copy or build the file again
         note: cannot use `$HOUSE/given/start.so` as a plugin: it is truncated or damaged: Invalid ELF section size or offset
         hint: copy or build the file again
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -180,11 +204,16 @@ fn a_manifest_that_is_none() {
     house.give("c-array.so", &elf::with_manifest("[]"));
     house.give("d-missing.so", &elf::with_manifest(r#"{"v":1,"name":"moon"}"#));
     house.give("e-name.so", &elf::with_manifest(manifest("").replace("moon", "../moon")));
-    house.give("f-api.so", &elf::with_manifest(manifest("").replace("\"1.0.0\",\"kinds", "\"one\",\"kinds")));
+    house.give(
+        "f-api.so",
+        &elf::with_manifest(manifest("").replace("\"1.0.0\",\"kinds", "\"one\",\"kinds")),
+    );
     house.give("g-utf8.so", &elf::with_manifest(b"{\"v\":1,\"name\":\"\xff\"}".to_vec()));
     house.give("h-deep.so", &elf::with_manifest("[".repeat(10_000)));
     house.give("i-kinds.so", &elf::with_manifest(manifest("").replace("tool", "oracle")));
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/a-empty.so` as a plugin: its manifest cannot be read: EOF while parsing a value at line 1 column 0
         note: cannot use `$HOUSE/given/b-text.so` as a plugin: its manifest cannot be read: expected value at line 1 column 1
         note: cannot use `$HOUSE/given/c-array.so` as a plugin: its manifest cannot be read: invalid length 0, expected struct Manifest with 8 elements at line 1 column 2
@@ -195,15 +224,19 @@ fn a_manifest_that_is_none() {
         note: cannot use `$HOUSE/given/h-deep.so` as a plugin: its manifest cannot be read: invalid type: sequence, expected u32 at line 1 column 1
         note: cannot use `$HOUSE/given/i-kinds.so` as a plugin: this host knows none of the kinds that it offers
         hint: update jaato
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_huge_manifest() {
     let padding = format!(r#","more":"{}""#, "x".repeat(20_000));
-    check_file(&elf::with_manifest(manifest(&padding)), expect![[r#"
+    check_file(
+        &elf::with_manifest(manifest(&padding)),
+        expect![[r#"
         note: cannot use `$HOUSE/given/moon.so` as a plugin: its manifest has 20080 bytes, at most 16384 are allowed
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -211,12 +244,15 @@ fn a_plugin_of_another_major_api() {
     let house = house!();
     house.give("newer.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"9.0.0""#));
     house.give("older.so", &elf::patch(&probe(), r#""api":"1.0.0""#, r#""api":"0.9.0""#));
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/newer.so` as a plugin: it was built against plugin-api 9.0.0, this host speaks 1.0.0
         hint: update jaato
         note: cannot use `$HOUSE/given/older.so` as a plugin: it was built against plugin-api 0.9.0, this host speaks 1.0.0
         hint: build the plugin with jaato-plugin-sdk 1.0.0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -227,12 +263,15 @@ fn a_directory_and_links_that_lead_nowhere_or_in_a_circle() {
     symlink(folder.join("gone"), folder.join("gone-link.so")).unwrap();
     symlink(folder.join("loop-b.so"), folder.join("loop-a.so")).unwrap();
     symlink(folder.join("loop-a.so"), folder.join("loop-b.so")).unwrap();
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/folder.so` as a plugin: it is a directory
         note: cannot use `$HOUSE/given/gone-link.so` as a plugin: it cannot be read: No such file or directory (os error 2)
         note: cannot use `$HOUSE/given/loop-a.so` as a plugin: it cannot be read: Too many levels of symbolic links (os error 40)
         note: cannot use `$HOUSE/given/loop-b.so` as a plugin: it cannot be read: Too many levels of symbolic links (os error 40)
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -244,11 +283,14 @@ fn pipes_sockets_and_devices_are_not_opened() {
     assert!(made.unwrap().success());
     symlink("/dev/zero", folder.join("zero.so")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket.so"));
-    check(&house, expect![[r#"
+    check(
+        &house,
+        expect![[r#"
         note: cannot use `$HOUSE/given/pipe.so` as a plugin: it is not a regular file
         note: cannot use `$HOUSE/given/socket.so` as a plugin: it is not a regular file
         note: cannot use `$HOUSE/given/zero.so` as a plugin: it is not a regular file
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -277,13 +319,6 @@ const UNREADABLE: Expect = expect![[r#"
     note: cannot use `$HOUSE/given/secret.so` as a plugin: it cannot be read: Permission denied (os error 13)
 "#]];
 
-fn can_start_as_nobody(house: &House) -> bool {
-    use std::os::unix::process::CommandExt as _;
-    let mut command = std::process::Command::new(house.binary());
-    command.arg("--version").uid(NOBODY).gid(NOBODY).stdout(std::process::Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
 /// Lists a house with one fixture that fails when it is opened or described.
 #[track_caller]
 fn check_failing(name: &str, expected: Expect) {
@@ -304,21 +339,26 @@ fn check_failing(name: &str, expected: Expect) {
 
 #[test]
 fn a_constructor_that_panics() {
-    check_failing("constructor", expect![[r#"
+    check_failing(
+        "constructor",
+        expect![[r#"
         exit 0
         --- stdout
         PLUGIN               VERSION  FROM     STATUS  OFFERS
         fixture-constructor  0.1.0    shipped  failed
         tool-environment     0.1.0    shipped  active  get_environment
 
-        fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): cannot load plugin `$HOUSE/plugins/libfixture_constructor.so`: it failed to start: its constructor panicked
+        fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): it failed to start: its constructor panicked
           tell the plugin's author
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_describe_that_aborts() {
-    check_failing("aborts", expect![[r#"
+    check_failing(
+        "aborts",
+        expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS  OFFERS
@@ -326,12 +366,15 @@ fn a_describe_that_aborts() {
         tool-environment  0.1.0    shipped  active  get_environment
 
         fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_plugin_without_tools() {
-    check_failing("vanished", expect![[r#"
+    check_failing(
+        "vanished",
+        expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS  OFFERS
@@ -340,26 +383,32 @@ fn a_plugin_without_tools() {
 
         fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
           add `tool!(…)` beside each tool's `impl`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_manifest_without_a_plugin() {
-    check_failing("bare", expect![[r#"
+    check_failing(
+        "bare",
+        expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS  OFFERS
         fixture-bare      0.1.0    shipped  failed
         tool-environment  0.1.0    shipped  active  get_environment
 
-        fixture-bare ($HOUSE/plugins/libfixture_bare.so): cannot load plugin `$HOUSE/plugins/libfixture_bare.so`: it does not export `JAATO_PLUGIN_V1`
+        fixture-bare ($HOUSE/plugins/libfixture_bare.so): it does not export `JAATO_PLUGIN_V1`
           build the plugin with jaato-plugin-sdk 1.0.0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_description_that_is_no_frame() {
-    check_failing("raw", expect![[r#"
+    check_failing(
+        "raw",
+        expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS  OFFERS
@@ -367,12 +416,15 @@ fn a_description_that_is_no_frame() {
         tool-environment  0.1.0    shipped  active  get_environment
 
         fixture-raw ($HOUSE/plugins/libfixture_raw.so): the plugin `fixture-raw` cannot be described: a frame of 0 bytes is too short: it needs 4
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_describe_that_hangs_costs_its_deadline_once() {
-    check_failing("hangs", expect![[r#"
+    check_failing(
+        "hangs",
+        expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS  OFFERS
@@ -380,7 +432,8 @@ fn a_describe_that_hangs_costs_its_deadline_once() {
         tool-environment  0.1.0    shipped  active  get_environment
 
         fixture-hangs ($HOUSE/plugins/libfixture_hangs.so): describing it took longer than 5 s
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -388,14 +441,11 @@ fn a_manifest_alone_is_no_library() {
     let house = house!();
     let file = house.give("moon.so", &elf::with_manifest(manifest("")));
     let output = house.run(&["plugin", "check", &file.display().to_string()]).code(4);
-    expect![[r#"
-        exit 4
-        --- stdout
-        manifest     ok: moon 1.0.0, plugin-api 1.0.0
-        --- stderr
-        error: cannot use `$HOUSE/given/moon.so` as a plugin: cannot load plugin `$HOUSE/given/moon.so`: the system's linker refused it: $HOUSE/given/moon.so: ELF file's phentsize not the expected size
-        hint: install the libraries that it names, or build the plugin on this machine
-    "#]].assert_eq(&output.to_string());
+    assert_eq!(output.stdout, "manifest     ok: moon 1.0.0, plugin-api 1.0.0\n");
+    // What follows are the words of the system's linker.
+    let expected =
+        "error: cannot use `$HOUSE/given/moon.so` as a plugin: the system's linker refused it: ";
+    assert!(house.clean(&output.stderr).starts_with(expected), "{output}");
 }
 
 #[test]
@@ -407,7 +457,8 @@ fn a_check_names_what_is_wrong() {
         exit 4
         --- stderr
         error: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["plugin", "check", "/nonexistent.so"]).code(4);
     expect![[r#"
         exit 4

@@ -54,80 +54,116 @@ fn the_tool_sees_where_and_under_what_it_is_called() {
 
 #[test]
 fn context_and_session_need_a_model() {
-    refused(&["get_environment", r#"{"aspect": "context"}"#], 1, expect![[r#"
+    refused(
+        &["get_environment", r#"{"aspect": "context"}"#],
+        1,
+        expect![[r#"
         exit 1
         --- stderr
         error: Session not available. Context info requires session injection.
         hint: ask in a session with a model: `jaato run "how many tokens are used?"`
-    "#]]);
-    refused(&["get_environment", r#"{"aspect": "session"}"#], 1, expect![[r#"
+    "#]],
+    );
+    refused(
+        &["get_environment", r#"{"aspect": "session"}"#],
+        1,
+        expect![[r#"
         exit 1
         --- stderr
         error: Session not available. Session info requires session injection.
         hint: ask in a session with a model: `jaato run "how many tokens are used?"`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn arguments_that_are_no_json_are_refused() {
-    refused(&["get_environment", "{aspect: os}"], 2, expect![[r#"
+    refused(
+        &["get_environment", "{aspect: os}"],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: the arguments are not JSON: key must be a string at line 1 column 2
         hint: jaato call get_environment '{"aspect": "os"}'
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn arguments_that_are_no_object_are_refused() {
-    refused(&["get_environment", "[]"], 2, expect![[r#"
+    refused(
+        &["get_environment", "[]"],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: the arguments are not a JSON object but an array
         hint: jaato call get_environment '{"aspect": "os"}'
-    "#]]);
-    refused(&["get_environment", "\"os\""], 2, expect![[r#"
+    "#]],
+    );
+    refused(
+        &["get_environment", "\"os\""],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: the arguments are not a JSON object but a string
         hint: jaato call get_environment '{"aspect": "os"}'
-    "#]]);
-    refused(&["get_environment", ""], 2, expect![[r#"
+    "#]],
+    );
+    refused(
+        &["get_environment", ""],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: the arguments are not JSON: EOF while parsing a value at line 1 column 0
         hint: jaato call get_environment '{"aspect": "os"}'
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_wrong_value_is_told_with_all_that_are_allowed() {
-    refused(&["get_environment", r#"{"aspect": "moon"}"#], 2, expect![[r#"
+    refused(
+        &["get_environment", r#"{"aspect": "moon"}"#],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: the arguments of `get_environment` do not match its schema: at `/aspect`: `"moon"` is not one of the allowed values: `os`, `shell`, `arch`, `cwd`, `terminal`, `context`, `session`, `datetime`, `network`, `all`
         hint: its properties are `aspect`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_unknown_property_is_told_with_those_there_are() {
-    refused(&["get_environment", r#"{"aspekt": "os"}"#], 2, expect![[r#"
+    refused(
+        &["get_environment", r#"{"aspekt": "os"}"#],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: the arguments of `get_environment` do not match its schema: unknown properties: `aspekt`
         hint: its properties are `aspect`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_unknown_tool_is_told_with_the_nearest() {
-    refused(&["get_enviroment"], 2, expect![[r#"
+    refused(
+        &["get_enviroment"],
+        2,
+        expect![[r#"
         exit 2
         --- stderr
         error: there is no tool `get_enviroment`
         hint: did you mean `get_environment`?
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -152,19 +188,22 @@ fn a_tool_that_fails_or_panics_costs_its_call_and_says_why() {
         exit 1
         --- stderr
         error: no place is called `elsewhere`
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["call", "panic", r#"{"place": "now"}"#]).code(4);
     expect![[r#"
         exit 4
         --- stderr
-        error: panicked at probe/src/panics.rs:31: boom now
-    "#]].assert_eq(&output.to_string());
+        error: panicked at probe/src/panics.rs:LINE: boom now
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["call", "panic", r#"{"place": "job"}"#]).code(4);
     expect![[r#"
         exit 4
         --- stderr
-        error: panicked at probe/src/panics.rs:36: boom in a job
-    "#]].assert_eq(&output.to_string());
+        error: panicked at probe/src/panics.rs:LINE: boom in a job
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -181,7 +220,8 @@ fn what_a_tool_shows_goes_to_standard_error() {
         }
         --- stderr
           fixture-probe │ xxxxxx
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -219,7 +259,8 @@ fn a_deadline_ends_a_call_that_waits_for_ever() {
         exit 1
         --- stderr
           fixture-probe │ waiting
-        error: the call of `wait` took longer than 0 s
+        error: the call of `wait` took longer than 1 s
         hint: some of its effects may be there
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }

@@ -17,41 +17,62 @@ fn refused(text: &str, expected: Expect) {
 
 #[test]
 fn an_unknown_key_is_told_with_the_nearest() {
-    refused("modle = \"local/x\"\n", expect![[r#"
+    refused(
+        "modle = \"local/x\"\n",
+        expect![[r#"
         error: unknown key `modle` (user $HOUSE/home/.config/jaato/config.toml:1)
         hint: did you mean `model`?
-    "#]]);
-    refused("[session]\nstep_max = 3\n", expect![[r#"
+    "#]],
+    );
+    refused(
+        "[session]\nstep_max = 3\n",
+        expect![[r#"
         error: unknown key `session.step_max` (user $HOUSE/home/.config/jaato/config.toml:2)
         hint: did you mean `session.steps_max`?
-    "#]]);
-    refused("[zzz]\nx = 3\n", expect![[r#"
+    "#]],
+    );
+    refused(
+        "[zzz]\nx = 3\n",
+        expect![[r#"
         error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
         hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_wrong_type_is_told_with_what_is_wanted() {
-    refused("offline = \"yes please\"\n", expect![[r#"
+    refused(
+        "offline = \"yes please\"\n",
+        expect![[r#"
         error: `offline` takes true or false, but is the text `yes please` (user $HOUSE/home/.config/jaato/config.toml:1)
         hint: docs/configuration.md tells what `offline` takes
-    "#]]);
-    refused("\n[tools]\ndisabled = 3\n", expect![[r#"
+    "#]],
+    );
+    refused(
+        "\n[tools]\ndisabled = 3\n",
+        expect![[r#"
         error: `tools.disabled` takes a list of names, but is the number `3` (user $HOUSE/home/.config/jaato/config.toml:3)
         hint: docs/configuration.md tells what `tools.disabled` takes
-    "#]]);
-    refused("[session]\nsteps_max = 0\n", expect![[r#"
+    "#]],
+    );
+    refused(
+        "[session]\nsteps_max = 0\n",
+        expect![[r#"
         error: `session.steps_max` takes a whole number from 1 to 10000, but is `0` (user $HOUSE/home/.config/jaato/config.toml:2)
         hint: docs/configuration.md tells what `session.steps_max` takes
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn what_is_no_toml_is_told_with_its_place() {
-    refused("model = \n", expect![[r#"
+    refused(
+        "model = \n",
+        expect![[r#"
         error: `$HOUSE/home/.config/jaato/config.toml:1:9` is not valid toml: string values must be quoted, expected literal string
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -62,7 +83,8 @@ fn what_is_no_text_is_told() {
     let output = house.run(&["tool", "list"]).code(3);
     expect![[r#"
         error: cannot read `$HOUSE/home/.config/jaato/config.toml`: it is not utf-8 (byte 9)
-    "#]].assert_eq(&house.clean(&output.stderr));
+    "#]]
+    .assert_eq(&house.clean(&output.stderr));
 }
 
 #[test]
@@ -74,10 +96,13 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         note: ignored unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2): the file is of a newer version than 1, which is what this host knows
     "#]].assert_eq(&house.clean(&output.stderr));
     assert!(house.run(&["config", "show"]).code(0).stdout.contains('9'));
-    refused("version = 1\nmoon = true\n", expect![[r#"
+    refused(
+        "version = 1\nmoon = true\n",
+        expect![[r#"
         error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
         hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -88,7 +113,8 @@ fn a_file_that_the_person_names_must_be_there() {
         exit 3
         --- stderr
         error: cannot read `$HOUSE/workspace/moon.toml`: no such file
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -152,7 +178,8 @@ fn a_disabled_plugin_is_listed_and_not_used() {
 
         fixture-probe ($HOUSE/plugins/libfixture_probe.so): `[plugins] disabled` names it
           remove `fixture-probe` there
-    "#]].assert_eq(&list.to_string());
+    "#]]
+    .assert_eq(&list.to_string());
     assert!(!house.run(&["tool", "list"]).silent().stdout.contains("echo"));
     house.run(&["call", "count"]).code(2);
 }
@@ -171,9 +198,10 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
     expect![[r#"
         exit 1
         --- stderr
-        error: the tool `get_environment` is disabled `[tools] disabled`
+        error: the tool `get_environment` is disabled by `[tools] disabled`
         hint: do without it, or tell the user that it is needed
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     house.run(&["call", "count_words_echo", r#"{"text": "a b"}"#]).silent();
 }
 
@@ -191,7 +219,7 @@ fn where_tools_are_enabled_only_those_are() {
     expect![[r#"
         exit 1
         --- stderr
-        error: the tool `get_environment` is disabled `[tools] enabled` or `--tools`, which does not name it
+        error: the tool `get_environment` is disabled because `[tools] enabled` or `--tools` does not name it
         hint: do without it, or tell the user that it is needed
     "#]].assert_eq(&output.to_string());
 }
@@ -204,7 +232,7 @@ fn settings_for_a_plugin_without_any_are_refused_at_its_first_use() {
     expect![[r#"
         exit 3
         --- stderr
-        error: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.tool-environment]` is set, but the plugin takes no configuration
+        error: `[plugins.tool-environment]` is set, but the plugin takes no configuration (user $HOUSE/home/.config/jaato/config.toml:3)
     "#]].assert_eq(&output.to_string());
 }
 
@@ -217,16 +245,16 @@ fn settings_are_checked_by_the_plugins_own_schema() {
     expect![[r#"
         exit 3
         --- stderr
-        note: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string"
-        error: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string"
+        note: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string" (user $HOUSE/home/.config/jaato/config.toml:3)
+        error: `[plugins.provider-scripted]` is wrong at `/script`: 5 is not of type "string" (user $HOUSE/home/.config/jaato/config.toml:3)
     "#]].assert_eq(&output.to_string());
     house.configure("model = \"scripted/test\"\n[plugins.provider-scripted]\nscirpt = \"x\"\n");
     let output = house.run(&["run", "hello"]).code(3);
     expect![[r#"
         exit 3
         --- stderr
-        note: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at ``: Additional properties are not allowed ('scirpt' was unexpected)
-        error: user $HOUSE/home/.config/jaato/config.toml:3: `[plugins.provider-scripted]` is wrong at ``: Additional properties are not allowed ('scirpt' was unexpected)
+        note: `[plugins.provider-scripted]` is wrong: Additional properties are not allowed ('scirpt' was unexpected) (user $HOUSE/home/.config/jaato/config.toml:3)
+        error: `[plugins.provider-scripted]` is wrong: Additional properties are not allowed ('scirpt' was unexpected) (user $HOUSE/home/.config/jaato/config.toml:3)
     "#]].assert_eq(&output.to_string());
 }
 
@@ -243,7 +271,8 @@ fn a_variable_that_is_nearly_one_of_ours_is_told() {
     let output = house.command(&["tool", "list"]).variable("JAATO_MODLE", "x/y").run().code(0);
     expect![[r#"
         note: variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
-    "#]].assert_eq(&house.clean(&output.stderr));
+    "#]]
+    .assert_eq(&house.clean(&output.stderr));
 }
 
 #[test]

@@ -41,7 +41,8 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
     let listed = |words: &[&str]| -> Vec<String> {
         let help = house.run(words).silent().stdout;
         let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-        let names = commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+        let names =
+            commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
     };
     let all = ["run", "call", "tool", "plugin", "model", "trust", "config", "doctor", "help"];
@@ -70,7 +71,9 @@ fn nothing_is_answered_with_the_help() {
 
 #[test]
 fn an_unknown_command_is_told_with_the_nearest() {
-    check("tols list", expect![[r#"
+    check(
+        "tols list",
+        expect![[r#"
         exit 2
         --- stderr
         error: unrecognized subcommand 'tols'
@@ -80,12 +83,15 @@ fn an_unknown_command_is_told_with_the_nearest() {
         Usage: jaato [OPTIONS] <COMMAND>
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn an_unknown_option_is_told_with_the_nearest() {
-    check("tool list --jsn", expect![[r#"
+    check(
+        "tool list --jsn",
+        expect![[r#"
         exit 2
         --- stderr
         error: unexpected argument '--jsn' found
@@ -95,12 +101,15 @@ fn an_unknown_option_is_told_with_the_nearest() {
         Usage: jaato tool list --json
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_missing_argument_is_told() {
-    check("plugin trust moon.so", expect![[r#"
+    check(
+        "plugin trust moon.so",
+        expect![[r#"
         exit 2
         --- stderr
         error: the following required arguments were not provided:
@@ -109,12 +118,15 @@ fn a_missing_argument_is_told() {
         Usage: jaato plugin trust --sha256 <HEX> <FILE>
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_call_needs_a_tool_or_a_batch() {
-    check("call", expect![[r#"
+    check(
+        "call",
+        expect![[r#"
         exit 2
         --- stderr
         error: the following required arguments were not provided:
@@ -123,12 +135,15 @@ fn a_call_needs_a_tool_or_a_batch() {
         Usage: jaato call <TOOL|--batch> [ARGUMENTS]
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_call_is_one_or_a_batch() {
-    check("call get_environment --batch", expect![[r#"
+    check(
+        "call get_environment --batch",
+        expect![[r#"
         exit 2
         --- stderr
         error: the argument '[TOOL]' cannot be used with '--batch'
@@ -136,19 +151,23 @@ fn a_call_is_one_or_a_batch() {
         Usage: jaato call <TOOL|--batch> [ARGUMENTS]
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn the_form_of_the_output_is_one_of_two() {
-    check("run --output yaml hello", expect![[r#"
+    check(
+        "run --output yaml hello",
+        expect![[r#"
         exit 2
         --- stderr
         error: invalid value 'yaml' for '--output <OUTPUT>'
           [possible values: text, json]
 
         For more information, try '--help'.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -175,5 +194,6 @@ fn a_worker_is_started_by_jaato_alone() {
         exit 2
         --- stderr
         `plugin-worker` is started by jaato itself: there is no descriptor 3
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }

@@ -9,29 +9,11 @@ use crate::support::fixture;
 #[test]
 fn tools_are_listed() {
     let house = house!();
-    house.ship(&fixture("probe"));
+    house.ship(&fixture("echo"));
     expect![[r#"
-        TOOL             PLUGIN            STATUS   PROMISES                 DESCRIPTION
-        ask              fixture-probe     enabled  destructive, open-world  Asks a service and answers with what it said.
-        background       fixture-probe     enabled  destructive, open-world  Tells how many of the wished background tasks the host took.
-        block            fixture-probe     enabled  destructive, open-world  Blocks a poll until a file is there.
-        block_in_drop    fixture-probe     enabled  destructive, open-world  Blocks the drop of its future until a file is there.
-        count            fixture-probe     enabled  destructive, open-world  Counts up and answers with the count.
-        echo             fixture-probe     enabled  read-only, open-world    Answers with its argument.
-        emit             fixture-probe     enabled  destructive, open-world  Emits and answers at once.
-        get_environment  tool-environment  enabled  read-only                Get facts about this computer, its terminal and this session.
-        job              fixture-probe     enabled  destructive, open-world  Runs a job on the host's pool that goes on until a file is there, whatever is cancelled.
-        open_many        fixture-probe     enabled  destructive, open-world  Opens many streams at once and tells how many it got, and what it was told then.
-        panic            fixture-probe     enabled  destructive, open-world  Panics.
-        places           fixture-probe     enabled  destructive, open-world  Tells what was noted under a key.
-        read             fixture-probe     enabled  destructive, open-world  Reads a stream to its end and tells the sizes of its pieces.
-        read_for_ever    fixture-probe     enabled  destructive, open-world  Opens a stream and waits for a piece that never comes.
-        sleep_and_mark   fixture-probe     enabled  destructive, open-world  Sleeps, then writes a marker: what a cancelled call must never do.
-        sleep_many       fixture-probe     enabled  destructive, open-world  Begins many sleeps at once and tells how many wait.
-        spin             fixture-probe     enabled  destructive, open-world  Wakes itself in every poll, for ever.
-        wait             fixture-probe     enabled  destructive, open-world  Waits until it is dropped, noting where.
-        wait_for_cancel  fixture-probe     enabled  destructive, open-world  Waits for the cancel, which its future does not live to see.
-        work             fixture-probe     enabled  destructive, open-world  Works for a while in polls that are each short: nothing is wrong with that.
+        TOOL              PLUGIN            STATUS   PROMISES   DESCRIPTION
+        count_words_echo  fixture-echo      enabled  read-only  `count_words_echo` counts the words in a text.
+        get_environment   tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
 }
 
@@ -40,13 +22,16 @@ fn a_house_without_plugins_says_so() {
     let Some(house) = crate::support::House::without_plugins() else { return };
     expect![[r#"
         no tools
-    "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
+    "#]]
+    .assert_eq(&house.run(&["tool", "list"]).silent().stdout);
     expect![[r#"
         no plugins
-    "#]].assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
+    "#]]
+    .assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
     expect![[r#"
         no models
-    "#]].assert_eq(&house.run(&["model", "list"]).silent().stdout);
+    "#]]
+    .assert_eq(&house.run(&["model", "list"]).silent().stdout);
 }
 
 #[test]
@@ -140,25 +125,28 @@ fn an_unknown_tool_is_told_with_the_nearest() {
         --- stderr
         error: there is no tool `get_enviroment`
         hint: did you mean `get_environment`?
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["tool", "show", "zzz"]).code(2);
     expect![[r#"
         exit 2
         --- stderr
         error: there is no tool `zzz`
         hint: `jaato tool list` lists them
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
 fn plugins_are_listed() {
     let house = house!();
-    house.ship(&fixture("probe"));
+    house.ship(&fixture("echo"));
     expect![[r#"
         PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-probe     0.1.0    shipped  active  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        fixture-echo      0.1.0    shipped  active  count_words_echo
         tool-environment  0.1.0    shipped  active  get_environment
-    "#]].assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
+    "#]]
+    .assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
 }
 
 #[test]
@@ -175,7 +163,8 @@ fn a_plugin_is_shown() {
           trusted     as the executable: it is shipped beside it
           runs        inside jaato
           tool        get_environment
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     house.ship(&fixture("probe"));
     let shown = house.run(&["plugin", "show", "fixture-probe"]).silent().stdout;
     assert!(shown.contains("\n  tool        echo\n"), "{shown}");
@@ -217,22 +206,24 @@ fn an_unknown_plugin_is_told_with_the_nearest() {
         --- stderr
         error: there is no plugin `tool-enviroment`
         hint: did you mean `tool-environment`?
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
 fn a_good_plugin_passes_the_check() {
     let house = house!();
-    let file = house.given_folder().join("probe.so");
-    std::fs::copy(fixture("probe"), &file).unwrap();
+    let file = house.given_folder().join("echo.so");
+    std::fs::copy(fixture("echo"), &file).unwrap();
     let output = house.run(&["plugin", "check", &file.display().to_string()]).silent();
     expect![[r#"
         exit 0
         --- stdout
-        manifest     ok: fixture-probe 0.1.0, plugin-api 1.0.0
+        manifest     ok: fixture-echo 0.1.0, plugin-api 1.0.0
         layout       ok: it fits this host
-        description  ok: tools ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work; provider probe
-    "#]].assert_eq(&output.to_string());
+        description  ok: tools count_words_echo
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -270,7 +261,8 @@ fn models_are_listed_with_the_default_marked() {
     expect![[r#"
            MODEL          WEIGHTS  ABOUT
         *  scripted/test           Answers from a file
-    "#]].assert_eq(&house.run(&["model", "list"]).silent().stdout);
+    "#]]
+    .assert_eq(&house.run(&["model", "list"]).silent().stdout);
     let list = house.run(&["model", "list", "--json"]).silent().json();
     let expected = json!({
         "models": [{
@@ -294,7 +286,8 @@ fn weights_that_nobody_declares_cannot_be_pulled() {
         --- stderr
         error: there are no weights to fetch for `local/qwen2.5-coder-1.5b`
         hint: no plugin declares any; `jaato plugin list` lists the plugins
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -307,19 +300,22 @@ fn an_import_of_nonsense_is_refused() {
         --- stderr
         error: cannot read `$HOUSE/given/moon.gguf` as a model: it does not begin with `GGUF`
         hint: only models in the GGUF format can be imported
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["model", "import", &file]).code(1);
     expect![[r#"
         exit 1
         --- stderr
         error: `$HOUSE/given/moon.gguf` is none of the models that jaato knows: no one has 11 bytes
         hint: `--name NAME` takes it under a name of your own
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["model", "import", "/nonexistent.gguf", "--name", "moon"]).code(1);
     expect![[r#"
         exit 1
         --- stderr
         error: there is no file `/nonexistent.gguf`
         hint: give the path of a model file: `jaato model import FILE`
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }

@@ -1,4 +1,7 @@
 //! The real binary, as people type it: every command, every bad file, every bad input.
+//!
+//! The files are Linux's, and so are the traces by which processes are found.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bad_files;
@@ -18,5 +21,6 @@ mod run_cancel;
 mod run_gate;
 #[path = "../support/mod.rs"]
 mod support;
+mod terminal;
 mod trust_plugin;
 mod trust_workspace;

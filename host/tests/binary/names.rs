@@ -7,10 +7,10 @@ use expect_test::expect;
 use crate::house;
 use crate::support::{elf, fixture, library_name};
 
-/// The probe under another plugin name, so that only its tools' names are taken.
-fn renamed_probe(name: &str) -> Vec<u8> {
-    let probe = fs::read(fixture("probe")).unwrap();
-    elf::patch(&probe, r#""name":"fixture-probe""#, &format!(r#""name":"{name}""#))
+/// A fixture under another plugin name, so that only its tool's name is taken.
+fn renamed_echo(name: &str) -> Vec<u8> {
+    let echo = fs::read(fixture("echo")).unwrap();
+    elf::patch(&echo, r#""name":"fixture-echo""#, &format!(r#""name":"{name}""#))
 }
 
 #[test]
@@ -57,24 +57,24 @@ fn in_one_place_the_earlier_file_has_the_name() {
 #[test]
 fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
     let house = house!();
-    house.ship(&fixture("probe"));
+    house.ship(&fixture("echo"));
     let other = house.shipped().join("zz.so");
-    fs::write(&other, renamed_probe("zzzzzzz-probe")).unwrap();
+    fs::write(&other, renamed_echo("zzzzzzz-echo")).unwrap();
     let output = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS   OFFERS
-        fixture-probe     0.1.0    shipped  active   ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        fixture-echo      0.1.0    shipped  active   count_words_echo
         tool-environment  0.1.0    shipped  active   get_environment
-        zzzzzzz-probe     0.1.0    shipped  refused  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        zzzzzzz-echo      0.1.0    shipped  refused  count_words_echo
 
-        zzzzzzz-probe ($HOUSE/plugins/zz.so): its tool name `ask` is held by `$HOUSE/plugins/libfixture_probe.so`
+        zzzzzzz-echo ($HOUSE/plugins/zz.so): its tool name `count_words_echo` is held by `$HOUSE/plugins/libfixture_echo.so`
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["tool", "list"]).code(0);
-    assert!(!output.stdout.contains("zzzzzzz-probe"), "{output}");
+    assert!(!output.stdout.contains("zzzzzzz-echo"), "{output}");
     let note = output.stderr.lines().find(|line| line.starts_with("note: ")).unwrap_or_default();
-    assert!(note.contains("zz.so") && note.contains("libfixture_probe.so"), "both paths: {output}");
+    assert!(note.contains("zz.so") && note.contains("libfixture_echo.so"), "both paths: {output}");
 }
 
 #[test]

@@ -10,9 +10,8 @@ const CALL: [&str; 3] = ["call", "get_environment", r#"{"aspect": "network"}"#];
 /// The words in front of a command that take its network away.
 fn no_network(house: &House) -> Option<&'static [&'static str]> {
     let ways: [&[&str]; 2] = [&["-n", "--"], &["-rn", "--"]];
-    let works = |way: &&&[&str]| {
-        Command::under(house, "unshare", way, &["--version"]).run().code == 0
-    };
+    let works =
+        |way: &&&[&str]| Command::under(house, "unshare", way, &["--version"]).run().code == 0;
     ways.iter().find(works).copied()
 }
 

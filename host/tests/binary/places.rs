@@ -6,7 +6,9 @@ use std::os::unix::fs::symlink;
 use expect_test::expect;
 
 use crate::house;
-use crate::support::{Command, fixture, library_name, set_mode};
+use crate::support::{
+    Command, NOBODY, can_start_as_nobody, fixture, is_root, library_name, set_mode, skip,
+};
 
 #[test]
 fn a_shipped_folder_that_others_can_write_to_is_not_used() {
@@ -20,7 +22,8 @@ fn a_shipped_folder_that_others_can_write_to_is_not_used() {
         --- stderr
         note: `$HOUSE/plugins` is not used: others than its owner can write to it
         hint: chmod go-w '$HOUSE/plugins'
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     set_mode(&house.shipped(), 0o755);
     assert!(house.run(&["plugin", "list"]).silent().stdout.contains("tool-environment"));
 }
@@ -40,7 +43,8 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
         --- stderr
         note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it
         hint: chmod go-w '$HOUSE/plugins/probe.so'
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let command = house.clean(&output.stderr);
     let command = command.lines().last().unwrap().strip_prefix("hint: ").unwrap();
     let command = command.replace("$HOUSE", &house.path().display().to_string());
@@ -137,20 +141,41 @@ fn names_of_every_kind_are_told_as_they_can_be() {
     assert!(!output.stderr.contains('\u{1b}'), "no file may drive the terminal: {output}");
     expect![[r#"
         note: cannot use `$HOUSE/given/m�n�[31m.so` as a plugin: it is not a dynamic library
-    "#]].assert_eq(&house.clean(&output.stderr));
+    "#]]
+    .assert_eq(&house.clean(&output.stderr));
 }
 
 #[test]
 fn without_a_home_what_is_shipped_works() {
     let house = house!();
+    // The system's own list of users would still name a home: only one whom it does not know has none.
+    if !is_root() || !can_start_as_nobody(&house) {
+        return skip("only root can start a process of a user without a home");
+    }
+    house.give("moon.so", &fs::read(fixture("echo")).unwrap());
+    let folder = house.given_folder().display().to_string();
     let homeless = |words: &[&str]| {
-        house.command(words).without_variable("HOME").without_variable("XDG_RUNTIME_DIR").run()
+        let command = house.command(words).without_variable("HOME");
+        command.without_variable("XDG_RUNTIME_DIR").user(NOBODY).run()
     };
-    // The user's record of accounts would still name a home.
-    let output = homeless(&["call", "get_environment", r#"{"aspect": "arch"}"#]).code(0);
+    let output = homeless(&["call", "get_environment", r#"{"aspect": "arch"}"#]).silent();
     assert!(output.json()["machine"].is_string(), "{output}");
-    homeless(&["tool", "list"]).code(0);
-    homeless(&["config", "show"]).code(0);
+    assert!(homeless(&["tool", "list"]).silent().stdout.contains("get_environment"));
+    homeless(&["config", "show"]).silent();
+    let output = homeless(&["plugin", "list", "--plugin-dir", &folder]).silent();
+    assert!(output.stdout.contains("not trusted"), "{output}");
+    let file = house.given_folder().join("moon.so").display().to_string();
+    let output = homeless(&["plugin", "trust", &file, "--sha256", &"0".repeat(64)]);
+    assert!(output.code == 3 || output.code == 4, "{output}");
+    let digest = output.stderr.split("sha256 is ").nth(1).and_then(|text| text.split(',').next());
+    let output = homeless(&["plugin", "trust", &file, "--sha256", digest.unwrap()]).code(3);
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: cannot tell where the user's files lie: the system names no home folder
+        hint: set `HOME` to a folder that you can write
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn the_prompt_is_shown_in_its_order_and_nothing_is_sent() {
     house.script(&json!({ "answers": [] }));
     let file = house.write("prompt.md", "Be brief.").display().to_string();
     house.configure_more(&format!("[prompt]\nfile = \"{file}\"\n"));
-    let output = house.run(&["run", "--show-prompt", "--system", "Speak of moons.", "hello"]).silent();
+    let output =
+        house.run(&["run", "--show-prompt", "--system", "Speak of moons.", "hello"]).silent();
     expect![[r#"
         --- built-in (about 65 tokens)
         You are an agent on the user's computer. Call a tool when it is needed to get the answer or to do the task; otherwise just answer. If a call fails, read its error and correct the call. Never invent a result. When the task is done, say briefly what came of it.
@@ -58,7 +59,8 @@ fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
         exit 3
         --- stderr
         error: cannot use prompt file `/nonexistent.md`: No such file or directory (os error 2)
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let file = house.write("prompt.md", &"x".repeat(64 * 1024 + 1)).display().to_string();
     house.script(&json!({ "answers": [] }));
     house.configure_more(&format!("[prompt]\nfile = \"{file}\"\n"));

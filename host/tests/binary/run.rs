@@ -9,7 +9,8 @@ use crate::support::{Output, fixture};
 
 #[track_caller]
 fn events(output: &Output) -> Vec<Event> {
-    let read = |line| serde_json::from_str::<Envelope>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+    let read =
+        |line| serde_json::from_str::<Envelope>(line).unwrap_or_else(|e| panic!("{e}: {line}"));
     let envelopes: Vec<Envelope> = output.stdout.lines().map(read).collect();
     assert!(!envelopes.is_empty(), "{output}");
     for (at, envelope) in envelopes.iter().enumerate() {
@@ -52,11 +53,8 @@ fn the_event_stream_is_json_lines() {
     house.script(&environment_script());
     let output = house.run(&["run", "--output", "json", "What system is this?"]).silent();
     let events = events(&output);
-    let names: Vec<String> = output
-        .json_lines()
-        .iter()
-        .map(|line| line["event"].as_str().unwrap().to_owned())
-        .collect();
+    let names: Vec<String> =
+        output.json_lines().iter().map(|line| line["event"].as_str().unwrap().to_owned()).collect();
     expect![[r#"
         session_started
         turn_started
@@ -72,7 +70,8 @@ fn the_event_stream_is_json_lines() {
         text_delta
         usage
         step_finished
-        turn_finished"#]].assert_eq(&names.join("\n"));
+        turn_finished"#]]
+    .assert_eq(&names.join("\n"));
     assert!(events.contains(&Event::TurnFinished {
         outcome: Outcome::Done,
         text: "It is Linux.".to_owned(),
@@ -157,15 +156,14 @@ fn what_tools_show_is_labelled_by_their_plugin() {
         [fixture-probe] emit {"pieces":2,"bytes":4}
           fixture-probe │ xxxxxxxx
           fixture-probe │ {"taken":2}
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
 fn the_task_may_come_from_standard_input() {
     let house = house!();
-    let expects = |prompt: &str| {
-        json!({ "answers": [{ "expect": { "prompt": prompt }, "steps": [{ "text": "ok" }] }] })
-    };
+    let expects = |prompt: &str| json!({ "answers": [{ "expect": { "prompt": prompt }, "steps": [{ "text": "ok" }] }] });
     house.script(&expects("What is this?"));
     house.command(&["run"]).input("What is this?\n").run().silent();
     house.script(&expects("Sum up:\n\none\ntwo\n"));
@@ -190,27 +188,31 @@ fn a_bad_task_is_refused() {
         --- stderr
         error: there is no task
         hint: jaato run "What operating system am I running on?"
-    "#]].assert_eq(&house.run(&["run"]).code(2).to_string());
+    "#]]
+    .assert_eq(&house.run(&["run"]).code(2).to_string());
     expect![[r#"
         exit 2
         --- stderr
         error: there is no task
         hint: jaato run "What operating system am I running on?"
-    "#]].assert_eq(&house.run(&["run", "  "]).code(2).to_string());
+    "#]]
+    .assert_eq(&house.run(&["run", "  "]).code(2).to_string());
     let output = house.command(&["run"]).input(b"caf\xe9\n".to_vec()).run().code(2);
     expect![[r#"
         exit 2
         --- stderr
         error: standard input is not UTF-8: byte 3 is wrong
         hint: iconv -t UTF-8 converts it
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.command(&["run"]).input(vec![b'x'; 4 * 1024 * 1024 + 1]).run().code(2);
     expect![[r#"
         exit 2
         --- stderr
         error: standard input has more than 4194304 bytes
         hint: put it into a file and name the file in the task
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -238,7 +240,8 @@ fn only_named_tools_are_offered() {
         --- stderr
         error: there is no tool `get_enviroment`
         hint: did you mean `get_environment`?
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["run", "--allow", "get_enviroment", "hello"]).code(2);
     assert!(output.stderr.contains("did you mean `get_environment`?"), "{output}");
 }

@@ -17,14 +17,16 @@ fn a_provider_that_fails_ends_the_run() {
         --- stderr
         error: no credit
         hint: pay
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     let output = house.run(&["run", "--output", "json", "hello"]).code(5);
     let last = output.json_lines().pop().unwrap();
     assert_eq!((&last["event"], &last["outcome"]), (&json!("turn_finished"), &json!("failed")));
     expect![[r#"
         error: no credit
         hint: pay
-    "#]].assert_eq(&output.stderr);
+    "#]]
+    .assert_eq(&output.stderr);
 }
 
 #[test]
@@ -39,7 +41,8 @@ fn a_provider_that_is_busy_is_asked_again() {
     assert_eq!(output.stdout, "ok\n");
     expect![[r#"
         busy; trying again in 0.0 s (attempt 1)
-    "#]].assert_eq(&output.stderr);
+    "#]]
+    .assert_eq(&output.stderr);
 }
 
 #[test]
@@ -52,8 +55,9 @@ fn a_provider_that_panics_ends_the_run_and_nothing_else() {
         --- stdout
         so 
         --- stderr
-        error: panicked at provider-scripted/src/lib.rs:123: boom
-    "#]].assert_eq(&output.to_string());
+        error: panicked at provider-scripted/src/lib.rs:LINE: boom
+    "#]]
+    .assert_eq(&output.to_string());
     house.nothing_lives();
 }
 
@@ -69,7 +73,8 @@ fn a_provider_that_falls_silent_ends_the_run() {
         so 
         --- stderr
         error: the provider sent nothing for 1 s
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
     house.nothing_lives();
 }
 
@@ -94,7 +99,8 @@ fn an_unknown_provider_is_told_with_those_there_are() {
         --- stderr
         error: no plugin offers the provider `moon` of the model `moon/full`
         hint: known providers are: scripted
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -106,7 +112,8 @@ fn a_house_without_a_provider_says_so() {
         --- stderr
         error: no plugin offers the provider `local` of the model `local/qwen2.5-coder-1.5b`
         hint: no provider plugin was found: `jaato doctor` tells where they are looked for
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -118,7 +125,8 @@ fn a_model_that_is_no_model_id_is_a_slip() {
         exit 2
         --- stderr
         error: `` is no model: wants `provider/model`, as `local/qwen2.5-coder-1.5b`
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -139,7 +147,8 @@ fn the_limit_of_steps_ends_a_run() {
     let output = house.run(&["run", "hello"]).code(6);
     let called = output.stderr.lines().filter(|line| line.contains("] get_environment")).count();
     assert_eq!(called, 2, "the last step's call has nobody to tell its result to: {output}");
-    expect!["hint: say `go on` to continue, or raise the limit in the configuration"].assert_eq(output.stderr.lines().last().unwrap());
+    expect!["hint: say `go on` to continue, or raise the limit in the configuration"]
+        .assert_eq(output.stderr.lines().last().unwrap());
 }
 
 #[test]
@@ -153,5 +162,6 @@ fn a_model_that_says_nothing_is_asked_once_more() {
         host: the model answered nothing: asking again
         error: the model answered nothing, 2 times
         hint: put the task in other words, or use another model
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }

@@ -13,7 +13,8 @@ use crate::support::{Command, House, fixture};
 #[track_caller]
 fn printed_command(house: &House) -> String {
     let list = house.run(&["plugin", "list"]).code(0);
-    let line = list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
+    let line =
+        list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
     line.unwrap_or_else(|| panic!("no command is printed: {list}")).to_owned()
 }
 
@@ -23,42 +24,45 @@ fn paste(house: &House, line: &str) -> Command {
     Command::program(house, "sh", &["-c", line]).variable("PATH", path)
 }
 
+const COUNT_WORDS: [&str; 3] = ["call", "count_words_echo", r#"{"text": "a b"}"#];
+
 #[test]
 fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
     let house = house!();
-    let file = house.drop_in(&fixture("probe"));
+    let file = house.drop_in(&fixture("echo"));
     let list = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS       OFFERS
         tool-environment  0.1.0    shipped  active       get_environment
-        fixture-probe     0.1.0    user     not trusted  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        fixture-echo      0.1.0    user     not trusted  count_words_echo
 
-        fixture-probe ($HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so): not trusted
-          jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so' --sha256 DIGEST
+        fixture-echo ($HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so): not trusted
+          jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
 
         a trusted plugin runs as you do, inside jaato: trust only what you know
     "#]].assert_eq(&list.to_string());
     let tools = house.run(&["tool", "list"]).silent();
-    assert!(tools.stdout.contains("echo             fixture-probe     not trusted"), "{tools}");
+    assert!(tools.stdout.contains("count_words_echo  fixture-echo      not trusted"), "{tools}");
 
-    let refused = house.run(&["call", "count"]).code(4);
+    let refused = house.run(&COUNT_WORDS).code(4);
     expect![[r#"
         exit 4
         --- stderr
-        error: tool `count` of plugin `fixture-probe` cannot be used: not trusted
-        hint: jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_probe.so' --sha256 DIGEST
+        error: tool `count_words_echo` of plugin `fixture-echo` cannot be used: not trusted
+        hint: jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
     "#]].assert_eq(&refused.to_string());
 
     let trusted = paste(&house, &printed_command(&house)).run().silent();
     expect![[r#"
         exit 0
         --- stdout
-        plugin `fixture-probe` is trusted with this content: DIGEST
-    "#]].assert_eq(&trusted.to_string());
-    assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
-    let shown = house.run(&["plugin", "show", "fixture-probe"]).silent();
+        plugin `fixture-echo` is trusted with this content: DIGEST
+    "#]]
+    .assert_eq(&trusted.to_string());
+    assert_eq!(house.run(&COUNT_WORDS).silent().json(), json!({ "words": 2 }));
+    let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();
     assert!(shown.stdout.contains("inside jaato, from a private copy"), "{shown}");
 
     // What is opened is the copy, so that nobody can change what runs.
@@ -121,7 +125,8 @@ fn what_is_no_plugin_cannot_be_trusted() {
         exit 4
         --- stderr
         error: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
-    "#]].assert_eq(&output.to_string());
+    "#]]
+    .assert_eq(&output.to_string());
 }
 
 #[test]
@@ -152,7 +157,8 @@ fn a_path_with_a_quote_is_printed_so_that_it_can_be_pasted() {
     fs::copy(fixture("probe"), folder.join("moon.so")).unwrap();
     let folder = folder.display().to_string();
     let list = house.run(&["plugin", "list", "--plugin-dir", &folder]).code(0);
-    let line = list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
+    let line =
+        list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
     paste(&house, line.unwrap()).run().silent();
     assert!(!house.workspace().join("gone").exists());
     house.run(&["call", "count", "--plugin-dir", &folder]).silent();

@@ -22,6 +22,8 @@ fn value_of(house: &House, key: &str) -> String {
     line.unwrap_or_else(|| panic!("`{key}` is not shown: {shown}")).to_owned()
 }
 
+const COUNT_WORDS: [&str; 3] = ["call", "count_words_echo", r#"{"text": "a b"}"#];
+
 #[test]
 fn an_untrusted_workspace_is_named_and_not_used() {
     let Some(house) = with_files() else { return };
@@ -44,7 +46,8 @@ fn a_trusted_workspace_is_used_until_it_changes() {
           .jaato/config.toml
           AGENTS.md
         a change to one of them withdraws the trust; plugins among them are trusted one by one
-    "#]].assert_eq(&house.run(&["trust"]).silent().to_string());
+    "#]]
+    .assert_eq(&house.run(&["trust"]).silent().to_string());
     let output = house.run(&["config", "show"]).code(0);
     assert_eq!(output.stderr, "", "{output}");
     assert!(!output.stdout.contains("hidden"), "{output}");
@@ -66,13 +69,15 @@ fn a_trusted_workspace_is_used_until_it_changes() {
         exit 0
         --- stdout
         workspace `$HOUSE/workspace` is not trusted any more
-    "#]].assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
+    "#]]
+    .assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
     assert!(value_of(&house, "session.steps_max").contains("50"));
     expect![[r#"
         exit 0
         --- stdout
         workspace `$HOUSE/workspace` was not trusted
-    "#]].assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
+    "#]]
+    .assert_eq(&house.run(&["trust", "--remove"]).silent().to_string());
 }
 
 #[test]
@@ -82,15 +87,16 @@ fn an_empty_workspace_needs_no_trust() {
         exit 0
         --- stdout
         workspace `$HOUSE/workspace` has nothing that would need trust
-    "#]].assert_eq(&house.run(&["trust"]).silent().to_string());
+    "#]]
+    .assert_eq(&house.run(&["trust"]).silent().to_string());
 }
 
 #[test]
 fn a_workspace_plugin_needs_both_steps() {
     let house = house!();
-    let file = house.workspace().join(".jaato/plugins").join(library_name("fixture_probe"));
+    let file = house.workspace().join(".jaato/plugins").join(library_name("fixture_echo"));
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::copy(fixture("probe"), &file).unwrap();
+    fs::copy(fixture("echo"), &file).unwrap();
 
     let list = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
@@ -98,23 +104,26 @@ fn a_workspace_plugin_needs_both_steps() {
         --- stdout
         PLUGIN            VERSION  FROM       STATUS       OFFERS
         tool-environment  0.1.0    shipped    active       get_environment
-        fixture-probe     0.1.0    workspace  not trusted
+        fixture-echo      0.1.0    workspace  not trusted
 
-        fixture-probe ($HOUSE/workspace/.jaato/plugins/libfixture_probe.so): its workspace is not trusted
+        fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): its workspace is not trusted
           jaato trust
 
         a trusted plugin runs as you do, inside jaato: trust only what you know
         --- stderr
-        note: workspace `$HOUSE/workspace` is not trusted, so `.jaato/plugins/libfixture_probe.so` there is not used; `jaato trust` trusts it
+        note: workspace `$HOUSE/workspace` is not trusted, so `.jaato/plugins/libfixture_echo.so` there is not used; `jaato trust` trusts it
     "#]].assert_eq(&list.to_string());
-    assert!(!house.run(&["tool", "list"]).code(0).stdout.contains("echo"), "never described");
-    house.run(&["call", "count"]).code(2);
+    assert!(
+        !house.run(&["tool", "list"]).code(0).stdout.contains("count_words"),
+        "never described"
+    );
+    house.run(&COUNT_WORDS).code(2);
 
     // The second step alone does nothing.
     let digest = digest_of(&file);
     let words = ["plugin", "trust", &file.display().to_string(), "--sha256", &digest];
     house.run(&words).silent();
-    house.run(&["call", "count"]).code(2);
+    house.run(&COUNT_WORDS).code(2);
     fs::remove_file(house.home().join(".local/share/jaato/trust.json")).unwrap();
 
     // The first step alone describes it and no more.
@@ -125,20 +134,21 @@ fn a_workspace_plugin_needs_both_steps() {
         --- stdout
         PLUGIN            VERSION  FROM       STATUS       OFFERS
         tool-environment  0.1.0    shipped    active       get_environment
-        fixture-probe     0.1.0    workspace  not trusted  ask, background, block, block_in_drop, count, echo, emit, job, open_many, panic, places, read, read_for_ever, sleep_and_mark, sleep_many, spin, wait, wait_for_cancel, work, provider probe
+        fixture-echo      0.1.0    workspace  not trusted  count_words_echo
 
-        fixture-probe ($HOUSE/workspace/.jaato/plugins/libfixture_probe.so): not trusted
-          jaato plugin trust '$HOUSE/workspace/.jaato/plugins/libfixture_probe.so' --sha256 DIGEST
+        fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): not trusted
+          jaato plugin trust '$HOUSE/workspace/.jaato/plugins/libfixture_echo.so' --sha256 DIGEST
 
         a trusted plugin runs as you do, inside jaato: trust only what you know
-    "#]].assert_eq(&list.to_string());
-    house.run(&["call", "count"]).code(4);
+    "#]]
+    .assert_eq(&list.to_string());
+    house.run(&COUNT_WORDS).code(4);
     house.run(&words).silent();
-    assert_eq!(house.run(&["call", "count"]).silent().json(), json!({ "count": 1 }));
+    assert_eq!(house.run(&COUNT_WORDS).silent().json(), json!({ "words": 2 }));
 
     // A change of the workspace takes the first step back.
     house.write("workspace/.jaato/config.toml", "");
-    let output = house.run(&["call", "count"]).code(4);
+    let output = house.run(&COUNT_WORDS).code(4);
     assert!(output.stderr.contains("its workspace is not trusted"), "{output}");
 }
 
@@ -176,7 +186,9 @@ fn the_workspace_is_found_from_a_folder_inside() {
 #[test]
 fn an_env_file_that_the_person_names_needs_no_trust() {
     let Some(house) = with_files() else { return };
-    house.script(&json!({ "answers": [{ "steps": [{ "text": "hi" }], "expect": { "model": "test" } }] }));
+    house.script(
+        &json!({ "answers": [{ "steps": [{ "text": "hi" }], "expect": { "model": "test" } }] }),
+    );
     let file = house.write("other.env", "JAATO_SESSION_STEPS_MAX=0\n").display().to_string();
     let output = house.run(&["run", "--env-file", &file, "hello"]).code(3);
     assert!(output.stderr.contains("other.env:1"), "{output}");

@@ -366,8 +366,8 @@ impl Output {
 /// The whole for snapshots, with what differs from house to house replaced.
 impl std::fmt::Display for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let clean = |text: &str| super::clean_digests(&text.replace(&self.root, "$HOUSE"));
-        write!(f, "exit {}\n", self.code)?;
+        let clean = |text: &str| super::clean(text, &self.root);
+        writeln!(f, "exit {}", self.code)?;
         for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             if !text.is_empty() {
                 write!(f, "--- {name}\n{}", clean(text))?;

@@ -163,10 +163,9 @@ impl House {
         self.configure(&format!("{before}{text}"));
     }
 
-    /// Replaces what differs from house to house: paths, digests, the size of files.
+    /// Replaces what differs from house to house: its path, digests, lines of sources.
     pub fn clean(&self, text: &str) -> String {
-        let text = text.replace(&self.path.display().to_string(), "$HOUSE");
-        clean_digests(&text)
+        clean(text, &self.path.display().to_string())
     }
 
     /// Lists the processes that this house's binary runs in, or that name it.
@@ -200,6 +199,22 @@ impl House {
     }
 }
 
+fn clean(text: &str, root: &str) -> String {
+    clean_lines(&clean_digests(&text.replace(root, "$HOUSE")))
+}
+
+/// Replaces the number behind `.rs:` by `LINE`: a fixture may grow.
+fn clean_lines(text: &str) -> String {
+    let mut pieces = text.split(".rs:");
+    let mut clean = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit());
+        let line = if rest.len() < piece.len() { "LINE" } else { "" };
+        clean.push_str(&format!(".rs:{line}{rest}"));
+    }
+    clean
+}
+
 /// Replaces 64 hexadecimal digits by `DIGEST`.
 fn clean_digests(text: &str) -> String {
     let mut clean = String::new();
@@ -222,6 +237,19 @@ fn copy(from: &Path, to: &Path) {
 
 pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// A user that owns nothing, and that the system does not know.
+pub const NOBODY: u32 = 65_123;
+
+/// Tells whether that user gets as far as to the house's binary; it needs root to find out.
+pub fn can_start_as_nobody(house: &House) -> bool {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = std::process::Command::new(house.binary());
+    command.arg("--version").uid(NOBODY).gid(NOBODY).stdout(std::process::Stdio::null());
+    // The folder itself is closed to all but its owner.
+    std::os::unix::fs::chown(house.path(), Some(NOBODY), Some(NOBODY)).is_ok()
+        && command.status().is_ok_and(|status| status.success())
 }
 
 /// Tells whether the tests run as root, for whom no file is unreadable.

@@ -51,7 +51,8 @@ pub fn describe_main(plugin: &Path) -> ExitCode {
 
 fn describe(plugin: &Path) -> Result<Description, Error> {
     let opened = Library::open(plugin).map_err(|error| {
-        let described = Error::new(ErrorKind::PluginMisbehaved, error.to_string());
+        // Whoever asked knows the file, and names it.
+        let described = Error::new(ErrorKind::PluginMisbehaved, error.problem.to_string());
         match error.problem.hint() {
             Some(hint) => described.with_hint(hint),
             None => described,

@@ -1,0 +1,131 @@
+//! On a terminal: calls are asked for, a workspace is asked about once, and no text drives the terminal.
+
+use serde_json::json;
+
+use crate::support::command::Running;
+use crate::support::{Command, House, fixture, skip};
+
+/// What the terminal shows of a question.
+const QUESTION: &str = "run it?";
+
+/// Runs jaato on a terminal of its own. The program `script` makes one, where it is there.
+fn on_terminal(house: &House, words: &str) -> Option<Running> {
+    let found = std::process::Command::new("script").arg("--version").output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        skip("`script` is not there to make a terminal");
+        return None;
+    }
+    let line = format!("stty -echo; exec '{}' {words}", house.binary().display());
+    let words = ["--quiet", "--return", "--command", &line, "/dev/null"];
+    Some(Command::program(house, "script", &words).variable("SHELL", "/bin/sh").start())
+}
+
+/// A house whose model calls a tool that has to be asked for, as often as there are results.
+fn counting(results: &[&str]) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixture("probe"));
+    let call = json!({ "call": { "name": "count", "arguments": {} } });
+    let mut answers = vec![json!({ "steps": [call] })];
+    for (number, result) in results.iter().enumerate() {
+        let is_last = number + 1 == results.len();
+        let steps = if is_last { json!([{ "text": "done" }]) } else { json!([call]) };
+        answers.push(json!({ "expect": { "tool_result": result }, "steps": steps }));
+    }
+    house.script(&json!({ "answers": answers }));
+    Some(house)
+}
+
+#[test]
+fn a_yes_runs_the_call_once() {
+    let Some(house) = counting(&["\"count\":1", "\"count\":2"]) else { return };
+    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"\n");
+    running.wait_for_text(QUESTION);
+    running.write(b"y\n");
+    running.wait_for_text(QUESTION);
+    running.write(b"yes\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("done"), "{output}");
+    assert!(output.stdout.contains("count of fixture-probe wants to run"), "{output}");
+}
+
+#[test]
+fn an_always_is_not_asked_again() {
+    let Some(house) = counting(&["\"count\":1", "\"count\":2", "\"count\":3"]) else { return };
+    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"a\n");
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
+}
+
+#[test]
+fn a_no_is_told_to_the_model_and_the_run_ends_well() {
+    let Some(house) = counting(&["the user denied the call"]) else { return };
+    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"no\n");
+    // Somebody was asked and has answered: nothing was wanting.
+    running.wait_with_open_input().code(0);
+}
+
+#[test]
+fn a_sentence_is_a_no_with_a_reason() {
+    let Some(house) = counting(&["use your fingers"]) else { return };
+    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"use your fingers\n");
+    running.wait_with_open_input().code(0);
+}
+
+#[test]
+fn ctrl_c_at_a_question_cancels() {
+    let Some(house) = counting(&["never"]) else { return };
+    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    running.wait_for_text(QUESTION);
+    running.write(b"\x03");
+    let output = running.wait_with_open_input().code(130);
+    assert!(output.stdout.contains("cancelled"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_workspace_is_asked_about_once() {
+    let Some(house) = counting(&["\"count\":1"]) else { return };
+    house.write("workspace/AGENTS.md", "Always rhyme.");
+    let asked = "trust them as they are?";
+    let Some(mut running) = on_terminal(&house, "run --yes go") else { return };
+    running.wait_for_text(asked);
+    running.write(b"n\n");
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("AGENTS.md"), "{output}");
+    let again = on_terminal(&house, "run --yes go").unwrap();
+    let output = again.wait_with_open_input().code(0);
+    assert!(!output.stdout.contains(asked), "{output}");
+    // Something else is there by now, so that the answer does not hold for it.
+    house.write("workspace/.env", "JAATO_OFFLINE=true\n");
+    let mut running = on_terminal(&house, "run --yes go").unwrap();
+    running.wait_for_text(asked);
+    running.write(b"y\n");
+    running.wait_with_open_input().code(0);
+    let prompt = house.run(&["run", "--show-prompt"]).code(0);
+    assert!(prompt.stdout.contains("Always rhyme."), "{prompt}");
+}
+
+#[test]
+fn neither_model_nor_tool_drives_the_terminal() {
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("probe"));
+    let evil = "a\u{1b}]0;owned\u{7}b\u{9b}31m";
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "echo", "arguments": { "text": evil } } }] },
+        { "steps": [{ "text": evil }, { "text": "end" }] },
+    ] }));
+    let Some(running) = on_terminal(&house, "run go") else { return };
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("end"), "{output}");
+    for driving in ["\u{1b}]0;", "\u{7}", "\u{9b}"] {
+        assert!(!output.stdout.contains(driving), "{driving:?}: {:?}", output.stdout);
+    }
+}
