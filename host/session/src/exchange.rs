@@ -85,6 +85,8 @@ async fn attempt(
     let result = tokio::select! {
         biased;
         result = provider.complete(request, sink.clone(), stop.clone()) => match result {
+            // Its end may come together with the piece that was too much.
+            Ok(_) if sink.is_overflowed() => Attempt::Failed(too_long(limits)),
             Ok(completion) => Attempt::Complete(completion),
             Err(_) if cancel.is_cancelled() => Attempt::Cancelled,
             Err(error) => Attempt::Failed(error),

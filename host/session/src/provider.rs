@@ -153,6 +153,11 @@ impl DeltaSink {
         self.0.overflow.cancelled().await;
     }
 
+    /// Tells whether the answer is longer than allowed.
+    pub(crate) fn is_overflowed(&self) -> bool {
+        self.0.overflow.is_cancelled()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

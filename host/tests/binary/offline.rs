@@ -3,17 +3,9 @@
 use serde_json::json;
 
 use crate::house;
-use crate::support::{Command, House, skip};
+use crate::support::{Command, no_network, skip};
 
 const CALL: [&str; 3] = ["call", "get_environment", r#"{"aspect": "network"}"#];
-
-/// The words in front of a command that take its network away.
-fn no_network(house: &House) -> Option<&'static [&'static str]> {
-    let ways: [&[&str]; 2] = [&["-n", "--"], &["-rn", "--"]];
-    let works =
-        |way: &&&[&str]| Command::under(house, "unshare", way, &["--version"]).run().code == 0;
-    ways.iter().find(works).copied()
-}
 
 #[test]
 fn lists_calls_and_runs_need_no_network() {

@@ -81,12 +81,15 @@ fn a_provider_that_falls_silent_ends_the_run() {
 #[test]
 fn an_answer_without_end_is_bounded() {
     let house = house!();
-    let text = "x".repeat(2000);
-    house.script(&json!({ "answers": [{ "steps": [{ "text": text }, "hang"] }] }));
-    house.configure_more("[session]\nanswer_bytes_max = 1024\n");
-    let output = house.run(&["run", "hello"]).code(6);
-    assert!(output.stderr.contains("longer than 1024 bytes"), "{output}");
-    house.nothing_lives();
+    let text = json!({ "text": "x".repeat(2000) });
+    // Whether the provider goes on after the piece that is too much, or ends with it.
+    for steps in [json!([text, "hang"]), json!([text])] {
+        house.script(&json!({ "answers": [{ "steps": steps }] }));
+        house.configure_more("[session]\nanswer_bytes_max = 1024\n");
+        let output = house.run(&["run", "hello"]).code(6);
+        assert!(output.stderr.contains("longer than 1024 bytes"), "{output}");
+        house.nothing_lives();
+    }
 }
 
 #[test]

@@ -38,6 +38,15 @@ enum Input {
     Given,
 }
 
+/// Returns the words of `unshare` that take a command's network away, where that can be done here.
+pub fn no_network(house: &House) -> Option<&'static [&'static str]> {
+    let ways: [&[&str]; 2] = [&["-n", "--"], &["-rn", "--"]];
+    let works =
+        |way: &&&[&str]| Command::under(house, "unshare", way, &["--version"]).run().code == 0;
+    let has_program = std::process::Command::new("unshare").arg("--version").output().is_ok();
+    ways.iter().filter(|_| has_program).find(works).copied()
+}
+
 /// What a run has printed and how it ended.
 #[derive(Debug)]
 pub struct Output {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-pub use command::{Command, Output};
+pub use command::{Command, Output, no_network};
 pub use fixtures::{fixture, library_name};
 pub use skip::skip;
 
