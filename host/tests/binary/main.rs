@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod bad_files;
+mod bad_plugins;
 mod batch;
 mod cache;
 mod call;

@@ -148,6 +148,7 @@ fn interrupted() -> Error {
 }
 
 fn too_slow(call: &ToolCall, deadline_ms: u64) -> Error {
-    let text = format!("the call of `{}` took longer than {} s", call.name, deadline_ms.div_ceil(1_000));
+    let text =
+        format!("the call of `{}` took longer than {} s", call.name, deadline_ms.div_ceil(1_000));
     Error::new(ErrorKind::Timeout, text).with_hint("some of its effects may be there")
 }

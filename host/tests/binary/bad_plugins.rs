@@ -1,0 +1,123 @@
+//! Plugins that fail when they are opened or described: a line each, and the good ones are there all the same.
+
+use expect_test::{Expect, expect};
+
+use crate::house;
+use crate::support::fixture;
+
+/// Lists a house with one fixture that fails when it is opened or described.
+#[track_caller]
+fn check_failing(name: &str, expected: Expect) {
+    let house = house!();
+    let plain = house.run(&["tool", "list"]).silent();
+    house.ship(&fixture(name));
+    let output = house.run(&["plugin", "list"]).code(0);
+    expected.assert_eq(&output.to_string());
+    let tools = house.run(&["tool", "list"]).code(0);
+    assert_eq!(tools.stdout, plain.stdout, "{tools}");
+    assert_eq!(tools.stderr.matches("note: ").count(), 1, "one line tells of it: {tools}");
+    let called = house.run(&["call", "get_environment"]);
+    assert_eq!(called.code, 0, "{called}");
+    house.nothing_lives();
+    let checked = house.run(&["plugin", "check", &fixture(name).display().to_string()]).code(4);
+    assert!(checked.stderr.contains("error: cannot use `"), "{checked}");
+}
+
+#[test]
+fn a_constructor_that_panics() {
+    check_failing(
+        "constructor",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN               VERSION  FROM     STATUS  OFFERS
+        fixture-constructor  0.1.0    shipped  failed
+        tool-environment     0.1.0    shipped  active  get_environment
+
+        fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): it failed to start: its constructor panicked
+          tell the plugin's author
+    "#]],
+    );
+}
+
+#[test]
+fn a_describe_that_aborts() {
+    check_failing(
+        "aborts",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-aborts    0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6
+    "#]],
+    );
+}
+
+#[test]
+fn a_plugin_without_tools() {
+    check_failing(
+        "vanished",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-vanished  0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
+          add `tool!(…)` beside each tool's `impl`
+    "#]],
+    );
+}
+
+#[test]
+fn a_manifest_without_a_plugin() {
+    check_failing(
+        "bare",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-bare      0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-bare ($HOUSE/plugins/libfixture_bare.so): it does not export `JAATO_PLUGIN_V1`
+          build the plugin with jaato-plugin-sdk 1.0.0
+    "#]],
+    );
+}
+
+#[test]
+fn a_description_that_is_no_frame() {
+    check_failing(
+        "raw",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-raw       0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-raw ($HOUSE/plugins/libfixture_raw.so): the plugin `fixture-raw` cannot be described: a frame of 0 bytes is too short: it needs 4
+    "#]],
+    );
+}
+
+#[test]
+fn a_describe_that_hangs_costs_its_deadline_once() {
+    check_failing(
+        "hangs",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-hangs     0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-hangs ($HOUSE/plugins/libfixture_hangs.so): describing it took longer than 5 s
+    "#]],
+    );
+}
