@@ -33,6 +33,12 @@ pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
     Ok(Runtime::start(setup(arguments)?).await)
 }
 
+/// Finds the plugins for a command that prints what it found and ends with the process: to take apart
+/// what is known of many plugins would take longer than to print it.
+pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, Failure> {
+    Ok(Box::leak(Box::new(runtime(arguments).await?)))
+}
+
 /// Tells what could not be used, for commands that do not list the plugins themselves: a line for each file
 /// that failed or whose names are taken among them. A plugin that only waits for trust is no problem.
 pub fn problems(runtime: &Runtime) -> Vec<String> {

@@ -10,18 +10,18 @@ use crate::{report, start};
 
 /// Lists the tools.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
-    let runtime = start::runtime(start::arguments(global)).await?;
-    report::problems(&start::problems(&runtime));
+    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    report::problems(&start::problems(runtime));
     let tools: Vec<_> = runtime.registry().tools().collect();
     if as_json {
-        return report::json(&tools.into_iter().map(to_json).collect());
+        return report::json(&tools.iter().map(to_json).collect());
     }
     if tools.is_empty() {
         report::line("no tools")?;
         return Ok(Exit::Done);
     }
     let rows: Vec<_> = tools
-        .into_iter()
+        .iter()
         .map(|tool| {
             vec![
                 tool.spec.name.to_string(),
@@ -45,14 +45,14 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         return Err(unknown_tool(name, known));
     };
     if as_json {
-        return report::json(&to_json(tool));
+        return report::json(&to_json(&tool));
     }
-    let spec = &tool.spec;
+    let spec = tool.spec;
     let mut text = format!(
         "{} of {} ({}, {}; {})\n\n{}\n\narguments:\n{:#}\n",
         spec.name,
         tool.plugin,
-        status(tool),
+        status(&tool),
         availability(spec.availability),
         promises(spec.annotations),
         spec.description,
@@ -81,7 +81,7 @@ pub fn unknown_tool<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Fai
     }
 }
 
-fn status(tool: &ToolEntry) -> &'static str {
+fn status(tool: &ToolEntry<'_>) -> &'static str {
     match tool.status {
         ToolStatus::Enabled => "enabled",
         ToolStatus::Disabled => "disabled",
@@ -113,8 +113,8 @@ fn first_sentence(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-fn to_json(tool: &ToolEntry) -> Value {
-    let mut value = serde_json::to_value(&tool.spec).unwrap_or_default();
+fn to_json(tool: &ToolEntry<'_>) -> Value {
+    let mut value = serde_json::to_value(tool.spec).unwrap_or_default();
     value["plugin"] = json!(tool.plugin);
     value["status"] = json!(status(tool).replace(' ', "_"));
     value

@@ -57,7 +57,8 @@ pub enum Described {
 pub struct DescriptionCache {
     path: PathBuf,
     host_version: String,
-    entries: BTreeMap<PathBuf, Entry>,
+    /// By path, as text: paths are slow to compare, and no other can be a key in JSON.
+    entries: BTreeMap<String, Entry>,
     is_changed: bool,
 }
 
@@ -65,7 +66,7 @@ pub struct DescriptionCache {
 struct OnDisk {
     v: u32,
     host_version: String,
-    entries: BTreeMap<PathBuf, Entry>,
+    entries: BTreeMap<String, Entry>,
 }
 
 impl Stamp {
@@ -114,23 +115,21 @@ impl DescriptionCache {
         Self { path, host_version: host_version.to_owned(), entries, is_changed: false }
     }
 
-    /// Returns what is known of a file in the state that it has.
-    pub fn get(&self, path: &Path, stamp: &Stamp) -> Option<&Entry> {
-        self.entries.get(path).filter(|entry| entry.stamp == *stamp)
+    /// Takes out what is known of a file in the state that it has. Whoever goes on to write the cache puts it
+    /// back first: copies of all entries would cost a start with many plugins more than reading them does.
+    pub fn take(&mut self, path: &Path, stamp: &Stamp) -> Option<Entry> {
+        let path = path.to_str()?;
+        if self.entries.get(path)?.stamp != *stamp {
+            return None;
+        }
+        self.entries.remove(path)
     }
 
     /// Keeps what is known of a file. A path that is no UTF-8 cannot be a key in JSON: it is not kept.
-    pub fn put(&mut self, path: PathBuf, entry: Entry) {
-        if path.to_str().is_none() {
-            return;
-        }
+    pub fn put(&mut self, path: &Path, entry: Entry) {
+        let Some(path) = path.to_str() else { return };
         self.is_changed = true;
-        self.entries.insert(path, entry);
-    }
-
-    /// Forgets a file, so that it is described again.
-    pub fn forget(&mut self, path: &Path) {
-        self.is_changed |= self.entries.remove(path).is_some();
+        self.entries.insert(path.to_owned(), entry);
     }
 
     /// Writes the cache if something changed, beside its place and then renamed. Entries of files that
@@ -142,7 +141,7 @@ impl DescriptionCache {
         if !self.is_changed {
             return Ok(());
         }
-        self.entries.retain(|path, _| path.exists());
+        self.entries.retain(|path, _| Path::new(path).exists());
         let on_disk = OnDisk {
             v: VERSION,
             host_version: self.host_version.clone(),
@@ -164,7 +163,7 @@ impl DescriptionCache {
     }
 }
 
-fn read_entries(path: &Path, host_version: &str) -> Option<BTreeMap<PathBuf, Entry>> {
+fn read_entries(path: &Path, host_version: &str) -> Option<BTreeMap<String, Entry>> {
     if fs::metadata(path).ok()?.len() > CACHE_BYTES_MAX {
         return None;
     }
@@ -199,14 +198,14 @@ mod tests {
         let mut cache = DescriptionCache::read(path.clone(), "1");
         let mut entry = Entry::new(stamp.clone(), manifest());
         entry.described = Some(Described::Failed(Error::failed("it hangs")));
-        cache.put(plugin.clone(), entry.clone());
+        cache.put(&plugin, entry.clone());
         cache.write().unwrap();
 
-        assert_eq!(DescriptionCache::read(path.clone(), "1").get(&plugin, &stamp), Some(&entry));
-        assert_eq!(DescriptionCache::read(path.clone(), "2").get(&plugin, &stamp), None);
+        assert_eq!(DescriptionCache::read(path.clone(), "1").take(&plugin, &stamp), Some(entry));
+        assert_eq!(DescriptionCache::read(path.clone(), "2").take(&plugin, &stamp), None);
         fs::write(&plugin, "three").unwrap();
         let changed = Stamp::of(&plugin).unwrap();
-        assert_eq!(DescriptionCache::read(path, "1").get(&plugin, &changed), None);
+        assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &changed), None);
     }
 
     #[test]
@@ -218,9 +217,9 @@ mod tests {
         fs::write(&plugin, "one").unwrap();
         let stamp = Stamp::of(&plugin).unwrap();
         let mut cache = DescriptionCache::read(path.clone(), "1");
-        cache.put(plugin.clone(), Entry::new(stamp.clone(), manifest()));
+        cache.put(&plugin, Entry::new(stamp.clone(), manifest()));
         fs::remove_file(&plugin).unwrap();
         cache.write().unwrap();
-        assert_eq!(DescriptionCache::read(path, "1").get(&plugin, &stamp), None);
+        assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &stamp), None);
     }
 }

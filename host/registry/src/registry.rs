@@ -1,7 +1,7 @@
 //! Builds the registry from candidates in the order of trust, and answers who has a name.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jaato_types::{Availability, Description, Error, Manifest, PluginName, ToolName, ToolSpec};
 
@@ -74,12 +74,12 @@ pub enum Status {
 }
 
 /// A tool and whose it is.
-#[derive(Debug, Clone)]
-pub struct ToolEntry {
+#[derive(Debug, Clone, Copy)]
+pub struct ToolEntry<'a> {
     /// Its spec; its availability is that which holds in this session.
-    pub spec: ToolSpec,
+    pub spec: &'a ToolSpec,
     /// The plugin.
-    pub plugin: PluginName,
+    pub plugin: &'a PluginName,
     /// Whether the plugin is shipped: only then its promises count.
     pub is_shipped: bool,
     /// Whether it can be used.
@@ -103,8 +103,21 @@ pub enum ToolStatus {
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     plugins: Vec<PluginEntry>,
-    tools: BTreeMap<ToolName, ToolEntry>,
-    providers: BTreeMap<String, PluginName>,
+    /// Who has a plugin's name, by its place in `plugins`.
+    names: BTreeMap<PluginName, usize>,
+    tools: BTreeMap<ToolName, ToolPlace>,
+    /// The same, for providers.
+    providers: BTreeMap<String, usize>,
+}
+
+/// Where a tool's spec stands. A copy of all specs would cost a start with many plugins more than
+/// all else that is done here.
+#[derive(Debug, Clone, Copy)]
+struct ToolPlace {
+    plugin: usize,
+    /// Its place in the plugin's description.
+    tool: usize,
+    status: ToolStatus,
 }
 
 impl Registry {
@@ -124,25 +137,22 @@ impl Registry {
 
     /// Returns the plugin that has a name.
     pub fn plugin(&self, name: &str) -> Option<&PluginEntry> {
-        self.plugins.iter().find(|entry| {
-            entry.candidate.manifest.name.as_str() == name
-                && !matches!(entry.status, Status::Refused(Refusal::PluginName { .. }))
-        })
+        self.names.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
     /// Lists all tools, the disabled ones too, by name.
-    pub fn tools(&self) -> impl Iterator<Item = &ToolEntry> {
-        self.tools.values()
+    pub fn tools(&self) -> impl Iterator<Item = ToolEntry<'_>> {
+        self.tools.values().filter_map(|place| self.tool_at(place))
     }
 
     /// Returns a tool by name.
-    pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
-        self.tools.get(name)
+    pub fn tool(&self, name: &str) -> Option<ToolEntry<'_>> {
+        self.tools.get(name).and_then(|place| self.tool_at(place))
     }
 
     /// Returns the plugin that has a provider's name.
     pub fn provider(&self, name: &str) -> Option<&PluginEntry> {
-        self.providers.get(name).and_then(|plugin| self.plugin(plugin.as_str()))
+        self.providers.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
     /// Lists the names of the providers.
@@ -150,11 +160,24 @@ impl Registry {
         self.providers.keys().map(String::as_str)
     }
 
-    fn add(&mut self, candidate: Candidate, rules: &Rules) {
+    fn tool_at(&self, place: &ToolPlace) -> Option<ToolEntry<'_>> {
+        let candidate = &self.plugins[place.plugin].candidate;
+        Some(ToolEntry {
+            spec: candidate.description.as_ref()?.as_ref().ok()?.tools.get(place.tool)?,
+            plugin: &candidate.manifest.name,
+            is_shipped: candidate.trust == Trust::Shipped,
+            status: place.status,
+        })
+    }
+
+    fn add(&mut self, mut candidate: Candidate, rules: &Rules) {
         let status = self.status_of(&candidate, rules);
         let is_listed = matches!(status, Status::Active | Status::NotTrusted);
-        if is_listed && let Some(Ok(description)) = &candidate.description {
-            self.take_names(&candidate, description, &status, rules);
+        if is_listed && let Some(Ok(description)) = &mut candidate.description {
+            self.take_names(description, &status, rules);
+        }
+        if !matches!(status, Status::Refused(Refusal::PluginName { .. })) {
+            self.names.insert(candidate.manifest.name.clone(), self.plugins.len());
         }
         self.plugins.push(PluginEntry { candidate, status });
     }
@@ -191,32 +214,20 @@ impl Registry {
                 return Some(Refusal::ReservedTool(tool.name.clone()));
             }
             if let Some(held) = self.tools.get(&tool.name) {
-                let held_by = self.path_of(&held.plugin);
+                let held_by = self.plugins[held.plugin].candidate.path.clone();
                 return Some(Refusal::ToolName { name: tool.name.clone(), held_by });
             }
         }
         let provider = description.provider.as_ref()?;
-        let held = self.providers.get(&provider.name)?;
-        let held_by = self.path_of(held);
+        let &held = self.providers.get(&provider.name)?;
+        let held_by = self.plugins[held].candidate.path.clone();
         Some(Refusal::ProviderName { name: provider.name.clone(), held_by })
     }
 
-    fn path_of(&self, plugin: &PluginName) -> PathBuf {
-        self.plugin(plugin.as_str())
-            .map_or(Path::new("?"), |entry| entry.candidate.path.as_path())
-            .to_owned()
-    }
-
-    fn take_names(
-        &mut self,
-        candidate: &Candidate,
-        description: &Description,
-        status: &Status,
-        rules: &Rules,
-    ) {
-        let plugin = &candidate.manifest.name;
-        for spec in &description.tools {
-            let mut spec = spec.clone();
+    /// Notes the names of the plugin that is added next.
+    fn take_names(&mut self, description: &mut Description, status: &Status, rules: &Rules) {
+        let plugin = self.plugins.len();
+        for (tool, spec) in description.tools.iter_mut().enumerate() {
             if rules.tools_only.is_some() {
                 spec.availability = Availability::Core;
             }
@@ -226,12 +237,10 @@ impl Registry {
                     ToolStatus::NotTrusted
                 }
             };
-            let is_shipped = candidate.trust == Trust::Shipped;
-            let entry = ToolEntry { plugin: plugin.clone(), is_shipped, status, spec };
-            self.tools.insert(entry.spec.name.clone(), entry);
+            self.tools.insert(spec.name.clone(), ToolPlace { plugin, tool, status });
         }
         if let Some(provider) = &description.provider {
-            self.providers.insert(provider.name.clone(), plugin.clone());
+            self.providers.insert(provider.name.clone(), plugin);
         }
     }
 }

@@ -52,7 +52,7 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
 
     let mut pending = Vec::new();
     for file in found.files {
-        match read(file, setup, &record, cache.as_ref()) {
+        match read(file, setup, &record, cache.as_mut()) {
             Ok(file) => pending.push(file),
             Err(problem) => discovery.problems.push(problem),
         }
@@ -103,13 +103,13 @@ fn read(
     file: FoundFile,
     setup: &Setup,
     record: &TrustRecord,
-    cache: Option<&DescriptionCache>,
+    cache: Option<&mut DescriptionCache>,
 ) -> Result<Pending, String> {
     let failed = |error: std::io::Error| {
         format!("cannot use `{}` as a plugin: it cannot be read: {error}", file.path.display())
     };
     let stamp = Stamp::of(&file.path).map_err(failed)?;
-    let known = cache.and_then(|cache| cache.get(&file.path, &stamp)).cloned();
+    let known = cache.and_then(|cache| cache.take(&file.path, &stamp));
     let is_new = known.is_none();
     let mut entry = match known {
         Some(entry) => entry,
@@ -179,8 +179,11 @@ async fn describe_missing(
 fn keep(pending: &[Pending], cache: &mut DescriptionCache, problems: &mut Vec<String>) {
     // A process that could not be started says nothing of the plugin: it is asked again next time.
     let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(Described::Failed(error)) if error.kind == ErrorKind::Io);
-    for file in pending.iter().filter(|file| file.is_new).filter(is_telling) {
-        cache.put(file.file.path.clone(), file.entry.clone());
+    if !pending.iter().any(|file| file.is_new) {
+        return;
+    }
+    for file in pending.iter().filter(is_telling) {
+        cache.put(&file.file.path, file.entry.clone());
     }
     if let Err(error) = cache.write() {
         problems.push(format!(

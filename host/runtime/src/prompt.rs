@@ -63,7 +63,7 @@ fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<Promp
 fn instructions(registry: &Registry) -> Vec<PromptPart> {
     let is_active = |name: &jaato_types::PluginName| {
         registry.tools().any(|tool| {
-            tool.plugin == *name
+            tool.plugin == name
                 && tool.status == ToolStatus::Enabled
                 && tool.spec.availability == Availability::Core
         })

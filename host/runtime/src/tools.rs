@@ -63,7 +63,7 @@ impl ToolSet for PluginTools {
 }
 
 /// Tools of plugins that are not trusted do not exist for a model.
-fn known(tool: &ToolEntry) -> Option<KnownTool> {
+fn known(tool: ToolEntry<'_>) -> Option<KnownTool> {
     let state = match (tool.status, tool.spec.availability) {
         (ToolStatus::Enabled, Availability::Core) => ToolState::Active,
         (ToolStatus::Enabled, Availability::Discoverable) => ToolState::Inactive,

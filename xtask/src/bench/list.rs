@@ -12,10 +12,9 @@ use serde_json::Value;
 use super::home::Home;
 use super::table::{Figure, Target, median};
 use super::{Outcome, ROUNDS, patch};
-use crate::artifacts::{self, CargoShows, Selection};
 use crate::build_plugins::HOST;
-use crate::child;
 use crate::workspace::Workspace;
+use crate::{child, run};
 
 const FEW: usize = 2;
 const MANY: usize = 200;
@@ -41,11 +40,9 @@ struct Installed {
 
 /// Measures the list.
 pub fn list(workspace: &Workspace) -> Result<Outcome> {
-    let built =
-        artifacts::build(workspace, "release", Selection::Packages(&[HOST]), &mut CargoShows)?;
-    let (jaato, plugin) = (built.binary(HOST)?, patch::build(workspace)?);
-    let few = Installed::new(workspace, jaato, &plugin, FEW)?;
-    let many = Installed::new(workspace, jaato, &plugin, MANY)?;
+    let (jaato, plugin) = (run::build_release(workspace)?, patch::build(workspace)?);
+    let few = Installed::new(workspace, &jaato, &plugin, FEW)?;
+    let many = Installed::new(workspace, &jaato, &plugin, MANY)?;
 
     let mut empty_cache_s = f64::INFINITY;
     for _ in 0..ROUNDS {
