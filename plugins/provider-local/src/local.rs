@@ -35,6 +35,8 @@ pub trait Sink {
     fn text(&mut self, text: &str) -> bool;
     /// Takes a call, once it is complete.
     fn call(&mut self, _call: &ToolCall) {}
+    /// Hears that the prompt is read and the first token of the answer is there.
+    fn first_token(&mut self) {}
     /// Shows a person what is going on.
     fn notice(&mut self, text: String);
     /// Writes a line to the log.
@@ -128,6 +130,7 @@ impl LocalModel {
             sink.notice(format!("the local model reads {rest} tokens"));
         }
         let logits = self.feed(&prompt.tokens, reused, cancel)?;
+        sink.first_token();
         self.mark_unsaved(&prompt);
         let decoding = Decoding {
             tokenizer: &self.tokenizer,

@@ -154,6 +154,11 @@ impl Sink for Emitter {
         self.0.emit(&Delta::ToolCall(call.clone()));
     }
 
+    fn first_token(&mut self) {
+        // No event tells it where the answer is a call; `cargo xtask bench first-answer` looks for the line.
+        self.0.log(Level::Debug, "first token");
+    }
+
     fn notice(&mut self, text: String) {
         self.0.notice(text);
     }
