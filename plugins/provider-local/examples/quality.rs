@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use jaato_types::{Completion, Error, Message, Request, RequestOptions, Result, ToolSpec};
+use jaato_plugin_sdk::types::{
+    Completion, Error, Message, Request, RequestOptions, Result, ToolSpec,
+};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use serde::Deserialize;
@@ -69,9 +71,8 @@ fn main() -> ExitCode {
 fn run() -> Result<bool> {
     let mut arguments = std::env::args().skip(1);
     let Some(weights) = arguments.next() else {
-        return Err(
-            Error::failed("no weights given").with_hint("quality WEIGHTS.gguf [TASKS.json [SYSTEM_TEXT]]")
-        );
+        return Err(Error::failed("no weights given")
+            .with_hint("quality WEIGHTS.gguf [TASKS.json [SYSTEM_TEXT]]"));
     };
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("bench/tasks.json");
     let tasks = arguments.next().map_or(default, PathBuf::from);

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use jaato_types::{Error, Message, Request, RequestOptions, Result, ToolSpec};
+use jaato_plugin_sdk::types::{Error, Message, Request, RequestOptions, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::state::{BYTES_MAX, Store};

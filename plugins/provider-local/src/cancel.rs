@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jaato_types::{Error, Result};
+use jaato_plugin_sdk::types::{Error, Result};
 
 /// A flag that a completion looks at between layers and tokens. Clones share it.
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,6 @@
 //! The models that the plugin knows and where their weights can be had: data, no behaviour.
 
-use jaato_types::{Asset, AssetSource, ModelInfo, ProviderSpec};
+use jaato_plugin_sdk::types::{Asset, AssetSource, ModelInfo, ProviderSpec};
 
 /// The provider's registered name: the part before the slash in `local/…`.
 pub const PROVIDER: &str = "local";

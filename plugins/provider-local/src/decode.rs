@@ -3,7 +3,7 @@
 //! The model is free until it begins a call; from there the grammar leads. What may be the beginning
 //! of a call is held back, so that no raw JSON of a call is ever shown as text.
 
-use jaato_types::{Error, ErrorKind, FinishReason, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, FinishReason, Result};
 use serde_json::{Map, Value};
 
 use crate::cancel::CancelFlag;
@@ -15,6 +15,15 @@ use crate::tokenizer::Tokenizer;
 /// Behind other text this much must be written before it counts as a call: an answer may show JSON.
 const SURE_BEHIND_TEXT: usize = "```json\n{\n  \"name\"".len();
 
+/// Whether the model may make a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    /// It may.
+    Allowed,
+    /// It must say something: nothing with which a call could begin may begin the answer.
+    Barred,
+}
+
 /// What decoding needs and does not change.
 pub struct Decoding<'a> {
     /// The vocabulary.
@@ -25,6 +34,8 @@ pub struct Decoding<'a> {
     pub format: &'a CallFormat,
     /// Most tokens that may be produced.
     pub tokens_max: usize,
+    /// Whether the model may make a call at all.
+    pub calls: Calls,
     /// Ends the decoding early.
     pub cancel: &'a CancelFlag,
 }
@@ -130,6 +141,14 @@ impl Run<'_> {
             let may_end = self.matcher.is_none() && tokenizer.is_end(token);
             if !may_end && let Some(logit) = logits.get_mut(token as usize) {
                 *logit = f32::NEG_INFINITY;
+            }
+        }
+        if self.decoding.calls == Calls::Barred && self.output.trim_ascii().is_empty() {
+            for (token, logit) in logits.iter_mut().enumerate() {
+                let text = tokenizer.bytes(token as u32).trim_ascii_start();
+                if matches!(text.first(), Some(b'`' | b'{')) {
+                    *logit = f32::NEG_INFINITY;
+                }
             }
         }
         // Padding behind the vocabulary is no token at all.

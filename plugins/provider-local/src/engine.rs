@@ -3,7 +3,7 @@
 //! A seam, so that another runtime can stand behind the same prompt, grammar and decoding.
 //! No text, no tools, no files here.
 
-use jaato_types::Result;
+use jaato_plugin_sdk::types::Result;
 
 use crate::cancel::CancelFlag;
 

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::{Content, Value};
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 /// The one architecture that the forward pass knows.
 pub const ARCHITECTURE: &str = "qwen2";
@@ -153,8 +153,11 @@ impl Gguf {
 
     fn check_tensors(&self) -> Result<()> {
         for (name, info) in &self.content.tensor_infos {
-            let blocks = info.shape.elem_count().div_ceil(info.ggml_dtype.block_size());
-            let bytes = (blocks as u64).saturating_mul(info.ggml_dtype.type_size() as u64);
+            // Not `elem_count`, which overflows on what a damaged header says.
+            let sizes = info.shape.dims().iter();
+            let elements = sizes.fold(1_u64, |all, &size| all.saturating_mul(size as u64));
+            let blocks = elements.div_ceil(info.ggml_dtype.block_size() as u64);
+            let bytes = blocks.saturating_mul(info.ggml_dtype.type_size() as u64);
             let end =
                 self.content.tensor_data_offset.saturating_add(info.offset).saturating_add(bytes);
             if end > self.file_bytes {

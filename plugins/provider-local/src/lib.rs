@@ -17,6 +17,7 @@ pub mod memory;
 pub mod plugin;
 pub mod prompt;
 pub mod qwen2;
+mod repeat;
 pub mod sampler;
 pub mod state;
 pub mod tokenizer;

@@ -3,19 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jaato_types::{
-    CallId, Completion, Error, ErrorKind, Part, Request, Result, ToolCall, ToolName, ToolSpec,
-    Usage,
+use jaato_plugin_sdk::types::{
+    CallId, Completion, Error, ErrorKind, FinishReason, Part, Request, Result, ToolCall, ToolName,
+    ToolSpec, Usage,
 };
 use sha2::{Digest, Sha256};
 
 use crate::cancel::CancelFlag;
-use crate::decode::{Answer, Decoding, decode};
+use crate::decode::{Answer, Calls, Decoding, decode};
 use crate::engine::Engine;
 use crate::gguf::Gguf;
 use crate::grammar::{CallFormat, CallGrammar};
 use crate::prompt::{Prompt, render};
 use crate::qwen2::Qwen2;
+use crate::repeat::is_repeated;
 use crate::sampler::Sampler;
 use crate::state::{Store, common_prefix};
 use crate::tokenizer::Tokenizer;
@@ -132,23 +133,61 @@ impl LocalModel {
         let logits = self.feed(&prompt.tokens, reused, cancel)?;
         sink.first_token();
         self.mark_unsaved(&prompt);
-        let decoding = Decoding {
-            tokenizer: &self.tokenizer,
-            grammar: &self.grammar,
-            format: &format,
-            tokens_max: wanted.clamp(1, room),
-            cancel,
-        };
-        let sampler =
-            Sampler::new(request.options.temperature.unwrap_or(0.0), seed(&prompt.tokens));
-        let answer =
-            decode(self.engine.as_mut(), logits, sampler, &decoding, &mut |text| sink.text(text))?;
+        let tokens_max = wanted.clamp(1, room);
+        let temperature = request.options.temperature.unwrap_or(0.0);
+        let sampler = Sampler::new(temperature, seed(&prompt.tokens));
+        let calls = Answering { format: &format, calls: Calls::Allowed, tokens_max, cancel };
+        let mut answer = self.answer(logits, sampler.clone(), &calls, sink)?;
+        if let Some((name, arguments)) = &answer.call
+            && is_repeated(&request.messages, name, arguments)
+        {
+            sink.log(format!("the model repeated a call of `{name}`; it has to answer instead"));
+            answer = self.answer_instead(answer, &prompt, sampler, &calls, sink)?;
+        }
         self.cached.extend(&answer.tokens[..answer.fed]);
         let completion = completion(answer, &prompt, reused);
         for call in completion.parts.iter().filter_map(Part::as_tool_call) {
             sink.call(call);
         }
         Ok(completion)
+    }
+
+    fn answer(
+        &mut self,
+        logits: Vec<f32>,
+        sampler: Sampler,
+        answering: &Answering<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<Answer> {
+        let decoding = Decoding {
+            tokenizer: &self.tokenizer,
+            grammar: &self.grammar,
+            format: answering.format,
+            tokens_max: answering.tokens_max,
+            calls: answering.calls,
+            cancel: answering.cancel,
+        };
+        decode(self.engine.as_mut(), logits, sampler, &decoding, &mut |text| sink.text(text))
+    }
+
+    /// Puts words in the place of a repeated call: those before it, where there are some.
+    fn answer_instead(
+        &mut self,
+        repeated: Answer,
+        prompt: &Prompt,
+        sampler: Sampler,
+        answering: &Answering<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<Answer> {
+        if !repeated.text.is_empty() {
+            return Ok(Answer { call: None, finish_reason: FinishReason::Stop, ..repeated });
+        }
+        let last = prompt.tokens.len() - 1;
+        self.engine.truncate(last);
+        let logits = self.engine.forward(&prompt.tokens[last..], answering.cancel)?;
+        let without = CallFormat::new(&[]);
+        let answering = Answering { format: &without, calls: Calls::Barred, ..*answering };
+        self.answer(logits, sampler, &answering, sink)
     }
 
     /// Saves the start of the last prompt, where it is new. Called when nobody waits.
@@ -231,6 +270,14 @@ impl LocalModel {
             .is_some_and(|store| !store.has(&prompt.tokens[..prompt.prefix_len]));
         self.unsaved = is_new.then_some(prompt.prefix_len);
     }
+}
+
+/// How one answer is to be made.
+struct Answering<'a> {
+    format: &'a CallFormat,
+    calls: Calls,
+    tokens_max: usize,
+    cancel: &'a CancelFlag,
 }
 
 /// Sorts the tools: their order must not change the prompt's start.

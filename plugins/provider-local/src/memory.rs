@@ -3,7 +3,7 @@
 //! Loading keeps the weights as they are stored and once more as the vector kernels want them; with
 //! Intel's AMX there is a third copy. A variable that the runtime reads at its start forgoes that one.
 
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 /// Below this much free memory a person is told before the model is loaded.
 pub const TIGHT_BYTES: u64 = 6 * GIB;

@@ -5,7 +5,7 @@
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::tokenizer::TokenizerFromGguf;
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokenizers::Tokenizer as Encoder;
 
 use crate::gguf::{Gguf, broken, first_line};

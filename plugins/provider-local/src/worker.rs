@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use futures_channel::oneshot;
-use jaato_types::{Completion, Error, ErrorKind, Request, Result};
+use jaato_plugin_sdk::types::{Completion, Error, ErrorKind, Request, Result};
 
 use crate::cancel::CancelFlag;
 use crate::local::{LocalModel, Sink};

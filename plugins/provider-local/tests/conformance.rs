@@ -6,8 +6,8 @@ mod support;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use jaato_plugin_sdk::types::{Delta, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
-use jaato_types::{Delta, ErrorKind};
 use provider_local::catalog::DEFAULT_MODEL;
 use support::{Quirks, request, write_model};
 

@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use jaato_types::ErrorKind;
+use jaato_plugin_sdk::types::ErrorKind;
 use provider_local::local::LocalModel;
 use support::{Quirks, write_model};
 

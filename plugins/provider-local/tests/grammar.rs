@@ -5,9 +5,9 @@ mod support;
 
 use std::sync::Arc;
 
-use jaato_types::{Error, FinishReason, Result, ToolSpec};
+use jaato_plugin_sdk::types::{Error, FinishReason, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
-use provider_local::decode::{Answer, Decoding, decode};
+use provider_local::decode::{Answer, Calls, Decoding, decode};
 use provider_local::engine::Engine;
 use provider_local::grammar::{CallFormat, CallGrammar, call_text};
 use provider_local::sampler::Sampler;
@@ -88,6 +88,7 @@ impl Stage {
             grammar: &self.grammar,
             format: &format,
             tokens_max: 6000,
+            calls: Calls::Allowed,
             cancel: &CancelFlag::default(),
         };
         let script = self.tokenizer.encode_plain(script).unwrap();
@@ -193,6 +194,7 @@ fn json_that_is_no_call_stays_text() {
             grammar: &stage.grammar,
             format: &format,
             tokens_max: 500,
+            calls: Calls::Allowed,
             cancel: &CancelFlag::default(),
         };
         let mut engine =

@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use candle_core::quantized::GgmlDType;
-use jaato_types::{Completion, ErrorKind, FinishReason, Message, Request};
+use jaato_plugin_sdk::types::{Completion, ErrorKind, FinishReason, Message, Request};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::state::{BYTES_MAX, Store};

@@ -5,7 +5,9 @@ mod support;
 
 use std::path::PathBuf;
 
-use jaato_types::{CallId, FinishReason, Message, Request, RequestOptions, ToolResult, ToolSpec};
+use jaato_plugin_sdk::types::{
+    CallId, FinishReason, Message, Request, RequestOptions, ToolResult, ToolSpec,
+};
 use provider_local::cancel::CancelFlag;
 use provider_local::catalog;
 use provider_local::local::LocalModel;
@@ -63,7 +65,7 @@ fn the_real_model_asks_for_the_system_and_tells_it() {
     };
     request.messages.extend([Message::model(asked.parts), Message::tool([result])]);
     let told = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();
-    assert_eq!(told.finish_reason, FinishReason::Stop);
+    assert_eq!(told.finish_reason, FinishReason::Stop, "{:?}", told.parts);
     assert!(told.usage.cached_tokens >= asked.usage.prompt_tokens, "{:?}", told.usage);
     assert!(Message::model(told.parts.clone()).text().contains("Linux"), "{:?}", told.parts);
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use jaato_types::{ErrorKind, Result};
+use jaato_plugin_sdk::types::{ErrorKind, Result};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::worker::{self, Weights, Worker};

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use jaato_types::ToolSpec;
+use jaato_plugin_sdk::types::ToolSpec;
 use serde_json::{Value, json};
 
 /// What a call begins with.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use llguidance::api::TopLevelGrammar;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use jaato_types::{Message, Part, Request, Result, Role, ToolSpec};
+use jaato_plugin_sdk::types::{Message, Part, Request, Result, Role, ToolSpec};
 use serde_json::{Value, json};
 
 use super::examples::{Answer, example_turns};
@@ -19,6 +19,13 @@ const TOOLS_HEAD: &str = "\n\n# Tools\n\nYou may call one or more functions to a
 const TOOLS_TAIL: &str = "\n</tools>\n\nFor each function call, return a json object with function \
     name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{{\"name\": \
     <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>";
+
+/// Stands behind a result that is no error. Without it the model makes the same call again and again:
+/// the examples show calls and no results.
+const ASK_FOR_ANSWER: &str = "\nAnswer my question with this result.";
+
+/// A result and an answer from it, shown once behind the first call. It fits every tool.
+const RESULT_EXAMPLE: (&str, &str) = ("{\"result\":\"ok\"}", "The result is ok.");
 
 /// A request as tokens.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,11 +53,16 @@ pub fn render(request: &Request, tools: &[&ToolSpec], tokenizer: &Tokenizer) -> 
         writer.frame(TOOLS_TAIL)?;
     }
     writer.close()?;
+    let mut result = Some(RESULT_EXAMPLE);
     for (phrase, answer) in example_turns(tools) {
         writer.turn("user", phrase)?;
         match answer {
             Answer::Call(name, arguments) => {
-                writer.turn("assistant", &call_text(name, &arguments))?
+                writer.turn("assistant", &call_text(name, &arguments))?;
+                if let Some((content, text)) = result.take() {
+                    writer.turn("user", &result_text(content, ASK_FOR_ANSWER))?;
+                    writer.turn("assistant", text)?;
+                }
             }
             Answer::Text(text) => writer.turn("assistant", text)?,
         }
@@ -113,13 +125,18 @@ fn part_text(part: &Part) -> Option<String> {
         Part::ToolCall(call) => Some(call_text(call.name.as_str(), &call.arguments)),
         Part::ToolResult(result) => {
             let content = Value::Object(result.content.clone());
-            Some(format!("<tool_response>\n{content}\n</tool_response>"))
+            let ask = if result.is_error { "" } else { ASK_FOR_ANSWER };
+            Some(result_text(&content.to_string(), ask))
         }
         Part::Data { mime_type, .. } => {
             Some(format!("[a file of type {mime_type}, which this model cannot read]"))
         }
         Part::Thought { .. } => None,
     }
+}
+
+fn result_text(content: &str, ask: &str) -> String {
+    format!("<tool_response>\n{content}\n</tool_response>{ask}")
 }
 
 /// Writes a tool as the model's template does: JSON with a space behind each comma and colon.

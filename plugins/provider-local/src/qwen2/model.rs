@@ -5,7 +5,7 @@ use std::sync::Arc;
 use candle_core::quantized::QTensor;
 use candle_core::{Device, Result as CandleResult, Tensor};
 use candle_nn::ops::rms_norm;
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use rayon::prelude::*;
 
 use super::cache::LayerCache;

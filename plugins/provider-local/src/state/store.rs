@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 use super::file::{self, HEAD_BYTES, Head, ModelDigest};
 

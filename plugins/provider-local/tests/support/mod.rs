@@ -8,7 +8,7 @@ use std::sync::Arc;
 use candle_core::quantized::gguf_file::{self, Value as Gguf};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use jaato_types::{Message, Request, RequestOptions, ToolCall, ToolSpec};
+use jaato_plugin_sdk::types::{Message, Request, RequestOptions, ToolCall, ToolSpec};
 use provider_local::gguf::Gguf as Header;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::tokenizer::Tokenizer;
