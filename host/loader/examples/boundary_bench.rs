@@ -84,7 +84,7 @@ async fn calls(plugin: &Path) -> Result<Value, Box<dyn AnyError>> {
 /// spawned on the current thread would never leave it.
 fn hops(runtime: &Runtime) -> Result<Value, Box<dyn AnyError>> {
     let executor = Executor::new(runtime.handle().clone(), Arc::new(Aloud));
-    let pool = Builder::new_multi_thread().worker_threads(THREADS).build()?;
+    let pool = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
     runtime.block_on(async {
         let (mut hop_us, mut spawn_us) = (Vec::new(), Vec::new());
         for at in 0..=LOOPS {
