@@ -1,6 +1,6 @@
 //! Measures what the boundary costs, each figure in turns with what it is compared with.
 //!
-//! `boundary_bench call PLUGIN` wants a plugin with the tool `count_words_echo` and prints nanoseconds;
+//! `boundary_bench call PLUGIN` wants a plugin with the tool `count_bytes_echo` and prints nanoseconds;
 //! `boundary_bench hop` prints microseconds. `cargo xtask bench call hop` builds and runs both.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-const TOOL: &str = "count_words_echo";
+const TOOL: &str = "count_bytes_echo";
 
 /// Makes arguments of [`ARGUMENT_BYTES`]; the yardstick behind MCP sends the same.
 const TEXT: &str =
@@ -56,7 +56,7 @@ async fn calls(plugin: &Path) -> Result<Value, Box<dyn AnyError>> {
     let plugin = Plugin::start(&executor, &opened).await?;
     let services: Arc<dyn Services> = Arc::new(NoServices);
     let instance = plugin.create(Arc::clone(&services), None).await?;
-    let native: Box<dyn NativeTool> = Box::new(WordCounter);
+    let native: Box<dyn NativeTool> = Box::new(ByteCounter);
     let frame = Frame::write(&json!({ "text": TEXT }))?;
     assert_eq!(Frame::parse(&frame)?.json.len(), ARGUMENT_BYTES);
 
@@ -114,20 +114,20 @@ trait NativeTool: Send + Sync {
 }
 
 /// Does what the plugin's tool does.
-struct WordCounter;
+struct ByteCounter;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WordCount {
+struct ByteCount {
     text: String,
 }
 
-impl NativeTool for WordCounter {
+impl NativeTool for ByteCounter {
     fn call(&self, name: &str, frame: Vec<u8>) -> BoxFuture<'_, Result<Vec<u8>, Error>> {
         black_box(name);
         Box::pin(async move {
-            let WordCount { text } = Frame::read(&frame).map_err(failed)?;
-            let answer = json!({ "words": text.split_whitespace().count() });
+            let ByteCount { text } = Frame::read(&frame).map_err(failed)?;
+            let answer = json!({ "bytes": text.len() });
             Frame::write(&answer).map_err(failed)
         })
     }

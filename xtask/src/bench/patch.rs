@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 /// The fixture's names, as they stand in its file; the new ones have the same lengths.
 const PLUGIN: &str = "fixture-echo";
-const TOOL: &str = "count_words_echo";
+const TOOL: &str = "count_bytes_echo";
 
 /// Builds the fixture.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {

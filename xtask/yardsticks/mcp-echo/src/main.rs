@@ -22,10 +22,11 @@ const WARM_UP: usize = 500;
 const CALLS: usize = 5_000;
 
 /// Makes arguments of 94 bytes, as those of the call through a plugin that this is compared with.
-const TEXT: &str = "the quick brown fox jumps over the lazy dog and runs away into the deeply dark wood";
+const TEXT: &str =
+    "the quick brown fox jumps over the lazy dog and runs away into the deeply dark wood";
 
 #[derive(Deserialize, schemars::JsonSchema)]
-struct WordCount {
+struct ByteCount {
     /// Text to count.
     text: String,
 }
@@ -35,10 +36,10 @@ struct Server;
 
 #[tool_router(server_handler)]
 impl Server {
-    /// Counts the words in a text.
+    /// Counts the bytes of a text.
     #[tool]
-    fn word_count(&self, Parameters(input): Parameters<WordCount>) -> String {
-        json!({ "words": input.text.split_whitespace().count() }).to_string()
+    fn count_bytes(&self, Parameters(input): Parameters<ByteCount>) -> String {
+        json!({ "bytes": input.text.len() }).to_string()
     }
 }
 
@@ -65,7 +66,7 @@ async fn measure() -> Result<()> {
     let arguments = arguments.as_object().context("arguments are an object")?;
     let mut times = Vec::with_capacity(CALLS);
     for call in 0..WARM_UP + CALLS {
-        let params = CallToolRequestParams::new("word_count").with_arguments(arguments.clone());
+        let params = CallToolRequestParams::new("count_bytes").with_arguments(arguments.clone());
         let start = Instant::now();
         let result = client.call_tool(params).await?;
         let time = start.elapsed();
