@@ -161,13 +161,9 @@ async fn a_kept_context_is_an_empty_shell_after_answer_and_after_cancel() {
     ask(&instance, "keep", json!({})).await.unwrap();
     assert_eq!(house.executor.live().streams, 0, "the end of the call closes its streams");
     assert_eq!(ask(&instance, "use_kept", json!({})).await.unwrap(), refused);
-    let call = call(&instance, "keep_and_wait", json!({}));
-    guarded(async {
-        while house.executor.live().streams == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
+    let mut call = call(&instance, "keep_and_wait", json!({}));
+    wait_for(&mut call, "kept").await;
+    assert_eq!(house.executor.live().streams, 1);
     call.cancel();
     assert_eq!(guarded(call.answer()).await.unwrap_err().kind, ErrorKind::Cancelled);
     assert_eq!(ask(&instance, "use_kept", json!({})).await.unwrap(), refused);

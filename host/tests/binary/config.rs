@@ -191,7 +191,7 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
     house.configure("[tools]\ndisabled = [\"get_environment\"]\n");
     expect![[r#"
         TOOL              PLUGIN            STATUS    PROMISES   DESCRIPTION
-        count_words_echo  fixture-echo      enabled   read-only  `count_words_echo` counts the words in a text.
+        count_bytes_echo  fixture-echo      enabled   read-only  `count_bytes_echo` counts the bytes of a text.
         get_environment   tool-environment  disabled  read-only  Get facts about this computer, its terminal and this session.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
     let output = house.run(&["call", "get_environment"]).code(1);
@@ -202,17 +202,17 @@ fn disabled_tools_are_listed_and_cannot_be_called() {
         hint: do without it, or tell the user that it is needed
     "#]]
     .assert_eq(&output.to_string());
-    house.run(&["call", "count_words_echo", r#"{"text": "a b"}"#]).silent();
+    house.run(&["call", "count_bytes_echo", r#"{"text": "a b"}"#]).silent();
 }
 
 #[test]
 fn where_tools_are_enabled_only_those_are() {
     let house = house!();
     house.ship(&fixture("echo"));
-    house.configure("[tools]\nenabled = [\"count_words_echo\"]\n");
+    house.configure("[tools]\nenabled = [\"count_bytes_echo\"]\n");
     expect![[r#"
         TOOL              PLUGIN            STATUS       PROMISES   DESCRIPTION
-        count_words_echo  fixture-echo      enabled      read-only  `count_words_echo` counts the words in a text.
+        count_bytes_echo  fixture-echo      enabled      read-only  `count_bytes_echo` counts the bytes of a text.
         get_environment   tool-environment  not enabled  read-only  Get facts about this computer, its terminal and this session.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
     let output = house.run(&["call", "get_environment"]).code(1);

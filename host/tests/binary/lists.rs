@@ -12,7 +12,7 @@ fn tools_are_listed() {
     house.ship(&fixture("echo"));
     expect![[r#"
         TOOL              PLUGIN            STATUS   PROMISES   DESCRIPTION
-        count_words_echo  fixture-echo      enabled  read-only  `count_words_echo` counts the words in a text.
+        count_bytes_echo  fixture-echo      enabled  read-only  `count_bytes_echo` counts the bytes of a text.
         get_environment   tool-environment  enabled  read-only  Get facts about this computer, its terminal and this session.
     "#]].assert_eq(&house.run(&["tool", "list"]).silent().stdout);
 }
@@ -143,7 +143,7 @@ fn plugins_are_listed() {
     house.ship(&fixture("echo"));
     expect![[r#"
         PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-echo      0.1.0    shipped  active  count_words_echo
+        fixture-echo      0.1.0    shipped  active  count_bytes_echo
         tool-environment  0.1.0    shipped  active  get_environment
     "#]]
     .assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
@@ -221,7 +221,7 @@ fn a_good_plugin_passes_the_check() {
         --- stdout
         manifest     ok: fixture-echo 0.1.0, plugin-api 1.0.0
         layout       ok: it fits this host
-        description  ok: tools count_words_echo
+        description  ok: tools count_bytes_echo
     "#]]
     .assert_eq(&output.to_string());
 }

@@ -65,11 +65,11 @@ fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
         exit 0
         --- stdout
         PLUGIN            VERSION  FROM     STATUS   OFFERS
-        fixture-echo      0.1.0    shipped  active   count_words_echo
+        fixture-echo      0.1.0    shipped  active   count_bytes_echo
         tool-environment  0.1.0    shipped  active   get_environment
-        zzzzzzz-echo      0.1.0    shipped  refused  count_words_echo
+        zzzzzzz-echo      0.1.0    shipped  refused  count_bytes_echo
 
-        zzzzzzz-echo ($HOUSE/plugins/zz.so): its tool name `count_words_echo` is held by `$HOUSE/plugins/libfixture_echo.so`
+        zzzzzzz-echo ($HOUSE/plugins/zz.so): its tool name `count_bytes_echo` is held by `$HOUSE/plugins/libfixture_echo.so`
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["tool", "list"]).code(0);
     assert!(!output.stdout.contains("zzzzzzz-echo"), "{output}");
@@ -81,7 +81,7 @@ fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
 fn a_reserved_tool_name_is_refused() {
     let house = house!();
     let echo = fs::read(fixture("echo")).unwrap();
-    let reserved = elf::patch(&echo, "count_words_echo", "get_tool_schemas");
+    let reserved = elf::patch(&echo, "count_bytes_echo", "get_tool_schemas");
     fs::write(house.shipped().join("reserved.so"), reserved).unwrap();
     let output = house.run(&["plugin", "list"]).code(0);
     expect![[r#"

@@ -44,8 +44,8 @@ fn only_named_tools_are_in_the_prompt() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
     house.ship(&fixture("echo"));
-    let output = house.run(&["run", "--show-prompt", "--tools", "count_words_echo"]).silent();
-    assert!(output.stdout.contains("--- tool count_words_echo"), "{output}");
+    let output = house.run(&["run", "--show-prompt", "--tools", "count_bytes_echo"]).silent();
+    assert!(output.stdout.contains("--- tool count_bytes_echo"), "{output}");
     assert!(!output.stdout.contains("--- tool get_environment"), "{output}");
 }
 

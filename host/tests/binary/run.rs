@@ -229,11 +229,11 @@ fn only_named_tools_are_offered() {
     let house = house!();
     house.ship(&fixture("echo"));
     house.script(&json!({ "answers": [
-        { "expect": { "tools": ["count_words_echo"] },
+        { "expect": { "tools": ["count_bytes_echo"] },
           "steps": [{ "call": { "name": "get_environment", "arguments": {} } }] },
         { "expect": { "tool_result": "--tools" }, "steps": [{ "text": "ok" }] },
     ] }));
-    house.run(&["run", "--tools", "count_words_echo", "hello"]).code(0);
+    house.run(&["run", "--tools", "count_bytes_echo", "hello"]).code(0);
     let output = house.run(&["run", "--tools", "get_enviroment", "hello"]).code(2);
     expect![[r#"
         exit 2

@@ -24,7 +24,7 @@ fn paste(house: &House, line: &str) -> Command {
     Command::program(house, "sh", &["-c", line]).variable("PATH", path)
 }
 
-const COUNT_WORDS: [&str; 3] = ["call", "count_words_echo", r#"{"text": "a b"}"#];
+const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
 #[test]
 fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
@@ -36,7 +36,7 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
         --- stdout
         PLUGIN            VERSION  FROM     STATUS       OFFERS
         tool-environment  0.1.0    shipped  active       get_environment
-        fixture-echo      0.1.0    user     not trusted  count_words_echo
+        fixture-echo      0.1.0    user     not trusted  count_bytes_echo
 
         fixture-echo ($HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so): not trusted
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
@@ -44,13 +44,13 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
         a trusted plugin runs as you do, inside jaato: trust only what you know
     "#]].assert_eq(&list.to_string());
     let tools = house.run(&["tool", "list"]).silent();
-    assert!(tools.stdout.contains("count_words_echo  fixture-echo      not trusted"), "{tools}");
+    assert!(tools.stdout.contains("count_bytes_echo  fixture-echo      not trusted"), "{tools}");
 
-    let refused = house.run(&COUNT_WORDS).code(4);
+    let refused = house.run(&COUNT_BYTES).code(4);
     expect![[r#"
         exit 4
         --- stderr
-        error: tool `count_words_echo` of plugin `fixture-echo` cannot be used: not trusted
+        error: tool `count_bytes_echo` of plugin `fixture-echo` cannot be used: not trusted
         hint: jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
     "#]].assert_eq(&refused.to_string());
 
@@ -61,7 +61,7 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
         plugin `fixture-echo` is trusted with this content: DIGEST
     "#]]
     .assert_eq(&trusted.to_string());
-    assert_eq!(house.run(&COUNT_WORDS).silent().json(), json!({ "words": 2 }));
+    assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
     let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();
     assert!(shown.stdout.contains("inside jaato, from a private copy"), "{shown}");
 

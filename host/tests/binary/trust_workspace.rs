@@ -22,7 +22,7 @@ fn value_of(house: &House, key: &str) -> String {
     line.unwrap_or_else(|| panic!("`{key}` is not shown: {shown}")).to_owned()
 }
 
-const COUNT_WORDS: [&str; 3] = ["call", "count_words_echo", r#"{"text": "a b"}"#];
+const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
 
 #[test]
 fn an_untrusted_workspace_is_named_and_not_used() {
@@ -117,13 +117,13 @@ fn a_workspace_plugin_needs_both_steps() {
         !house.run(&["tool", "list"]).code(0).stdout.contains("count_words"),
         "never described"
     );
-    house.run(&COUNT_WORDS).code(2);
+    house.run(&COUNT_BYTES).code(2);
 
     // The second step alone does nothing.
     let digest = digest_of(&file);
     let words = ["plugin", "trust", &file.display().to_string(), "--sha256", &digest];
     house.run(&words).silent();
-    house.run(&COUNT_WORDS).code(2);
+    house.run(&COUNT_BYTES).code(2);
     fs::remove_file(house.home().join(".local/share/jaato/trust.json")).unwrap();
 
     // The first step alone describes it and no more.
@@ -134,7 +134,7 @@ fn a_workspace_plugin_needs_both_steps() {
         --- stdout
         PLUGIN            VERSION  FROM       STATUS       OFFERS
         tool-environment  0.1.0    shipped    active       get_environment
-        fixture-echo      0.1.0    workspace  not trusted  count_words_echo
+        fixture-echo      0.1.0    workspace  not trusted  count_bytes_echo
 
         fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): not trusted
           jaato plugin trust '$HOUSE/workspace/.jaato/plugins/libfixture_echo.so' --sha256 DIGEST
@@ -142,13 +142,13 @@ fn a_workspace_plugin_needs_both_steps() {
         a trusted plugin runs as you do, inside jaato: trust only what you know
     "#]]
     .assert_eq(&list.to_string());
-    house.run(&COUNT_WORDS).code(4);
+    house.run(&COUNT_BYTES).code(4);
     house.run(&words).silent();
-    assert_eq!(house.run(&COUNT_WORDS).silent().json(), json!({ "words": 2 }));
+    assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
 
     // A change of the workspace takes the first step back.
     house.write("workspace/.jaato/config.toml", "");
-    let output = house.run(&COUNT_WORDS).code(4);
+    let output = house.run(&COUNT_BYTES).code(4);
     assert!(output.stderr.contains("its workspace is not trusted"), "{output}");
 }
 
