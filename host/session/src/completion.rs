@@ -69,7 +69,7 @@ fn text_of(part: &Part, kind: Kind) -> Option<&str> {
         }
         (Part::Text { .. }, Kind::Thought)
         | (Part::Thought { .. }, Kind::Text)
-        | (Part::ToolCall(_) | Part::ToolResult(_) | Part::Data { .. }, _) => None,
+        | (Part::ToolCall(_) | Part::ToolResult(_) | Part::Data(_), _) => None,
     }
 }
 
@@ -92,7 +92,7 @@ fn has_content(part: &Part) -> bool {
     match part {
         Part::Text { text } => !text.is_empty(),
         Part::Thought { text, signature } => !text.is_empty() || signature.is_some(),
-        Part::ToolCall(_) | Part::Data { .. } => true,
+        Part::ToolCall(_) | Part::Data(_) => true,
         Part::ToolResult(_) => false,
     }
 }
@@ -101,7 +101,7 @@ fn has_content(part: &Part) -> bool {
 pub(crate) fn answers(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Text { text } => !text.trim().is_empty(),
-        Part::ToolCall(_) | Part::Data { .. } => true,
+        Part::ToolCall(_) | Part::Data(_) => true,
         Part::Thought { .. } | Part::ToolResult(_) => false,
     })
 }
@@ -127,9 +127,7 @@ pub(crate) fn clean(parts: Vec<Part>, history: &History, ids: &dyn Ids) -> Vec<P
         .filter(has_content)
         .map(|part| match part {
             Part::ToolCall(call) => repair(call),
-            Part::Text { .. } | Part::Thought { .. } | Part::Data { .. } | Part::ToolResult(_) => {
-                part
-            }
+            Part::Text { .. } | Part::Thought { .. } | Part::Data(_) | Part::ToolResult(_) => part,
         })
         .collect()
 }

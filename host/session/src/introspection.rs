@@ -86,6 +86,7 @@ fn known(name: &str, description: &str, properties: Value, required: &[&str]) ->
         category: "system".to_owned(),
         availability: Availability::Core,
         auto_approval: true,
+        auto_background: false,
         traits: Vec::new(),
         examples: Vec::new(),
     };

@@ -306,7 +306,7 @@ fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
         match part {
             Part::Text { text: piece } => text.push_str(piece),
             Part::ToolCall(call) => calls.push(call.clone()),
-            Part::ToolResult(_) | Part::Data { .. } | Part::Thought { .. } => {}
+            Part::ToolResult(_) | Part::Data(_) | Part::Thought { .. } => {}
         }
     }
     (text, calls)

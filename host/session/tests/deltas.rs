@@ -67,7 +67,7 @@ async fn thoughts_are_events_of_their_own_and_stay_in_place() {
             Part::Text { .. } => "text",
             Part::Thought { .. } => "thought",
             Part::ToolCall(_) => "call",
-            Part::ToolResult(_) | Part::Data { .. } => "other",
+            Part::ToolResult(_) | Part::Data(_) => "other",
         })
         .collect();
     assert_eq!(kinds, ["thought", "text", "call", "text", "call"]);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::{Entry, History, HistoryError, Mark};
-use jaato_types::{CallId, Message, Part, Role, ToolCall, ToolResult};
+use jaato_types::{CallId, Data, DataContent, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
 fn call(id: &str) -> Part {
@@ -15,7 +15,10 @@ fn result(id: &str) -> Part {
 }
 
 fn data() -> Part {
-    Part::Data { mime_type: "image/png".into(), blob: "b1".into() }
+    Part::Data(Data {
+        mime_type: "image/png".into(),
+        content: DataContent::Blob { blob: "b1".into() },
+    })
 }
 
 fn text() -> Part {

@@ -40,7 +40,7 @@ fn line(entry: &Entry) -> String {
             format!("error {} {}", result.call_id, result.content["error"]["kind"])
         }
         Part::ToolResult(result) => format!("result {}", result.call_id),
-        Part::Data { blob, .. } => format!("data {blob}"),
+        Part::Data(data) => format!("data {}", serde_json::to_string(data).unwrap()),
     });
     let parts: Vec<String> = parts.collect();
     let mark = entry.mark.map(|mark| format!(" {mark:?}")).unwrap_or_default();

@@ -256,6 +256,17 @@ impl super::Writer for People {
                 let error = error.as_ref().map(ToString::to_string);
                 self.finished(*outcome, error.as_deref())
             }
+            Event::TaskStarted { name, source, .. } => {
+                let text = format!("{source}: {name} goes on in the background");
+                self.line(&self.dim.apply_to(text).to_string())
+            }
+            Event::TaskFinished { source, result, is_error, .. } => {
+                self.result(source, result, *is_error)
+            }
+            Event::MessageJoined { text } => {
+                let text = format!("you: {}", one_line(text, self.columns()));
+                self.line(&self.dim.apply_to(text).to_string())
+            }
             // Asked on the terminal by the asker; told by what comes after.
             Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }

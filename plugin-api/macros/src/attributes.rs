@@ -12,6 +12,7 @@ pub struct ToolAttributes {
     pub category: Option<LitStr>,
     pub core: bool,
     pub auto_approval: bool,
+    pub auto_background: bool,
     pub traits: Vec<LitStr>,
     pub examples: Vec<Example>,
     /// Promises by name; absent means none.
@@ -52,6 +53,7 @@ impl ToolAttributes {
             Item::Text(key, text) if key == "category" => self.category = Some(text),
             Item::Flag(key, value) if key == "core" => self.core = value,
             Item::Flag(key, value) if key == "auto_approval" => self.auto_approval = value,
+            Item::Flag(key, value) if key == "auto_background" => self.auto_background = value,
             Item::Flag(key, value) if PROMISES.iter().any(|promise| key == promise) => {
                 if self.promise(&key.to_string()).is_some() {
                     return Err(Error::new(key.span(), format!("`{key}` is given twice")));
@@ -116,7 +118,7 @@ fn parse_example(input: ParseStream<'_>) -> Result<Example> {
 
 fn unknown(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
-                 name = \"…\", category = \"…\", traits(…), example(…)";
+                 auto_background, name = \"…\", category = \"…\", traits(…), example(…)";
     Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
 }
 

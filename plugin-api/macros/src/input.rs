@@ -104,6 +104,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> TokenSt
     let category = tool.category.as_ref().map(syn::LitStr::value).unwrap_or_default();
     let availability = if tool.core { quote!(Core) } else { quote!(Discoverable) };
     let (auto_approval, traits) = (tool.auto_approval, &tool.traits);
+    let auto_background = tool.auto_background;
 
     let read_only = tool.promise("read_only").unwrap_or(false);
     let destructive = tool.promise("destructive").unwrap_or(!read_only);
@@ -139,6 +140,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> TokenSt
             category: #category.to_owned(),
             availability: ::jaato_plugin_sdk::types::Availability::#availability,
             auto_approval: #auto_approval,
+            auto_background: #auto_background,
             traits: ::std::vec![#(#traits.to_owned()),*],
             examples: ::std::vec![#(#examples),*],
         }

@@ -20,6 +20,7 @@ use syn::{DeriveInput, Item, parse_macro_input};
 /// - `name = "…"`: instead of the struct's name in snake case; `category = "…"`.
 /// - `core`: stands in every request; without it the tool is found on demand.
 /// - `auto_approval`: asks to be run without a question.
+/// - `auto_background`: a call that takes long goes on as a task.
 /// - `traits("file_writer", …)`: properties that other plugins look for.
 /// - `example("what a person says", argument = value, …)`, as often as wanted.
 #[proc_macro_derive(ToolInput, attributes(tool, serde, schemars))]

@@ -132,6 +132,7 @@ mod careless {
                 category: String::new(),
                 availability: Availability::Core,
                 auto_approval: false,
+                auto_background: false,
                 traits: Vec::new(),
                 examples: vec![Example { phrase: "dive".into(), arguments: Default::default() }],
             }

@@ -141,6 +141,39 @@ pub enum Event {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
+    /// A call takes longer than the threshold and goes on as a task; its result is the handle.
+    TaskStarted {
+        /// The task.
+        task_id: String,
+        /// The call that it was.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The plugin's name without its kind.
+        source: String,
+    },
+    /// A task has its outcome, which the model is told with the next request.
+    TaskFinished {
+        /// The task.
+        task_id: String,
+        /// The call that it was.
+        call_id: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The plugin's name without its kind.
+        source: String,
+        /// What the model is given.
+        result: Map<String, Value>,
+        /// Whether it is an error.
+        is_error: bool,
+        /// How long it took since the call began, in milliseconds.
+        duration_ms: u64,
+    },
+    /// What a person said while a turn ran joins the next request.
+    MessageJoined {
+        /// What the person said.
+        text: String,
+    },
     /// What a step cost.
     Usage {
         /// The tokens.

@@ -29,5 +29,5 @@ pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
 pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
-pub use message::{Message, Part, Role, ToolCall, ToolResult};
+pub use message::{Data, DataContent, Message, Part, Role, ToolCall, ToolResult};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};

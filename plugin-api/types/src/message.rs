@@ -39,13 +39,8 @@ pub enum Part {
     ToolCall(ToolCall),
     /// What came of a tool call.
     ToolResult(ToolResult),
-    /// Bytes in the session's blob store, by id.
-    Data {
-        /// Media type, such as `image/png`.
-        mime_type: String,
-        /// Id in the blob store.
-        blob: String,
-    },
+    /// What is no text: bytes in the session's blob store, or a value that the host tells the model.
+    Data(Data),
     /// The model's reasoning, shown apart from its answer.
     Thought {
         /// The text.
@@ -53,6 +48,33 @@ pub enum Part {
         /// What the provider wants back with it, verbatim.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
+    },
+}
+
+/// What is no text.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// Media type, such as `image/png`.
+    pub mime_type: String,
+    /// The bytes' place, or the value.
+    #[serde(flatten)]
+    pub content: DataContent,
+}
+
+/// Where the content of a data part is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum DataContent {
+    /// In the session's blob store.
+    Blob {
+        /// Its id.
+        blob: String,
+    },
+    /// Here: what the host itself tells the model, such as the outcome of a task. A provider without data
+    /// parts sends it as text.
+    Json {
+        /// The value.
+        json: Value,
     },
 }
 
@@ -97,13 +119,20 @@ impl Message {
         Self { role: Role::Tool, parts: results.into_iter().map(Part::ToolResult).collect() }
     }
 
+    /// Tells whether a person's prompt begins here: a user's message that holds more than what the host
+    /// tells the model. A turn reaches from one prompt to the next.
+    pub fn is_prompt(&self) -> bool {
+        let from_host = |part: &Part| {
+            matches!(part, Part::Data(Data { content: DataContent::Json { .. }, .. }))
+        };
+        self.role == Role::User && !self.parts.iter().all(from_host)
+    }
+
     /// Joins the text parts.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
-            Part::ToolCall(_) | Part::ToolResult(_) | Part::Data { .. } | Part::Thought { .. } => {
-                None
-            }
+            Part::ToolCall(_) | Part::ToolResult(_) | Part::Data(_) | Part::Thought { .. } => None,
         });
         texts.collect()
     }
@@ -125,13 +154,17 @@ impl Part {
         Self::Text { text: text.into() }
     }
 
+    /// Makes a data part of a value that the host tells the model.
+    pub fn json(json: Value) -> Self {
+        let mime_type = "application/json".to_owned();
+        Self::Data(Data { mime_type, content: DataContent::Json { json } })
+    }
+
     /// Returns the tool call, if it is one.
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
-            Self::Text { .. } | Self::ToolResult(_) | Self::Data { .. } | Self::Thought { .. } => {
-                None
-            }
+            Self::Text { .. } | Self::ToolResult(_) | Self::Data(_) | Self::Thought { .. } => None,
         }
     }
 
@@ -139,9 +172,7 @@ impl Part {
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {
             Self::ToolResult(result) => Some(result),
-            Self::Text { .. } | Self::ToolCall(_) | Self::Data { .. } | Self::Thought { .. } => {
-                None
-            }
+            Self::Text { .. } | Self::ToolCall(_) | Self::Data(_) | Self::Thought { .. } => None,
         }
     }
 }

@@ -27,6 +27,10 @@ pub struct ToolSpec {
     /// Asks to be run without a question. The user's rules decide; the host honours it for shipped plugins.
     #[serde(default)]
     pub auto_approval: bool,
+    /// Whether a call that runs longer than the user's threshold goes on as a task: the model is given a
+    /// handle in its place, and the outcome in a later message.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_background: bool,
     /// Properties that other plugins look for, such as `file_writer`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<String>,

@@ -13,6 +13,7 @@ fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate 
         category: String::new(),
         availability: Availability::Discoverable,
         auto_approval: false,
+        auto_background: false,
         traits: Vec::new(),
         examples: Vec::new(),
     });

@@ -45,7 +45,7 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
         (Some(_), role) => return Err(HistoryError::Mark(role)),
     }
     match message.role {
-        Role::User => parts(message, |part| matches!(part, Part::Text { .. } | Part::Data { .. })),
+        Role::User => parts(message, |part| matches!(part, Part::Text { .. } | Part::Data(_))),
         Role::Model => {
             parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
             calls(history, message)
@@ -94,7 +94,7 @@ fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
     }
     let (first, rest) = message.parts.split_at(results.len());
     let in_order = first.iter().all(|part| matches!(part, Part::ToolResult(_)))
-        && rest.iter().all(|part| matches!(part, Part::Text { .. } | Part::Data { .. }));
+        && rest.iter().all(|part| matches!(part, Part::Text { .. } | Part::Data(_)));
     if in_order { Ok(()) } else { Err(HistoryError::Part(Role::Tool)) }
 }
 

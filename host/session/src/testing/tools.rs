@@ -54,6 +54,7 @@ impl Tool {
             category: "system".to_owned(),
             availability: Availability::Core,
             auto_approval: false,
+            auto_background: false,
             traits: Vec::new(),
             examples: Vec::new(),
         };

@@ -102,7 +102,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             Part::Text { text } => whole.push_str(text),
             Part::Thought { text, .. } => thoughts.push_str(text),
             Part::ToolCall(call) => whole_calls.push(call),
-            Part::Data { .. } => {}
+            Part::Data(_) => {}
             Part::ToolResult(_) => return Err("a completion holds a tool's result".into()),
         }
     }

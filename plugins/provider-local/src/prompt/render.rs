@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use jaato_plugin_sdk::types::{Message, Part, Request, Result, Role, ToolSpec};
+use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Result, Role, ToolSpec};
 use serde_json::{Value, json};
 
 use super::examples::{Answer, example_turns};
@@ -128,9 +128,12 @@ fn part_text(part: &Part) -> Option<String> {
             let ask = if result.is_error { "" } else { ASK_FOR_ANSWER };
             Some(result_text(&content.to_string(), ask))
         }
-        Part::Data { mime_type, .. } => {
-            Some(format!("[a file of type {mime_type}, which this model cannot read]"))
-        }
+        Part::Data(Data { mime_type, content }) => Some(match content {
+            DataContent::Json { json } => json.to_string(),
+            DataContent::Blob { .. } => {
+                format!("[a file of type {mime_type}, which this model cannot read]")
+            }
+        }),
         Part::Thought { .. } => None,
     }
 }
