@@ -267,6 +267,15 @@ impl super::Writer for People {
                 let text = format!("you: {}", one_line(text, self.columns()));
                 self.line(&self.dim.apply_to(text).to_string())
             }
+            Event::CommandStarted { name, source, .. } => {
+                self.spin(&format!("{source}: {name}…"));
+                Ok(())
+            }
+            // Its answer is printed by whoever gave the command.
+            Event::CommandFinished { .. } => {
+                self.still();
+                Ok(())
+            }
             // Asked on the terminal by the asker; told by what comes after.
             Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }

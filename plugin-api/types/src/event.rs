@@ -174,6 +174,34 @@ pub enum Event {
         /// What the person said.
         text: String,
     },
+    /// A command that a person gave begins.
+    CommandStarted {
+        /// The command's own id: what it shows while it runs names it as its call.
+        call_id: CallId,
+        /// The command.
+        name: String,
+        /// The plugin's name without its kind, or `host`.
+        source: String,
+        /// The arguments.
+        arguments: Value,
+    },
+    /// A command has its answer.
+    CommandFinished {
+        /// The command's own id.
+        call_id: CallId,
+        /// The command.
+        name: String,
+        /// The plugin's name without its kind, or `host`.
+        source: String,
+        /// What the person is given.
+        result: Map<String, Value>,
+        /// Whether it is an error.
+        is_error: bool,
+        /// Whether the model is shown the answer with the next request.
+        shared: bool,
+        /// How long it took, in milliseconds.
+        duration_ms: u64,
+    },
     /// What a step cost.
     Usage {
         /// The tokens.
