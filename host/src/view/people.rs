@@ -267,6 +267,10 @@ impl super::Writer for People {
                 let text = format!("you: {}", one_line(text, self.columns()));
                 self.line(&self.dim.apply_to(text).to_string())
             }
+            event @ Event::Gc { .. } => {
+                let text = one_line(&gc_line(event), self.columns());
+                self.line(&self.dim.apply_to(text).to_string())
+            }
             Event::CommandStarted { name, source, .. } => {
                 self.spin(&format!("{source}: {name}…"));
                 Ok(())
@@ -291,4 +295,33 @@ impl super::Writer for People {
         self.still();
         self.close_lines()
     }
+}
+
+/// Tells in one line what a gc did, or why it did nothing.
+fn gc_line(event: &Event) -> String {
+    let Event::Gc {
+        source,
+        messages_removed,
+        messages_cut,
+        tokens_before,
+        tokens_after,
+        note,
+        error,
+        ..
+    } = event
+    else {
+        return String::new();
+    };
+    if let Some(error) = error {
+        return format!("gc {source}: {error}");
+    }
+    let done = match (messages_removed, messages_cut) {
+        (0, 0) => "nothing to leave out".to_owned(),
+        (0, cut) => format!("messages shortened: {cut}"),
+        (removed, _) => format!("old messages left out: {removed}"),
+    };
+    let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+    format!(
+        "gc {source}: {done}, about {tokens_before} tokens before and {tokens_after} after{note}"
+    )
 }

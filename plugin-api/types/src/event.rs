@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{CallId, Error, FinishReason, SessionId, ToolName, Usage};
+use crate::{CallId, Error, FinishReason, GcReason, SessionId, ToolName, Usage};
 
 /// An event with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -207,6 +207,29 @@ pub enum Event {
         /// The tokens.
         #[serde(flatten)]
         usage: Usage,
+    },
+    /// What the model is sent was made smaller, or should have been: from here on requests begin differently.
+    Gc {
+        /// Why.
+        reason: GcReason,
+        /// The gc's name without its kind, or `host` where the session itself shortened messages.
+        source: String,
+        /// How many messages are sent no more.
+        messages_removed: u64,
+        /// How many turns are sent no more, not even in part.
+        turns_removed: u64,
+        /// How many messages are sent as head and tail.
+        messages_cut: u64,
+        /// Tokens in use before, estimated where no provider told them.
+        tokens_before: u64,
+        /// Tokens in use after, estimated.
+        tokens_after: u64,
+        /// What there is to say about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+        /// Why nothing was done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<Error>,
     },
     /// A failed request is tried again.
     Retry {
