@@ -234,6 +234,15 @@ keys! {
     session_call_deadline_ms: u64 = 600_000,
         key("session.call_deadline_ms").variables(&["JAATO_SESSION_CALL_DEADLINE_MS"])
             .limits(100, 86_400_000);
+    /// How long a call may keep the turn waiting before it goes on in the background; 0 means for ever.
+    session_auto_background_threshold_ms: u64 = 10_000,
+        key("session.auto_background_threshold_ms")
+            .variables(&["JAATO_SESSION_AUTO_BACKGROUND_THRESHOLD_MS"])
+            .limits(0, 86_400_000);
+    /// Most calls that go on in the background at once.
+    session_tasks_max: u64 = 8,
+        key("session.tasks_max").variables(&["JAATO_SESSION_TASKS_MAX"])
+            .limits(0, 64);
     /// Most attempts for one request to a provider, the first included.
     session_attempts_max: u64 = 5,
         key("session.attempts_max").variables(&["JAATO_SESSION_ATTEMPTS_MAX"])

@@ -157,6 +157,8 @@ fn limits(config: &Config) -> Limits {
         empty_answers_max: count(config.session_empty_answers_max),
         provider_idle_ms: config.session_provider_idle_ms,
         call_deadline_ms: config.session_call_deadline_ms,
+        auto_background_threshold_ms: config.session_auto_background_threshold_ms,
+        tasks_max: size(config.session_tasks_max),
         attempts_max: count(config.session_attempts_max),
         retry_base_ms: config.session_retry_base_ms,
         retry_wait_ms_max: config.session_retry_wait_ms_max,

@@ -24,8 +24,13 @@ impl PluginTools {
         Self { host, has_model }
     }
 
-    async fn run(&self, call: &ToolCall, scope: CallScope) -> Result<Output, Error> {
-        let Some(tool) = self.host.registry.tool(call.name.as_str()) else {
+    async fn run(
+        host: Arc<Host>,
+        has_model: bool,
+        call: ToolCall,
+        scope: CallScope,
+    ) -> Result<Output, Error> {
+        let Some(tool) = host.registry.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
         let sink = scope.output.clone();
@@ -34,11 +39,11 @@ impl PluginTools {
         });
         let place = Place {
             session: scope.session.clone(),
-            facts: self.has_model.then(|| scope.facts.clone()),
+            facts: has_model.then(|| scope.facts.clone()),
             call: Some(scope.call.clone()),
         };
         let (instance, services) =
-            self.host.instance(tool.plugin.as_str(), place, Arc::clone(&tell)).await?;
+            host.instance(tool.plugin.as_str(), place, Arc::clone(&tell)).await?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let running = instance.call_tool(call.name.as_str(), frame, services)?;
@@ -53,12 +58,8 @@ impl ToolSet for PluginTools {
         self.host.registry.tools().filter_map(known).collect()
     }
 
-    fn call<'a>(
-        &'a self,
-        call: &'a ToolCall,
-        scope: CallScope,
-    ) -> BoxFuture<'a, Result<Output, Error>> {
-        Box::pin(self.run(call, scope))
+    fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>> {
+        Box::pin(Self::run(Arc::clone(&self.host), self.has_model, call, scope))
     }
 }
 

@@ -18,6 +18,10 @@ pub const EMPTY_ANSWERS_MAX: u32 = 2;
 pub const PROVIDER_IDLE_MS: u64 = 120_000;
 /// Longest run of a tool call.
 pub const CALL_DEADLINE_MS: u64 = 600_000;
+/// How long a call may keep the turn waiting before it goes on as a task, where its tool may.
+pub const AUTO_BACKGROUND_THRESHOLD_MS: u64 = 10_000;
+/// Most tasks that run at once; a call beyond them keeps the turn waiting.
+pub const TASKS_MAX: usize = 8;
 /// Most attempts for one request, the first included.
 pub const ATTEMPTS_MAX: u32 = 5;
 /// Longest wait before the second attempt; doubles with each further one.
@@ -46,6 +50,10 @@ pub struct Limits {
     pub provider_idle_ms: u64,
     /// See [`CALL_DEADLINE_MS`].
     pub call_deadline_ms: u64,
+    /// See [`AUTO_BACKGROUND_THRESHOLD_MS`]; 0 means never.
+    pub auto_background_threshold_ms: u64,
+    /// See [`TASKS_MAX`].
+    pub tasks_max: usize,
     /// See [`ATTEMPTS_MAX`].
     pub attempts_max: u32,
     /// See [`RETRY_BASE_MS`].
@@ -67,6 +75,8 @@ impl Default for Limits {
             empty_answers_max: EMPTY_ANSWERS_MAX,
             provider_idle_ms: PROVIDER_IDLE_MS,
             call_deadline_ms: CALL_DEADLINE_MS,
+            auto_background_threshold_ms: AUTO_BACKGROUND_THRESHOLD_MS,
+            tasks_max: TASKS_MAX,
             attempts_max: ATTEMPTS_MAX,
             retry_base_ms: RETRY_BASE_MS,
             retry_wait_ms_max: RETRY_WAIT_MS_MAX,

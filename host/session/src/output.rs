@@ -4,7 +4,7 @@
 //! another way (a long list) is shown as head and tail of its JSON.
 
 use futures_util::future::BoxFuture;
-use jaato_types::{CallId, Error, Result};
+use jaato_types::{CallId, Error, Output, Result};
 use serde_json::{Map, Value, json};
 
 /// The key under which a cut output tells what was left out.
@@ -45,8 +45,18 @@ pub(crate) struct Fitting<'a> {
     pub(crate) store: &'a dyn OutputStore,
 }
 
+/// Makes of an output one JSON object within its bound; raw bytes go to a file.
+pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String, Value> {
+    let Output { mut content, bytes } = output;
+    if !bytes.is_empty() {
+        let kept = keep_bytes(fitting.call, &bytes, fitting.store).await;
+        content.insert("bytes".to_owned(), kept);
+    }
+    fit(content, fitting).await
+}
+
 /// Puts raw bytes into a file; the value tells where.
-pub(crate) async fn keep_bytes(call: &CallId, bytes: &[u8], store: &dyn OutputStore) -> Value {
+async fn keep_bytes(call: &CallId, bytes: &[u8], store: &dyn OutputStore) -> Value {
     let mut kept = json!({ "length": bytes.len() });
     note_file(&mut kept, store.keep(call, "bytes", bytes).await);
     kept

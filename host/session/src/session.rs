@@ -13,7 +13,10 @@ use jaato_types::{
 
 use crate::calls::CallRunner;
 use crate::events::Emitter;
-use crate::{Cancel, History, HistoryError, Limits, Ports, SharedFacts, SystemPrompt, Toolbox};
+use crate::tasks::Tasks;
+use crate::{
+    Cancel, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SystemPrompt, Toolbox,
+};
 
 /// What a session is set up with.
 #[derive(Debug, Clone)]
@@ -65,6 +68,8 @@ pub struct Session {
     pub(crate) toolbox: Toolbox,
     pub(crate) rules: Mutex<Rules>,
     pub(crate) facts: SharedFacts,
+    pub(crate) tasks: Tasks,
+    pub(crate) inbox: Inbox,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
 }
@@ -94,8 +99,20 @@ impl Session {
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
         let rules = Mutex::new(rules);
-        let mut session =
-            Self { id, ports, limits, emitter, history, toolbox, rules, facts, prefix };
+        let (tasks, inbox) = (Tasks::new(), Inbox::default());
+        let mut session = Self {
+            id,
+            ports,
+            limits,
+            emitter,
+            history,
+            toolbox,
+            rules,
+            facts,
+            tasks,
+            inbox,
+            prefix,
+        };
         session.close_open_turn()?;
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         session.emitter.emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
@@ -127,6 +144,16 @@ impl Session {
         self.facts.clone()
     }
 
+    /// Returns what takes a person's messages while a turn runs.
+    pub fn inbox(&self) -> Inbox {
+        self.inbox.clone()
+    }
+
+    /// Counts the calls that go on as tasks.
+    pub fn running_tasks(&self) -> usize {
+        self.tasks.running()
+    }
+
     /// Returns the request that would be sent next.
     pub fn request(&self) -> Request {
         Request { messages: self.history.messages().cloned().collect(), ..self.prefix.clone() }
@@ -150,6 +177,7 @@ impl Session {
             ports: &self.ports,
             emitter: &self.emitter,
             toolbox: &self.toolbox,
+            tasks: &self.tasks,
             rules: &self.rules,
             caller,
             limits: &self.limits,

@@ -18,8 +18,8 @@ pub trait ToolSet: Send + Sync {
 
     /// Runs one call that passed the gate; its arguments match the schema. On cancel and at its
     /// deadline the session sets the scope's flag and drops the future; neither waits for the
-    /// other.
-    fn call<'a>(&'a self, call: &'a ToolCall, scope: CallScope) -> BoxFuture<'a, Result<Output>>;
+    /// other. The future may outlive the turn: a call that takes long goes on as a task.
+    fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
 }
 
 /// A tool and where it comes from.

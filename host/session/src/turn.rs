@@ -95,7 +95,11 @@ impl Session {
             return Err(error.with_hint("say what is to be done"));
         }
         self.close_open_turn().map_err(host_bug)?;
-        self.history.append_prompt(vec![Part::text(prompt)]).map_err(host_bug)
+        // Outcomes that went with a prompt which was never sent go with this one.
+        let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
+        parts.extend(self.take_news());
+        parts.push(Part::text(prompt));
+        self.history.append_prompt(parts).map_err(host_bug)
     }
 
     async fn steps(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<End> {
@@ -164,9 +168,70 @@ impl Session {
         let (text, calls) = text_and_calls(&parts);
         self.history.append_answer(parts, None).map_err(host_bug)?;
         if calls.is_empty() {
-            return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
+            return self.after_answer(text, finish_reason, progress, cancel).await;
         }
         self.run_calls(&calls, progress, cancel).await
+    }
+
+    /// A final answer ends the turn, unless tasks run or the person has said more meanwhile: then it
+    /// goes on with their outcomes and with what was said.
+    async fn after_answer(
+        &mut self,
+        text: String,
+        finish_reason: FinishReason,
+        progress: &mut Progress,
+        cancel: &Cancel,
+    ) -> Result<Flow> {
+        let is_over = self.tasks.running() == 0 && !self.has_news();
+        if is_over || finish_reason == FinishReason::MaxTokens {
+            return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
+        }
+        if progress.steps >= self.limits.steps_max {
+            // No request is left that could tell the model; the next prompt does.
+            let error = Some(self.limit_error());
+            return Ok(Flow::Break(End { outcome: Outcome::Limit, text, error }));
+        }
+        self.wait_for_tasks(cancel).await;
+        let news = self.take_news();
+        self.history.append_prompt(news).map_err(host_bug)?;
+        if cancel.is_cancelled() {
+            return self.end_cancelled(Vec::new()).map(Flow::Break);
+        }
+        Ok(Flow::Continue(()))
+    }
+
+    /// Waits until no task runs or the person says something. A cancellation ends the tasks.
+    async fn wait_for_tasks(&self, cancel: &Cancel) {
+        let running = self.tasks.running();
+        if running > 0 && self.inbox.waiting() == 0 {
+            let tasks = if running == 1 { "task" } else { "tasks" };
+            self.emitter.notice(format!("waiting for {running} background {tasks}…"));
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => {
+                self.tasks.cancel();
+                self.tasks.idle().await;
+            }
+            () = self.inbox.arrived() => {}
+            () = self.tasks.idle() => {}
+        }
+    }
+
+    /// Tells whether there is something that the model has not been told.
+    fn has_news(&self) -> bool {
+        self.tasks.has_outcomes() || self.inbox.waiting() > 0
+    }
+
+    /// Takes what the model is to be told with the next request: outcomes of tasks, then what the
+    /// person said.
+    fn take_news(&self) -> Vec<Part> {
+        let mut news = self.tasks.take_outcomes();
+        for text in self.inbox.take() {
+            self.emitter.emit(Event::MessageJoined { text: text.clone() });
+            news.push(Part::text(text));
+        }
+        news
     }
 
     async fn run_calls(
@@ -179,12 +244,12 @@ impl Session {
             // No request is left that could tell the model what came of them.
             let error = self.limit_error();
             let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
-            self.history.append_results(results).map_err(host_bug)?;
+            self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));
         }
         let runner = self.runner(Caller::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
-        self.history.append_results(results).map_err(host_bug)?;
+        self.history.append_results(results, self.take_news()).map_err(host_bug)?;
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.activate(&activated);
         if cancel.is_cancelled() {
@@ -224,6 +289,7 @@ impl Session {
     }
 
     fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
+        self.tasks.cancel();
         let text = self.append_cut_short(partial, MARK_CANCELLED)?;
         Ok(End { outcome: Outcome::Cancelled, text, error: None })
     }
@@ -263,7 +329,7 @@ impl Session {
             let open: Vec<ToolCall> = self.history.open_calls().cloned().collect();
             let error = Error::new(ErrorKind::Cancelled, "interrupted: what came of it is unknown");
             let results = open.iter().map(|call| calls::failed(call, &error)).collect();
-            self.history.append_results(results)?;
+            self.history.append_results(results, Vec::new())?;
         }
         if self.history.next() == Next::Answer {
             self.history.append_answer(vec![Part::text(MARK_FAILED)], Some(Mark::Partial))?;

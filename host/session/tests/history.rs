@@ -145,7 +145,7 @@ fn what_is_refused_changes_nothing() {
     let before = history.clone();
     history.append_answer(vec![call("1"), call("1")], None).unwrap_err();
     history.append_prompt(vec![text()]).unwrap_err();
-    history.append_results(vec![]).unwrap_err();
+    history.append_results(vec![], vec![]).unwrap_err();
     assert_eq!(history, before);
     history.append_answer(vec![call("1")], None).unwrap();
 }

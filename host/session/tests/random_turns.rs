@@ -15,7 +15,9 @@ use jaato_session::{
     Cancel, History, Limits, MARK_CANCELLED, Mark, Random, SeededRandom, Session, SessionSetup,
     TurnReport,
 };
-use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Part, Request, Role};
+use jaato_types::{
+    Data, DataContent, Error, ErrorKind, Event, Message, Outcome, Part, Request, Role,
+};
 use tokio::time::Instant;
 
 const SEEDS: u64 = 300;
@@ -39,6 +41,8 @@ async fn play(seed: u64) -> Played {
         provider_idle_ms: 5_000,
         call_deadline_ms: 20_000,
         answer_bytes_max: 400,
+        auto_background_threshold_ms: 200,
+        tasks_max: 3,
         ..Limits::default()
     };
     let mut setup = SessionSetup { limits, ..Stage::setup() };
@@ -58,6 +62,7 @@ async fn play(seed: u64) -> Played {
         check_turn(&stage, &session, &report);
         reports.push(report);
     }
+    reports.push(last_turn(&stage, &mut session).await);
     Played { stage, session, reports }
 }
 
@@ -78,8 +83,18 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
         if drop_it { Instant::now() } else { std::future::pending().await }
     };
     let prompt = format!("prompt {turn}");
+    let inbox = session.inbox();
+    let said = random.below(4) == 0;
+    let say = async {
+        tokio::time::sleep(Duration::from_millis(cancel_ms / 2)).await;
+        if said {
+            inbox.send(format!("said in turn {turn}")).unwrap();
+        }
+        std::future::pending::<()>().await;
+    };
     let report = tokio::select! {
         biased;
+        () = say => None,
         report = async {
             if again { session.turn_again(&cancel).await } else { session.turn(prompt, &cancel).await }
         } => Some(report),
@@ -92,6 +107,18 @@ async fn play_turn(session: &mut Session, random: &SeededRandom, turn: u64) -> T
         // Dropped: the next turn must be able to go on; this one ends it.
         None => session.turn("after a dropped turn", &cancelled()).await,
     }
+}
+
+/// Nobody cancels, and answers enough are there: every task comes to its end.
+async fn last_turn(stage: &Stage, session: &mut Session) -> TurnReport {
+    for _ in 0..4 {
+        stage.provider.then([Beat::text("the end")]);
+    }
+    let report = session.turn("last", &Cancel::new()).await;
+    assert_eq!((report.outcome, session.running_tasks()), (Outcome::Done, 0));
+    stage.provider.forget();
+    check_history(session.history());
+    report
 }
 
 fn cancelled() -> Cancel {
@@ -182,7 +209,7 @@ fn check_events(played: &Played) {
     let envelopes = played.stage.events.envelopes();
     let numbers: Vec<u64> = envelopes.iter().map(|envelope| envelope.seq).collect();
     assert_eq!(numbers, (1..=u64::try_from(envelopes.len()).unwrap()).collect::<Vec<_>>());
-    let mut running = BTreeMap::new();
+    let (mut running, mut tasks) = (BTreeMap::new(), BTreeMap::new());
     for envelope in &envelopes {
         match &envelope.event {
             Event::ToolCallStarted { call_id, .. } => {
@@ -191,12 +218,52 @@ fn check_events(played: &Played) {
             Event::ToolCallFinished { call_id, .. } => {
                 assert_eq!(running.insert(call_id.clone(), false), Some(true), "{call_id}");
             }
-            Event::ToolOutput { call_id, .. } => {
+            Event::TaskStarted { task_id, call_id, .. } => {
+                assert_eq!(running.get(call_id), Some(&true), "{task_id} was no call that ran");
+                assert!(
+                    tasks.insert(task_id.clone(), call_id.clone()).is_none(),
+                    "{task_id} twice"
+                );
+            }
+            Event::TaskFinished { task_id, call_id, .. } => {
+                assert_eq!(tasks.remove(task_id).as_ref(), Some(call_id), "{task_id}");
+            }
+            Event::ToolOutput { call_id, .. } if !tasks.values().any(|task| task == call_id) => {
                 assert_eq!(running.get(call_id), Some(&true), "{call_id} shows output when over");
             }
             _ => {}
         }
     }
+    assert!(tasks.is_empty(), "left running: {tasks:?}");
+}
+
+/// Each outcome of a task and each thing that a person said is sent, once.
+fn check_news(played: &Played) {
+    let (mut started, mut said, mut sent) = (Vec::new(), 0, Vec::new());
+    for event in played.stage.events.events() {
+        match event {
+            Event::TaskStarted { task_id, .. } => started.push(task_id),
+            Event::MessageJoined { .. } => said += 1,
+            _ => {}
+        }
+    }
+    let mut heard = 0;
+    for message in played.session.history().messages() {
+        for part in &message.parts {
+            match part {
+                Part::Data(Data { content: DataContent::Json { json }, .. }) => {
+                    sent.push(json["task_outcome"]["task_id"].as_str().unwrap().to_owned());
+                }
+                Part::Text { text } if text.starts_with("said in turn") => heard += 1,
+                _ => {}
+            }
+        }
+    }
+    (started.sort(), sent.sort());
+    assert_eq!(sent, started, "each task has one outcome in what is sent");
+    // What joined a prompt that was never sent stays in the record with it.
+    let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(Mark::Unsent));
+    assert!(heard == said || (unsent && heard < said), "{heard} of {said} messages");
 }
 
 /// A call that changes something runs alone; the others at most eight at once.
@@ -226,7 +293,8 @@ fn check_requests(played: &Played) {
     }
     for entry in played.session.history().entries() {
         if entry.mark == Some(Mark::Unsent) {
-            assert!(matches!(entry.message.parts[..], [Part::Text { .. }]));
+            let parts = &entry.message.parts;
+            assert!(parts.iter().all(|part| matches!(part, Part::Text { .. } | Part::Data(_))));
         }
     }
 }
@@ -289,6 +357,7 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
         check_events(&played);
         check_seats(&played.stage);
         check_requests(&played);
+        check_news(&played);
         check_same(&transcript(&played), &transcript(&run(seed)));
         for report in played.reports {
             *outcomes.entry(format!("{:?}", report.outcome)).or_insert(0) += 1;

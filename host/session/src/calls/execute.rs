@@ -1,11 +1,14 @@
 //! Runs one admitted call and makes its result. Each call that begins also ends.
 
+use jaato_policy::Caller;
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
+use super::running::{Running, Start};
 use super::{Admitted, CallRunner, CallsDone, Fate};
 use crate::events::HOST;
 use crate::output::{self, error_content};
+use crate::tasks::Surroundings;
 use crate::{CallScope, KnownTool, OutputSink, introspection};
 
 impl CallRunner<'_> {
@@ -13,11 +16,11 @@ impl CallRunner<'_> {
     pub(super) async fn settle(&self, admitted: Admitted<'_>) -> ToolResult {
         let call = admitted.call;
         let Some(begun) = self.begin(&admitted) else { return failed(call, &never_began()) };
+        let fitting = self.fitting(call);
         let (content, is_error) = match self.outcome(admitted, &begun.source).await {
-            Ok(output) => (self.content(call, output).await, false),
-            Err(error) => (error_content(&error), true),
+            Ok(output) => (output::content(output, fitting).await, false),
+            Err(error) => (output::fit(error_content(&error), fitting).await, true),
         };
-        let content = output::fit(content, self.fitting(call)).await;
         self.finish(call, begun, content.clone(), is_error);
         ToolResult { is_error, ..result(call, content) }
     }
@@ -70,48 +73,64 @@ impl CallRunner<'_> {
         }
     }
 
-    /// Runs the call to its end, its deadline or the cancellation, whichever comes first.
+    /// Runs the call to its end; one that takes long goes on as a task where it may.
     async fn execute(&self, call: &ToolCall, source: &str) -> Result<Output, Error> {
-        let sink = OutputSink::new(self.emitter.clone(), call.id.clone(), source);
+        let background = match self.toolbox.find(&call.name) {
+            // The host's own tools are answered here, all others by their plugins.
+            Ok(found) if introspection::is_own(found.tool) => {
+                return introspection::answer(self.toolbox, call);
+            }
+            Ok(found) => self.may_go_on_as_a_task(found.tool),
+            Err(error) => return Err(error),
+        };
+        let mut running = self.start(call, source);
+        if !background {
+            return running.finish().await;
+        }
+        let threshold_ms = self.limits.auto_background_threshold_ms;
+        tokio::select! {
+            biased;
+            outcome = running.finish() => return outcome,
+            () = self.ports.clock.sleep(threshold_ms) => {}
+        }
+        if self.tasks.running() >= self.limits.tasks_max {
+            return running.finish().await;
+        }
+        let around = Surroundings {
+            emitter: self.emitter.clone(),
+            outputs: self.ports.outputs.clone(),
+            output_bytes_max: self.limits.output_bytes_max,
+            threshold_ms,
+        };
+        Ok(self.tasks.take_over(running, around))
+    }
+
+    /// A person who typed a call waits for it; a model can go on.
+    fn may_go_on_as_a_task(&self, tool: &KnownTool) -> bool {
+        tool.spec.auto_background
+            && self.caller == Caller::Model
+            && self.limits.auto_background_threshold_ms > 0
+    }
+
+    fn start(&self, call: &ToolCall, source: &str) -> Running {
+        let output = OutputSink::new(self.emitter.clone(), call.id.clone(), source);
         let stop = self.cancel.child();
         let scope = CallScope {
             session: self.session.clone(),
             call: call.id.clone(),
             cancel: stop.clone(),
-            output: sink.clone(),
+            output: output.clone(),
             facts: self.facts.clone(),
         };
-        let deadline_ms = self.limits.call_deadline_ms;
-        // A call that is done at the moment of the cancellation is done: its effects are there.
-        let outcome = tokio::select! {
-            biased;
-            outcome = self.call(call, scope) => outcome,
-            () = self.cancel.cancelled() => Err(interrupted()),
-            () = self.ports.clock.sleep(deadline_ms) => Err(too_slow(call, deadline_ms)),
-        };
-        sink.close();
-        stop.cancel();
-        outcome
-    }
-
-    /// The host's own tools are answered here, all others by their plugins.
-    async fn call(&self, call: &ToolCall, scope: CallScope) -> Result<Output, Error> {
-        match self.toolbox.find(&call.name) {
-            Ok(found) if introspection::is_own(found.tool) => {
-                introspection::answer(self.toolbox, call)
-            }
-            Ok(_) | Err(_) => self.ports.tools.call(call, scope).await,
-        }
-    }
-
-    /// The output as one JSON object; raw bytes go to a file.
-    async fn content(&self, call: &ToolCall, output: Output) -> Map<String, Value> {
-        let Output { mut content, bytes } = output;
-        if !bytes.is_empty() {
-            let kept = output::keep_bytes(&call.id, &bytes, &*self.ports.outputs).await;
-            content.insert("bytes".to_owned(), kept);
-        }
-        content
+        Running::new(Start {
+            work: self.ports.tools.call(call.clone(), scope),
+            call: call.clone(),
+            source: source.to_owned(),
+            stop,
+            clock: self.ports.clock.clone(),
+            output,
+            deadline_ms: self.limits.call_deadline_ms,
+        })
     }
 
     fn fitting<'b>(&'b self, call: &'b ToolCall) -> output::Fitting<'b> {
@@ -140,15 +159,4 @@ pub(crate) fn failed(call: &ToolCall, error: &Error) -> ToolResult {
 
 fn never_began() -> Error {
     Error::new(ErrorKind::Cancelled, "the user cancelled the turn before this call began")
-}
-
-fn interrupted() -> Error {
-    Error::new(ErrorKind::Cancelled, "the user cancelled this call while it ran")
-        .with_hint("some of its effects may be there")
-}
-
-fn too_slow(call: &ToolCall, deadline_ms: u64) -> Error {
-    let text =
-        format!("the call of `{}` took longer than {} s", call.name, deadline_ms.div_ceil(1_000));
-    Error::new(ErrorKind::Timeout, text).with_hint("some of its effects may be there")
 }

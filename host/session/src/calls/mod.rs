@@ -3,8 +3,10 @@
 mod admission;
 mod batch;
 mod execute;
+mod running;
 
 pub(crate) use execute::failed;
+pub(crate) use running::Running;
 
 use std::sync::Mutex;
 
@@ -14,6 +16,7 @@ use jaato_policy::{Caller, Rules};
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 
 use crate::events::Emitter;
+use crate::tasks::Tasks;
 use crate::{Cancel, KnownTool, Limits, Ports, SharedFacts, Toolbox};
 
 /// What the calls of a step run with.
@@ -22,6 +25,7 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) ports: &'a Ports,
     pub(crate) emitter: &'a Emitter,
     pub(crate) toolbox: &'a Toolbox,
+    pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a Mutex<Rules>,
     pub(crate) caller: Caller,
     pub(crate) limits: &'a Limits,

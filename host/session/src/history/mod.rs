@@ -85,7 +85,7 @@ impl History {
 
     /// Counts the prompts that the model was sent.
     pub fn turns(&self) -> u64 {
-        let prompts = self.messages().filter(|message| message.role == Role::User).count();
+        let prompts = self.messages().filter(|message| message.is_prompt()).count();
         u64::try_from(prompts).unwrap_or(u64::MAX)
     }
 
@@ -124,9 +124,16 @@ impl History {
         self.append(Entry { message: Message::model(parts), mark })
     }
 
-    /// Appends the results of the last answer's calls, in call order.
-    pub fn append_results(&mut self, results: Vec<ToolResult>) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message::tool(results), mark: None })
+    /// Appends the results of the last answer's calls, in call order, and behind them what came to
+    /// pass while they ran: text and data.
+    pub fn append_results(
+        &mut self,
+        results: Vec<ToolResult>,
+        news: Vec<Part>,
+    ) -> Result<(), HistoryError> {
+        let mut message = Message::tool(results);
+        message.parts.extend(news);
+        self.append(Entry { message, mark: None })
     }
 
     /// Marks the last message as unsent, if it is a prompt; tells whether it is.
@@ -151,9 +158,16 @@ impl History {
         }
     }
 
+    /// Lists what the host had to tell the model with the last message, if that was never sent.
+    pub(crate) fn unsent_values(&self) -> impl Iterator<Item = &Part> {
+        let unsent = self.entries.last().filter(|last| last.mark == Some(Mark::Unsent));
+        let parts = unsent.into_iter().flat_map(|entry| &entry.message.parts);
+        parts.filter(|part| matches!(part, Part::Data(_)))
+    }
+
     /// Returns the last prompt's text, sent or not.
     pub(crate) fn last_prompt(&self) -> Option<String> {
-        let prompt = self.entries.iter().rfind(|entry| entry.message.role == Role::User);
+        let prompt = self.entries.iter().rfind(|entry| entry.message.is_prompt());
         prompt.map(|entry| entry.message.text())
     }
 

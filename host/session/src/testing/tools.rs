@@ -88,6 +88,13 @@ impl Tool {
         self
     }
 
+    /// Lets it go on as a task when it takes long.
+    #[must_use]
+    pub fn background(mut self) -> Self {
+        self.known.spec.auto_background = true;
+        self
+    }
+
     /// Gives it a schema.
     #[must_use]
     pub fn schema(mut self, parameters: Value) -> Self {
@@ -127,19 +134,22 @@ impl ScriptedTools {
     pub fn seats(&self) -> Vec<Seat> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
     }
+}
 
-    fn take_seat(&self, call: &ToolCall) -> Leaving {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = seats.all.len();
-        seats.all.push(Seat { call: call.clone(), beside: 0, ended: false });
-        seats.running.push(index);
-        let beside = seats.running.len() - 1;
-        for running in seats.running.clone() {
-            let seat = &mut seats.all[running];
-            seat.beside = seat.beside.max(beside);
-        }
-        Leaving { seats: Arc::clone(&self.seats), index }
+fn take_seat(seats: Arc<Mutex<Seats>>, call: &ToolCall, counts: bool) -> Leaving {
+    let mut taken = seats.lock().unwrap_or_else(PoisonError::into_inner);
+    let index = taken.all.len();
+    taken.all.push(Seat { call: call.clone(), beside: 0, ended: false });
+    if counts {
+        taken.running.push(index);
     }
+    let beside = taken.running.len().saturating_sub(1);
+    for running in taken.running.clone() {
+        let seat = &mut taken.all[running];
+        seat.beside = seat.beside.max(beside);
+    }
+    drop(taken);
+    Leaving { seats, index }
 }
 
 /// Frees the seat when the call's future is dropped, at its end or before.
@@ -167,14 +177,17 @@ impl ToolSet for ScriptedTools {
         self.tools.iter().map(|tool| tool.known.clone()).collect()
     }
 
-    fn call<'a>(&'a self, call: &'a ToolCall, scope: CallScope) -> BoxFuture<'a, Result<Output>> {
+    fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {
         let tool = self.tools.iter().find(|tool| tool.known.spec.name == call.name).cloned();
+        let seats = Arc::clone(&self.seats);
+        // A task may run beside everything.
+        let counts = !tool.as_ref().is_some_and(|tool| tool.known.spec.auto_background);
         async move {
-            let seat = self.take_seat(call);
+            let seat = take_seat(seats, &call, counts);
             let Some(tool) = tool else {
                 return Err(Error::failed(format!("the test has no tool `{}`", call.name)));
             };
-            let result = (tool.behaviour)(call.clone(), scope).await;
+            let result = (tool.behaviour)(call, scope).await;
             seat.ended();
             result
         }

@@ -16,6 +16,8 @@ pub fn tools() -> Vec<Tool> {
     });
     vec![
         Tool::sleeper("read").schema(schema.clone()),
+        Tool::sleeper("linger").schema(schema.clone()).background(),
+        Tool::new("stay", |_, _| std::future::pending()).background(),
         Tool::sleeper(WRITER).writing().schema(schema),
         Tool::new("fail", |_, _| async { Err::<Output, _>(Error::failed("it did not work")) }),
         Tool::new("loud", |_, scope| async move {
@@ -69,10 +71,11 @@ fn beat(random: &SeededRandom) -> Beat {
 }
 
 fn call(random: &SeededRandom) -> Beat {
-    const NAMES: [&str; 13] = [
+    const NAMES: [&str; 14] = [
         "read",
         "read",
-        "read",
+        "linger",
+        "stay",
         "read",
         WRITER,
         WRITER,

@@ -1,0 +1,74 @@
+//! What a person says while a turn runs: it waits here and joins the next request.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jaato_types::{Error, ErrorKind, Result};
+use tokio::sync::Notify;
+
+/// Most messages that wait. A person does not reach it; a program that floods is told.
+pub const WAITING_MESSAGES_MAX: usize = 64;
+
+/// Takes messages for a session, from any thread, while a turn runs. Clones are the same inbox.
+///
+/// A message joins the turn's next request, behind the results of the tools that run at that moment;
+/// where the model has given its final answer by then, the turn goes on with it. One that comes
+/// between turns joins the next prompt.
+#[derive(Clone, Default)]
+pub struct Inbox(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    waiting: Mutex<VecDeque<String>>,
+    /// Wakes a turn that waits for tasks.
+    arrived: Notify,
+}
+
+impl Inbox {
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// When it is empty, or [`WAITING_MESSAGES_MAX`] wait already.
+    pub fn send(&self, text: impl Into<String>) -> Result<()> {
+        let text = text.into();
+        if text.trim().is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the message is empty"));
+        }
+        let mut waiting = self.lock();
+        if waiting.len() >= WAITING_MESSAGES_MAX {
+            let text = format!("{WAITING_MESSAGES_MAX} messages wait for the model already");
+            return Err(Error::new(ErrorKind::LimitReached, text)
+                .with_hint("wait until the model has read them"));
+        }
+        waiting.push_back(text);
+        drop(waiting);
+        self.0.arrived.notify_waiters();
+        Ok(())
+    }
+
+    /// Counts the messages that wait.
+    pub fn waiting(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub(crate) fn take(&self) -> Vec<String> {
+        self.lock().drain(..).collect()
+    }
+
+    /// Becomes ready when a message waits.
+    pub(crate) async fn arrived(&self) {
+        loop {
+            let arrived = self.0.arrived.notified();
+            tokio::pin!(arrived);
+            arrived.as_mut().enable();
+            if self.waiting() > 0 {
+                return;
+            }
+            arrived.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

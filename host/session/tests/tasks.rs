@@ -1,0 +1,324 @@
+//! Calls that take long go on as tasks, and what a person says meanwhile joins the next request.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::Duration;
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, Limits, Session, SessionSetup};
+use jaato_types::{Data, DataContent, ErrorKind, Event, Message, Outcome, Part, Role};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+/// Seconds, in milliseconds.
+const S: u64 = 1_000;
+
+fn work(ms: u64) -> Beat {
+    Beat::call("1", "work", json!({ "ms": ms }))
+}
+
+fn stage() -> Stage {
+    Stage::new([Tool::sleeper("work").background(), Tool::sleeper("read")])
+}
+
+/// Shows what a message says, a part each.
+fn parts(message: &Message) -> Vec<String> {
+    let part = |part: &Part| match part {
+        Part::Text { text } => format!("text {text}"),
+        Part::ToolCall(call) => format!("call {}", call.id),
+        Part::ToolResult(result) => format!("result {}", result.call_id),
+        Part::Data(Data { content: DataContent::Json { json }, .. }) => {
+            let outcome = &json["task_outcome"];
+            format!("{} {}", outcome["task_id"], outcome["status"]).replace('"', "")
+        }
+        Part::Data(_) | Part::Thought { .. } => "other".to_owned(),
+    };
+    message.parts.iter().map(part).collect()
+}
+
+fn outcome_of(session: &Session) -> Value {
+    let found =
+        session.history().messages().flat_map(|message| &message.parts).find_map(
+            |part| match part {
+                Part::Data(Data { content: DataContent::Json { json }, .. }) => Some(json.clone()),
+                _ => None,
+            },
+        );
+    found.expect("an outcome was sent")["task_outcome"].clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_call_goes_on_and_the_turn_waits_for_its_outcome() {
+    let stage = stage();
+    stage.provider.then([work(60 * S)]).then([Beat::text("started")]).then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let start = Instant::now();
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "done"));
+    assert_eq!(start.elapsed(), Duration::from_secs(60));
+
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    let expected: [&[&str]; 6] = [
+        &["text go"],
+        &["call 1"],
+        &["result 1"],
+        &["text started"],
+        &["task_1 completed"],
+        &["text done"],
+    ];
+    assert_eq!(messages, expected);
+    let handle = &session.history().entries()[2].message.parts[0].as_tool_result().unwrap().content;
+    assert_eq!(handle["auto_backgrounded"], true);
+    assert_eq!(handle["task_id"], "task_1");
+    assert_eq!((&handle["plugin_name"], &handle["tool_name"]), (&json!("work"), &json!("work")));
+    assert_eq!(handle["threshold_seconds"], 10.0);
+    let outcome = outcome_of(&session);
+    assert_eq!(outcome["result"], json!({ "slept_ms": 60 * S }));
+    assert_eq!((&outcome["duration_seconds"], &outcome["call_id"]), (&json!(60.0), &json!("1")));
+    assert_eq!(session.facts().turns, 1, "an outcome is no prompt of the person's");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_that_is_there_joins_the_results_of_the_next_calls() {
+    let stage = stage();
+    stage.provider.then([work(15 * S)]);
+    stage.provider.then([Beat::call("2", "read", json!({ "ms": 20 * S }))]);
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.turn("go", &Cancel::new()).await;
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    assert_eq!(messages[4], ["result 2", "task_1 completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quick_call_and_a_tool_that_may_not_and_a_person_are_waited_for() {
+    let stage = stage();
+    stage.provider.then([work(9 * S), Beat::call("2", "read", json!({ "ms": 50 * S }))]);
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.turn("go", &Cancel::new()).await;
+    let output = session.call(&"work".into(), json!({ "ms": 30 * S }), &Cancel::new()).await;
+    assert_eq!(output.unwrap().content["slept_ms"], 30 * S);
+    let is_task = |event: &Event| matches!(event, Event::TaskStarted { .. });
+    assert!(!stage.events.events().iter().any(is_task));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_tasks_than_allowed_keep_the_turn_waiting() {
+    let stage = stage();
+    let call = |id: &str| Beat::call(id, "work", json!({ "ms": 60 * S }));
+    stage.provider.then([call("1"), call("2"), call("3")]);
+    stage.provider.then([Beat::text("started")]).then([Beat::text("done")]);
+    let limits = Limits { tasks_max: 2, ..Limits::default() };
+    let mut session = stage.start(SessionSetup { limits, ..Stage::setup() }).unwrap();
+    session.turn("go", &Cancel::new()).await;
+    let results = &session.history().entries()[2].message;
+    let backgrounded: Vec<bool> =
+        results.tool_results().map(|it| it.content.contains_key("auto_backgrounded")).collect();
+    assert_eq!(backgrounded, [true, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_ends_at_the_deadline_that_its_call_had() {
+    let stage = stage();
+    stage.provider.then([work(10_000 * S)]).then([Beat::text("a")]).then([Beat::text("b")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let start = Instant::now();
+    session.turn("go", &Cancel::new()).await;
+    assert_eq!(start.elapsed(), Duration::from_secs(600));
+    let outcome = outcome_of(&session);
+    assert_eq!(outcome["status"], "timeout");
+    assert_eq!(outcome["result"]["error"]["kind"], "timeout");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_ends_the_tasks_and_the_history_tells() {
+    let stage = stage();
+    stage.provider.then([work(600 * S)]).then([Beat::text("started")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let cancel = Cancel::new();
+    let stop = async {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        cancel.cancel();
+    };
+    let start = Instant::now();
+    let (report, ()) = tokio::join!(session.turn("go", &cancel), stop);
+    assert_eq!((report.outcome, start.elapsed().as_secs()), (Outcome::Cancelled, 30));
+    assert_eq!(session.running_tasks(), 0);
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    assert_eq!(messages[4], ["task_1 cancelled"]);
+    assert_eq!(messages[5], ["text [Generation cancelled]"]);
+    stage.provider.then([Beat::text("going on")]);
+    assert_eq!(session.turn("go on", &Cancel::new()).await.text, "going on");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tasks_go_on_between_turns_and_their_outcome_joins_the_next_prompt() {
+    let stage = stage();
+    stage.provider.then([work(60 * S)]);
+    let limits = Limits { steps_max: 2, ..Limits::default() };
+    let mut session = stage.start(SessionSetup { limits, ..Stage::setup() }).unwrap();
+    stage.provider.then([Beat::text("started")]);
+    let report = session.turn("go", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, "started"));
+    assert_eq!(session.running_tasks(), 1);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(session.running_tasks(), 0);
+    stage.provider.then([Beat::text("done")]);
+    session.turn("and?", &Cancel::new()).await;
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    assert_eq!(messages[4], ["task_1 completed", "text and?"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_whose_request_failed_is_sent_with_the_next_prompt() {
+    let stage = stage();
+    stage.provider.then([work(60 * S)]).then([Beat::text("started")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    // No third answer: the request that tells the outcome fails.
+    assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
+    stage.provider.then([Beat::text("done")]);
+    session.turn("and?", &Cancel::new()).await;
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    assert_eq!(messages[4], ["task_1 completed", "text and?"]);
+    assert_eq!(messages.len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_is_dropped_ends_its_tasks() {
+    struct Ends(tokio::sync::mpsc::UnboundedSender<bool>);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            self.0.send(true).unwrap();
+        }
+    }
+    let (ended, mut ends) = tokio::sync::mpsc::unbounded_channel();
+    let tool = Tool::new("work", move |_, scope| {
+        let ends = Ends(ended.clone());
+        async move {
+            scope.cancel.cancelled().await;
+            drop(ends);
+            std::future::pending().await
+        }
+    });
+    let stage = Stage::new([tool.background()]);
+    stage.provider.then([work(0)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(session.turn("go", &Cancel::new()).await.outcome, Outcome::Failed);
+    assert_eq!(session.running_tasks(), 1);
+    drop(session);
+    assert_eq!(ends.recv().await, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_task_shows_goes_on_being_shown() {
+    let tool = Tool::new("work", |_, scope| async move {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert!(scope.output.write("late"));
+        Ok(jaato_types::Output::text("x".repeat(100_000)))
+    });
+    let stage = Stage::new([tool.background()]);
+    stage.provider.then([work(0)]).then([Beat::text("a")]).then([Beat::text("b")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    session.turn("go", &Cancel::new()).await;
+    let shown = |event: &Event| matches!(event, Event::ToolOutput { text, .. } if text == "late");
+    assert!(stage.events.events().iter().any(shown));
+    // An outcome is bounded as any result is, the whole in a file.
+    assert!(outcome_of(&session).to_string().len() < 20_000);
+    assert_eq!(stage.outputs.files().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_panics_as_a_task_costs_its_outcome_only() {
+    let tool = Tool::new("work", |_, _| async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        panic!("of the test")
+    });
+    let stage = Stage::new([tool.background()]);
+    stage.provider.then([work(0)]).then([Beat::text("a")]).then([Beat::text("b")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(session.turn("go", &Cancel::new()).await.text, "b");
+    assert_eq!(outcome_of(&session)["status"], "failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_says_while_tools_run_joins_their_results() {
+    let stage = stage();
+    stage.provider.then([Beat::call("1", "read", json!({ "ms": 5 * S }))]);
+    stage.provider.then([Beat::text("as you say")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let inbox = session.inbox();
+    let say = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        inbox.send("in blue, please").unwrap();
+        assert_eq!(inbox.waiting(), 1);
+    };
+    let cancel = Cancel::new();
+    let (report, ()) = tokio::join!(session.turn("paint it", &cancel), say);
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "as you say"));
+    let message = &session.history().entries()[2].message;
+    assert_eq!(
+        (message.role, parts(message)),
+        (Role::Tool, vec!["result 1".to_owned(), "text in blue, please".to_owned(),])
+    );
+    let joined = Event::MessageJoined { text: "in blue, please".to_owned() };
+    assert!(stage.events.events().contains(&joined));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_says_during_the_final_answer_is_answered_in_the_same_turn() {
+    let stage = stage();
+    stage.provider.then([Beat::text("red"), Beat::Wait(5 * S), Beat::text(" it is")]);
+    stage.provider.then([Beat::text("blue it is")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let inbox = session.inbox();
+    let say = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        inbox.send("in blue, please").unwrap();
+    };
+    let cancel = Cancel::new();
+    let (report, ()) = tokio::join!(session.turn("paint it", &cancel), say);
+    assert_eq!(report.text, "blue it is");
+    let texts: Vec<String> = session.history().messages().map(Message::text).collect();
+    assert_eq!(texts, ["paint it", "red it is", "in blue, please", "blue it is"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_need_not_wait_for_tasks_to_be_heard() {
+    let stage = stage();
+    stage.provider.then([work(60 * S)]).then([Beat::text("started")]);
+    stage.provider.then([Beat::text("heard")]).then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let inbox = session.inbox();
+    let say = async {
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        inbox.send("how is it going?").unwrap();
+    };
+    let cancel = Cancel::new();
+    let (report, ()) = tokio::join!(session.turn("go", &cancel), say);
+    assert_eq!(report.text, "done");
+    let messages: Vec<Vec<String>> = session.history().messages().map(parts).collect();
+    assert_eq!(messages[4], ["text how is it going?"]);
+    assert_eq!(messages[6], ["task_1 completed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_between_turns_joins_the_next_prompt() {
+    let stage = stage();
+    stage.provider.then([Beat::text("hello")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let inbox = session.inbox();
+    inbox.send("by the way").unwrap();
+    session.turn("hi", &Cancel::new()).await;
+    assert_eq!(parts(&session.history().entries()[0].message), ["text by the way", "text hi"]);
+}
+
+#[tokio::test]
+async fn an_inbox_is_bounded_and_takes_no_blanks() {
+    let session = stage().start(Stage::setup()).unwrap();
+    let inbox = session.inbox();
+    assert_eq!(inbox.send(" \n").unwrap_err().kind, ErrorKind::InvalidArguments);
+    for _ in 0..jaato_session::WAITING_MESSAGES_MAX {
+        inbox.send("x").unwrap();
+    }
+    assert_eq!(inbox.send("x").unwrap_err().kind, ErrorKind::LimitReached);
+}
