@@ -1,0 +1,95 @@
+//! What goes: whole turns, the oldest first. Pure.
+//!
+//! Invariants: a turn goes whole or stays whole, so that calls keep their results; the last turn,
+//! which may still be open, and pinned turns stay.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::GcReason;
+
+use crate::Settings;
+
+/// How much of the window, in percent, the recent turns may fill before the oldest of them go too.
+/// Above it there is no room for an answer, and a setting that no request fits helps nobody.
+const FULL_PERCENT: u64 = 95;
+
+/// A turn's place among the messages.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    start: usize,
+    end: usize,
+    bytes: u64,
+    stays: bool,
+}
+
+/// Plans what to leave out.
+///
+/// All finished turns go but the last `preserve_recent_turns` and the pinned ones. Of those recent
+/// ones the oldest go as well, down to `target_percent`, where the request would not fit otherwise:
+/// the provider has refused it, or what stays is estimated to fill the window.
+pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
+    let mut turns = turns(&request.messages);
+    let finished = turns.len().saturating_sub(usize::from(is_open(&request.messages)));
+    let first_recent = finished.saturating_sub(settings.preserve_recent_turns);
+    let last = turns.len().saturating_sub(1);
+    for (index, turn) in turns.iter_mut().enumerate() {
+        let is_pinned = settings.pinned_turn_indices.contains(&index);
+        turn.stays = is_pinned || index >= first_recent || index == last;
+    }
+    let mut tokens = request.total_tokens.saturating_sub(tokens_freed(&turns));
+    let must_fit = request.reason == GcReason::ContextLimit;
+    if must_fit || is_above(tokens, FULL_PERCENT, request) {
+        for index in first_recent..last {
+            if !is_above(tokens, settings.target_percent, request) {
+                break;
+            }
+            if !settings.pinned_turn_indices.contains(&index) {
+                turns[index].stays = false;
+                tokens = request.total_tokens.saturating_sub(tokens_freed(&turns));
+            }
+        }
+    }
+    let gone = turns.iter().filter(|turn| !turn.stays);
+    let drop: Vec<usize> = gone.flat_map(|turn| turn.start..turn.end).collect();
+    let note = (settings.notify_on_gc && !drop.is_empty()).then(|| note(&turns, finished));
+    GcPlan { v: GcPlan::VERSION, drop, summary: None, note }
+}
+
+/// Cuts a history into turns; what stands before the first prompt belongs to the first turn.
+fn turns(messages: &[Message]) -> Vec<Turn> {
+    let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
+    let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
+    let ends = starts.iter().skip(1).copied().chain([messages.len()]);
+    let turn = |(&start, end): (&usize, usize)| {
+        let bytes = messages[start..end].iter().map(bytes_of).sum();
+        Turn { start, end, bytes, stays: true }
+    };
+    starts.iter().zip(ends).map(turn).collect()
+}
+
+/// Tells whether the last turn has no final answer yet.
+fn is_open(messages: &[Message]) -> bool {
+    let is_answer = |last: &Message| last.role == Role::Model && last.tool_calls().next().is_none();
+    messages.last().is_some_and(|last| !is_answer(last))
+}
+
+/// A message that cannot be written counts as nothing: nothing is gained by leaving it out.
+fn bytes_of(message: &Message) -> u64 {
+    serde_json::to_string(message).map_or(0, |json| json.len() as u64)
+}
+
+/// Estimates the tokens of what goes: a quarter of its bytes.
+fn tokens_freed(turns: &[Turn]) -> u64 {
+    turns.iter().filter(|turn| !turn.stays).map(|turn| turn.bytes).sum::<u64>() / 4
+}
+
+fn is_above(tokens: u64, percent: u64, request: &GcRequest) -> bool {
+    let (tokens, limit) = (u128::from(tokens), u128::from(request.context_limit));
+    tokens * 100 > limit * u128::from(percent)
+}
+
+fn note(turns: &[Turn], finished: usize) -> String {
+    let removed = turns.iter().filter(|turn| !turn.stays).count();
+    let kept = turns[..finished].iter().filter(|turn| turn.stays).count();
+    format!("Context cleaned: removed {removed} old turns, kept {kept} recent turns.")
+}

@@ -1,0 +1,64 @@
+//! The settings of `[gc]` that matter here.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde::Deserialize;
+use jaato_plugin_sdk::serde_json;
+
+/// What `[gc]` says. Keys that are not known belong to the session or to another gc.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+pub struct Settings {
+    /// Finished turns that stay, counted from the last one back.
+    pub preserve_recent_turns: usize,
+    /// Turns that always stay, counted from 0 among those of the request.
+    pub pinned_turn_indices: Vec<usize>,
+    /// How full the context may be, in percent, once recent turns had to go.
+    pub target_percent: u64,
+    /// Whether the person is told what went.
+    pub notify_on_gc: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            preserve_recent_turns: 5,
+            pinned_turn_indices: Vec::new(),
+            target_percent: 60,
+            notify_on_gc: true,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads the settings of a request; without any, each has its default.
+    ///
+    /// # Errors
+    /// `configuration`, where a value is of the wrong type.
+    pub fn read(settings: &Value) -> Result<Self> {
+        if settings.is_null() {
+            return Ok(Self::default());
+        }
+        serde_json::from_value(settings.clone()).map_err(|error| {
+            Error::new(ErrorKind::Configuration, format!("the settings of `[gc]`: {error}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_has_its_default_and_what_is_unknown_is_left_alone() {
+        assert_eq!(Settings::read(&Value::Null), Ok(Settings::default()));
+        let read = Settings::read(&json!({ "preserve_recent_turns": 2, "pressure_percent": 90 }));
+        assert_eq!(read, Ok(Settings { preserve_recent_turns: 2, ..Settings::default() }));
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_told() {
+        let error = Settings::read(&json!({ "target_percent": "most" })).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration);
+        assert!(error.message.starts_with("the settings of `[gc]`: "), "{error}");
+    }
+}

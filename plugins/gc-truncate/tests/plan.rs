@@ -1,0 +1,173 @@
+//! What goes and what stays: examples, random histories, and the conformance suite.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use gc_truncate::{Settings, plan};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::{GcReason, ToolResult};
+use jaato_plugin_testkit::conformance::check_plan;
+
+jaato_plugin_testkit::conformance!(gc_truncate: gc);
+
+/// Numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+/// A turn of a prompt and an answer, with calls between them, each of so many bytes.
+fn turn(number: usize, calls: u64, bytes: usize) -> Vec<Message> {
+    let filler = "x".repeat(bytes);
+    let mut messages = vec![Message::user(format!("prompt {number} {filler}"))];
+    for call in 0..calls {
+        let (id, name) = (format!("{number}-{call}"), "look");
+        let content = jaato_plugin_sdk::serde_json::Map::from_iter([(
+            "text".to_owned(),
+            Value::String(filler.clone()),
+        )]);
+        let result =
+            ToolResult { call_id: id.as_str().into(), name: name.into(), content, is_error: false };
+        let call = ToolCall { id: id.as_str().into(), name: name.into(), arguments: json!({}) };
+        messages.push(Message::model(vec![Part::ToolCall(call)]));
+        messages.push(Message::tool([result]));
+    }
+    messages.push(Message::model(vec![Part::text(format!("answer {number}"))]));
+    messages
+}
+
+/// Finished turns without calls, and an open one where wanted.
+fn history(finished: usize, open: bool) -> Vec<Message> {
+    let mut messages: Vec<Message> = (0..finished).flat_map(|n| turn(n, 0, 40)).collect();
+    messages.extend(open.then(|| Message::user("and now?")));
+    messages
+}
+
+fn request(messages: Vec<Message>, total_tokens: u64) -> GcRequest {
+    GcRequest {
+        v: GcRequest::VERSION,
+        reason: GcReason::Threshold,
+        messages,
+        context_limit: 1_000,
+        total_tokens,
+        settings: json!({}),
+    }
+}
+
+#[track_caller]
+fn check(finished: usize, open: bool, settings: &Settings, dropped_turns: &[usize]) {
+    let messages = history(finished, open);
+    let planned = plan(&request(messages.clone(), 800), settings);
+    check_plan(&messages, &planned).unwrap();
+    let expected: Vec<usize> = dropped_turns.iter().flat_map(|n| [2 * n, 2 * n + 1]).collect();
+    assert_eq!(planned.drop, expected);
+}
+
+#[test]
+fn the_last_five_finished_turns_stay() {
+    let settings = Settings::default();
+    check(10, false, &settings, &[0, 1, 2, 3, 4]);
+    check(10, true, &settings, &[0, 1, 2, 3, 4]);
+    check(5, true, &settings, &[]);
+    check(0, true, &settings, &[]);
+    check(0, false, &settings, &[]);
+}
+
+#[test]
+fn as_many_stay_as_the_settings_say() {
+    let keep = |preserve_recent_turns| Settings { preserve_recent_turns, ..Settings::default() };
+    check(3, true, &keep(1), &[0, 1]);
+    check(3, true, &keep(0), &[0, 1, 2]);
+    check(3, false, &keep(0), &[0, 1]);
+    check(3, true, &keep(usize::MAX), &[]);
+}
+
+#[test]
+fn pinned_turns_stay() {
+    let settings = Settings {
+        preserve_recent_turns: 1,
+        pinned_turn_indices: vec![1, 99],
+        ..Settings::default()
+    };
+    check(4, true, &settings, &[0, 2]);
+}
+
+#[test]
+fn recent_turns_go_only_where_the_request_would_not_fit() {
+    // Each turn is about a hundred tokens.
+    let messages: Vec<Message> = (0..6).flat_map(|n| turn(n, 0, 300)).collect();
+    let settings = Settings { pinned_turn_indices: vec![1], ..Settings::default() };
+    let dropped = |reason, total_tokens| {
+        let request = GcRequest { reason, ..request(messages.clone(), total_tokens) };
+        let planned = plan(&request, &settings);
+        check_plan(&messages, &planned).unwrap();
+        planned.drop.iter().map(|at| at / 2).step_by(2).collect::<Vec<_>>()
+    };
+    assert_eq!(dropped(GcReason::Threshold, 900), [0]);
+    assert_eq!(dropped(GcReason::TurnLimit, 100), [0]);
+    // Still full without the first: down to 60 %, and the pinned one stays.
+    assert_eq!(dropped(GcReason::Threshold, 1_100), [0, 2, 3, 4]);
+    assert_eq!(dropped(GcReason::ContextLimit, 900), [0, 2, 3]);
+    // Refused, though it seemed small: what the settings give away is enough.
+    assert_eq!(dropped(GcReason::ContextLimit, 600), [0]);
+}
+
+#[test]
+fn the_person_is_told_where_the_settings_say_so() {
+    let told = |settings: &Settings| plan(&request(history(8, true), 800), settings).note;
+    let expected = "Context cleaned: removed 3 old turns, kept 5 recent turns.";
+    assert_eq!(told(&Settings::default()).as_deref(), Some(expected));
+    assert_eq!(told(&Settings { notify_on_gc: false, ..Settings::default() }), None);
+    assert_eq!(plan(&request(history(2, true), 800), &Settings::default()).note, None);
+}
+
+#[test]
+fn what_the_host_tells_in_the_midst_of_a_turn_begins_none() {
+    let mut messages = turn(0, 1, 10);
+    messages.push(Message { role: Role::User, parts: vec![Part::json(json!({ "task": 1 }))] });
+    messages.push(Message::model(vec![Part::text("the task is done")]));
+    messages.extend(turn(1, 0, 10));
+    messages.extend(turn(2, 0, 10));
+    let settings = Settings { preserve_recent_turns: 1, ..Settings::default() };
+    let planned = plan(&request(messages.clone(), 800), &settings);
+    assert_eq!(planned.drop, (0..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn whatever_the_history_whole_turns_go_and_what_must_stay_stays() {
+    let reasons =
+        [GcReason::Threshold, GcReason::Manual, GcReason::TurnLimit, GcReason::ContextLimit];
+    let mut dice = Dice(7);
+    for _ in 0..2_000 {
+        let count = dice.below(12) as usize;
+        let turns: Vec<Vec<Message>> =
+            (0..count).map(|n| turn(n, dice.below(4), dice.below(400) as usize)).collect();
+        let mut messages = turns.concat();
+        if dice.below(2) == 0 {
+            messages.pop();
+        }
+        let settings = Settings {
+            preserve_recent_turns: dice.below(7) as usize,
+            pinned_turn_indices: (0..dice.below(3)).map(|_| dice.below(13) as usize).collect(),
+            target_percent: dice.below(101),
+            notify_on_gc: dice.below(2) == 0,
+        };
+        let reason = reasons[dice.below(4) as usize];
+        let request = GcRequest { reason, ..request(messages.clone(), dice.below(2_000)) };
+        let planned = plan(&request, &settings);
+        check_plan(&messages, &planned).unwrap();
+        let is_dropped = |at: usize| planned.drop.contains(&at);
+        let mut at = 0;
+        for (number, turn) in turns.iter().enumerate() {
+            let end = (at + turn.len()).min(messages.len());
+            let gone = is_dropped(at);
+            assert!((at..end).all(|at| is_dropped(at) == gone), "turn {number} is torn");
+            let must_stay = settings.pinned_turn_indices.contains(&number) || number + 1 == count;
+            assert!(!(gone && must_stay), "turn {number} must stay");
+            at = end;
+        }
+    }
+}
