@@ -41,13 +41,14 @@ const TABLE: &[Row] = &[
     row("jaato-process", &["jaato-types"], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
     row("jaato-session", &["jaato-types", "jaato-policy"], &[]),
+    row("jaato-store", &["jaato-types"], &[]),
     // Those that open plugins:
     row("jaato-loader", &["jaato-types", "jaato-plugin-api", "jaato-process"], TESTKIT),
     row("jaato-worker", &["jaato-types", "jaato-plugin-api", "jaato-loader"], TESTKIT),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-policy",
-        "jaato-process", "jaato-registry", "jaato-session", "jaato-worker",
+        "jaato-process", "jaato-registry", "jaato-session", "jaato-store", "jaato-worker",
     ], TESTKIT),
     row("jaato", &[
         "jaato-types", "jaato-config", "jaato-process", "jaato-runtime", "jaato-worker",

@@ -1,0 +1,92 @@
+//! Marks arguments without keeping them: their size, and a digest that nobody can guess back.
+//!
+//! A plain hash of a password is as good as the password to whoever has a list of passwords. So the
+//! digest is keyed, and the key lives in the process alone: within a session equal arguments are seen
+//! to be equal, and that is all that can be learnt.
+
+use std::io;
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+/// Bytes of a digest that are written: enough that two arguments of a session never collide.
+const DIGEST_BYTES: usize = 8;
+
+/// The key of a session's digests. Never written anywhere.
+#[derive(Clone)]
+pub struct DigestKey([u8; 32]);
+
+/// What is kept of a call's arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgumentsMark {
+    /// Their bytes as JSON.
+    pub bytes: u64,
+    /// Their digest, in hexadecimal digits; absent without a key.
+    pub digest: Option<String>,
+}
+
+impl DigestKey {
+    /// Takes a key, which must be random.
+    pub fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+}
+
+impl ArgumentsMark {
+    /// Marks arguments.
+    pub fn of(arguments: &impl Serialize, key: Option<&DigestKey>) -> Self {
+        let mut sink = Sink { bytes: 0, hash: key.map(|key| Sha256::new().chain_update(key.0)) };
+        // Neither a hash nor a count refuses bytes, and JSON values can always be written.
+        let _infallible = serde_json::to_writer(&mut sink, arguments);
+        let Sink { bytes, hash } = sink;
+        let digest = hash.map(|hash| {
+            let digest = hash.finalize();
+            digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
+        });
+        Self { bytes, digest }
+    }
+}
+
+/// Counts the bytes of a value as JSON, without writing it anywhere.
+pub(crate) fn json_bytes(value: &impl Serialize) -> u64 {
+    ArgumentsMark::of(value, None).bytes
+}
+
+struct Sink {
+    bytes: u64,
+    hash: Option<Sha256>,
+}
+
+impl io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes += bytes.len() as u64;
+        if let Some(hash) = &mut self.hash {
+            hash.update(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn equal_arguments_are_equal_under_one_key_and_tell_nothing_under_another() {
+        let (one, other) = (DigestKey::new([1; 32]), DigestKey::new([2; 32]));
+        let arguments = json!({ "pin": "1234" });
+        let mark = ArgumentsMark::of(&arguments, Some(&one));
+        assert_eq!(mark.bytes, r#"{"pin":"1234"}"#.len() as u64);
+        assert_eq!(mark, ArgumentsMark::of(&arguments, Some(&one)));
+        assert_ne!(mark, ArgumentsMark::of(&json!({ "pin": "1235" }), Some(&one)));
+        assert_ne!(mark, ArgumentsMark::of(&arguments, Some(&other)));
+        assert_eq!(mark.digest.unwrap().len(), 2 * DIGEST_BYTES);
+        assert_eq!(ArgumentsMark::of(&arguments, None).digest, None);
+    }
+}

@@ -1,0 +1,80 @@
+//! Reads a ledger line by line, however large it is and whatever stands in it.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use crate::record::Record;
+
+/// Longest line that can be a record, in bytes; what is longer is skipped without being held.
+pub const LINE_BYTES_MAX: usize = 256 * 1024;
+
+/// A line of a ledger.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// A record.
+    Record(Box<Record>),
+    /// No record: torn, or written by something else.
+    Bad {
+        /// Counts from 1.
+        number: u64,
+    },
+}
+
+/// Reads lines one after the other.
+#[derive(Debug)]
+pub struct Reader<R = BufReader<File>> {
+    from: R,
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    /// Opens a ledger.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none yet.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if file.metadata()?.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(Self::new(BufReader::with_capacity(64 * 1024, file)))
+    }
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from anything.
+    pub fn new(from: R) -> Self {
+        Self { from, number: 0, buffer: Vec::new() }
+    }
+
+    /// Reads the next line that is not empty.
+    ///
+    /// # Errors
+    /// When the file cannot be read further.
+    pub fn next_line(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            self.buffer.clear();
+            let limit = LINE_BYTES_MAX as u64 + 1;
+            let read = (&mut self.from).take(limit).read_until(b'\n', &mut self.buffer)?;
+            if read == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            if read > LINE_BYTES_MAX {
+                if !self.buffer.ends_with(b"\n") {
+                    self.from.skip_until(b'\n')?;
+                }
+                return Ok(Some(Line::Bad { number: self.number }));
+            }
+            if self.buffer.trim_ascii().is_empty() {
+                continue;
+            }
+            return Ok(Some(match serde_json::from_slice(&self.buffer) {
+                Ok(record) => Line::Record(Box::new(record)),
+                Err(_) => Line::Bad { number: self.number },
+            }));
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Turns a session's events into records. Pure: time is handed in, nothing is written.
+
+use std::collections::HashMap;
+
+use jaato_types::{CallId, Envelope, Error, ErrorKind, Event, FinishReason, SessionId, Usage};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::digest::{ArgumentsMark, DigestKey, json_bytes};
+use crate::record::{Record, Stage};
+
+/// The moment of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Milliseconds since 1970.
+    pub wall_ms: u64,
+    /// Milliseconds of a clock that never goes back.
+    pub monotonic_ms: u64,
+}
+
+/// Follows one session's events.
+pub struct Recorder {
+    key: Option<DigestKey>,
+    model: String,
+    records: u64,
+    /// Turns so far, and whether the last one is open.
+    turns: u64,
+    turn: Option<OpenTurn>,
+    /// Arguments of the calls and commands that began and have not ended.
+    open_calls: HashMap<CallId, ArgumentsMark>,
+}
+
+struct OpenTurn {
+    started_ms: u64,
+    step: u32,
+    step_started_ms: u64,
+    attempts: u32,
+    usage: Option<Usage>,
+    /// A request failed for good; the turn's end tells why.
+    failed: bool,
+}
+
+impl Recorder {
+    /// Starts with a session's first event. Without a key, arguments are marked by their size alone.
+    pub fn new(key: Option<DigestKey>) -> Self {
+        Self {
+            key,
+            model: String::new(),
+            records: 0,
+            turns: 0,
+            turn: None,
+            open_calls: HashMap::new(),
+        }
+    }
+
+    /// Takes the next event; gives the records that it makes, in order.
+    pub fn take(&mut self, envelope: &Envelope, now: Now) -> Vec<Record> {
+        let stages = self.stages(&envelope.event, now);
+        stages.into_iter().map(|stage| self.record(&envelope.session, stage, now)).collect()
+    }
+
+    fn record(&mut self, session: &SessionId, stage: Stage, now: Now) -> Record {
+        self.records += 1;
+        let is_last = matches!(stage, Stage::Turn { .. });
+        let turn = if self.turn.is_some() || is_last { self.turns } else { 0 };
+        if is_last {
+            self.turn = None;
+        }
+        Record {
+            v: Record::VERSION,
+            ts: rfc3339(now.wall_ms),
+            session: session.clone(),
+            turn,
+            event_index: self.records,
+            stage,
+        }
+    }
+
+    fn stages(&mut self, event: &Event, now: Now) -> Vec<Stage> {
+        match event {
+            Event::SessionStarted { model, .. } => self.model.clone_from(model),
+            Event::TurnStarted { .. } => self.begin_turn(now),
+            Event::StepStarted { step } => self.begin_step(*step, now),
+            Event::Usage { usage } => {
+                if let Some(turn) = &mut self.turn {
+                    turn.usage = Some(*usage);
+                }
+            }
+            Event::Retry { delay_ms, error, .. } => return self.retry(*delay_ms, error),
+            Event::StepFinished { finish_reason, .. } => {
+                return self.end_step(*finish_reason, now).into_iter().collect();
+            }
+            Event::TurnFinished { error, .. } => return self.end_turn(event, error.as_ref(), now),
+            Event::ToolCallStarted { call_id, arguments, .. }
+            | Event::CommandStarted { call_id, arguments, .. } => {
+                let mark = ArgumentsMark::of(arguments, self.key.as_ref());
+                self.open_calls.insert(call_id.clone(), mark);
+            }
+            Event::PermissionDecided { call_id, name, allowed, rule, .. } => {
+                let (call_id, tool, rule) = (call_id.clone(), name.clone(), rule.clone());
+                return vec![Stage::PermissionCheck { call_id, tool, allowed: *allowed, rule }];
+            }
+            other => return self.outcome(other).into_iter().collect(),
+        }
+        Vec::new()
+    }
+
+    /// What calls, tasks and commands came to.
+    fn outcome(&mut self, event: &Event) -> Option<Stage> {
+        Some(match event {
+            Event::ToolCallFinished { call_id, name, source, result, is_error, duration_ms } => {
+                let mark = self.open_calls.remove(call_id)?;
+                Stage::ToolCall {
+                    step: self.turn.as_ref().map_or(0, |turn| turn.step),
+                    call_id: call_id.clone(),
+                    tool: name.clone(),
+                    source: source.clone(),
+                    arguments_bytes: mark.bytes,
+                    arguments_digest: mark.digest,
+                    result_bytes: json_bytes(result),
+                    ok: !is_error,
+                    error_kind: is_error.then(|| error_kind(result)),
+                    duration_ms: *duration_ms,
+                }
+            }
+            Event::TaskStarted { task_id, call_id, name, source } => Stage::AutoBackground {
+                task_id: task_id.clone(),
+                call_id: call_id.clone(),
+                tool: name.clone(),
+                source: source.clone(),
+            },
+            Event::TaskFinished {
+                task_id,
+                call_id,
+                name,
+                source,
+                result,
+                is_error,
+                duration_ms,
+            } => Stage::Task {
+                task_id: task_id.clone(),
+                call_id: call_id.clone(),
+                tool: name.clone(),
+                source: source.clone(),
+                result_bytes: json_bytes(result),
+                ok: !is_error,
+                error_kind: is_error.then(|| error_kind(result)),
+                duration_ms: *duration_ms,
+            },
+            Event::CommandFinished {
+                call_id,
+                name,
+                source,
+                result,
+                is_error,
+                shared,
+                duration_ms,
+            } => {
+                let mark = self.open_calls.remove(call_id)?;
+                Stage::Command {
+                    command: name.clone(),
+                    source: source.clone(),
+                    arguments_bytes: mark.bytes,
+                    arguments_digest: mark.digest,
+                    result_bytes: json_bytes(result),
+                    ok: !is_error,
+                    error_kind: is_error.then(|| error_kind(result)),
+                    shared: *shared,
+                    duration_ms: *duration_ms,
+                }
+            }
+            // What is shown while it happens, and what was said: neither belongs into a ledger.
+            _ => return None,
+        })
+    }
+
+    fn begin_turn(&mut self, now: Now) {
+        self.turns += 1;
+        self.turn = Some(OpenTurn {
+            started_ms: now.monotonic_ms,
+            step: 0,
+            step_started_ms: now.monotonic_ms,
+            attempts: 1,
+            usage: None,
+            failed: false,
+        });
+    }
+
+    fn begin_step(&mut self, step: u32, now: Now) {
+        if let Some(turn) = &mut self.turn {
+            turn.step = step;
+            turn.step_started_ms = now.monotonic_ms;
+            turn.attempts = 1;
+            turn.usage = None;
+            turn.failed = false;
+        }
+    }
+
+    fn retry(&mut self, delay_ms: u64, error: &Error) -> Vec<Stage> {
+        let Some(turn) = &mut self.turn else { return Vec::new() };
+        let attempt = turn.attempts;
+        turn.attempts += 1;
+        vec![Stage::ApiError {
+            model: self.model.clone(),
+            step: turn.step,
+            attempt,
+            error_kind: error.kind,
+            transient: true,
+            retry_delay_ms: Some(delay_ms),
+        }]
+    }
+
+    fn end_step(&mut self, finish_reason: FinishReason, now: Now) -> Option<Stage> {
+        let turn = self.turn.as_mut()?;
+        if finish_reason == FinishReason::Error {
+            turn.failed = true;
+            return None;
+        }
+        let usage = turn.usage;
+        Some(Stage::Response {
+            model: self.model.clone(),
+            step: turn.step,
+            attempt: turn.attempts,
+            prompt_tokens: usage.map(|usage| usage.prompt_tokens),
+            output_tokens: usage.map(|usage| usage.output_tokens),
+            total_tokens: usage.map(|usage| usage.total_tokens()),
+            cached_tokens: usage.map(|usage| usage.cached_tokens),
+            finish_reason,
+            duration_ms: now.monotonic_ms.saturating_sub(turn.step_started_ms),
+        })
+    }
+
+    fn end_turn(&mut self, event: &Event, error: Option<&Error>, now: Now) -> Vec<Stage> {
+        let (Event::TurnFinished { outcome, .. }, Some(turn)) = (event, &self.turn) else {
+            return Vec::new();
+        };
+        let failed = turn.failed.then(|| Stage::ApiError {
+            model: self.model.clone(),
+            step: turn.step,
+            attempt: turn.attempts,
+            error_kind: error.map_or(ErrorKind::Other, |error| error.kind),
+            transient: false,
+            retry_delay_ms: None,
+        });
+        let ended = Stage::Turn {
+            model: self.model.clone(),
+            outcome: *outcome,
+            error_kind: error.map(|error| error.kind),
+            steps: turn.step,
+            duration_ms: now.monotonic_ms.saturating_sub(turn.started_ms),
+        };
+        failed.into_iter().chain([ended]).collect()
+    }
+}
+
+/// Writes a moment as people and programs sort it: `2026-11-21T19:40:03.123Z`.
+fn rfc3339(wall_ms: u64) -> String {
+    let moment = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    // A clock past the year 9999 is wrong whatever is written.
+    format!("{:.3}", moment.unwrap_or(Timestamp::MAX))
+}
+
+/// Reads the kind out of a failed call's result.
+fn error_kind(result: &Map<String, Value>) -> ErrorKind {
+    let kind = result.get("error").and_then(|error| error.get("kind"));
+    let kind = kind.and_then(|kind| serde_json::from_value(kind.clone()).ok());
+    kind.unwrap_or(ErrorKind::Other)
+}

@@ -1,0 +1,193 @@
+//! Adds a ledger up: one row a turn, and what all of it comes to. Streaming: of a ledger of any size only
+//! the last rows are held.
+
+use std::collections::VecDeque;
+
+use jaato_types::{ErrorKind, Outcome, SessionId};
+use serde::Serialize;
+
+use crate::read::Line;
+use crate::record::{Record, Stage};
+
+/// Turns of other sessions that may begin while one goes on and still find it again.
+const TURNS_BETWEEN_MAX: usize = 1024;
+
+/// What a turn, or what was done outside of turns in a session, came to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TurnRow {
+    /// The session.
+    pub session: SessionId,
+    /// The turn; 0 for what was outside of turns.
+    pub turn: u64,
+    /// When its first record was made.
+    pub started: String,
+    /// The model, where one was asked.
+    pub model: Option<String>,
+    /// How it ended; absent while it goes on, or where its process died.
+    pub outcome: Option<Outcome>,
+    /// What went wrong.
+    pub error_kind: Option<ErrorKind>,
+    /// What it came to.
+    #[serde(flatten)]
+    pub totals: Totals,
+}
+
+/// Sums.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Requests to a provider, each attempt counted.
+    pub requests: u64,
+    /// Those of them that failed.
+    pub failed_requests: u64,
+    /// Tokens of the requests, each counted as often as it was sent.
+    pub prompt_tokens: u64,
+    /// Those of them that a cache gave.
+    pub cached_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// Tool calls that have a result.
+    pub tool_calls: u64,
+    /// Those of them that failed, the denied ones too.
+    pub failed_tool_calls: u64,
+    /// Calls that were denied.
+    pub denied: u64,
+    /// Commands that a person gave.
+    pub commands: u64,
+    /// How often the context was made smaller.
+    pub gcs: u64,
+}
+
+/// What a ledger comes to.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// The last turns, the oldest first.
+    pub turns: VecDeque<TurnRow>,
+    /// Turns that were read, whether or not they are listed.
+    pub turns_read: u64,
+    /// Of everything that was read.
+    pub totals: Totals,
+    /// Lines that are no records.
+    pub bad_lines: u64,
+    /// The first of them.
+    pub first_bad_line: Option<u64>,
+    #[serde(skip)]
+    rows_max: usize,
+    /// Only sessions whose id begins so.
+    #[serde(skip)]
+    session: Option<String>,
+}
+
+impl Summary {
+    /// Starts with nothing. Lists the last `rows_max` turns of sessions whose id begins with `session`.
+    pub fn new(rows_max: usize, session: Option<String>) -> Self {
+        Self {
+            turns: VecDeque::new(),
+            turns_read: 0,
+            totals: Totals::default(),
+            bad_lines: 0,
+            first_bad_line: None,
+            rows_max,
+            session,
+        }
+    }
+
+    /// Takes the next line.
+    pub fn take(&mut self, line: Line) {
+        match line {
+            Line::Record(record) => {
+                let is_wanted = |wanted: &String| record.session.as_str().starts_with(wanted);
+                if self.session.as_ref().is_none_or(is_wanted) {
+                    self.add(*record);
+                }
+            }
+            Line::Bad { number } => {
+                self.bad_lines += 1;
+                self.first_bad_line.get_or_insert(number);
+            }
+        }
+    }
+
+    /// Ends with the rows that were asked for.
+    #[must_use]
+    pub fn finish(mut self) -> Self {
+        let surplus = self.turns.len().saturating_sub(self.rows_max);
+        self.turns.drain(..surplus);
+        self
+    }
+
+    fn add(&mut self, record: Record) {
+        self.totals.add(&record.stage);
+        let row = self.row(&record);
+        row.totals.add(&record.stage);
+        match record.stage {
+            Stage::Response { model, .. } | Stage::ApiError { model, .. } => {
+                row.model = Some(model)
+            }
+            Stage::Turn { model, outcome, error_kind, .. } => {
+                row.model = Some(model);
+                row.outcome = Some(outcome);
+                row.error_kind = error_kind;
+            }
+            Stage::ToolCall { .. }
+            | Stage::AutoBackground { .. }
+            | Stage::Task { .. }
+            | Stage::PermissionCheck { .. }
+            | Stage::Gc(_)
+            | Stage::Command { .. }
+            | Stage::Unknown => {}
+        }
+    }
+
+    /// Finds the record's row, which is among the last ones, or begins it.
+    fn row(&mut self, record: &Record) -> &mut TurnRow {
+        let is_its = |row: &TurnRow| row.session == record.session && row.turn == record.turn;
+        let at = match self.turns.iter().rposition(is_its) {
+            Some(at) => at,
+            None => {
+                if self.turns.len() >= self.rows_max.saturating_add(TURNS_BETWEEN_MAX) {
+                    self.turns.pop_front();
+                }
+                self.turns_read += u64::from(record.turn > 0);
+                self.turns.push_back(TurnRow {
+                    session: record.session.clone(),
+                    turn: record.turn,
+                    started: record.ts.clone(),
+                    model: None,
+                    outcome: None,
+                    error_kind: None,
+                    totals: Totals::default(),
+                });
+                self.turns.len() - 1
+            }
+        };
+        &mut self.turns[at]
+    }
+}
+
+impl Totals {
+    fn add(&mut self, stage: &Stage) {
+        match stage {
+            Stage::Response { prompt_tokens, output_tokens, cached_tokens, .. } => {
+                self.requests += 1;
+                self.prompt_tokens += prompt_tokens.unwrap_or(0);
+                self.output_tokens += output_tokens.unwrap_or(0);
+                self.cached_tokens += cached_tokens.unwrap_or(0);
+            }
+            Stage::ApiError { .. } => {
+                self.requests += 1;
+                self.failed_requests += 1;
+            }
+            Stage::ToolCall { ok, .. } => {
+                self.tool_calls += 1;
+                self.failed_tool_calls += u64::from(!ok);
+            }
+            Stage::PermissionCheck { allowed, .. } => self.denied += u64::from(!allowed),
+            Stage::Gc(_) => self.gcs += 1,
+            Stage::Command { .. } => self.commands += 1,
+            Stage::AutoBackground { .. }
+            | Stage::Task { .. }
+            | Stage::Turn { .. }
+            | Stage::Unknown => {}
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The thread that writes the ledger, so that no session ever waits for a disk.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+
+use crate::error::LedgerError;
+use crate::file::LedgerFile;
+use crate::ledger::{Shared, Waiting};
+
+/// Most records that are written in one go, under one lock.
+const BATCH_RECORDS_MAX: usize = 64;
+
+/// Writes what comes until nobody is left who could send.
+pub(crate) fn write_all(
+    target: Result<PathBuf, String>,
+    waiting: &Receiver<Waiting>,
+    shared: &Arc<Shared>,
+    written: &Sender<Written>,
+) {
+    let mut file = None;
+    while let Ok(first) = waiting.recv() {
+        let batch = Batch::gather(first, waiting);
+        if !batch.lines.is_empty() {
+            write(&target, &mut file, &batch.lines, shared);
+            shared.settle(batch.lines.len());
+        }
+        if batch.must_sync
+            && let Some(file) = &file
+            && let Err(error) = file.sync()
+        {
+            shared.lose(0, &error);
+        }
+    }
+    // Nobody waits for it unless the process ends.
+    let _ = written.send(Written);
+}
+
+/// Everything is in the file.
+pub(crate) struct Written;
+
+struct Batch {
+    lines: Vec<Vec<u8>>,
+    must_sync: bool,
+}
+
+impl Batch {
+    fn gather(first: Waiting, waiting: &Receiver<Waiting>) -> Self {
+        let mut batch = Self { lines: Vec::new(), must_sync: false };
+        for one in std::iter::once(first).chain(waiting.try_iter().take(BATCH_RECORDS_MAX - 1)) {
+            match one {
+                Waiting::Line(line) => batch.lines.push(line),
+                Waiting::Sync => batch.must_sync = true,
+            }
+        }
+        batch
+    }
+}
+
+/// Opens the file where it is not open yet: a disk that was full may have room again.
+fn write(
+    target: &Result<PathBuf, String>,
+    file: &mut Option<LedgerFile>,
+    lines: &[Vec<u8>],
+    shared: &Shared,
+) {
+    if file.is_none() {
+        let opened = match target {
+            Ok(path) => LedgerFile::open(path),
+            Err(cause) => Err(LedgerError::NoPlace(cause.clone())),
+        };
+        match opened {
+            Ok(opened) => *file = Some(opened),
+            Err(error) => return shared.lose(lines.len(), &error),
+        }
+    }
+    let Some(open) = file else { return };
+    let appended = open.append(lines);
+    if appended.cut_bytes > 0 {
+        shared.cut(appended.cut_bytes);
+    }
+    if let Some(error) = appended.error {
+        shared.lose(lines.len() - appended.lines, &error);
+        // Opened anew next time: the file may have been on a disk that is gone.
+        *file = None;
+    }
+}

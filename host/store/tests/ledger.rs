@@ -1,0 +1,212 @@
+//! The ledger on disk: whole lines whatever happens, and a session that never waits.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX};
+use support::{Writer, line, record, records_of, turn_end};
+
+#[test]
+fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("data/jaato/ledger.jsonl");
+    let mut file = LedgerFile::open(&path).unwrap();
+    let appended = file.append(&[line(1), line(2)]);
+    assert_eq!((appended.lines, appended.cut_bytes), (2, 0));
+    assert!(appended.error.is_none());
+    file.sync().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    assert_eq!(records_of(&path), [1, 2]);
+}
+
+#[track_caller]
+fn check_cut(before: &[u8], cut: u64, after: &[u64]) {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("ledger.jsonl");
+    fs::write(&path, before).unwrap();
+    let appended = LedgerFile::open(&path).unwrap().append(&[line(9)]);
+    assert_eq!((appended.lines, appended.cut_bytes), (1, cut));
+    assert_eq!(records_of(&path), after);
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_the_rest_stays() {
+    let (one, two) = (line(1), line(2));
+    let torn = &two[..two.len() / 2];
+    check_cut(&[&one[..], torn].concat(), torn.len() as u64, &[1, 9]);
+    check_cut(&one, 0, &[1, 9]);
+    // A last line without its end may be whole by chance: nobody can know.
+    check_cut(&[&one[..], &two[..two.len() - 1]].concat(), two.len() as u64 - 1, &[1, 9]);
+    check_cut(&[&one[..], &[0; 700]].concat(), 700, &[1, 9]);
+}
+
+#[test]
+fn a_ledger_whose_first_record_is_torn_begins_anew() {
+    check_cut(&line(1)[..20], 20, &[9]);
+    check_cut(b"{\"", 2, &[9]);
+    check_cut(&[0; 4096], 4096, &[9]);
+    check_cut(b"", 0, &[9]);
+}
+
+#[test]
+fn what_is_longer_than_any_record_is_closed_instead_of_cut() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("ledger.jsonl");
+    let long = [line(1), vec![b'x'; 100_000]].concat();
+    fs::write(&path, &long).unwrap();
+    let appended = LedgerFile::open(&path).unwrap().append(&[line(2)]);
+    assert_eq!((appended.lines, appended.cut_bytes), (1, 0));
+    let expected = [long, b"\n".to_vec(), line(2)].concat();
+    assert!(fs::read(&path).unwrap() == expected, "nothing of it is lost");
+}
+
+#[test]
+fn a_file_that_is_no_ledger_is_left_as_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    for text in ["export PATH=/bin", "{\"a\": 1}\n", "[1]\nlast line", "{\"w\"", "\u{0}x"] {
+        let path = root.path().join("notes");
+        fs::write(&path, text).unwrap();
+        let error = LedgerFile::open(&path).unwrap_err();
+        assert!(matches!(error, LedgerError::NotALedger(_)), "{text:?}: {error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn writers_in_several_processes_lose_and_mix_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("ledger.jsonl");
+    // Torn from the start: all of them find it, and only one may cut it.
+    fs::write(&path, &line(7)[..30]).unwrap();
+    let writers: Vec<_> = (0..4).map(|_| Writer::start(&path, 300)).collect();
+    for writer in writers {
+        writer.ends_well();
+    }
+    assert_eq!(records_of(&path).len(), 4 * 300);
+}
+
+#[test]
+fn a_killed_writer_leaves_a_file_that_the_next_one_goes_on_with() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("ledger.jsonl");
+    let mut rest = 0;
+    for _ in 0..5 {
+        let writer = Writer::start(&path, usize::MAX);
+        writer.wait_for_records(rest + 50);
+        writer.kill();
+        let appended = LedgerFile::open(&path).unwrap().append(&[line(1)]);
+        assert!(appended.error.is_none());
+        rest = records_of(&path).len();
+    }
+}
+
+#[test]
+fn a_record_that_a_full_disk_cuts_short_is_taken_back() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("ledger.jsonl");
+    // The system's limit on a file's size tears a write just as a full disk does.
+    let error = Writer::start_with_limit(&path, 1000).fails();
+    assert!(error.contains("File too large"), "{error}");
+    let written = records_of(&path).len();
+    let left = 8192 - fs::metadata(&path).unwrap().len();
+    assert!(written > 0 && left < line(1000).len() as u64, "the limit was reached: {left}");
+    // With room again the file goes on, without a line between.
+    let appended = LedgerFile::open(&path).unwrap().append(&[line(1)]);
+    assert_eq!((appended.lines, appended.cut_bytes), (1, 0));
+    assert_eq!(records_of(&path).len(), written + 1);
+}
+
+fn ledger(path: &Path) -> Ledger {
+    Ledger::new(Ok(path.to_owned()), Box::new(|_| {}))
+}
+
+#[test]
+fn a_ledger_that_is_never_used_makes_no_file() {
+    let root = tempfile::tempdir().unwrap();
+    let ledger = ledger(&root.path().join("ledger.jsonl"));
+    assert_eq!(ledger.finish(), Vec::<String>::new());
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn everything_is_in_the_file_when_the_ledger_ends_and_nothing_after_that() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("ledger.jsonl");
+    let ledger = ledger(&path);
+    for index in 1..=1000 {
+        ledger.record(&record(index));
+    }
+    ledger.record(&turn_end(1001));
+    assert_eq!((ledger.finish(), ledger.notice()), (Vec::new(), None));
+    assert_eq!(records_of(&path), (1..=1001).collect::<Vec<_>>());
+    ledger.record(&record(1002));
+    assert_eq!(ledger.finish(), ["1 record of this run is not in the ledger"]);
+}
+
+#[track_caller]
+fn check_trouble(path: &Path, cause: &str) {
+    let ledger = ledger(path);
+    for index in 1..=3 {
+        ledger.record(&record(index));
+    }
+    let words = ledger.finish();
+    let [words] = words.as_slice() else { panic!("one line: {words:?}") };
+    assert!(words.contains(cause), "{words}");
+    assert!(words.ends_with("; 3 records of this run are not in the ledger"), "{words}");
+    assert_eq!(ledger.notice(), None, "it is told once");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_says_why_once_and_counts_what_is_lost() {
+    let root = tempfile::tempdir().unwrap();
+    check_trouble(Path::new("/dev/full"), "`/dev/full`: No space left on device");
+    check_trouble(root.path(), "Is a directory");
+    check_trouble(Path::new("/proc/nothing/ledger.jsonl"), "No such file");
+    let file = root.path().join("file");
+    fs::write(&file, "text").unwrap();
+    check_trouble(&file, "is no ledger");
+    check_trouble(&file.join("ledger.jsonl"), "Not a directory");
+    let nowhere = Ledger::new(Err("no home".into()), Box::new(|_| {}));
+    nowhere.record(&record(1));
+    let words = "there is no ledger: no home; 1 record of this run is not in the ledger";
+    assert_eq!(nowhere.finish(), [words]);
+}
+
+#[test]
+fn trouble_that_was_told_while_it_happened_is_told_as_a_count_in_the_end() {
+    let (told, heard) = std::sync::mpsc::channel();
+    let log = move |text: &str| told.send(text.to_owned()).unwrap();
+    let ledger = Ledger::new(Ok("/dev/full".into()), Box::new(log));
+    ledger.record(&record(1));
+    assert!(heard.recv().unwrap().starts_with("cannot write the ledger `/dev/full`"));
+    // The log is written a moment before the notice is there.
+    let notice = std::iter::repeat_with(|| ledger.notice()).flatten().next().unwrap();
+    assert!(
+        notice.ends_with("the session goes on without it; `LEDGER_PATH` may name another file")
+    );
+    ledger.record(&record(2));
+    assert_eq!(ledger.finish(), ["2 records of this run are not in the ledger"]);
+    assert_eq!(ledger.notice(), None);
+}
+
+#[test]
+fn a_disk_that_stands_still_holds_up_nobody_and_what_is_lost_is_counted() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    // A pipe that nobody reads: it holds 64 KiB, then every write waits.
+    let ledger = ledger(&path);
+    let count = RECORDS_WAITING_MAX as u64 + 3000;
+    for index in 1..=count {
+        ledger.record(&record(index));
+    }
+    let words = ledger.finish();
+    let [words] = words.as_slice() else { panic!("one line: {words:?}") };
+    assert!(words.starts_with("the disk of the ledger `"), "{words}");
+    assert!(words.ends_with("records of this run are not in the ledger"), "{words}");
+}

@@ -1,0 +1,213 @@
+//! What events become in the ledger, and what must never get there.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::expect;
+use jaato_store::{DigestKey, Now, Record, Recorder, Stage};
+use jaato_types::{
+    CallId, Envelope, Error, ErrorKind, Event, FinishReason, Outcome, SessionId, ToolName, Usage,
+};
+use serde_json::{Value, json};
+
+/// 2026-11-21T19:40:03.123Z.
+const START_MS: u64 = 1_795_290_003_123;
+
+/// Feeds events, ten milliseconds apart; gives the records.
+fn records(events: Vec<Event>) -> Vec<Record> {
+    let mut recorder = Recorder::new(Some(DigestKey::new([7; 32])));
+    let mut made = Vec::new();
+    for (at, event) in events.into_iter().enumerate() {
+        let at = at as u64;
+        let session = SessionId::from("s1");
+        let envelope = Envelope { v: 1, seq: at + 1, session, event };
+        let now = Now { wall_ms: START_MS + at * 10, monotonic_ms: at * 10 };
+        made.extend(recorder.take(&envelope, now));
+    }
+    made
+}
+
+fn lines(records: &[Record]) -> String {
+    let line = |record: &Record| String::from_utf8(record.line().unwrap()).unwrap();
+    records.iter().map(line).collect()
+}
+
+fn started() -> Vec<Event> {
+    let turn = Event::TurnStarted { prompt: "my password is hunter2".into() };
+    vec![Event::SessionStarted { model: "test/moon".into(), tools: Vec::new() }, turn]
+}
+
+fn call(arguments: Value, result: Value, is_error: bool) -> Vec<Event> {
+    let (call_id, name) = (CallId::from("c1"), ToolName::from("look"));
+    let result = result.as_object().unwrap().clone();
+    vec![
+        Event::PermissionDecided {
+            call_id: call_id.clone(),
+            name: name.clone(),
+            allowed: !is_error,
+            rule: "ask.silence".into(),
+            comment: Some("my hunter2 comment".into()),
+        },
+        Event::ToolCallStarted {
+            call_id: call_id.clone(),
+            name: name.clone(),
+            source: "eye".into(),
+            arguments,
+        },
+        Event::ToolOutput {
+            call_id: call_id.clone(),
+            source: "eye".into(),
+            text: "hunter2".into(),
+        },
+        Event::ToolCallFinished {
+            call_id,
+            name,
+            source: "eye".into(),
+            result,
+            is_error,
+            duration_ms: 5,
+        },
+    ]
+}
+
+fn step(step: u32, usage: Option<Usage>, finish_reason: FinishReason) -> Vec<Event> {
+    let text = Event::TextDelta { source: "model".into(), text: "hunter2".into() };
+    let usage = usage.map(|usage| Event::Usage { usage });
+    [Event::StepStarted { step }, text]
+        .into_iter()
+        .chain(usage)
+        .chain([Event::StepFinished { step, finish_reason }])
+        .collect()
+}
+
+fn ended(outcome: Outcome, error: Option<Error>) -> Vec<Event> {
+    vec![Event::TurnFinished { outcome, text: "hunter2".into(), error }]
+}
+
+#[test]
+fn a_turn_becomes_its_requests_calls_decisions_and_end() {
+    let usage = Usage { prompt_tokens: 20, output_tokens: 5, cached_tokens: 8 };
+    let made = records(
+        [
+            started(),
+            step(1, Some(usage), FinishReason::ToolUse),
+            call(json!({ "at": "hunter2" }), json!({ "seen": "hunter2" }), false),
+            step(2, None, FinishReason::Stop),
+            ended(Outcome::Done, None),
+        ]
+        .concat(),
+    );
+    expect![[r#"
+        {"v":1,"ts":"2026-11-21T19:40:03.173Z","session":"s1","turn":1,"event_index":1,"stage":"response","model":"test/moon","step":1,"attempt":1,"prompt_tokens":20,"output_tokens":5,"total_tokens":25,"cached_tokens":8,"finish_reason":"tool_use","duration_ms":30}
+        {"v":1,"ts":"2026-11-21T19:40:03.183Z","session":"s1","turn":1,"event_index":2,"stage":"permission-check","call_id":"c1","tool":"look","allowed":true,"rule":"ask.silence"}
+        {"v":1,"ts":"2026-11-21T19:40:03.213Z","session":"s1","turn":1,"event_index":3,"stage":"tool-call","step":1,"call_id":"c1","tool":"look","source":"eye","arguments_bytes":16,"arguments_digest":"DIGEST","result_bytes":18,"ok":true,"duration_ms":5}
+        {"v":1,"ts":"2026-11-21T19:40:03.243Z","session":"s1","turn":1,"event_index":4,"stage":"response","model":"test/moon","step":2,"attempt":1,"finish_reason":"stop","duration_ms":20}
+        {"v":1,"ts":"2026-11-21T19:40:03.253Z","session":"s1","turn":1,"event_index":5,"stage":"turn","model":"test/moon","outcome":"done","steps":2,"duration_ms":120}
+    "#]]
+    .assert_eq(&without_digest(&lines(&made)));
+}
+
+fn without_digest(lines: &str) -> String {
+    let (before, rest) = lines.split_once("\"arguments_digest\":\"").unwrap();
+    format!("{before}\"arguments_digest\":\"DIGEST{}", &rest[16..])
+}
+
+#[test]
+fn nothing_that_anybody_said_is_in_a_record() {
+    let failed = Error::new(ErrorKind::Provider, "the key hunter2 is wrong").with_hint("hunter2");
+    let error = json!({ "error": { "kind": "invalid_arguments", "message": "hunter2 is wrong" } });
+    let retry = Event::Retry { attempt: 1, delay_ms: 9, error: failed.clone() };
+    let made = records(
+        [
+            started(),
+            call(json!({ "password": "hunter2" }), error, true),
+            vec![Event::StepStarted { step: 1 }, retry],
+            step(1, None, FinishReason::Error).split_off(1),
+            ended(Outcome::Failed, Some(failed)),
+        ]
+        .concat(),
+    );
+    let text = lines(&made);
+    assert!(!text.contains("hunter2") && !text.contains("password"), "{text}");
+    let kind = |record: &Record| match &record.stage {
+        Stage::ToolCall { error_kind, .. } | Stage::Turn { error_kind, .. } => *error_kind,
+        Stage::ApiError { error_kind, .. } => Some(*error_kind),
+        _ => None,
+    };
+    let kinds: Vec<_> = made.iter().filter_map(kind).collect();
+    let provider = ErrorKind::Provider;
+    assert_eq!(kinds, [ErrorKind::InvalidArguments, provider, provider, provider]);
+}
+
+#[test]
+fn each_attempt_is_counted_and_a_final_failure_is_told_as_one() {
+    let busy = Error::new(ErrorKind::Timeout, "busy").temporary();
+    let retry = |attempt| Event::Retry { attempt, delay_ms: 3, error: busy.clone() };
+    let made = records(
+        [
+            started(),
+            vec![Event::StepStarted { step: 1 }, retry(1), retry(2)],
+            vec![Event::StepFinished { step: 1, finish_reason: FinishReason::Error }],
+            ended(Outcome::Failed, Some(busy.clone())),
+        ]
+        .concat(),
+    );
+    let attempts: Vec<_> = made
+        .iter()
+        .filter_map(|record| match &record.stage {
+            Stage::ApiError { attempt, transient, retry_delay_ms, .. } => {
+                Some((*attempt, *transient, *retry_delay_ms))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(attempts, [(1, true, Some(3)), (2, true, Some(3)), (3, false, None)]);
+}
+
+#[test]
+fn what_a_person_does_outside_of_turns_has_turn_0() {
+    let call = call(json!({}), json!({}), false);
+    let command = |event: fn(CallId) -> Event| event(CallId::from("k1"));
+    let commands = vec![
+        command(|call_id| Event::CommandStarted {
+            call_id,
+            name: "note".into(),
+            source: "book".into(),
+            arguments: json!({ "text": "hunter2" }),
+        }),
+        command(|call_id| Event::CommandFinished {
+            call_id,
+            name: "note".into(),
+            source: "book".into(),
+            result: json!({ "kept": true }).as_object().unwrap().clone(),
+            is_error: false,
+            shared: true,
+            duration_ms: 2,
+        }),
+    ];
+    let turn = [started().split_off(1), ended(Outcome::Cancelled, None)].concat();
+    let made = records([started()[..1].to_vec(), call.clone(), turn, commands, call].concat());
+    let turns: Vec<_> = made.iter().map(|record| (record.turn, record.event_index)).collect();
+    assert_eq!(turns, [(0, 1), (0, 2), (1, 3), (0, 4), (0, 5), (0, 6)]);
+    let text = lines(&made);
+    assert!(text.contains(r#""stage":"command","command":"note","source":"book""#), "{text}");
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
+fn every_record_reads_back_as_it_was_written_and_a_stage_from_the_future_too() {
+    let made = records(
+        [
+            started(),
+            step(1, Some(Usage::default()), FinishReason::ToolUse),
+            call(json!({}), json!({}), false),
+            ended(Outcome::Limit, None),
+        ]
+        .concat(),
+    );
+    for record in made {
+        let line = record.line().unwrap();
+        assert_eq!(serde_json::from_slice::<Record>(&line).unwrap(), record);
+        assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1);
+    }
+    let line = r#"{"v":2,"ts":"t","session":"s","turn":1,"event_index":1,"stage":"moon","x":1}"#;
+    assert_eq!(serde_json::from_str::<Record>(line).unwrap().stage, Stage::Unknown);
+}

@@ -1,0 +1,108 @@
+//! What `jaato ledger show` adds up, and what it skips.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::io::Cursor;
+
+use expect_test::expect;
+use jaato_store::{LINE_BYTES_MAX, Line, Reader, Summary};
+
+fn summary(text: &[u8], rows_max: usize, session: Option<&str>) -> Summary {
+    let mut reader = Reader::new(Cursor::new(text));
+    let mut summary = Summary::new(rows_max, session.map(str::to_owned));
+    while let Some(line) = reader.next_line().unwrap() {
+        summary.take(line);
+    }
+    summary.finish()
+}
+
+fn line(session: &str, turn: u64, rest: &str) -> String {
+    let start = format!(r#"{{"v":1,"ts":"2026-11-21T19:40:0{turn}.000Z","session":"{session}""#);
+    format!("{start},\"turn\":{turn},\"event_index\":1,{rest}}}\n")
+}
+
+fn turn(session: &str, number: u64) -> String {
+    let response = r#""stage":"response","model":"test/moon","step":1,"attempt":1,"prompt_tokens":20,"output_tokens":5,"total_tokens":25,"cached_tokens":8,"finish_reason":"stop","duration_ms":1"#;
+    let failed = r#""stage":"api-error","model":"test/moon","step":1,"attempt":1,"error_kind":"timeout","transient":true,"retry_delay_ms":1"#;
+    let denied =
+        r#""stage":"permission-check","call_id":"c","tool":"t","allowed":false,"rule":"r""#;
+    let call = r#""stage":"tool-call","step":1,"call_id":"c","tool":"t","source":"p","arguments_bytes":2,"result_bytes":2,"ok":false,"error_kind":"permission_denied","duration_ms":0"#;
+    let end = r#""stage":"turn","model":"test/moon","outcome":"done","steps":1,"duration_ms":9"#;
+    [failed, response, denied, call, end].map(|rest| line(session, number, rest)).concat()
+}
+
+fn shown(summary: &Summary) -> String {
+    let row = |row| format!("{}\n", serde_json::to_string(row).unwrap());
+    let rows: String = summary.turns.iter().map(row).collect();
+    format!("{rows}{}", serde_json::to_string(&summary.totals).unwrap())
+}
+
+#[test]
+fn a_row_a_turn_and_the_sum_of_all() {
+    let gc =
+        line("b", 2, r#""stage":"gc","reason":"threshold","tokens_before":9,"tokens_after":3"#);
+    let text = turn("a", 1) + &turn("b", 1) + &gc;
+    expect![[r#"
+        {"session":"a","turn":1,"started":"2026-11-21T19:40:01.000Z","model":"test/moon","outcome":"done","error_kind":null,"requests":2,"failed_requests":1,"prompt_tokens":20,"cached_tokens":8,"output_tokens":5,"tool_calls":1,"failed_tool_calls":1,"denied":1,"commands":0,"gcs":0}
+        {"session":"b","turn":1,"started":"2026-11-21T19:40:01.000Z","model":"test/moon","outcome":"done","error_kind":null,"requests":2,"failed_requests":1,"prompt_tokens":20,"cached_tokens":8,"output_tokens":5,"tool_calls":1,"failed_tool_calls":1,"denied":1,"commands":0,"gcs":0}
+        {"session":"b","turn":2,"started":"2026-11-21T19:40:02.000Z","model":null,"outcome":null,"error_kind":null,"requests":0,"failed_requests":0,"prompt_tokens":0,"cached_tokens":0,"output_tokens":0,"tool_calls":0,"failed_tool_calls":0,"denied":0,"commands":0,"gcs":1}
+        {"requests":4,"failed_requests":2,"prompt_tokens":40,"cached_tokens":16,"output_tokens":10,"tool_calls":2,"failed_tool_calls":2,"denied":2,"commands":0,"gcs":1}"#]]
+    .assert_eq(&shown(&summary(text.as_bytes(), 10, None)));
+}
+
+#[test]
+fn the_last_turns_are_listed_and_all_are_counted() {
+    let text: String = (1..=5).map(|number| turn("a", number)).collect();
+    let summary = summary(text.as_bytes(), 2, None);
+    let numbers: Vec<_> = summary.turns.iter().map(|row| row.turn).collect();
+    assert_eq!((numbers, summary.turns_read), (vec![4, 5], 5));
+    assert_eq!(summary.totals.requests, 10);
+}
+
+#[test]
+fn turns_of_sessions_that_run_side_by_side_are_told_apart() {
+    let (one, two) = (turn("a", 1), turn("b", 1));
+    let mixed: String =
+        one.lines().zip(two.lines()).map(|(one, two)| format!("{one}\n{two}\n")).collect();
+    let summary = summary(mixed.as_bytes(), 10, None);
+    assert_eq!(summary.turns.len(), 2);
+    assert_eq!(summary.turns[0].totals, summary.turns[1].totals);
+}
+
+#[test]
+fn a_session_is_named_by_the_beginning_of_its_id() {
+    let text = turn("abc", 1) + &turn("abd", 1) + &turn("x", 1);
+    assert_eq!(summary(text.as_bytes(), 10, Some("ab")).turns_read, 2);
+    assert_eq!(summary(text.as_bytes(), 10, Some("abd")).totals.requests, 2);
+    assert_eq!(summary(text.as_bytes(), 10, Some("no")).turns_read, 0);
+}
+
+#[test]
+fn what_is_no_record_is_skipped_and_counted() {
+    let text = [
+        turn("a", 1).as_bytes(),
+        b"\n{\"v\":1,\"ts\"\n\xff\xfe\n[]\n{\"stage\":\"response\",\"ts\":12.5}\n",
+        turn("a", 2).as_bytes(),
+        b"{\"v\":1,\"torn",
+    ]
+    .concat();
+    let summary = summary(&text, 10, None);
+    assert_eq!((summary.bad_lines, summary.first_bad_line), (5, Some(7)));
+    assert_eq!(summary.totals.requests, 4);
+}
+
+#[test]
+fn a_line_may_be_as_long_as_its_limit_and_no_longer() {
+    let padded = |bytes: usize| {
+        let start = line("a", 1, r#""stage":"moon""#);
+        let start = start.trim_end().trim_end_matches('}');
+        let rest = r#","x":""}"#;
+        format!("{start},\"x\":\"{}\"}}\n", "y".repeat(bytes - start.len() - rest.len() - 1))
+    };
+    let text = padded(LINE_BYTES_MAX) + &padded(LINE_BYTES_MAX + 1) + &padded(3_000_000) + "{}\n";
+    let mut reader = Reader::new(Cursor::new(text));
+    assert!(matches!(reader.next_line().unwrap(), Some(Line::Record(_))));
+    for expected in 2..=4 {
+        assert_eq!(reader.next_line().unwrap(), Some(Line::Bad { number: expected }));
+    }
+    assert_eq!(reader.next_line().unwrap(), None);
+}

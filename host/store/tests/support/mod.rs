@@ -1,0 +1,120 @@
+//! Records, and processes that write them.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use jaato_store::{LedgerFile, Line, Reader, Record, Stage};
+use jaato_types::{CallId, Outcome, SessionId, ToolName};
+
+/// What makes a test program a writer: the file and how many records.
+const FILE: &str = "JAATO_TEST_LEDGER";
+const COUNT: &str = "JAATO_TEST_RECORDS";
+
+pub fn record(index: u64) -> Record {
+    let stage = Stage::PermissionCheck {
+        call_id: CallId::from("call_0123456789abcdef"),
+        tool: ToolName::from("cli_based_tool"),
+        allowed: true,
+        rule: "person.once".into(),
+    };
+    made(index, stage)
+}
+
+pub fn turn_end(index: u64) -> Record {
+    let model = "test/moon".into();
+    let outcome = Outcome::Done;
+    made(index, Stage::Turn { model, outcome, error_kind: None, steps: 1, duration_ms: 1 })
+}
+
+fn made(event_index: u64, stage: Stage) -> Record {
+    let (v, ts) = (Record::VERSION, "2026-11-21T19:40:03.123Z".to_owned());
+    Record { v, ts, session: SessionId::from("s1"), turn: 1, event_index, stage }
+}
+
+pub fn line(index: u64) -> Vec<u8> {
+    record(index).line().unwrap()
+}
+
+/// The indices of a ledger's records; fails where a line is none.
+#[track_caller]
+pub fn records_of(path: &Path) -> Vec<u64> {
+    let text = fs::read(path).unwrap();
+    assert!(text.ends_with(b"\n") || text.is_empty(), "the last line is whole");
+    let mut reader = Reader::open(path).unwrap();
+    let mut indices = Vec::new();
+    while let Some(line) = reader.next_line().unwrap() {
+        match line {
+            Line::Record(record) => indices.push(record.event_index),
+            Line::Bad { number } => panic!("line {number} is no record"),
+        }
+    }
+    indices
+}
+
+/// A process that appends records, one after the other.
+pub struct Writer {
+    child: Child,
+    path: PathBuf,
+}
+
+impl Writer {
+    pub fn start(path: &Path, count: usize) -> Self {
+        Self::of(Command::new(std::env::current_exe().unwrap()), path, count)
+    }
+
+    /// The file may have 8 KiB and no more, and the signal that tells so is ignored.
+    pub fn start_with_limit(path: &Path, count: usize) -> Self {
+        let mut command = Command::new("bash");
+        command.args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" \"$@\""]);
+        command.arg(std::env::current_exe().unwrap());
+        Self::of(command, path, count)
+    }
+
+    fn of(mut command: Command, path: &Path, count: usize) -> Self {
+        command.args(["--exact", "support::a_writer", "--nocapture"]);
+        command.env(FILE, path).env(COUNT, count.to_string());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self { child, path: path.to_owned() }
+    }
+
+    pub fn ends_well(mut self) {
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    /// Waits for its failure; gives what it said.
+    pub fn fails(mut self) -> String {
+        assert!(!self.child.wait().unwrap().success());
+        let mut said = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+        said
+    }
+
+    pub fn wait_for_records(&self, count: usize) {
+        let bytes = (count * line(1).len()) as u64;
+        while fs::metadata(&self.path).map_or(0, |metadata| metadata.len()) < bytes {
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+/// No test unless a [`Writer`] starts it: then it writes.
+#[test]
+fn a_writer() {
+    let Some(path) = std::env::var_os(FILE) else { return };
+    let count: usize = std::env::var(COUNT).unwrap().parse().unwrap();
+    let mut file = LedgerFile::open(Path::new(&path)).unwrap();
+    for index in 1..=count {
+        let appended = file.append(&[line(index as u64)]);
+        if let Some(error) = appended.error {
+            println!("{error}");
+            std::process::exit(1);
+        }
+    }
+}
