@@ -125,6 +125,7 @@ fn ports(
         provider,
         tools: Arc::new(PluginTools::new(Arc::clone(host), has_model)),
         asker: options.asker,
+        gc: None,
         events: options.events,
         outputs: Arc::clone(&host.lent.outputs) as _,
         clock: Arc::new(SystemClock::new()),

@@ -1,7 +1,7 @@
 //! The turn loop: history and its invariants, prompt, bounds, cancellation, events.
 //!
 //! A [`Session`] owns one conversation. It stands on [`jaato_types`], [`jaato_policy`] and its own
-//! traits ([`Provider`], [`ToolSet`], [`Asker`], [`EventSink`], [`OutputStore`], [`Clock`],
+//! traits ([`Provider`], [`ToolSet`], [`Asker`], [`EventSink`], [`OutputStore`], [`Gc`], [`Clock`],
 //! [`Ids`], [`Random`]); it knows nothing of dynamic libraries, files, terminals or networks.
 //! Whoever wires a host together implements the traits; tests use those of `testing`.
 
@@ -14,6 +14,7 @@ mod completion;
 mod events;
 mod exchange;
 mod facts;
+mod gc;
 mod history;
 mod ids;
 mod inbox;
@@ -40,7 +41,8 @@ pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use events::EventSink;
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
-pub use history::{Entry, History, HistoryError, Mark};
+pub use gc::{GC_DEADLINE_MS, Gc, GcReport, GcSettings, OVERFLOWS_MAX};
+pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};

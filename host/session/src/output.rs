@@ -92,7 +92,8 @@ async fn fit_texts(
     let mut by_length: Vec<(usize, &String)> =
         long.iter().map(|key| (escaped_len(text_at(&content, key)), key)).collect();
     by_length.sort_unstable();
-    let mut notes = Map::new();
+    // What was cut before keeps its file, which holds the whole.
+    let mut notes = content.get(CUT_KEY).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut room = fitting.bytes_max.saturating_sub(rest + CUT_KEY.len() + 8);
     let mut files = Vec::new();
     // From the shortest on: what one text does not need of its share goes to the longer ones.
@@ -103,14 +104,24 @@ async fn fit_texts(
             continue;
         }
         let text = text_at(&content, key);
-        let mut note = widest_note();
-        note_file(&mut note, fitting.store.keep(fitting.call, key, text.as_bytes()).await);
+        let known = notes.get(key.as_str()).filter(|note| note.get("file").is_some());
+        let note = match known {
+            Some(known) => known.clone(),
+            None => {
+                let mut note = widest_note();
+                note_file(&mut note, fitting.store.keep(fitting.call, key, text.as_bytes()).await);
+                note["bytes"] = text.len().into();
+                note
+            }
+        };
         room = room.saturating_sub(escaped_len(key) + note.to_string().len() + 8 + GAP_BYTES);
         files.push((*key, note));
     }
     let share = room / files.len().max(1);
     for (key, mut note) in files {
-        let cut = Cut::of(text_at(&content, key), share);
+        let mut cut = Cut::of(text_at(&content, key), share);
+        let whole = note["bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
+        cut.bytes = whole.unwrap_or(cut.bytes);
         cut.note(&mut note);
         let shown = format!("{}\n[… {} bytes left out …]\n{}", cut.head, cut.left_out(), cut.tail);
         notes.insert(key.clone(), note);
@@ -136,15 +147,15 @@ async fn fit_json(json: &str, fitting: Fitting<'_>) -> Map<String, Value> {
 }
 
 /// A text's two ends.
-struct Cut<'a> {
-    head: &'a str,
-    tail: &'a str,
+pub(crate) struct Cut<'a> {
+    pub(crate) head: &'a str,
+    pub(crate) tail: &'a str,
     bytes: usize,
 }
 
 impl<'a> Cut<'a> {
     /// Takes as much from both ends as fits into that many bytes of JSON.
-    fn of(text: &'a str, json_bytes: usize) -> Self {
+    pub(crate) fn of(text: &'a str, json_bytes: usize) -> Self {
         let half = json_bytes / 2;
         let head = &text[..fitting_prefix(text.char_indices(), half)];
         let rest = &text[head.len()..];
@@ -159,8 +170,8 @@ impl<'a> Cut<'a> {
         Self { head, tail: &rest[rest.len() - tail..], bytes: text.len() }
     }
 
-    fn left_out(&self) -> usize {
-        self.bytes - self.head.len() - self.tail.len()
+    pub(crate) fn left_out(&self) -> usize {
+        self.bytes.saturating_sub(self.head.len() + self.tail.len())
     }
 
     fn note(&self, note: &mut Value) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Asker, Clock, EventSink, Ids, OutputStore, Provider, Random, ToolSet};
+use crate::{Asker, Clock, EventSink, Gc, Ids, OutputStore, Provider, Random, ToolSet};
 
 /// What a session stands on. Cheap to clone.
 #[derive(Clone)]
@@ -13,6 +13,8 @@ pub struct Ports {
     pub tools: Arc<dyn ToolSet>,
     /// The person.
     pub asker: Arc<dyn Asker>,
+    /// What makes room in a full context; none where nothing does.
+    pub gc: Option<Arc<dyn Gc>>,
     /// Where events go.
     pub events: Arc<dyn EventSink>,
     /// Where output goes that is too long for the model.

@@ -6,16 +6,18 @@
 use std::sync::Mutex;
 
 use jaato_policy::{Caller, Rules};
-use jaato_types::service::{ContextFacts, GcFacts};
+use jaato_types::service::ContextFacts;
 use jaato_types::{
     Event, ModelId, Output, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
 };
 
 use crate::calls::CallRunner;
 use crate::events::Emitter;
+use crate::gc::GcState;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SystemPrompt, Toolbox,
+    Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SystemPrompt,
+    Toolbox,
 };
 
 /// What a session is set up with.
@@ -27,6 +29,8 @@ pub struct SessionSetup {
     pub model: ModelId,
     /// The model's context window in tokens.
     pub context_limit: u64,
+    /// Whether nobody knows the window and its size is a guess: the person is told when it matters.
+    pub context_limit_assumed: bool,
     /// The system text.
     pub system: SystemPrompt,
     /// Settings of every request.
@@ -35,8 +39,8 @@ pub struct SessionSetup {
     pub limits: Limits,
     /// What the command line and the configuration allow.
     pub rules: Rules,
-    /// Settings of the gc, for the session's facts.
-    pub gc: Option<GcFacts>,
+    /// Settings of the gc.
+    pub gc: GcSettings,
     /// What was said before, where the session goes on.
     pub history: History,
 }
@@ -48,11 +52,12 @@ impl SessionSetup {
             id: None,
             model,
             context_limit,
+            context_limit_assumed: false,
             system,
             options: RequestOptions::default(),
             limits: Limits::default(),
             rules: Rules::default(),
-            gc: None,
+            gc: GcSettings::default(),
             history: History::new(),
         }
     }
@@ -70,6 +75,7 @@ pub struct Session {
     pub(crate) facts: SharedFacts,
     pub(crate) tasks: Tasks,
     pub(crate) inbox: Inbox,
+    pub(crate) gc: GcState,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
 }
@@ -78,8 +84,8 @@ impl Session {
     /// Starts a session. A history that was left with open calls or without an answer is closed
     /// first, with results and a mark that say so.
     pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
-        let SessionSetup { id, model, context_limit, system, options, limits, rules, gc, history } =
-            setup;
+        let SessionSetup { id, model, system, options, limits, rules, history, .. } = setup;
+        let (context_limit, gc) = (setup.context_limit, setup.gc);
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
         let prefix = Request {
@@ -94,7 +100,7 @@ impl Session {
             model: model.as_str().to_owned(),
             context_limit,
             turns: history.turns(),
-            gc,
+            gc: ports.gc.is_some().then(|| gc.facts()),
             ..ContextFacts::default()
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
@@ -111,6 +117,7 @@ impl Session {
             facts,
             tasks,
             inbox,
+            gc: GcState::new(gc, context_limit, setup.context_limit_assumed),
             prefix,
         };
         session.close_open_turn()?;

@@ -11,7 +11,7 @@ use jaato_types::{
 };
 
 use crate::calls::{self, CallsDone};
-use crate::exchange::{Exchange, exchange};
+use crate::exchange::Exchange;
 use crate::history::Next;
 use crate::{Cancel, HistoryError, Mark, Session, TurnReport, completion};
 
@@ -78,6 +78,7 @@ impl Session {
             Err(error) => Err(error),
         };
         let End { outcome, text, error } = end.unwrap_or_else(End::failed);
+        self.make_room_after_turn(cancel).await;
         self.facts.update(|facts| facts.turns = self.history.turns());
         self.emitter.emit(Event::TurnFinished {
             outcome,
@@ -117,8 +118,7 @@ impl Session {
     async fn step(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<Flow> {
         let step = progress.steps;
         self.emitter.emit(Event::StepStarted { step });
-        let request = self.request();
-        let came = exchange(&request, &self.ports, &self.emitter, &self.limits, cancel).await;
+        let came = self.exchange_with_room(step, cancel).await;
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
                 self.account(completion.usage, progress);
@@ -144,6 +144,7 @@ impl Session {
             return;
         }
         progress.usage = usage;
+        self.counted(usage);
         self.facts.update(|facts| {
             facts.prompt_tokens = usage.prompt_tokens;
             facts.output_tokens = usage.output_tokens;

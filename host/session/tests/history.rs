@@ -26,7 +26,7 @@ fn text() -> Part {
 }
 
 fn entry(role: Role, parts: impl IntoIterator<Item = Part>) -> Entry {
-    Entry { message: Message { role, parts: parts.into_iter().collect() }, mark: None }
+    Entry { message: Message { role, parts: parts.into_iter().collect() }, mark: None, sent: None }
 }
 
 fn user() -> Entry {

@@ -34,14 +34,26 @@ pub enum HistoryError {
     },
     /// A mark that does not fit the role.
     Mark(Role),
+    /// A summary has no prompt that it could stand before.
+    Summary,
+    /// What would be sent in a message's place is not of its kind.
+    Sent,
 }
 
 /// Checks one entry against what is there.
 pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError> {
-    let Entry { message, mark } = entry;
-    role(history.next(), message.role)?;
+    let Entry { message, mark, sent } = entry;
+    let is_collected = *mark == Some(Mark::Collected);
+    if !is_collected {
+        role(history.next(), message.role)?;
+    }
+    if let Some(sent) = sent {
+        stands_for(message, sent)?;
+    }
     match (mark, message.role) {
-        (None, _) | (Some(Mark::Unsent), Role::User) | (Some(Mark::Partial), Role::Model) => {}
+        (None | Some(Mark::Collected), _)
+        | (Some(Mark::Unsent), Role::User)
+        | (Some(Mark::Partial), Role::Model) => {}
         (Some(_), role) => return Err(HistoryError::Mark(role)),
     }
     match message.role {
@@ -50,8 +62,31 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
             parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
             calls(history, message)
         }
+        // Its calls may be collected as well, and stand anywhere before it.
+        Role::Tool if is_collected => parts(message, |part| !matches!(part, Part::ToolCall(_))),
         Role::Tool => results(history, message),
     }
+}
+
+/// Checks what is sent in a message's place: the same role, and part for part the same kind, calls
+/// and results. Texts may stand before a prompt.
+pub(super) fn stands_for(message: &Message, sent: &Message) -> Result<(), HistoryError> {
+    let in_front = sent.parts.len().checked_sub(message.parts.len()).ok_or(HistoryError::Sent)?;
+    let (front, rest) = sent.parts.split_at(in_front);
+    let is_text = |part: &Part| matches!(part, Part::Text { .. });
+    let is_like = |(part, sent): (&Part, &Part)| match (part, sent) {
+        (Part::ToolResult(one), Part::ToolResult(other)) => {
+            (&one.call_id, &one.name, one.is_error) == (&other.call_id, &other.name, other.is_error)
+        }
+        (Part::Text { .. }, Part::Text { .. }) | (Part::Data(_), Part::Data(_)) => true,
+        (part, sent) => part == sent,
+    };
+    let holds = message.role == sent.role
+        && !sent.parts.is_empty()
+        && (in_front == 0 || message.role == Role::User)
+        && front.iter().all(is_text)
+        && message.parts.iter().zip(rest).all(is_like);
+    if holds { Ok(()) } else { Err(HistoryError::Sent) }
 }
 
 fn role(next: Next, found: Role) -> Result<(), HistoryError> {
@@ -121,6 +156,10 @@ impl fmt::Display for HistoryError {
             }
             Self::Mark(role) => {
                 write!(f, "a message of role `{}` cannot have that mark", name(*role))
+            }
+            Self::Summary => f.write_str("a summary has no prompt that it could stand before"),
+            Self::Sent => {
+                f.write_str("what is sent in a message's place has another role, call or result")
             }
         }
     }

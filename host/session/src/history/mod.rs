@@ -1,11 +1,13 @@
 //! The record of a conversation, and the part of it that the model is sent.
 //!
-//! Invariants, checked at every append and at restore ([`check`]): roles alternate (user, then
+//! Invariants, checked at every append, at restore and after every gc ([`check`]): roles alternate (user, then
 //! model, then tool results and model as often as need be, then user again); each tool call has
 //! exactly one result, in call order, in the next message; call ids are unique; no message is
-//! empty; only a prompt can be unsent. What breaks one is refused and changes nothing.
+//! empty; only a prompt can be unsent. What breaks one is refused and changes nothing. What a gc
+//! collected stays in the record and is sent no more: roles and pairs hold for what is sent.
 
 mod check;
+mod collected;
 
 use std::collections::HashSet;
 
@@ -13,6 +15,7 @@ use jaato_types::{CallId, Message, Part, Role, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 pub use check::HistoryError;
+pub use collected::COLLECTED_BYTES_MAX;
 
 /// One message of the record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,10 @@ pub struct Entry {
     /// What is to be said about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<Mark>,
+    /// What the model is sent in its place, where that is another: head and tail of what is too
+    /// large for the context window, or a summary in front of a prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Message>,
 }
 
 /// What is to be said about a message.
@@ -34,6 +41,8 @@ pub enum Mark {
     Unsent,
     /// An answer that was cut short: what the person saw of it, and a text part that says so.
     Partial,
+    /// Collected by a gc: kept, and sent no more.
+    Collected,
 }
 
 /// The record of a conversation.
@@ -42,6 +51,8 @@ pub struct History {
     entries: Vec<Entry>,
     /// The ids of all calls in the record.
     call_ids: HashSet<CallId>,
+    /// Turns whose prompts are in the record no more.
+    turns_forgotten: u64,
 }
 
 /// What may come next.
@@ -70,23 +81,22 @@ impl History {
         Ok(history)
     }
 
-    /// Returns the whole record, unsent prompts included.
+    /// Returns the whole record: unsent prompts and what a gc collected, too.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
     /// Lists what the model is sent.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Message> {
-        self.entries
-            .iter()
-            .filter(|entry| entry.mark != Some(Mark::Unsent))
-            .map(|entry| &entry.message)
+        self.entries.iter().filter(|entry| entry.is_sent()).map(Entry::sent)
     }
 
-    /// Counts the prompts that the model was sent.
+    /// Counts the prompts that the model was sent since the session began, those that a gc collected
+    /// included.
     pub fn turns(&self) -> u64 {
-        let prompts = self.messages().filter(|message| message.is_prompt()).count();
-        u64::try_from(prompts).unwrap_or(u64::MAX)
+        let was_sent = |entry: &&Entry| entry.mark != Some(Mark::Unsent);
+        let prompts = self.entries.iter().filter(was_sent).filter(|it| it.message.is_prompt());
+        self.turns_forgotten + prompts.count() as u64
     }
 
     /// Tells whether a call of that id is in the record.
@@ -112,7 +122,7 @@ impl History {
 
     /// Appends a person's prompt.
     pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message { role: Role::User, parts }, mark: None })
+        self.append(Entry { message: Message { role: Role::User, parts }, mark: None, sent: None })
     }
 
     /// Appends the model's answer.
@@ -121,7 +131,7 @@ impl History {
         parts: Vec<Part>,
         mark: Option<Mark>,
     ) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message::model(parts), mark })
+        self.append(Entry { message: Message::model(parts), mark, sent: None })
     }
 
     /// Appends the results of the last answer's calls, in call order, and behind them what came to
@@ -133,7 +143,7 @@ impl History {
     ) -> Result<(), HistoryError> {
         let mut message = Message::tool(results);
         message.parts.extend(news);
-        self.append(Entry { message, mark: None })
+        self.append(Entry { message, mark: None, sent: None })
     }
 
     /// Marks the last message as unsent, if it is a prompt; tells whether it is.

@@ -3,12 +3,14 @@
 //! Behind the feature `testing`, for this crate's tests and those of crates above. Under tokio's
 //! paused clock (`start_paused = true`) nothing here waits in real time, and a run repeats exactly.
 
+mod gc;
 mod outside;
 mod person;
 mod provider;
 mod stage;
 mod tools;
 
+pub use gc::{GcBeat, ScriptedGc};
 pub use outside::{CountingIds, KeptOutputs, RecordedEvents, SimulatedClock};
 pub use person::ScriptedPerson;
 pub use provider::{Beat, ScriptedProvider};

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use jaato_types::ModelId;
 
 use crate::testing::{
-    CountingIds, KeptOutputs, RecordedEvents, ScriptedPerson, ScriptedProvider, ScriptedTools,
-    SimulatedClock, Tool,
+    CountingIds, KeptOutputs, RecordedEvents, ScriptedGc, ScriptedPerson, ScriptedProvider,
+    ScriptedTools, SimulatedClock, Tool,
 };
 use crate::{
-    Clock, HistoryError, Ports, PromptParts, SeededRandom, Session, SessionSetup, SystemPrompt,
+    Clock, Gc, HistoryError, Ports, PromptParts, SeededRandom, Session, SessionSetup, SystemPrompt,
 };
 
 /// A stage; what is on it can be looked at while and after a session plays.
@@ -20,6 +20,8 @@ pub struct Stage {
     pub tools: Arc<ScriptedTools>,
     /// The person; not there until given answers.
     pub person: Arc<ScriptedPerson>,
+    /// The gc; not there until given plans.
+    pub gc: Arc<ScriptedGc>,
     /// The events.
     pub events: Arc<RecordedEvents>,
     /// The output files.
@@ -35,6 +37,7 @@ impl Stage {
             provider: Arc::default(),
             tools: Arc::new(ScriptedTools::new(tools)),
             person: Arc::default(),
+            gc: Arc::default(),
             events: Arc::default(),
             outputs: Arc::default(),
             clock: Arc::new(SimulatedClock::new()),
@@ -47,6 +50,7 @@ impl Stage {
             provider: self.provider.clone(),
             tools: self.tools.clone(),
             asker: self.person.clone(),
+            gc: self.gc.is_there().then(|| self.gc.clone() as Arc<dyn Gc>),
             events: self.events.clone(),
             outputs: self.outputs.clone(),
             clock: self.clock.clone(),

@@ -1,0 +1,165 @@
+//! Asks the gc, checks its plan and applies it: whole or not at all.
+
+use jaato_types::{Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Result};
+
+use super::plan::{self, PlanError};
+use super::{Asked, Gc, GcReport};
+use crate::events::HOST;
+use crate::{Cancel, Session};
+
+/// Longest note of a gc that is passed on, in characters: it is one line for a person.
+const NOTE_CHARS_MAX: usize = 400;
+
+impl Session {
+    /// Collects because a person asked: between turns, whatever the settings say about running by
+    /// itself.
+    ///
+    /// # Errors
+    /// When the session has no gc, or it fails or proposes what cannot be done: nothing has changed
+    /// then. An event tells of it either way.
+    pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
+        match self.collect(GcReason::Manual, cancel).await {
+            Ok(report) => {
+                self.emit_collected(GcReason::Manual, &report);
+                self.gc.told = None;
+                Ok(report)
+            }
+            Err(error) => {
+                self.emit_failed(GcReason::Manual, error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    /// Collects because the context is too full; tells whether anything went.
+    pub(super) async fn collect_by_itself(&mut self, reason: GcReason, cancel: &Cancel) -> bool {
+        match self.collect(reason, cancel).await {
+            Ok(report) => {
+                let helped = report.messages_removed > 0;
+                self.gc.asked = if helped { Asked::Helpful } else { Asked::InVain };
+                self.gc.told = None;
+                if helped {
+                    self.emit_collected(reason, &report);
+                }
+                helped
+            }
+            Err(error) => {
+                self.gc.asked = Asked::Failed;
+                let is_known = self.gc.told.as_ref() == Some(&error);
+                if !is_known && !cancel.is_cancelled() {
+                    self.emit_failed(reason, error.clone());
+                    self.gc.told = Some(error);
+                }
+                false
+            }
+        }
+    }
+
+    /// Tells whether there is a gc, and anything that it could leave out.
+    pub(super) fn has_old_turns(&self) -> bool {
+        self.ports.gc.is_some() && self.history.sent_turn_numbers().len() > 1
+    }
+
+    async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
+        let Some(gc) = self.ports.gc.clone() else { return Err(no_gc()) };
+        let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
+        let pinned = self.pinned_places();
+        let messages: Vec<Message> = self.history.messages().cloned().collect();
+        let request = GcRequest {
+            v: GcRequest::VERSION,
+            reason,
+            messages,
+            context_limit: self.gc.limit,
+            total_tokens: tokens_before,
+            settings: self.gc.settings.for_request(&pinned),
+        };
+        let GcPlan { drop, summary, note, .. } = self.ask(&*gc, &request, cancel).await?;
+        let mut report = GcReport {
+            messages_removed: drop.len() as u64,
+            turns_removed: 0,
+            tokens_before,
+            tokens_after: tokens_before,
+            note: note.map(|note| note.chars().take(NOTE_CHARS_MAX).collect()),
+        };
+        if drop.is_empty() && summary.is_none() {
+            return Ok(report);
+        }
+        let plan = GcPlan { drop, summary, ..GcPlan::default() };
+        let checked = plan::check(&request.messages, &plan, &pinned).map_err(refused)?;
+        let summary = plan.summary.map(|summary| summary.parts);
+        let applied = self.history.collect(&plan.drop, summary);
+        applied.map_err(|error| refused(PlanError::History(error)))?;
+        self.recount(tokens_before, bytes_before);
+        report.turns_removed = checked.turns_removed;
+        report.tokens_after = self.tokens_in_use();
+        Ok(report)
+    }
+
+    async fn ask(&self, gc: &dyn Gc, request: &GcRequest, cancel: &Cancel) -> Result<GcPlan> {
+        let stop = cancel.child();
+        let deadline_ms = self.gc.settings.deadline_ms;
+        let planned = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Error::cancelled()),
+            planned = gc.plan(request, stop.clone()) => planned,
+            () = self.ports.clock.sleep(deadline_ms) => Err(too_slow(deadline_ms)),
+        };
+        stop.cancel();
+        planned
+    }
+
+    /// Finds the pinned turns among those that are sent.
+    fn pinned_places(&self) -> Vec<usize> {
+        let pinned = &self.gc.settings.pinned_turn_indices;
+        let numbers = self.history.sent_turn_numbers();
+        let places = numbers.iter().enumerate().filter(|(_, number)| pinned.contains(number));
+        places.map(|(place, _)| place).collect()
+    }
+
+    fn emit_collected(&self, reason: GcReason, report: &GcReport) {
+        self.emitter.emit(Event::Gc {
+            reason,
+            source: self.gc_source(),
+            messages_removed: report.messages_removed,
+            turns_removed: report.turns_removed,
+            messages_cut: 0,
+            tokens_before: report.tokens_before,
+            tokens_after: report.tokens_after,
+            note: report.note.clone(),
+            error: None,
+        });
+    }
+
+    fn emit_failed(&self, reason: GcReason, error: Error) {
+        let tokens = self.tokens_in_use();
+        self.emitter.emit(Event::Gc {
+            reason,
+            source: self.gc_source(),
+            messages_removed: 0,
+            turns_removed: 0,
+            messages_cut: 0,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            note: None,
+            error: Some(error),
+        });
+    }
+
+    fn gc_source(&self) -> String {
+        self.ports.gc.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
+    }
+}
+
+fn no_gc() -> Error {
+    Error::new(ErrorKind::Unavailable, "this session has no gc")
+        .with_hint("name a plugin under `[gc] plugin`")
+}
+
+fn refused(error: PlanError) -> Error {
+    Error::new(ErrorKind::PluginMisbehaved, format!("the gc's plan is refused: {error}"))
+}
+
+fn too_slow(deadline_ms: u64) -> Error {
+    let text = format!("the gc took longer than {} s for its plan", deadline_ms.div_ceil(1_000));
+    Error::new(ErrorKind::Timeout, text)
+}

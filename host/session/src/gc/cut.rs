@@ -1,0 +1,229 @@
+//! Sends the largest parts of messages as head and tail; the whole of each is in a file.
+//!
+//! The record keeps the whole, and each cut is made from it anew: counts are exact, and what is sent
+//! stays the same byte by byte until it is cut again.
+
+use std::ops::Range;
+
+use jaato_types::{CallId, Data, DataContent, Message, Part, Role};
+use serde_json::Value;
+
+use super::json_bytes;
+use crate::Session;
+use crate::output::{self, Cut, Fitting};
+
+/// No part is cut shorter than this, as JSON: less tells a model nothing.
+pub(super) const PART_BYTES_MIN: u64 = 1024;
+
+/// What became shorter.
+#[derive(Debug, Default)]
+pub(super) struct Shortened {
+    /// How many messages.
+    pub(super) messages: u64,
+    /// What a person is told.
+    pub(super) note: String,
+}
+
+/// Where a part stands, for the names of files.
+struct Place<'a> {
+    /// The message, within its turn.
+    message: usize,
+    part: usize,
+    turn: &'a CallId,
+}
+
+impl Session {
+    /// Shortens the largest parts of the messages in these places of the record, until all of them
+    /// together have at most so many bytes, or none is left that could be shorter.
+    pub(super) async fn send_head_and_tail(
+        &mut self,
+        places: Range<usize>,
+        bytes_max: u64,
+    ) -> Shortened {
+        let sizes = self.sizes(places.clone());
+        let total: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
+        let fixed = total.saturating_sub(sizes.iter().sum());
+        let most = highest(sizes, bytes_max.saturating_sub(fixed)).max(PART_BYTES_MIN);
+        let turn = CallId::new(format!("{}-turn-{}", self.id, self.history.turns()));
+        let turn_start = self.history.open_turn().start;
+        let (mut messages, mut notes) = (0, Vec::new());
+        for at in places {
+            let message = at.saturating_sub(turn_start);
+            let Some(shorter) = self.shorter(at, message, &turn, most, &mut notes).await else {
+                continue;
+            };
+            // The same calls, results and role: what is refused here is a bug, and stays as it is.
+            match self.history.send_instead(at, shorter) {
+                Ok(()) => messages += 1,
+                Err(error) => self.emitter.notice(format!("a message stays whole: {error}")),
+            }
+        }
+        Shortened { messages, note: note(&notes) }
+    }
+
+    /// Returns the sizes of all parts that could be shorter.
+    fn sizes(&self, places: Range<usize>) -> Vec<u64> {
+        let parts = self.history.sent_in(places).flat_map(|message| &message.parts);
+        parts.filter(|part| can_be_shorter(part)).map(json_bytes).collect()
+    }
+
+    /// Makes the message that is sent in place of one; nothing where no part is larger than `most`.
+    async fn shorter(
+        &self,
+        at: usize,
+        message: usize,
+        turn: &CallId,
+        most: u64,
+        notes: &mut Vec<String>,
+    ) -> Option<Message> {
+        let entry = self.history.entries().get(at)?;
+        if entry.message.role == Role::Model {
+            return None;
+        }
+        let mut sent = entry.sent().clone();
+        // A summary stands in front of what was said.
+        let in_front = sent.parts.len().saturating_sub(entry.message.parts.len());
+        let mut changed = false;
+        for (part, whole) in entry.message.parts.iter().enumerate() {
+            let Some(shown) = sent.parts.get_mut(in_front + part) else { continue };
+            let bytes = json_bytes(shown);
+            if bytes <= most || !can_be_shorter(whole) {
+                continue;
+            }
+            let place = Place { message, part, turn };
+            let (shorter, told) = self.shorter_part(whole, place, most).await;
+            if json_bytes(&shorter) < bytes {
+                *shown = shorter;
+                notes.push(told);
+                changed = true;
+            }
+        }
+        changed.then_some(sent)
+    }
+
+    async fn shorter_part(&self, whole: &Part, place: Place<'_>, most: u64) -> (Part, String) {
+        let store = &*self.ports.outputs;
+        let label = format!("{}-{}", place.message, place.part);
+        let bytes_max = |content: &dyn Fn() -> u64| {
+            let frame = json_bytes(whole).saturating_sub(content());
+            usize::try_from(most.saturating_sub(frame)).unwrap_or(usize::MAX)
+        };
+        match whole {
+            Part::Text { text } => {
+                let kept = store.keep(place.turn, &label, text.as_bytes()).await;
+                let file = match kept {
+                    Ok(path) => format!("the whole text is in the file `{path}`"),
+                    Err(error) => format!("the whole text is not kept: {}", error.message),
+                };
+                let (text, told) = head_and_tail(text, &file, bytes_max(&|| 0));
+                (Part::Text { text }, told)
+            }
+            Part::ToolResult(result) => {
+                // Files of the call itself are left alone.
+                let call = CallId::new(format!("{}-gc", result.call_id));
+                let bytes_max = bytes_max(&|| json_bytes(&result.content));
+                let fitting = Fitting { call: &call, bytes_max, store };
+                let mut result = result.clone();
+                result.content = output::fit(result.content, fitting).await;
+                let told = format!("the result of `{}` is sent as head and tail", result.name);
+                (Part::ToolResult(result), told)
+            }
+            Part::Data(Data { mime_type, content: DataContent::Json { json } }) => {
+                let Value::Object(content) = json else { return (whole.clone(), String::new()) };
+                let call = CallId::new(format!("{}-{label}", place.turn));
+                let bytes_max = bytes_max(&|| json_bytes(content));
+                let fitting = Fitting { call: &call, bytes_max, store };
+                let json = Value::Object(output::fit(content.clone(), fitting).await);
+                let content = DataContent::Json { json };
+                let told = "what came of a task is sent as head and tail".to_owned();
+                (Part::Data(Data { mime_type: mime_type.clone(), content }), told)
+            }
+            Part::ToolCall(_) | Part::Data(_) | Part::Thought { .. } => {
+                (whole.clone(), String::new())
+            }
+        }
+    }
+}
+
+fn can_be_shorter(part: &Part) -> bool {
+    match part {
+        Part::Text { .. } | Part::ToolResult(_) => true,
+        Part::Data(data) => {
+            matches!(&data.content, DataContent::Json { json } if json.is_object())
+        }
+        Part::ToolCall(_) | Part::Thought { .. } => false,
+    }
+}
+
+/// Returns the size to which the largest must shrink so that all together fit into the room: what
+/// the small ones do not need is shared by the large ones.
+fn highest(mut sizes: Vec<u64>, room: u64) -> u64 {
+    sizes.sort_unstable();
+    let mut left = room;
+    for (at, size) in sizes.iter().enumerate() {
+        let share = left / (sizes.len() - at) as u64;
+        if *size > share {
+            return share;
+        }
+        left -= size;
+    }
+    u64::MAX
+}
+
+/// Shows both ends of a text, and between them how much is missing and where it is.
+fn head_and_tail(text: &str, file: &str, bytes_max: usize) -> (String, String) {
+    let gap = |left_out: usize| {
+        format!("\n\n[… {left_out} of {} bytes are left out here; {file} …]\n\n", text.len())
+    };
+    // The part's own frame, and the widest gap.
+    let frame = json_bytes(&Part::text(gap(text.len())));
+    let room = bytes_max.saturating_sub(usize::try_from(frame).unwrap_or(usize::MAX));
+    let cut = Cut::of(text, room);
+    let told = format!(
+        "a text of {} bytes is sent as its first {} and last {} bytes; {file}",
+        text.len(),
+        cut.head.len(),
+        cut.tail.len()
+    );
+    (format!("{}{}{}", cut.head, gap(cut.left_out()), cut.tail), told)
+}
+
+fn note(notes: &[String]) -> String {
+    match notes {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first}; and {} more like it", rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_give_way_first() {
+        assert_eq!(highest(vec![], 0), u64::MAX);
+        assert_eq!(highest(vec![10, 20], 30), u64::MAX);
+        assert_eq!(highest(vec![10, 20], 29), 19);
+        assert_eq!(highest(vec![100, 1, 50], 61), 30);
+        assert_eq!(highest(vec![5, 5], 0), 0);
+    }
+
+    #[test]
+    fn both_ends_of_a_text_are_shown_with_exact_counts() {
+        for text in ["x".repeat(5_000), "ü\n\"".repeat(2_000), "日本".repeat(900)] {
+            let (shown, told) = head_and_tail(&text, "the whole text is in the file `/f`", 1_500);
+            assert!(json_bytes(&Part::text(shown.as_str())) <= 1_500, "{shown}");
+            let (head, rest) = shown.split_once("\n\n[… ").unwrap();
+            let (gap, tail) = rest.split_once(" …]\n\n").unwrap();
+            assert!(text.starts_with(head) && text.ends_with(tail));
+            let left_out = text.len() - head.len() - tail.len();
+            let expected = format!(
+                "{left_out} of {} bytes are left out here; the whole text is in the file `/f`",
+                text.len()
+            );
+            assert_eq!(gap, expected);
+            assert!(told.contains(&format!("first {} and last {}", head.len(), tail.len())));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a gc changes: messages that are sent no more, or as something shorter. The record keeps them.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use jaato_types::{Message, Part, Role};
+
+use super::{Entry, History, HistoryError, Mark};
+
+/// Most bytes of collected messages that the record keeps, as JSON. The oldest beyond it are
+/// forgotten: a session may go on for months.
+pub const COLLECTED_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+impl Entry {
+    /// Returns what the model is sent of it.
+    pub fn sent(&self) -> &Message {
+        self.sent.as_ref().unwrap_or(&self.message)
+    }
+
+    pub(super) fn is_sent(&self) -> bool {
+        !matches!(self.mark, Some(Mark::Unsent | Mark::Collected))
+    }
+}
+
+impl History {
+    /// Sends some messages no more, and a summary in front of what stays. `drop` are places among
+    /// what is sent. What the checks refuse changes nothing.
+    pub(crate) fn collect(
+        &mut self,
+        drop: &[usize],
+        summary: Option<Vec<Part>>,
+    ) -> Result<(), HistoryError> {
+        let sent: Vec<usize> =
+            (0..self.entries.len()).filter(|at| self.entries[*at].is_sent()).collect();
+        let gone: HashSet<usize> = drop.iter().filter_map(|at| sent.get(*at).copied()).collect();
+        let mut entries = self.entries.clone();
+        for at in &gone {
+            entries[*at].mark = Some(Mark::Collected);
+        }
+        if let Some(mut parts) = summary {
+            let first = entries.iter_mut().find(|entry| entry.is_sent());
+            let Some(first) = first.filter(|entry| entry.message.role == Role::User) else {
+                return Err(HistoryError::Summary);
+            };
+            parts.extend(first.sent().parts.iter().cloned());
+            first.sent = Some(Message { role: Role::User, parts });
+        }
+        let mut collected = Self::restore(entries)?;
+        // Ids stay taken, whatever was forgotten.
+        collected.call_ids.extend(self.call_ids.drain());
+        collected.turns_forgotten = self.turns_forgotten;
+        collected.forget(COLLECTED_BYTES_MAX);
+        *self = collected;
+        Ok(())
+    }
+
+    /// Sends another message in place of the one at that place of the record: the same role, the
+    /// same calls and results. What the checks refuse changes nothing.
+    pub(crate) fn send_instead(&mut self, at: usize, sent: Message) -> Result<(), HistoryError> {
+        let Some(entry) = self.entries.get_mut(at) else { return Err(HistoryError::Sent) };
+        super::check::stands_for(&entry.message, &sent)?;
+        entry.sent = Some(sent);
+        Ok(())
+    }
+
+    /// Returns the places of the last turn in the record.
+    pub(crate) fn open_turn(&self) -> Range<usize> {
+        let begins = |entry: &Entry| entry.is_sent() && entry.message.is_prompt();
+        let start = self.entries.iter().rposition(begins);
+        let first = || self.entries.iter().position(Entry::is_sent).unwrap_or(self.entries.len());
+        start.unwrap_or_else(first)..self.entries.len()
+    }
+
+    /// Lists what is sent of those places of the record.
+    pub(crate) fn sent_in(&self, places: Range<usize>) -> impl Iterator<Item = &Message> {
+        let entries = self.entries.get(places).unwrap_or_default();
+        entries.iter().filter(|entry| entry.is_sent()).map(Entry::sent)
+    }
+
+    /// Lists the numbers of the turns that are sent, counted from 0 since the session began. What is
+    /// left of a turn without its prompt counts as that turn where it stands first.
+    pub(crate) fn sent_turn_numbers(&self) -> Vec<u64> {
+        let (mut begun, mut numbers) = (self.turns_forgotten, Vec::new());
+        for entry in self.entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
+            let is_prompt = entry.message.is_prompt();
+            begun += u64::from(is_prompt);
+            if entry.is_sent() && (is_prompt || numbers.is_empty()) {
+                numbers.push(begun.saturating_sub(1));
+            }
+        }
+        numbers
+    }
+
+    /// Forgets the oldest collected messages beyond so many bytes.
+    pub(super) fn forget(&mut self, bytes_max: u64) {
+        let is_collected = |entry: &Entry| entry.mark == Some(Mark::Collected);
+        let mut bytes = 0;
+        let mut first_kept = 0;
+        for (at, entry) in self.entries.iter().enumerate().rev() {
+            if is_collected(entry) {
+                bytes += crate::gc::json_bytes(&entry.message);
+                if bytes > bytes_max {
+                    first_kept = at + 1;
+                    break;
+                }
+            }
+        }
+        let mut at = 0;
+        let mut turns = 0;
+        self.entries.retain(|entry| {
+            let goes = at < first_kept && is_collected(entry);
+            turns += u64::from(goes && entry.message.is_prompt());
+            at += 1;
+            !goes
+        });
+        self.turns_forgotten += turns;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(turns: usize) -> History {
+        let mut history = History::new();
+        for turn in 0..turns {
+            history.append_prompt(vec![Part::text(format!("prompt {turn}"))]).unwrap();
+            history.append_answer(vec![Part::text("answer")], None).unwrap();
+        }
+        history
+    }
+
+    fn texts(history: &History) -> Vec<String> {
+        history.messages().map(Message::text).collect()
+    }
+
+    #[test]
+    fn what_is_collected_stays_in_the_record_and_turns_keep_their_numbers() {
+        let mut history = history(4);
+        history.collect(&[0, 1, 4, 5], None).unwrap();
+        assert_eq!(texts(&history), ["prompt 1", "answer", "prompt 3", "answer"]);
+        assert_eq!(history.entries().len(), 8);
+        assert_eq!((history.turns(), history.sent_turn_numbers()), (4, vec![1, 3]));
+        history.collect(&[0, 1], None).unwrap();
+        assert_eq!((history.turns(), history.sent_turn_numbers()), (4, vec![3]));
+        let restored = History::restore(history.entries().iter().cloned());
+        assert_eq!(restored.as_ref(), Ok(&history));
+    }
+
+    #[test]
+    fn what_would_tear_the_history_changes_nothing() {
+        let mut history = history(3);
+        let before = history.clone();
+        for drop in [&[0][..], &[1], &[1, 2, 3]] {
+            history.collect(drop, None).unwrap_err();
+            assert_eq!(history, before);
+        }
+    }
+
+    #[test]
+    fn a_summary_goes_before_the_first_prompt_that_stays_and_the_record_has_the_prompt_alone() {
+        let mut history = history(3);
+        history.collect(&[0, 1], Some(vec![Part::text("summary. ")])).unwrap();
+        assert_eq!(texts(&history)[0], "summary. prompt 1");
+        assert_eq!(history.entries()[2].message.text(), "prompt 1");
+        history.collect(&[0, 1], Some(vec![Part::text("again. ")])).unwrap();
+        assert_eq!(texts(&history), ["again. prompt 2", "answer"]);
+    }
+
+    #[test]
+    fn only_a_message_of_the_same_kind_is_sent_instead() {
+        let mut history = history(1);
+        let before = history.clone();
+        let model = Message::model(vec![Part::text("x")]);
+        history.send_instead(0, model).unwrap_err();
+        history.send_instead(0, Message { role: Role::User, parts: vec![] }).unwrap_err();
+        history.send_instead(9, Message::user("x")).unwrap_err();
+        assert_eq!(history, before);
+        history.send_instead(0, Message::user("x")).unwrap();
+        assert_eq!(
+            (texts(&history)[0].as_str(), history.last_prompt().unwrap().as_str()),
+            ("x", "prompt 0")
+        );
+    }
+
+    #[test]
+    fn the_oldest_collected_messages_beyond_the_bound_are_forgotten() {
+        let mut history = history(6);
+        history.collect(&[0, 1, 2, 3, 4, 5, 6, 7], None).unwrap();
+        let two = 2 * crate::gc::json_bytes(&history.entries()[0].message);
+        history.forget(two);
+        // A prompt has as many bytes as an answer, or one less.
+        assert_eq!(history.entries().len(), 6);
+        assert_eq!((history.turns(), history.sent_turn_numbers()), (6, vec![4, 5]));
+        assert_eq!(texts(&history)[0], "prompt 4");
+        history.forget(0);
+        assert_eq!((history.entries().len(), history.turns()), (4, 6));
+    }
+}

@@ -1,0 +1,102 @@
+//! A gc that follows a script and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::{Error, GcPlan, GcRequest, Result};
+
+use crate::{Cancel, Gc};
+
+type Planner = Arc<dyn Fn(&GcRequest) -> GcPlan + Send + Sync>;
+
+/// What a scripted gc does next.
+#[derive(Clone)]
+pub enum GcBeat {
+    /// Proposes this plan.
+    Plan(GcPlan),
+    /// Proposes what the closure makes of the request.
+    PlanOf(Planner),
+    /// Fails.
+    Fail(Error),
+    /// Never answers.
+    Hang,
+}
+
+impl GcBeat {
+    /// Makes a plan that drops these messages.
+    pub fn dropping(drop: impl IntoIterator<Item = usize>) -> Self {
+        Self::Plan(GcPlan { v: 1, drop: drop.into_iter().collect(), ..GcPlan::default() })
+    }
+
+    /// Makes a plan from the request.
+    pub fn plan_of(planner: impl Fn(&GcRequest) -> GcPlan + Send + Sync + 'static) -> Self {
+        Self::PlanOf(Arc::new(planner))
+    }
+
+    /// Drops all turns but the last ones, as many as given.
+    pub fn keeping(turns: usize) -> Self {
+        Self::plan_of(move |request| {
+            let is_prompt = |at: &usize| request.messages[*at].is_prompt();
+            let starts: Vec<usize> = (0..request.messages.len()).filter(is_prompt).collect();
+            let kept = starts.iter().rev().take(turns.max(1)).last().copied();
+            let drop = (0..kept.unwrap_or(0)).collect();
+            GcPlan { v: 1, drop, ..GcPlan::default() }
+        })
+    }
+}
+
+/// A gc with prepared plans; the last one is given again and again.
+#[derive(Default)]
+pub struct ScriptedGc {
+    script: Mutex<Option<VecDeque<GcBeat>>>,
+    requests: Mutex<Vec<GcRequest>>,
+}
+
+impl ScriptedGc {
+    /// Puts a gc there that does this, one beat a request.
+    pub fn does(&self, beats: impl IntoIterator<Item = GcBeat>) {
+        *self.script.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(beats.into_iter().collect());
+    }
+
+    /// Returns what it was asked so far.
+    pub fn requests(&self) -> Vec<GcRequest> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    fn next(&self) -> Option<GcBeat> {
+        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        let beats = script.as_mut()?;
+        if beats.len() > 1 { beats.pop_front() } else { beats.front().cloned() }
+    }
+}
+
+impl Gc for ScriptedGc {
+    fn source(&self) -> &str {
+        "scripted"
+    }
+
+    fn plan<'a>(
+        &'a self,
+        request: &'a GcRequest,
+        _cancel: Cancel,
+    ) -> BoxFuture<'a, Result<GcPlan>> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        let beat = self.next();
+        async move {
+            match beat {
+                Some(GcBeat::Plan(plan)) => Ok(plan),
+                Some(GcBeat::PlanOf(planner)) => Ok(planner(request)),
+                Some(GcBeat::Fail(error)) => Err(error),
+                Some(GcBeat::Hang) => std::future::pending().await,
+                None => Err(Error::failed("the script has no plan")),
+            }
+        }
+        .boxed()
+    }
+}
