@@ -42,6 +42,8 @@ pub struct Global {
 pub enum Command {
     /// Give a model a task and watch it work
     Run(RunArgs),
+    /// Talk with a model: one message a line, Ctrl-C stops an answer, /help lists the rest
+    Chat(ChatArgs),
     /// Call one tool yourself, or many with --batch
     Call(CallArgs),
     /// What tools there are
@@ -89,6 +91,30 @@ pub struct RunArgs {
     /// The task; standard input is read when it is absent, and added when it is piped in
     pub task: Vec<String>,
 
+    #[command(flatten)]
+    pub session: SessionArgs,
+
+    /// Print what would be sent, with token counts, and send nothing
+    #[arg(long)]
+    pub show_prompt: bool,
+
+    /// What to print: text for people, or the events as JSON lines
+    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    /// The first message; the others are read line by line
+    pub message: Vec<String>,
+
+    #[command(flatten)]
+    pub session: SessionArgs,
+}
+
+/// What a conversation with a model is started with.
+#[derive(Debug, Args)]
+pub struct SessionArgs {
     /// The model
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub model: Option<String>,
@@ -109,17 +135,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
 
-    /// Print what would be sent, with token counts, and send nothing
-    #[arg(long)]
-    pub show_prompt: bool,
-
     /// Read variables from this file instead of the workspace's .env
     #[arg(long, value_name = "FILE")]
     pub env_file: Option<PathBuf>,
-
-    /// What to print: text for people, or the events as JSON lines
-    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
-    pub output: OutputForm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

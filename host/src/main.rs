@@ -3,9 +3,12 @@
 mod args;
 mod ask;
 mod call;
+mod chat;
 mod config;
+mod conversation;
 mod doctor;
 mod exit;
+mod lines;
 mod model;
 mod plugin;
 mod report;
@@ -65,6 +68,7 @@ async fn dispatch(cli: Cli) -> Outcome {
     let Cli { global, command } = cli;
     match command {
         Command::Run(args) => run::run(global, args).await,
+        Command::Chat(args) => chat::chat(global, args).await,
         Command::Call(args) => call::call(global, args).await,
         Command::Tool { command: ToolCommand::List { json } } => tool::list(global, json).await,
         Command::Tool { command: ToolCommand::Show { tool, json } } => {

@@ -32,6 +32,12 @@ pub fn problems(problems: &[String]) {
     }
 }
 
+/// Prints what a person should know, on standard error; the text is the program's own.
+pub fn notes(text: &str) {
+    // As above.
+    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+}
+
 /// Prints a JSON value, indented.
 pub fn json(value: &Value) -> Outcome {
     line(&format!("{value:#}"))?;

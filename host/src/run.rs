@@ -4,17 +4,14 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_runtime::session_loop::{Cancel, Session, TurnReport};
-use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
-use jaato_runtime::{Runtime, SessionOptions, config};
+use jaato_runtime::Runtime;
+use jaato_runtime::session_loop::{Cancel, TurnReport};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Global, OutputForm, RunArgs};
-use crate::ask::TerminalAsker;
-use crate::exit::{Exit, Failure, Outcome, exit_of};
-use crate::tool::unknown_tool;
+use crate::exit::{Exit, Failure, Outcome};
 use crate::view::View;
-use crate::{report, start, trust};
+use crate::{conversation, report, start};
 
 /// Largest task, in bytes: it must cross to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -24,24 +21,8 @@ const INPUT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs a task to its end.
 pub async fn run(global: Global, args: RunArgs) -> Outcome {
-    let mut arguments = start::arguments(global);
-    if let Some(model) = &args.model {
-        let model =
-            config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error))?;
-        arguments.overrides.model = Some(model);
-    }
-    arguments.tools_only = args.tools.clone();
-    arguments.env_file = args.env_file.clone();
-    let mut setup = start::setup(arguments.clone())?;
-    if args.output == OutputForm::Text && trust::ask_once(&setup)? {
-        setup = start::setup(arguments)?;
-    }
-    let runtime = Runtime::start(setup).await;
-    check_tool_names(&runtime, &args)?;
-    if args.output == OutputForm::Text {
-        report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
-        report::problems(&start::problems(&runtime));
-    }
+    let is_text = args.output == OutputForm::Text;
+    let runtime = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
         return show_prompt(&runtime, args, &cancel);
@@ -49,51 +30,20 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let task = task(&args.task).await?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
-    let mut session = session(&runtime, &args, Arc::clone(&view))?;
+    let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view))?;
     let report = session.turn(task, &cancel).await;
     view.finish();
     runtime.close_session(session.id()).await;
-    runtime.close().await;
+    start::close(runtime).await;
     finish(&report, args.output)
-}
-
-fn session(runtime: &Runtime, args: &RunArgs, view: Arc<View>) -> Result<Session, Failure> {
-    let options = SessionOptions {
-        asker: Arc::new(TerminalAsker::new(Arc::clone(&view))),
-        events: view,
-        allow: args.allow.clone(),
-        allow_all: args.yes,
-        system: args.system.clone(),
-    };
-    runtime.session(options).map_err(|error| {
-        let exit = if error.kind == ErrorKind::PluginDisabled {
-            Exit::Plugin
-        } else {
-            Exit::Configuration
-        };
-        Failure { exit, message: error.message, hint: error.hint }
-    })
-}
-
-/// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.
-fn check_tool_names(runtime: &Runtime, args: &RunArgs) -> Result<(), Failure> {
-    let named = args.tools.iter().flatten().chain(&args.allow);
-    for name in named {
-        if runtime.registry().tool(name).is_none() {
-            report::problems(&start::problems(runtime));
-            let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
-            return Err(unknown_tool(name, known));
-        }
-    }
-    Ok(())
 }
 
 fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
-    let session = session(runtime, &args, Arc::clone(&view))?;
+    let session = conversation::start(runtime, &args.session, Arc::clone(&view))?;
     view.finish();
     let request = session.request();
-    let system = runtime.system_prompt(args.system)?;
+    let system = runtime.system_prompt(args.session.system)?;
     let mut total = 0;
     for (label, tokens) in system.estimates(&request.tools) {
         total += tokens;
@@ -199,25 +149,13 @@ pub fn cancel_on_signals(cancel: Cancel) {
 
 /// Turns a turn's end into the exit code; what the view did not show is told here.
 fn finish(report: &TurnReport, form: OutputForm) -> Outcome {
-    let exit = match report.outcome {
-        TurnOutcome::Done => return Ok(Exit::Done),
-        TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
-        TurnOutcome::Cancelled => Exit::Cancelled,
-        TurnOutcome::Failed => report.error.as_ref().map_or(Exit::Failed, turn_exit),
-    };
+    let exit = conversation::exit_of_turn(report);
     match (&report.error, form) {
         // The view has told it.
         (_, OutputForm::Text) | (None, OutputForm::Json) => Ok(exit),
+        (Some(_), OutputForm::Json) if exit == Exit::Done => Ok(exit),
         (Some(error), OutputForm::Json) => {
             Err(Failure { exit, message: error.message.clone(), hint: error.hint.clone() })
         }
-    }
-}
-
-/// What ends a turn is the provider's, unless its kind says otherwise.
-fn turn_exit(error: &Error) -> Exit {
-    match exit_of(error.kind) {
-        Exit::Failed | Exit::Usage => Exit::Provider,
-        other => other,
     }
 }

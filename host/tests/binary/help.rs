@@ -10,6 +10,7 @@ fn every_command_has_a_help() {
     for words in [
         "",
         "run",
+        "chat",
         "call",
         "tool",
         "tool list",
@@ -45,7 +46,8 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
             commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
     };
-    let all = ["run", "call", "tool", "plugin", "model", "trust", "config", "doctor", "help"];
+    let all =
+        ["run", "chat", "call", "tool", "plugin", "model", "trust", "config", "doctor", "help"];
     assert_eq!(listed(&["--help"]), all);
     assert_eq!(listed(&["plugin", "--help"]), ["list", "show", "trust", "check", "help"]);
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);

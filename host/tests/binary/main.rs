@@ -9,6 +9,7 @@ mod bad_plugins;
 mod batch;
 mod cache;
 mod call;
+mod chat;
 mod config;
 mod help;
 mod lists;

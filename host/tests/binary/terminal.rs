@@ -9,7 +9,11 @@ use crate::support::{Command, House, fixture, skip};
 const QUESTION: &str = "run it?";
 
 /// Runs jaato on a terminal of its own. The program `script` makes one, where it is there.
-fn on_terminal(house: &House, words: &str) -> Option<Running> {
+pub fn on_terminal(
+    house: &House,
+    words: &str,
+    change: impl FnOnce(Command) -> Command,
+) -> Option<Running> {
     let found = std::process::Command::new("script").arg("--version").output();
     if !found.is_ok_and(|output| output.status.success()) {
         skip("`script` is not there to make a terminal");
@@ -17,7 +21,12 @@ fn on_terminal(house: &House, words: &str) -> Option<Running> {
     }
     let line = format!("stty -echo; exec '{}' {words}", house.binary().display());
     let words = ["--quiet", "--return", "--command", &line, "/dev/null"];
-    Some(Command::program(house, "script", &words).variable("SHELL", "/bin/sh").start())
+    let command = Command::program(house, "script", &words).variable("SHELL", "/bin/sh");
+    Some(change(command).start())
+}
+
+fn as_it_is(command: Command) -> Command {
+    command
 }
 
 /// A house whose model calls a tool that has to be asked for, as often as there are results.
@@ -38,7 +47,7 @@ fn counting(results: &[&str]) -> Option<House> {
 #[test]
 fn a_yes_runs_the_call_once() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_text(QUESTION);
     running.write(b"\n");
     running.wait_for_text(QUESTION);
@@ -53,7 +62,7 @@ fn a_yes_runs_the_call_once() {
 #[test]
 fn an_always_is_not_asked_again() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2", "\"count\":3"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_text(QUESTION);
     running.write(b"a\n");
     let output = running.wait_with_open_input().code(0);
@@ -63,7 +72,7 @@ fn an_always_is_not_asked_again() {
 #[test]
 fn a_no_is_told_to_the_model_and_the_run_ends_well() {
     let Some(house) = counting(&["the user denied the call"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_text(QUESTION);
     running.write(b"no\n");
     // Somebody was asked and has answered: nothing was wanting.
@@ -73,7 +82,7 @@ fn a_no_is_told_to_the_model_and_the_run_ends_well() {
 #[test]
 fn a_sentence_is_a_no_with_a_reason() {
     let Some(house) = counting(&["use your fingers"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_text(QUESTION);
     running.write(b"use your fingers\n");
     running.wait_with_open_input().code(0);
@@ -82,7 +91,7 @@ fn a_sentence_is_a_no_with_a_reason() {
 #[test]
 fn ctrl_c_at_a_question_cancels() {
     let Some(house) = counting(&["never"]) else { return };
-    let Some(mut running) = on_terminal(&house, "run go") else { return };
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
     running.wait_for_text(QUESTION);
     running.write(b"\x03");
     let output = running.wait_with_open_input().code(130);
@@ -95,17 +104,17 @@ fn a_workspace_is_asked_about_once() {
     let Some(house) = counting(&["\"count\":1"]) else { return };
     house.write("workspace/AGENTS.md", "Always rhyme.");
     let asked = "trust them as they are?";
-    let Some(mut running) = on_terminal(&house, "run --yes go") else { return };
+    let Some(mut running) = on_terminal(&house, "run --yes go", as_it_is) else { return };
     running.wait_for_text(asked);
     running.write(b"n\n");
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("AGENTS.md"), "{output}");
-    let again = on_terminal(&house, "run --yes go").unwrap();
+    let again = on_terminal(&house, "run --yes go", as_it_is).unwrap();
     let output = again.wait_with_open_input().code(0);
     assert!(!output.stdout.contains(asked), "{output}");
     // Something else is there by now, so that the answer does not hold for it.
     house.write("workspace/.env", "JAATO_OFFLINE=true\n");
-    let mut running = on_terminal(&house, "run --yes go").unwrap();
+    let mut running = on_terminal(&house, "run --yes go", as_it_is).unwrap();
     running.wait_for_text(asked);
     running.write(b"y\n");
     running.wait_with_open_input().code(0);
@@ -122,7 +131,7 @@ fn neither_model_nor_tool_drives_the_terminal() {
         { "steps": [{ "call": { "name": "echo", "arguments": { "text": evil } } }] },
         { "steps": [{ "text": evil }, { "text": "end" }] },
     ] }));
-    let Some(running) = on_terminal(&house, "run go") else { return };
+    let Some(running) = on_terminal(&house, "run go", as_it_is) else { return };
     let output = running.wait_with_open_input().code(0);
     assert!(output.stdout.contains("end"), "{output}");
     for driving in ["\u{1b}]0;", "\u{7}", "\u{9b}"] {

@@ -1,0 +1,188 @@
+//! `jaato chat`: a conversation at the terminal, one message a line.
+//!
+//! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed next
+//! goes on from there. A line that begins with `/` is for jaato, not for the model.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use console::Style;
+use jaato_runtime::Runtime;
+use jaato_runtime::session_loop::{Cancel, Session};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::{ChatArgs, Global, OutputForm};
+use crate::exit::{Exit, Outcome};
+use crate::lines::{Line, Lines};
+use crate::view::View;
+use crate::{conversation, report, start};
+
+const HELP: &str = "\
+/again   send the last request again, after it failed
+/help    this list
+/quit    end the conversation (so does Ctrl-D)
+A line that begins with // is sent to the model, with one / less.
+Ctrl-C stops an answer; a second one ends jaato.";
+
+/// What a line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish<'a> {
+    Nothing,
+    Say(&'a str),
+    Again,
+    Help,
+    Quit,
+    Unknown(&'a str),
+}
+
+/// Talks until the lines end. The exit code is that of the last turn, as a shell has it.
+pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
+    let runtime = conversation::runtime(global, &args.session, true).await?;
+    let over = Cancel::new();
+    let turn = CurrentTurn::default();
+    stop_on_signals(turn.clone(), over.clone());
+    let view = View::start(OutputForm::Text, over.clone());
+    let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view))?;
+    greet(&runtime, &session);
+    let mut lines = Lines::new();
+    let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
+    let mut outcome = Ok(Exit::Done);
+    while !over.is_cancelled() {
+        let text = match first.take() {
+            Some(text) => text,
+            None => {
+                view.settle();
+                match lines.next(&over).await {
+                    Ok(Line::Text(text)) => text,
+                    Ok(Line::Dropped) => continue,
+                    Ok(Line::End) => break,
+                    Err(failure) => {
+                        outcome = Err(failure);
+                        break;
+                    }
+                }
+            }
+        };
+        match wish(&text) {
+            Wish::Nothing => {}
+            Wish::Say(message) => {
+                let cancel = turn.begin(&over);
+                outcome = Ok(conversation::exit_of_turn(&session.turn(message, &cancel).await));
+                turn.end();
+            }
+            Wish::Again => {
+                let cancel = turn.begin(&over);
+                outcome = Ok(conversation::exit_of_turn(&session.turn_again(&cancel).await));
+                turn.end();
+            }
+            Wish::Help => note(HELP),
+            Wish::Quit => break,
+            Wish::Unknown(name) => {
+                note(&format!("there is no `/{name}`: `/help` lists what there is"))
+            }
+        }
+    }
+    view.finish();
+    runtime.close_session(session.id()).await;
+    crate::start::close(runtime).await;
+    outcome
+}
+
+fn wish(line: &str) -> Wish<'_> {
+    let line = line.trim();
+    let Some(rest) = line.strip_prefix('/') else {
+        return if line.is_empty() { Wish::Nothing } else { Wish::Say(line) };
+    };
+    match rest {
+        _ if rest.starts_with('/') => Wish::Say(rest),
+        "again" => Wish::Again,
+        "help" => Wish::Help,
+        "quit" | "exit" => Wish::Quit,
+        other => Wish::Unknown(other.split_whitespace().next().unwrap_or_default()),
+    }
+}
+
+/// Says who talks, where a person reads it.
+fn greet(runtime: &Runtime, session: &Session) {
+    if !io::stdin().is_terminal() {
+        return;
+    }
+    let tools = session.toolbox().active().count();
+    let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+    note(&format!("{}, {tools}; /help lists what else there is", runtime.setup().config.model));
+}
+
+fn note(text: &str) {
+    let dim = Style::new().for_stderr().dim();
+    report::notes(&dim.apply_to(text).to_string());
+}
+
+/// The cancel of the turn that runs, for whoever handles a signal.
+#[derive(Clone, Default)]
+struct CurrentTurn(Arc<Mutex<Option<Cancel>>>);
+
+impl CurrentTurn {
+    fn begin(&self, over: &Cancel) -> Cancel {
+        let cancel = over.child();
+        *self.lock() = Some(cancel.clone());
+        cancel
+    }
+
+    fn end(&self) {
+        *self.lock() = None;
+    }
+
+    /// Stops the turn; false if none runs, or the one that runs was stopped before.
+    fn stop(&self) -> bool {
+        let stopped = self.lock().clone().filter(|cancel| !cancel.is_cancelled());
+        stopped.inspect(Cancel::cancel).is_some()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Cancel>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ctrl-C stops the turn; where none is to be stopped it ends the process. TERM and HUP end the
+/// conversation.
+fn stop_on_signals(turn: CurrentTurn, over: Cancel) {
+    // Without a handler a signal ends the process, which is the next best thing.
+    if let Ok(mut interrupts) = signal(SignalKind::interrupt()) {
+        let turn = turn.clone();
+        tokio::spawn(async move {
+            while interrupts.recv().await.is_some() {
+                if !turn.stop() {
+                    std::process::exit(Exit::Cancelled as i32);
+                }
+            }
+        });
+    }
+    for kind in [SignalKind::terminate(), SignalKind::hangup()] {
+        let Ok(mut stream) = signal(kind) else { continue };
+        let over = over.clone();
+        tokio::spawn(async move {
+            while stream.recv().await.is_some() {
+                if over.is_cancelled() {
+                    std::process::exit(Exit::Cancelled as i32);
+                }
+                over.cancel();
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_for_the_model_unless_one_slash_begins_it() {
+        assert_eq!(wish("  "), Wish::Nothing);
+        assert_eq!(wish(" hello "), Wish::Say("hello"));
+        assert_eq!(wish("//usr is a folder"), Wish::Say("/usr is a folder"));
+        assert_eq!(wish("/help"), Wish::Help);
+        assert_eq!(wish("/exit"), Wish::Quit);
+        assert_eq!(wish("/nonsense and more"), Wish::Unknown("nonsense"));
+        assert_eq!(wish("/"), Wish::Unknown(""));
+    }
+}

@@ -1,0 +1,91 @@
+//! What `run` and `chat` share: from the command line to a session with a model, and how a turn ended.
+
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::{Session, TurnReport};
+use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
+use jaato_runtime::{Runtime, SessionOptions, config};
+
+use crate::args::{Global, SessionArgs};
+use crate::ask::TerminalAsker;
+use crate::exit::{Exit, Failure, exit_of};
+use crate::tool::unknown_tool;
+use crate::view::View;
+use crate::{report, start, trust};
+
+/// Finds the plugins; says what could not be used and asks about the workspace, where a person reads.
+pub async fn runtime(
+    global: Global,
+    args: &SessionArgs,
+    is_read: bool,
+) -> Result<Runtime, Failure> {
+    let mut arguments = start::arguments(global);
+    if let Some(model) = &args.model {
+        let model =
+            config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error))?;
+        arguments.overrides.model = Some(model);
+    }
+    arguments.tools_only = args.tools.clone();
+    arguments.env_file = args.env_file.clone();
+    let mut setup = start::setup(arguments.clone())?;
+    if is_read && trust::ask_once(&setup)? {
+        setup = start::setup(arguments)?;
+    }
+    let runtime = Runtime::start(setup).await;
+    check_tool_names(&runtime, args)?;
+    if is_read {
+        report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
+        report::problems(&start::problems(&runtime));
+    }
+    Ok(runtime)
+}
+
+/// Starts the session that the arguments describe.
+pub fn start(runtime: &Runtime, args: &SessionArgs, view: Arc<View>) -> Result<Session, Failure> {
+    let options = SessionOptions {
+        asker: Arc::new(TerminalAsker::new(Arc::clone(&view))),
+        events: view,
+        allow: args.allow.clone(),
+        allow_all: args.yes,
+        system: args.system.clone(),
+    };
+    runtime.session(options).map_err(|error| {
+        let exit = if error.kind == ErrorKind::PluginDisabled {
+            Exit::Plugin
+        } else {
+            Exit::Configuration
+        };
+        Failure { exit, message: error.message, hint: error.hint }
+    })
+}
+
+/// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.
+fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure> {
+    let named = args.tools.iter().flatten().chain(&args.allow);
+    for name in named {
+        if runtime.registry().tool(name).is_none() {
+            report::problems(&start::problems(runtime));
+            let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
+            return Err(unknown_tool(name, known));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the exit code for a turn's end.
+pub fn exit_of_turn(report: &TurnReport) -> Exit {
+    match report.outcome {
+        TurnOutcome::Done => Exit::Done,
+        TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
+        TurnOutcome::Cancelled => Exit::Cancelled,
+        TurnOutcome::Failed => report.error.as_ref().map_or(Exit::Failed, failed_turn),
+    }
+}
+
+/// What ends a turn is the provider's, unless its kind says otherwise.
+fn failed_turn(error: &Error) -> Exit {
+    match exit_of(error.kind) {
+        Exit::Failed => Exit::Provider,
+        other => other,
+    }
+}

@@ -1,0 +1,92 @@
+//! The lines that a person types: edited on a terminal, plain from a pipe.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+
+use jaato_runtime::session_loop::Cancel;
+use rustyline::error::ReadlineError;
+use rustyline::{Behavior, Config, DefaultEditor};
+
+use crate::exit::{Exit, Failure};
+
+/// What stands before what is typed.
+const PROMPT: &str = "> ";
+/// Longest line, in bytes: it must cross to the provider with everything else.
+const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// What came of reading a line.
+pub enum Line {
+    /// A line, without its end.
+    Text(String),
+    /// The person dropped the line (Ctrl-C).
+    Dropped,
+    /// There are no more.
+    End,
+}
+
+/// Reads lines from standard input.
+pub struct Lines {
+    /// There on a terminal. Away while a line is read on another thread.
+    editor: Option<DefaultEditor>,
+}
+
+impl Lines {
+    /// Looks at the terminal once; without an editor for it, lines come plain.
+    pub fn new() -> Self {
+        let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
+        let editor = io::stdin().is_terminal().then(|| DefaultEditor::with_config(config.build()));
+        Self { editor: editor.and_then(Result::ok) }
+    }
+
+    /// Reads the next line; the end once `over` is set.
+    ///
+    /// # Errors
+    /// When standard input cannot be read, or a line is too long or not UTF-8.
+    pub async fn next(&mut self, over: &Cancel) -> Result<Line, Failure> {
+        let editor = self.editor.take();
+        // A person may take their time: the wait must not hold up signals.
+        let reading = tokio::task::spawn_blocking(move || read(editor));
+        let (editor, line) = tokio::select! {
+            biased;
+            () = over.cancelled() => return Ok(Line::End),
+            read = reading => read.map_err(|error| failed(error.to_string()))?,
+        };
+        self.editor = editor;
+        line
+    }
+}
+
+fn read(editor: Option<DefaultEditor>) -> (Option<DefaultEditor>, Result<Line, Failure>) {
+    let Some(mut editor) = editor else { return (None, plain()) };
+    let line = match editor.readline(PROMPT) {
+        Ok(line) => Ok(Line::Text(line)),
+        Err(ReadlineError::Interrupted) => Ok(Line::Dropped),
+        Err(ReadlineError::Eof) => Ok(Line::End),
+        Err(error) => Err(failed(format!("cannot read from the terminal: {error}"))),
+    };
+    (Some(editor), line)
+}
+
+fn plain() -> Result<Line, Failure> {
+    let mut bytes = Vec::new();
+    let read = io::stdin().lock().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut bytes);
+    match read {
+        Err(error) => return Err(failed(format!("cannot read standard input: {error}"))),
+        Ok(0) => return Ok(Line::End),
+        Ok(_) => {}
+    }
+    if bytes.len() as u64 > LINE_BYTES_MAX {
+        return Err(failed(format!(
+            "a line of standard input has more than {LINE_BYTES_MAX} bytes"
+        ))
+        .hint("put it into a file and name the file in a message"));
+    }
+    String::from_utf8(bytes).map(|text| Line::Text(text.trim_end().to_owned())).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        failed(format!("a line of standard input is not UTF-8: byte {at} is wrong"))
+            .hint("iconv -t UTF-8 converts it")
+    })
+}
+
+fn failed(text: String) -> Failure {
+    Failure::new(Exit::Usage, text)
+}

@@ -1,0 +1,118 @@
+//! `jaato chat`: one conversation, message by message, from a pipe and on a terminal.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{Command, House, fixture};
+use crate::terminal::on_terminal;
+
+fn says(text: &str) -> Value {
+    json!({ "steps": [{ "text": text }] })
+}
+
+#[test]
+fn lines_of_a_pipe_are_messages_of_one_conversation() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "expect": { "prompt": "first", "messages": 1 }, "steps": [{ "text": "one" }] },
+        { "expect": { "prompt": "second", "messages": 3 }, "steps": [{ "text": "two" }] },
+        { "expect": { "prompt": "/third", "messages": 5 }, "steps": [{ "text": "three" }] },
+    ] }));
+    let input = "second\n\n   \n//third\n";
+    let output = house.command(&["chat", "first"]).input(input).run().code(0);
+    assert_eq!(output.stdout, "one\ntwo\nthree\n");
+    assert!(!output.stderr.contains("> "), "nobody types there: {output}");
+}
+
+#[test]
+fn the_exit_code_is_that_of_the_last_turn() {
+    let house = house!();
+    let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
+    house.script(&json!({ "answers": [fails, says("well")] }));
+    let output = house.command(&["chat"]).input("a\nb\n").run().code(0);
+    assert!(output.stderr.contains("error: overloaded"), "{output}");
+    let house = house!();
+    house.script(&json!({ "answers": [says("well"), fails] }));
+    house.command(&["chat"]).input("a\nb\n").run().code(5);
+}
+
+#[test]
+fn a_failed_request_can_be_sent_again() {
+    let house = house!();
+    let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
+    house.script(&json!({ "answers": [
+        fails,
+        { "expect": { "prompt": "a", "messages": 1 }, "steps": [{ "text": "well" }] },
+    ] }));
+    let output = house.command(&["chat"]).input("a\n/again\n").run().code(0);
+    assert_eq!(output.stdout, "well\n");
+    let output = house.command(&["chat"]).input("/again\n").run().code(2);
+    assert!(output.stderr.contains("there is no failed request to send again"), "{output}");
+}
+
+#[test]
+fn what_is_not_for_the_model_is_answered_here() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    let output = house.command(&["chat"]).input("/help\n/moon x\n/quit\nnever\n").run().code(0);
+    assert!(output.stderr.contains("/again"), "{output}");
+    assert!(output.stderr.contains("there is no `/moon`"), "{output}");
+    assert_eq!(output.stdout, "");
+}
+
+#[test]
+fn a_line_that_is_no_text_ends_the_conversation_with_its_place() {
+    let house = house!();
+    house.script(&json!({ "answers": [says("one")] }));
+    let output = house.command(&["chat"]).input(b"a\nb\xff\n".as_slice()).run().code(2);
+    assert_eq!(output.stdout, "one\n");
+    assert!(output.stderr.contains("not UTF-8: byte 1 is wrong"), "{output}");
+}
+
+#[test]
+fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        { "steps": [{ "text": "half said" }, "hang"] },
+        {
+            "expect": { "prompt": "go on", "messages": 3 },
+            "steps": [{ "call": { "name": "count", "arguments": {} } }],
+        },
+        { "expect": { "tool_result": "\"count\":1", "messages": 5 }, "steps": [{ "text": "whole" }] },
+    ] }));
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("/help lists");
+    running.wait_for_text("> ");
+    // The arrow key is the editor's: the line is `tell me`.
+    running.write(b"tel me\x1b[D\x1b[D\x1b[Dl\r");
+    running.wait_for_text("half said");
+    running.write(b"\x03");
+    running.wait_for_text("cancelled");
+    running.wait_for_text("> ");
+    running.write(b"go on\r");
+    running.wait_for_text("run it?");
+    running.write(b"y\n");
+    running.wait_for_text("whole");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    running.wait_with_open_input().code(0);
+    house.nothing_lives();
+}
+
+#[test]
+fn ctrl_c_at_the_prompt_drops_the_line_and_a_killed_chat_leaves_nothing() {
+    let Some(house) = House::new() else { return };
+    house.script(&json!({ "answers": [says("hello")] }));
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = on_terminal(&house, "chat", editing) else { return };
+    running.wait_for_text("> ");
+    running.write(b"not this\x03");
+    running.wait_for_text("> ");
+    running.write(b"hi\r");
+    running.wait_for_text("hello");
+    running.write(b"/quit\r");
+    running.wait_with_open_input().code(0);
+    house.nothing_lives();
+}
