@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{ConfigError, Warning};
 use crate::keys::KEYS;
+use crate::model_settings::{self, MODELS};
 use crate::nearest::nearest;
 use crate::origin::{Layer, Origin};
 use crate::toml_tree::{self, Node, Value};
@@ -26,6 +27,8 @@ pub(crate) struct ConfigFile {
     pub base: PathBuf,
     pub values: BTreeMap<&'static str, Node>,
     pub plugins: BTreeMap<String, Vec<(String, Node)>>,
+    /// `[models."provider/model"]`, as written.
+    pub models: Vec<(String, Node)>,
     pub warnings: Vec<Warning>,
     is_newer: bool,
 }
@@ -44,6 +47,7 @@ impl ConfigFile {
             base: base.to_owned(),
             values: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            models: Vec::new(),
             warnings: Vec::new(),
             is_newer: false,
         };
@@ -94,6 +98,11 @@ impl ConfigFile {
                 && let Value::Table(inner) = node.value
             {
                 self.plugins.insert(name, inner);
+            } else if path == MODELS {
+                match node.value {
+                    Value::Table(models) => self.take_models(models)?,
+                    other => return Err(self.not_a_section(path, node.line, &other)),
+                }
             } else {
                 self.unknown(section, path, node.line)?;
             }
@@ -101,16 +110,39 @@ impl ConfigFile {
         Ok(())
     }
 
-    fn unknown(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
-        let origin = self.boxed_origin(line);
+    fn take_models(&mut self, mut models: Vec<(String, Node)>) -> Result<(), ConfigError> {
+        for (model, node) in &mut models {
+            let Value::Table(entries) = &mut node.value else { continue };
+            for (name, node) in entries.extract_if(.., |(name, _)| !model_settings::is_key(name)) {
+                let key = format!("{MODELS}.\"{model}\".{name}");
+                if !self.is_tolerated(&key, node.line) {
+                    let origin = self.boxed_origin(node.line);
+                    return Err(model_settings::unknown(origin, key, &name));
+                }
+            }
+        }
+        self.models = models;
+        Ok(())
+    }
+
+    /// Tells whether an unknown key is only warned of: the file is of a newer version.
+    fn is_tolerated(&mut self, key: &str, line: usize) -> bool {
         if self.is_newer {
+            let origin = self.origin(line);
             let text = format!(
                 "ignored unknown key `{key}` ({origin}): the file is of a newer version than \
                  {CONFIG_VERSION}, which is what this host knows"
             );
             self.warnings.push(Warning { text });
+        }
+        self.is_newer
+    }
+
+    fn unknown(&mut self, section: &str, key: String, line: usize) -> Result<(), ConfigError> {
+        if self.is_tolerated(&key, line) {
             return Ok(());
         }
+        let origin = self.boxed_origin(line);
         let known_here = known_in(section);
         let known = KEYS.iter().map(|key| key.path).chain(["version"]);
         // At the top the names of the sections count too; elsewhere the keys are whole already.
@@ -172,6 +204,9 @@ fn known_in(section: &str) -> Vec<String> {
         {
             known.push(name.to_owned());
         }
+    }
+    if section.is_empty() {
+        known.push(MODELS.to_owned());
     }
     known
 }

@@ -8,9 +8,11 @@ use std::path::PathBuf;
 
 use jaato_types::ModelId;
 
+use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
 use crate::model_id::{DEFAULT_PROVIDER, default_model};
+use crate::model_settings::ModelSettings;
 use crate::origin::Origin;
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
@@ -116,9 +118,12 @@ macro_rules! keys {
             $( $(#[doc = $doc])+ pub $field: $type, )+
             /// `[plugins.NAME]`, by name, as written: each plugin's own schema checks its own.
             pub plugin_settings: BTreeMap<String, PluginSettings>,
+            /// `[models."provider/model"]`, by the model's id.
+            pub model_settings: BTreeMap<String, ModelSettings>,
             /// What a person should know about the files and variables that were read.
             pub warnings: Vec<Warning>,
             pub(crate) origins: BTreeMap<&'static str, Vec<Origin>>,
+            pub(crate) env_file: EnvFile,
         }
 
         /// Values given on the command line; they win over every other layer.
@@ -141,8 +146,10 @@ macro_rules! keys {
                 Self {
                     $( $field: $default, )+
                     plugin_settings: BTreeMap::new(),
+                    model_settings: BTreeMap::new(),
                     warnings: Vec::new(),
                     origins: BTreeMap::new(),
+                    env_file: EnvFile::default(),
                 }
             }
         }
@@ -162,8 +169,10 @@ macro_rules! keys {
                         layers.resolve(&INFO, $default, given, &mut origins)?
                     }, )+
                     plugin_settings: layers.plugin_settings()?,
+                    model_settings: layers.model_settings()?,
                     warnings: layers.warnings(),
                     origins,
+                    env_file: layers.env_file(),
                 })
             }
 
@@ -202,6 +211,9 @@ keys! {
     /// Tools that are not offered, whatever else says so.
     tools_disabled: Vec<String> = Vec::new(),
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
+    /// Variables that commands are given although they look like secrets.
+    tools_cli_pass: Vec<String> = Vec::new(),
+        key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up();
     /// Most requests to the model in one turn.
     session_steps_max: u64 = 50,
         key("session.steps_max").variables(&["JAATO_SESSION_STEPS_MAX"])
@@ -259,6 +271,41 @@ keys! {
     session_retry_after_ms_max: u64 = 120_000,
         key("session.retry_after_ms_max").variables(&["JAATO_SESSION_RETRY_AFTER_MS_MAX"])
             .limits(1, 86_400_000);
+    /// Gc that makes room in a full context: a plugin's name, or its short form `truncate`.
+    gc_plugin: String = "gc-truncate".to_owned(),
+        key("gc.plugin").variables(&["JAATO_GC_PLUGIN"]);
+    /// How full the context window must be, in percent, for the gc to run.
+    gc_threshold_percent: u64 = 80,
+        key("gc.threshold_percent").variables(&["JAATO_GC_THRESHOLD"])
+            .limits(1, 100);
+    /// How full the context should be, in percent, where more than old turns had to go.
+    gc_target_percent: u64 = 60,
+        key("gc.target_percent").variables(&["JAATO_GC_TARGET"])
+            .limits(1, 100);
+    /// Run the gc by itself; a request that the provider refuses as too large is helped anyway.
+    gc_auto_trigger: bool = true,
+        key("gc.auto_trigger").variables(&["JAATO_GC_AUTO_TRIGGER"]);
+    /// Look before each request whether the gc must run; otherwise when a turn is over.
+    gc_check_before_send: bool = true,
+        key("gc.check_before_send").variables(&["JAATO_GC_CHECK_BEFORE_SEND"]);
+    /// Finished turns that the gc keeps.
+    gc_preserve_recent_turns: u64 = 5,
+        key("gc.preserve_recent_turns").variables(&["JAATO_GC_PRESERVE_RECENT_TURNS"])
+            .limits(0, 100_000);
+    /// Turns that the gc always keeps, counted from 0 since the session began.
+    gc_pinned_turn_indices: Vec<u64> = Vec::new(),
+        key("gc.pinned_turn_indices").variables(&["JAATO_GC_PINNED_TURN_INDICES"]);
+    /// Most turns that the model is sent; one more makes the gc run. 0 for no bound.
+    gc_max_turns: u64 = 0,
+        key("gc.max_turns").variables(&["JAATO_GC_MAX_TURNS"])
+            .limits(0, 100_000);
+    /// Let the gc say what it left out.
+    gc_notify_on_gc: bool = true,
+        key("gc.notify_on_gc").variables(&["JAATO_GC_NOTIFY_ON_GC"]);
+    /// Longest time that the gc may take; after it the turn goes on without.
+    gc_deadline_ms: u64 = 10_000,
+        key("gc.deadline_ms").variables(&["JAATO_GC_DEADLINE_MS"])
+            .limits(100, 600_000);
     /// File whose text follows the built-in part of the prompt.
     prompt_file: Option<PathBuf> = None,
         key("prompt.file").variables(&["JAATO_PROMPT_FILE"]);
@@ -269,6 +316,12 @@ impl Config {
     /// not known is nobody's, so it counts as built-in.
     pub fn origins(&self, key: &str) -> &[Origin] {
         self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
+    }
+
+    /// A variable of the variables file that is none of jaato's own, by its name: for those that a
+    /// plugin's description names. All others of the file belong to other programs.
+    pub fn env_file_variable(&self, name: &str) -> Option<EnvFileVariable<'_>> {
+        self.env_file.get(name)
     }
 }
 

@@ -5,11 +5,13 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::dotenv::{self, DotEnv};
+use crate::env_file::EnvFile;
 use crate::error::{ConfigError, Warning};
 use crate::file::{ConfigFile, read_text, text_of};
 use crate::folders::Folders;
 use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Precedence};
 use crate::model_id::DEFAULT_PROVIDER;
+use crate::model_settings::{self, ModelSettings};
 use crate::origin::{Layer, Origin};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::{Bases, Setting};
@@ -57,6 +59,7 @@ pub(crate) struct Layers<'a> {
     working_directory: &'a Path,
     home: Option<PathBuf>,
     warnings: Vec<Warning>,
+    env_file: EnvFile,
 }
 
 /// The documented variables of the process or of a file.
@@ -73,6 +76,7 @@ impl<'a> Layers<'a> {
             working_directory: sources.working_directory,
             home: sources.variables.get("HOME").map(PathBuf::from),
             warnings: Vec::new(),
+            env_file: EnvFile::default(),
         };
         layers.read_files(sources)?;
         layers.read_env_file(sources)?;
@@ -124,6 +128,7 @@ impl<'a> Layers<'a> {
             },
             (None, None) => return Ok(()),
         };
+        self.env_file.is_own = sources.env_file.is_some();
         self.take_env_file(&path, dotenv::parse(&text));
         Ok(())
     }
@@ -138,6 +143,7 @@ impl<'a> Layers<'a> {
             let Some(name) = documented(&one.name) else {
                 let place = format!("{}:{}", path.display(), one.line);
                 self.warn_of_typo(&one.name, &place);
+                self.env_file.keep(path, one);
                 continue;
             };
             if one.looks_expanded {
@@ -246,6 +252,18 @@ impl<'a> Layers<'a> {
             }
         }
         Ok(settings)
+    }
+
+    pub(crate) fn env_file(&self) -> EnvFile {
+        self.env_file.clone()
+    }
+
+    pub(crate) fn model_settings(&self) -> Result<BTreeMap<String, ModelSettings>, ConfigError> {
+        let mut models = BTreeMap::new();
+        for file in &self.files {
+            model_settings::lay(&mut models, file)?;
+        }
+        Ok(models)
     }
 
     pub(crate) fn warnings(&self) -> Vec<Warning> {

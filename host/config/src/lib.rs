@@ -8,6 +8,7 @@
 
 mod docs;
 mod dotenv;
+mod env_file;
 mod error;
 mod file;
 mod folders;
@@ -15,6 +16,7 @@ mod keys;
 mod layers;
 mod mask;
 mod model_id;
+mod model_settings;
 mod nearest;
 mod origin;
 mod plugin_settings;
@@ -25,12 +27,14 @@ pub mod trust;
 mod variables;
 
 pub use docs::keys_as_markdown;
+pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, Warning};
 pub use folders::{Folders, NoHome};
 pub use keys::{Config, KEYS, KeyInfo, Merge, Overrides, Precedence};
 pub use layers::{Sources, load};
 pub use mask::{is_secret_name, mask_credentials};
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id};
+pub use model_settings::ModelSettings;
 pub use origin::{Layer, Origin};
 pub use plugin_settings::PluginSettings;
 pub use show::Entry;

@@ -9,7 +9,7 @@ use serde_json::{Map, Number, Value as Json};
 
 use crate::error::ConfigError;
 use crate::file::ConfigFile;
-use crate::origin::Origin;
+use crate::origin::{Layer, Origin};
 use crate::toml_tree::{Node, Value};
 
 /// Raw settings of a plugin. A key given by two layers is the later layer's, whole.
@@ -18,6 +18,8 @@ pub struct PluginSettings {
     values: Map<String, Json>,
     /// By JSON pointer.
     origins: BTreeMap<String, Origin>,
+    /// What the user's own file gives, whatever a workspace lays over it.
+    own: BTreeMap<String, (Json, Origin)>,
 }
 
 impl PluginSettings {
@@ -38,6 +40,12 @@ impl PluginSettings {
         }
     }
 
+    /// What the user's own file gives for a key, and where it stands there; what a workspace says of it
+    /// does not count. For what no workspace may decide: where secrets go.
+    pub fn own(&self, key: &str) -> Option<(&Json, &Origin)> {
+        self.own.get(key).map(|(value, origin)| (value, origin))
+    }
+
     /// Lays the settings of a later file over these.
     pub(crate) fn lay(
         &mut self,
@@ -51,6 +59,9 @@ impl PluginSettings {
             self.origins.retain(|known, _| *known != pointer && !known.starts_with(&below));
             let mut reader = Reader { plugin, file, origins: &mut self.origins };
             let value = reader.json(&pointer, node)?;
+            if file.layer == Layer::User {
+                self.own.insert(name.clone(), (value.clone(), file.origin(node.line)));
+            }
             self.values.insert(name.clone(), value);
         }
         Ok(())

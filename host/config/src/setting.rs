@@ -88,6 +88,24 @@ impl Setting for u64 {
     }
 }
 
+/// A list of numbers; in a variable they are parted by commas.
+impl Setting for Vec<u64> {
+    const KIND: &'static str = "a list of whole numbers";
+
+    fn of_value(value: &Value, bases: Bases<'_>) -> Option<Self> {
+        list_of(value)?.iter().map(|item| u64::of_value(&item.value, bases)).collect()
+    }
+
+    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+        let parts = text.to_str()?.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(|part| part.parse().ok()).collect()
+    }
+
+    fn show(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
 /// One name: a provider, say.
 impl Setting for String {
     const KIND: &'static str = "a name";
@@ -272,6 +290,12 @@ mod tests {
         check_text::<u64>("50", Some("50"));
         check_text::<u64>("-1", None);
         check_text::<u64>("1.5", None);
+    }
+
+    #[test]
+    fn lists_of_numbers_are_whole_and_parted_by_commas() {
+        check_text::<Vec<u64>>("0, 3,", Some("[0, 3]"));
+        check_text::<Vec<u64>>("0, x", None);
     }
 
     #[test]

@@ -21,9 +21,14 @@ pub struct Entry {
 
 impl Config {
     /// Every key with its value and origin: first the known keys in the order of the table, then
-    /// the settings of the plugins.
+    /// what is said of models, then the settings of the plugins.
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.key_entries();
+        for (model, settings) in &self.model_settings {
+            let Some(limit) = settings.context_limit else { continue };
+            let key = format!("models.\"{model}\".context_limit");
+            entries.push(Entry::new(&key, limit.to_string(), settings.origin.as_slice()));
+        }
         for (plugin, settings) in &self.plugin_settings {
             // Whether the map sorts depends on a feature that any crate of the build can turn on.
             let sorted: BTreeMap<_, _> = settings.values().iter().collect();

@@ -22,6 +22,11 @@ impl Variables {
         self.values.get(name).filter(|value| !value.is_empty())
     }
 
+    /// All variables as they are, empty ones too, in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &OsString)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     /// The names of all variables that are set, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.as_str())

@@ -41,13 +41,13 @@ fn an_unknown_key_that_is_like_nothing_lists_what_is_known_there() {
         "[tools]\ncolour = 'red'\n",
         expect![[r#"
             unknown key `tools.colour` (user ROOT/user/config/config.toml:2)
-            hint: known here: `enabled`, `disabled`"#]],
+            hint: known here: `enabled`, `disabled`, `cli.pass`"#]],
     );
     check(
         "[colour]\nx = 1\n",
         expect![[r#"
             unknown key `colour` (user ROOT/user/config/config.toml:1)
-            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`"#]],
+            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `prompt`, `models`"#]],
     );
 }
 
@@ -238,4 +238,58 @@ fn a_plugins_section_holds_only_sections_and_disabled() {
             `plugins.p.x` takes a number of at most 64 bits, not `inf` or `nan`, but is the number `inf` (user ROOT/user/config/config.toml:2)
             hint: docs/configuration.md tells what `plugins.p.x` takes"#]],
     );
+}
+
+#[test]
+fn what_is_said_of_a_model_is_checked() {
+    check(
+        "[models.\"openai/x\"]\ncontext_limt = 9000\n",
+        expect![[r#"
+        unknown key `models."openai/x".context_limt` (user ROOT/user/config/config.toml:2)
+        hint: did you mean `context_limit`?"#]],
+    );
+    check(
+        "[models.\"openai/x\"]\ncontext_limit = 255\n",
+        expect![[r#"
+        `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the number `255` (user ROOT/user/config/config.toml:2)
+        hint: docs/configuration.md tells what `models."openai/x".context_limit` takes"#]],
+    );
+    check(
+        "[models.\"openai/x\"]\ncontext_limit = \"8k\"\n",
+        expect![[r#"
+        `models."openai/x".context_limit` takes a whole number from 256 to 100000000, but is the text `8k` (user ROOT/user/config/config.toml:2)
+        hint: docs/configuration.md tells what `models."openai/x".context_limit` takes"#]],
+    );
+    check(
+        "[models.x]\ncontext_limit = 9000\n",
+        expect![[r#"
+        `models.x` takes a model as `provider/model` for a name, but is `x` (user ROOT/user/config/config.toml:1)
+        hint: docs/configuration.md tells what `models.x` takes"#]],
+    );
+    check(
+        "[models]\n\"openai/x\" = 9000\n",
+        expect![[r#"
+        `models."openai/x"` takes a section, but is the number `9000` (user ROOT/user/config/config.toml:2)
+        hint: docs/configuration.md tells what `models."openai/x"` takes"#]],
+    );
+    check(
+        "models = 9000\n",
+        expect![[r#"
+        `models` takes a section `[models]`, but is the number `9000` (user ROOT/user/config/config.toml:1)
+        hint: docs/configuration.md tells what `models` takes"#]],
+    );
+}
+
+#[test]
+fn what_is_said_of_a_model_is_known_with_its_place() {
+    let mut bench = Bench::new();
+    bench.user("[models.\"openai/x\"]\ncontext_limit = 9000\n[models.\"local/y\"]\n");
+    bench.workspace_file(".jaato/config.toml", "[models.\"openai/x\"]\ncontext_limit = 8000\n");
+    bench.trust();
+    let config = bench.load().unwrap();
+    assert_eq!(config.model_settings["openai/x"].context_limit, Some(8_000));
+    assert_eq!(config.model_settings["local/y"].context_limit, None);
+    let line = config.shown().lines().find(|line| line.starts_with("models.")).unwrap().to_owned();
+    assert!(line.starts_with("models.\"openai/x\".context_limit = 8000"), "{line}");
+    assert!(line.contains("/.jaato/config.toml:2"), "{line}");
 }
