@@ -40,6 +40,7 @@ mod assets;
 mod describe;
 mod discover;
 mod facts;
+mod gc;
 mod instances;
 mod log;
 mod outputs;

@@ -12,6 +12,7 @@ use jaato_session::{
 };
 use jaato_types::{Error, ErrorKind, ModelId, ToolName};
 
+use crate::gc::{self, PluginGc};
 use crate::prompt;
 use crate::provider::{NoProvider, PluginProvider};
 use crate::runtime::{Host, Runtime};
@@ -77,14 +78,21 @@ impl Runtime {
         let (provider, plugin, context_limit) = self.provider_of(&model)?;
         let system = self.system_prompt(options.system.clone())?;
         let ids = ids();
+        let config = &self.setup().config;
+        let said = config.model_settings.get(model.as_str()).and_then(|it| it.context_limit);
+        let known_limit = said.or(context_limit);
         let mut setup =
-            SessionSetup::new(model, context_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED), system);
+            SessionSetup::new(model, known_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED), system);
+        setup.context_limit_assumed = known_limit.is_none();
+        setup.gc = gc::settings(config);
         let id = ids.session();
         setup.id = Some(id.clone());
         setup.limits = limits(&self.setup().config);
         setup.rules = rules(&self.setup().config, &options);
+        let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
         let provider_plugin = Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id));
-        let ports = ports(self.host(), Arc::clone(&provider_plugin) as _, ids, options, true);
+        let mut ports = ports(self.host(), Arc::clone(&provider_plugin) as _, ids, options, true);
+        ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
                 ErrorKind::HostBug,
@@ -92,6 +100,7 @@ impl Runtime {
             )
         })?;
         provider_plugin.set_facts(session.shared_facts());
+        gc_plugin.set_facts(session.shared_facts());
         Ok(session)
     }
 

@@ -39,7 +39,7 @@ impl GcBeat {
         Self::plan_of(move |request| {
             let is_prompt = |at: &usize| request.messages[*at].is_prompt();
             let starts: Vec<usize> = (0..request.messages.len()).filter(is_prompt).collect();
-            let kept = starts.iter().rev().take(turns.max(1)).last().copied();
+            let kept = starts.get(starts.len().saturating_sub(turns.max(1))).copied();
             let drop = (0..kept.unwrap_or(0)).collect();
             GcPlan { v: 1, drop, ..GcPlan::default() }
         })

@@ -1,0 +1,142 @@
+//! A gc plugin as the session sees it. It is found and opened when a plan is first asked for.
+
+use std::sync::{Arc, OnceLock};
+
+use futures_util::future::BoxFuture;
+use jaato_config::Config;
+use jaato_registry::Registry;
+use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
+use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
+
+use crate::runtime::{Host, why_not};
+use crate::services::Place;
+use crate::tools::{drive, misbehaved};
+
+/// What every gc's name begins with; people may leave it out.
+const PREFIX: &str = "gc-";
+
+/// The gc of one session.
+pub struct PluginGc {
+    host: Arc<Host>,
+    plugin: PluginName,
+    session: SessionId,
+    facts: OnceLock<SharedFacts>,
+}
+
+impl PluginGc {
+    /// Makes it for a session, from what `[gc] plugin` names.
+    pub fn new(host: Arc<Host>, session: SessionId) -> Self {
+        let plugin = resolve(&host.registry, &host.setup.config.gc_plugin);
+        Self { host, plugin, session, facts: OnceLock::new() }
+    }
+
+    /// Gives it the session's facts, which exist only once the session does.
+    pub fn set_facts(&self, facts: SharedFacts) {
+        // A second set would be of the same session.
+        let _ = self.facts.set(facts);
+    }
+
+    async fn run(&self, request: &GcRequest, cancel: Cancel) -> Result<GcPlan, Error> {
+        self.check()?;
+        let place =
+            Place { session: self.session.clone(), facts: self.facts.get().cloned(), call: None };
+        let tell = Arc::new(|_| {});
+        let (instance, services) = self.host.instance(self.plugin.as_str(), place, tell).await?;
+        let frame = Frame::write(request).map_err(|error| {
+            let text = format!("the history cannot cross to the gc: {error}");
+            Error::new(ErrorKind::LimitReached, text)
+        })?;
+        let running = instance.plan(frame, services)?;
+        let answer = drive(running, &cancel, |_| {}).await?;
+        Frame::read(&answer).map_err(misbehaved)
+    }
+
+    /// Says why the plugin cannot be the gc.
+    fn check(&self) -> Result<(), Error> {
+        let name = &self.plugin;
+        let Some(entry) = self.host.registry.plugin(name.as_str()) else {
+            let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
+            return Err(Error::new(ErrorKind::NotFound, text).with_hint(self.known()));
+        };
+        if !entry.candidate.manifest.kinds.contains(&Kind::Gc) {
+            let text = format!("plugin `{name}`, which `[gc] plugin` names, is no gc");
+            return Err(Error::new(ErrorKind::Configuration, text).with_hint(self.known()));
+        }
+        match why_not(entry) {
+            None => Ok(()),
+            Some((reason, hint)) => {
+                let text = format!("the gc `{name}` cannot be used: {reason}");
+                let error = Error::new(ErrorKind::PluginDisabled, text);
+                Err(hint.into_iter().fold(error, Error::with_hint))
+            }
+        }
+    }
+
+    fn known(&self) -> String {
+        let is_gc = |entry: &&jaato_registry::PluginEntry| {
+            entry.candidate.manifest.kinds.contains(&Kind::Gc)
+        };
+        let gcs = self.host.registry.plugins().iter().filter(is_gc);
+        let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
+        match names.as_slice() {
+            [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),
+            names => format!("known gcs are: {}", names.join(", ")),
+        }
+    }
+}
+
+impl Gc for PluginGc {
+    fn source(&self) -> &str {
+        self.plugin.source()
+    }
+
+    fn plan<'a>(
+        &'a self,
+        request: &'a GcRequest,
+        cancel: Cancel,
+    ) -> BoxFuture<'a, Result<GcPlan, Error>> {
+        Box::pin(self.run(request, cancel))
+    }
+}
+
+/// Finds the plugin that a person means: by its name, or as the seeds name it: `truncate`,
+/// `gc_truncate`.
+fn resolve(registry: &Registry, given: &str) -> PluginName {
+    let dashed = given.replace('_', "-");
+    let with_prefix = format!("{PREFIX}{}", dashed.trim_start_matches(PREFIX));
+    let known = [given, with_prefix.as_str()].into_iter().find(|it| registry.plugin(it).is_some());
+    PluginName::from(known.unwrap_or(&with_prefix))
+}
+
+/// Returns the settings of `[gc]` as the session takes them.
+pub fn settings(config: &Config) -> GcSettings {
+    GcSettings {
+        threshold_percent: config.gc_threshold_percent,
+        target_percent: config.gc_target_percent,
+        auto_trigger: config.gc_auto_trigger,
+        check_before_send: config.gc_check_before_send,
+        preserve_recent_turns: config.gc_preserve_recent_turns,
+        pinned_turn_indices: config.gc_pinned_turn_indices.clone(),
+        max_turns: config.gc_max_turns,
+        notify_on_gc: config.gc_notify_on_gc,
+        deadline_ms: config.gc_deadline_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_and_the_session_agree_on_the_settings() {
+        assert_eq!(settings(&Config::default()), GcSettings::default());
+    }
+
+    #[test]
+    fn a_gc_is_named_whole_or_as_the_seeds_name_it() {
+        let registry = Registry::build([], &jaato_registry::Rules::default());
+        for given in ["truncate", "gc-truncate", "gc_truncate"] {
+            assert_eq!(resolve(&registry, given).as_str(), "gc-truncate");
+        }
+    }
+}
