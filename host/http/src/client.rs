@@ -9,7 +9,9 @@ use reqwest::{Method, Url};
 use tokio::sync::OnceCell;
 
 use crate::proxy::Route;
-use crate::{HttpError, MaskedUrl, Phase, Proxies, RedirectProblem, Request, Response, cause, tls};
+use crate::{
+    HttpError, MaskedUrl, Phase, Proxies, RedirectProblem, Redirects, Request, Response, cause, tls,
+};
 
 /// Longest wait for a connection (name, address, proxy and TLS together). A host that does not
 /// answer within this is not reachable from here, and the next source should have its turn.
@@ -103,7 +105,7 @@ impl Client {
             let answer = self.exchange(&request, url, headers.clone()).await?;
             let refuse =
                 |problem| HttpError::Redirect { url: MaskedUrl::new(&request.url), problem };
-            let Some(target) = target(&request.method, url, &answer).map_err(refuse)? else {
+            let Some(target) = target(&request, url, &answer).map_err(refuse)? else {
                 return Response::new(answer, request.limits);
             };
             if visited.contains(&target) {
@@ -194,7 +196,7 @@ impl Engine {
 /// Ours and not the library's: that one takes only well-known headers off at another origin, and
 /// would repeat a body there.
 fn target(
-    method: &Method,
+    request: &Request,
     from: &Url,
     answer: &reqwest::Response,
 ) -> Result<Option<Url>, RedirectProblem> {
@@ -214,7 +216,10 @@ fn target(
         ("https", "http") => return Err(RedirectProblem::Downgrade(MaskedUrl::new(&to))),
         _ => return Err(bad()),
     }
-    if !matches!(*method, Method::GET | Method::HEAD) {
+    if request.redirects == Redirects::Refuse {
+        return Err(RedirectProblem::Refused(MaskedUrl::new(&to)));
+    }
+    if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(RedirectProblem::NotARead(MaskedUrl::new(&to)));
     }
     Ok(Some(to))

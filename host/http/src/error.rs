@@ -152,6 +152,8 @@ pub enum RedirectProblem {
     NotARead(MaskedUrl),
     /// Its target is missing or cannot be read.
     BadTarget(MaskedUrl),
+    /// The request goes to the server that it was made for and nowhere else.
+    Refused(MaskedUrl),
 }
 
 impl HttpError {
@@ -222,6 +224,9 @@ impl HttpError {
             }
             Self::Status { status: 407, .. } => {
                 "the proxy wants a login: `HTTPS_PROXY=http://user:password@host:port`"
+            }
+            Self::Redirect { problem: RedirectProblem::Refused(_), .. } => {
+                "if that is the right server, use its url in the first place"
             }
             Self::Timeout { .. }
             | Self::Redirect { .. }
@@ -307,6 +312,9 @@ impl fmt::Display for RedirectProblem {
                 write!(f, "redirects to `{target}`, and only reads are sent on")
             }
             Self::BadTarget(target) => write!(f, "redirects to `{target}`, which is no usable url"),
+            Self::Refused(target) => {
+                write!(f, "redirects to `{target}`, and a request with a credential is not sent on")
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ pub use error::{HttpError, HttpErrorKind, Phase, RedirectProblem};
 pub use jaato_types::Retry;
 pub use mask::MaskedUrl;
 pub use proxy::Proxies;
-pub use request::{ByteRange, Limits, Request};
+pub use request::{ByteRange, Limits, Redirects, Request};
 pub use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 pub use reqwest::{Method, StatusCode, Url};
 pub use response::{ContentRange, Response};

@@ -22,8 +22,19 @@ pub struct Request {
     pub body: Bytes,
     /// The part of the resource that is wanted.
     pub range: ByteRange,
+    /// What happens where the server says that it is elsewhere.
+    pub redirects: Redirects,
     /// How long and how much.
     pub limits: Limits,
+}
+
+/// What happens where a server says that what was asked for is elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Redirects {
+    /// A plain read is sent on, to another origin without what may be secret.
+    Follow,
+    /// It is an error: for requests whose URL or headers hold a secret that is meant for one server.
+    Refuse,
 }
 
 /// A part of a resource, in bytes from 0.
@@ -73,6 +84,7 @@ impl Request {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             range: ByteRange::Whole,
+            redirects: Redirects::Follow,
             limits: Limits::default(),
         })
     }
@@ -103,6 +115,7 @@ impl fmt::Debug for Request {
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
             .field("body_bytes", &self.body.len())
             .field("range", &self.range)
+            .field("redirects", &self.redirects)
             .field("limits", &self.limits)
             .finish()
     }

@@ -47,6 +47,9 @@ pub enum Served {
     Frame(Vec<u8>),
     /// A stream; the plugin gets a handle and reads it piece by piece.
     Stream(Box<dyn ByteStream>),
+    /// A stream, and what is known before its first byte: the answer is this object with the stream's
+    /// number added as `handle`.
+    StreamWith(serde_json::Map<String, serde_json::Value>, Box<dyn ByteStream>),
 }
 
 /// Bytes that arrive over time. Every stream of byte buffers is one.

@@ -10,7 +10,7 @@ use jaato_assets::{
     FetchSettings, Fetcher, Found, Report, Run, Running, Store,
 };
 use jaato_config::NoHome;
-use jaato_http::{Client, Network, Settings};
+use jaato_http::Client;
 use jaato_process::{Command, ErrorOutput, Exit, Output, ProcessError, Supervisor};
 use jaato_types::{Delta, Error, ErrorKind};
 use tokio::io::AsyncReadExt as _;
@@ -32,10 +32,8 @@ impl Assets {
     ///
     /// # Errors
     /// When the system names no home, so that there is no cache.
-    pub fn new(setup: &Setup, supervisor: &Supervisor) -> Result<Self, NoHome> {
+    pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHome> {
         let store = Store::new(setup.folders.models()?);
-        let network = if setup.config.offline { Network::Offline } else { Network::Online };
-        let client = Client::new(Settings { network, ..Settings::default() });
         let download = if setup.config.local_download { Download::On } else { Download::Off };
         let run = Arc::new(Supervised {
             supervisor: supervisor.clone(),

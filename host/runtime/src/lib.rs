@@ -37,16 +37,19 @@
 //! ```
 
 mod assets;
+mod credentials;
 mod describe;
 mod discover;
 mod facts;
 mod gc;
+mod http;
 mod instances;
 mod log;
 mod outputs;
 mod prompt;
 mod provider;
 mod runtime;
+mod scrub;
 mod services;
 mod session;
 mod settings;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jaato_http::{Client, Network, Settings as HttpSettings};
 use jaato_loader::{Executor, Instance, Report, Services, Watch};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status, Trust};
@@ -71,16 +72,19 @@ impl Runtime {
         let log = Log::in_folder(setup.folders.cache().ok());
         let supervisor = supervisor(&setup);
         let Discovery { registry, mut problems, described } = discover(&setup, &supervisor).await;
-        problems.extend(settings::problems(&registry, &setup.config));
+        problems.extend(settings::problems(&registry, &setup.config, &setup.variables));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let outputs = match setup.folders.cache() {
             Ok(cache) => Outputs::below(cache),
             Err(_) => Outputs::below(&std::env::temp_dir()),
         };
         let session_id = setup.variables.get("JAATO_SESSION_ID");
+        let network = if setup.config.offline { Network::Offline } else { Network::Online };
+        let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
         let lent = Arc::new(Lent {
             folders: setup.folders.clone(),
-            assets: Assets::new(&setup, &supervisor).ok(),
+            assets: Assets::new(&setup, &supervisor, http.clone()).ok(),
+            http,
             outputs: Arc::new(outputs),
             terminal: facts::terminal(&setup.variables),
             parent_process: facts::parent_process(),
@@ -259,17 +263,17 @@ impl Host {
             ));
         };
         let name = entry.candidate.manifest.name.clone();
-        let config =
-            settings::checked(&name, description, self.setup.config.plugin_settings.get(plugin))?;
+        let (config, credentials) = settings::of_plugin(&name, description, &self.setup)?;
         let session = place.session.clone();
-        let services = Arc::new(PluginServices::new(
+        let services = PluginServices::new(
             Arc::clone(&self.lent),
             name,
             Arc::new(config),
             description.assets.clone().into(),
             place,
             tell,
-        ));
+        );
+        let services = Arc::new(services.with_credentials(credentials));
         let instance = self.instances.get(&self.setup, entry, &session, &services).await?;
         Ok((instance, services))
     }

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_config::Folders;
 use jaato_loader::{Caller, CallerKind, Served, Services};
 use jaato_session::SharedFacts;
+use jaato_types::http::HTTP_REQUEST;
 use jaato_types::service::{
     ASSET, AssetAnswer, AssetRequest, CACHE_FOLDER, CONFIG, FolderAnswer, OUTPUT, OutputAnswer,
     OutputWrite, SESSION, SessionFacts, TerminalFacts,
@@ -20,6 +21,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Mutex;
 
 use crate::assets::{Assets, delta_of};
+use crate::credentials::Credentials;
+use crate::http;
 use crate::outputs::Outputs;
 
 /// Largest output file of one call, in bytes: a tool that prints without end must not fill the disk.
@@ -29,6 +32,8 @@ pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub struct Lent {
     /// The user's folders.
     pub folders: Folders,
+    /// The one HTTP client: what plugins ask for goes through it.
+    pub http: jaato_http::Client,
     /// Big files, where the system names a home.
     pub assets: Option<Assets>,
     /// Output files.
@@ -65,6 +70,8 @@ pub struct PluginServices {
     config: Arc<Value>,
     /// What the plugin declares.
     assets: Arc<[Asset]>,
+    /// Its secrets, and where they may go.
+    credentials: Arc<Credentials>,
     place: Place,
     tell: Tell,
     output: Arc<Mutex<Option<OutputFile>>>,
@@ -86,7 +93,14 @@ impl PluginServices {
         place: Place,
         tell: Tell,
     ) -> Self {
-        Self { lent, plugin, config, assets, place, tell, output: Arc::default() }
+        let (credentials, output) = (Arc::default(), Arc::default());
+        Self { lent, plugin, config, assets, credentials, place, tell, output }
+    }
+
+    /// Adds the plugin's credentials.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        Self { credentials: Arc::new(credentials), ..self }
     }
 
     /// Makes the services for the instance itself: the same, with nobody to tell.
@@ -96,6 +110,7 @@ impl PluginServices {
             plugin: self.plugin.clone(),
             config: Arc::clone(&self.config),
             assets: Arc::clone(&self.assets),
+            credentials: Arc::clone(&self.credentials),
             place: Place { call: None, ..self.place.clone() },
             tell: Arc::new(|_| {}),
             output: Arc::default(),
@@ -202,6 +217,7 @@ impl Services for PluginServices {
                 Ok(request) => self.asset(request),
                 Err(error) => ready(Err(error)),
             },
+            HTTP_REQUEST => http::request(&self.lent.http, &self.credentials, &request),
             OUTPUT if caller.kind == CallerKind::Call => self.output(&request),
             unknown => {
                 let text = format!("this host has no service `{unknown}`");

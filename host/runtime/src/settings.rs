@@ -1,23 +1,53 @@
 //! Checks `[plugins.NAME]` against the plugin's own schema and says where the wrong value stands.
 
-use jaato_config::{Config, PluginSettings};
+use jaato_config::{Config, PluginSettings, Variables};
 use jaato_registry::{Registry, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName};
 use serde_json::Value;
 
+use crate::credentials::{BASE_URL, Credentials, HOST_KEYS};
 use crate::runtime::description;
+use crate::setup::Setup;
 
-/// Returns a plugin's settings as JSON.
+/// Returns a plugin's settings as the plugin sees them, and its credentials, which it does not see.
+///
+/// # Errors
+/// `configuration`, with the place of what is wrong.
+pub fn of_plugin(
+    plugin: &PluginName,
+    description: &Description,
+    setup: &Setup,
+) -> Result<(Value, Credentials), Error> {
+    let settings = setup.config.plugin_settings.get(plugin.as_str());
+    let mut values = checked(plugin, description, settings)?;
+    let (specs, variables) = (&description.credentials, &setup.variables);
+    let credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
+    if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
+        // A variable wins over the files; the plugin need not know the variable.
+        values.insert(BASE_URL.to_owned(), url.into());
+    }
+    Ok((values, credentials))
+}
+
+/// Returns a plugin's settings as JSON, without those that are the host's.
 ///
 /// # Errors
 /// `configuration`, with the place of the first value that the schema refuses.
-pub fn checked(
+fn checked(
     plugin: &PluginName,
     description: &Description,
     settings: Option<&PluginSettings>,
 ) -> Result<Value, Error> {
     let Some(settings) = settings else { return Ok(Value::Object(serde_json::Map::new())) };
-    let values = Value::Object(settings.values().clone());
+    let mut values = settings.values().clone();
+    if !description.credentials.is_empty() {
+        values.retain(|name, _| !HOST_KEYS.contains(&name.as_str()));
+    }
+    // Nothing is left for the plugin of what was all the host's.
+    if values.is_empty() && !description.credentials.is_empty() {
+        return Ok(Value::Object(values));
+    }
+    let values = Value::Object(values);
     let wrong = |place: String, text: &str| {
         Error::new(ErrorKind::Configuration, format!("`[plugins.{plugin}]` {text} ({place})"))
     };
@@ -40,7 +70,7 @@ pub fn checked(
 }
 
 /// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a schema refuses.
-pub fn problems(registry: &Registry, config: &Config) -> Vec<String> {
+pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
     let mut problems = Vec::new();
     for (name, settings) in &config.plugin_settings {
         let Some(entry) = registry.plugin(name) else {
@@ -54,9 +84,12 @@ pub fn problems(registry: &Registry, config: &Config) -> Vec<String> {
             continue;
         };
         let name = &entry.candidate.manifest.name;
-        let checked =
-            description(entry).map(|description| checked(name, description, Some(settings)));
-        if let Some(Err(error)) = checked {
+        let Some(description) = description(entry) else { continue };
+        let specs = &description.credentials;
+        let checked = checked(name, description, Some(settings)).and_then(|_| {
+            Credentials::read(name, specs, Some(settings), config, variables).map(drop)
+        });
+        if let Err(error) = checked {
             problems.push(error.to_string());
         }
     }
@@ -71,7 +104,7 @@ fn first_place(settings: &PluginSettings) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jaato_config::{Folders, Overrides, Sources, Variables, load};
+    use jaato_config::{Folders, Overrides, Sources, load};
     use jaato_registry::{Candidate, Rules, Trust};
     use jaato_types::Manifest;
 
@@ -104,7 +137,11 @@ mod tests {
         };
         let root = folder.path().display().to_string();
         let registry = Registry::build([candidate], &Rules::default());
-        problems(&registry, &config).iter().map(|line| line.replace(&root, "")).collect()
+        let variables = Variables::default();
+        problems(&registry, &config, &variables)
+            .iter()
+            .map(|line| line.replace(&root, ""))
+            .collect()
     }
 
     fn schema() -> Option<Value> {

@@ -230,7 +230,7 @@ impl Reporter {
         request: &(impl Serialize + ?Sized),
     ) -> Result<Stream> {
         let answer: StreamAnswer = self.service(operation, request).await?;
-        Ok(Stream { host: self.clone(), handle: answer.handle })
+        Ok(Stream::new(self.clone(), answer.handle))
     }
 
     /// Asks for the facts of the session.
@@ -268,6 +268,15 @@ impl Reporter {
 }
 
 impl Stream {
+    pub(crate) fn new(host: Reporter, handle: u64) -> Self {
+        Self { host, handle }
+    }
+
+    /// Waits for the next frame of a stream of frames, as it is.
+    pub(crate) async fn next_frame(&mut self) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
+        self.host.context.next(self.handle).await
+    }
+
     /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses nothing.
     ///
     /// # Errors

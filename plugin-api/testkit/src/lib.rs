@@ -41,7 +41,7 @@ pub mod host_conformance;
 mod schema;
 
 pub use fake::{
-    Call, Clock, EXECUTOR_THREAD, FakeHost, FakeInstance, FakeStream, Finished, Live, LogLine,
+    Call, Clock, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance, FakeStream, Finished, Live, LogLine,
     PIECE_BYTES_MAX, POOL_THREAD, Reply, ServiceRequest,
 };
 pub use jaato_plugin_sdk::__private::Module;

@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod frame;
 mod gc;
+pub mod http;
 mod id;
 mod manifest;
 mod message;

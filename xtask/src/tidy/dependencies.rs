@@ -32,6 +32,7 @@ const TABLE: &[Row] = &[
     row("jaato-plugin-api", &["jaato-types"], &[]),
     row("jaato-plugin-macros", &[], &[]),
     row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], TESTKIT),
+    row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
     row("jaato-plugin-testkit", &["jaato-types", "jaato-plugin-api", "jaato-plugin-sdk"], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-config", &["jaato-types"], &[]),
@@ -57,7 +58,8 @@ const TABLE: &[Row] = &[
 ];
 
 /// Every plugin alike: a new one needs no line here.
-const PLUGIN: Row = row("a plugin", &["jaato-plugin-sdk"], TESTKIT);
+const PLUGIN: Row =
+    row("a plugin", &["jaato-plugin-sdk", "jaato-plugin-sdk-provider"], TESTKIT);
 
 /// Crates from elsewhere that few may name.
 const FENCED: &[(&str, &[&str])] = &[

@@ -3,14 +3,14 @@
 use std::future::{Future, pending};
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use abi_stable::std_types::{RResult, RStr, RVec};
 use async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, JobBox, Maybe};
-use jaato_types::service::StreamAnswer;
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::emissions::Taken;
@@ -24,6 +24,9 @@ use crate::services::{ByteStream, CallerKind, Served};
 
 type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answered = RResult<RVec<u8>, RVec<u8>>;
+
+/// Where a stream's number stands in an answer, as in `StreamAnswer`.
+const HANDLE: &str = "handle";
 
 /// The object behind a plugin's `ContextBox`. The plugin may drop it anywhere, at any time.
 pub(super) struct HostContext {
@@ -230,10 +233,8 @@ impl Core {
                     Ok(_) => Ok(frame),
                     Err(error) => Err(not_a_frame(&error)),
                 },
-                Ok(Served::Stream(stream)) => match core.upgrade() {
-                    Some(core) => core.open(stream),
-                    None => Err(Error::cancelled()),
-                },
+                Ok(Served::Stream(stream)) => open(&core, Map::new(), stream),
+                Ok(Served::StreamWith(head, stream)) => open(&core, head, stream),
                 Err(error) => Err(error),
             };
             match answer {
@@ -243,7 +244,11 @@ impl Core {
         }))
     }
 
-    fn open(&self, stream: Box<dyn ByteStream>) -> Result<Vec<u8>, Error> {
+    fn open(
+        &self,
+        mut head: Map<String, Value>,
+        stream: Box<dyn ByteStream>,
+    ) -> Result<Vec<u8>, Error> {
         let handle = next_number();
         let live = self.executor.live_counters().streams.token();
         let mut held = lock(&self.held);
@@ -255,7 +260,8 @@ impl Core {
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
         }
         drop(held);
-        Frame::write(&StreamAnswer { handle }).map_err(|error| not_a_frame(&error))
+        head.insert(HANDLE.to_owned(), handle.into());
+        Frame::write(&head).map_err(|error| not_a_frame(&error))
     }
 
     /// None when the context refuses everything.
@@ -271,6 +277,14 @@ impl Core {
         })?;
         Ok(Some(next))
     }
+}
+
+fn open(
+    core: &Weak<Core>,
+    head: Map<String, Value>,
+    stream: Box<dyn ByteStream>,
+) -> Result<Vec<u8>, Error> {
+    core.upgrade().map_or_else(|| Err(Error::cancelled()), |core| core.open(head, stream))
 }
 
 fn not_a_frame(error: &FrameError) -> Error {

@@ -4,6 +4,7 @@ mod call;
 mod context;
 mod executor;
 mod host;
+mod http;
 mod instance;
 mod live;
 mod log;
@@ -19,6 +20,7 @@ pub use host::FakeHost;
 pub use instance::FakeInstance;
 pub use live::Live;
 pub use log::LogLine;
+pub use http::{FakeHttpAnswer, FakeHttpRequest};
 pub use services::{Reply, ServiceRequest};
 pub use stream::{FakeStream, PIECE_BYTES_MAX};
 

@@ -54,6 +54,8 @@ pub enum Reply {
     Stream(FakeStream),
     /// An answer that comes after some milliseconds of the host's time.
     Later(u64, Box<Reply>),
+    /// A stream, and what is known before its first byte: an object, to which its handle is added.
+    StreamWith(Value, FakeStream),
     /// No answer, ever.
     Never,
 }

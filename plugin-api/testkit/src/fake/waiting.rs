@@ -227,6 +227,14 @@ fn write(context: &Context, reply: Result<Reply>) -> Bytes {
             let handle = context.add_stream(stream);
             Frame::write(&StreamAnswer { handle }).map_err(host_bug)
         }
+        Reply::StreamWith(mut head, stream) => {
+            let Some(fields) = head.as_object_mut() else {
+                let text = "the head of a stream's answer is no object";
+                return Err(Error::new(ErrorKind::HostBug, text));
+            };
+            fields.insert("handle".to_owned(), context.add_stream(stream).into());
+            Frame::write(&head).map_err(host_bug)
+        }
         Reply::Later(..) | Reply::Never => {
             Err(Error::new(ErrorKind::HostBug, "a reply that is still to come cannot be written"))
         }

@@ -1,0 +1,365 @@
+//! Which secret of a person's goes where.
+//!
+//! Pure: configuration and variables in, a decision for each URL out. A secret is bound to the origin of
+//! the base URL that the person's *own* configuration gives (variables of the process, a named variables
+//! file, the user's `config.toml`), or to the vendor's where it gives none. A workspace may name another
+//! base URL and a key for it, but that URL never gets a key that is not the workspace's.
+//!
+//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows it.
+
+use std::fmt;
+
+use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
+use jaato_http::Url;
+use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
+use serde_json::Value;
+
+/// Key of `[plugins.NAME]` that holds a secret.
+const API_KEY: &str = "api_key";
+/// Key of `[plugins.NAME]` that lets a secret go over plain http.
+const PLAIN_HTTP: &str = "plain_http";
+/// Key of `[plugins.NAME]` that names the server; the plugin reads it too.
+pub const BASE_URL: &str = "base_url";
+
+/// Keys of `[plugins.NAME]` that are the host's where a plugin declares credentials: the plugin does not
+/// see them.
+pub const HOST_KEYS: [&str; 2] = [API_KEY, PLAIN_HTTP];
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hands out the text; only for what is sent.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("********")
+    }
+}
+
+/// How a secret is added to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scheme {
+    /// `Authorization: Bearer SECRET`.
+    Bearer,
+    /// A header of this name.
+    Header(String),
+    /// A parameter of the query of this name.
+    Query(String),
+}
+
+/// What is added to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// How.
+    pub scheme: Scheme,
+    /// What.
+    pub secret: Secret,
+}
+
+/// The credentials of one plugin, as configured.
+#[derive(Debug, Default)]
+pub struct Credentials {
+    plugin: String,
+    all: Vec<Credential>,
+    own_base: Option<BaseUrl>,
+    /// The base URL that counts, where it is a workspace's.
+    workspace_base: Option<BaseUrl>,
+    is_plain_http_allowed: bool,
+}
+
+#[derive(Debug)]
+struct Credential {
+    spec: CredentialSpec,
+    scheme: Scheme,
+    vendor: Option<Url>,
+    /// In order of rank.
+    keys: Vec<Key>,
+}
+
+#[derive(Debug)]
+struct Key {
+    secret: Secret,
+    place: String,
+    whose: Whose,
+}
+
+#[derive(Debug)]
+struct BaseUrl {
+    text: String,
+    url: Url,
+    place: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Persons,
+    Workspaces,
+}
+
+impl Credentials {
+    /// Reads what is configured for a plugin.
+    ///
+    /// # Errors
+    /// `configuration`, with the place of what is wrong; `plugin_misbehaved` for a bad declaration.
+    pub fn read(
+        plugin: &PluginName,
+        specs: &[CredentialSpec],
+        settings: Option<&PluginSettings>,
+        config: &Config,
+        variables: &Variables,
+    ) -> Result<Self, Error> {
+        if specs.is_empty() {
+            return Ok(Self::default());
+        }
+        let found = Found { plugin, settings, config, variables };
+        let (own_base, workspace_base) = found.base_urls(&specs[0].base_url_variable)?;
+        let all = specs.iter().enumerate().map(|(index, spec)| {
+            let (scheme, vendor) = declared(plugin, spec)?;
+            let mut keys = found.keys_in_variables(&spec.variable);
+            // The configuration has one key a plugin: for the credential that is declared first.
+            if index == 0 {
+                keys.extend(found.keys_in_files()?);
+            }
+            Ok(Credential { spec: spec.clone(), scheme, vendor, keys })
+        });
+        Ok(Self {
+            plugin: plugin.to_string(),
+            all: all.collect::<Result<_, Error>>()?,
+            own_base,
+            workspace_base,
+            is_plain_http_allowed: found.is_plain_http_allowed()?,
+        })
+    }
+
+    /// Returns the base URL that counts, where one is configured.
+    pub fn base_url(&self) -> Option<&str> {
+        self.workspace_base.as_ref().or(self.own_base.as_ref()).map(|base| base.text.as_str())
+    }
+
+    /// Decides what is added to a request for this URL; nothing where nobody gave a key and none is needed.
+    ///
+    /// # Errors
+    /// `not_found` when a key is needed and not there, `configuration` when it is there and not for this
+    /// URL, `invalid_arguments` when the plugin declares no such credential.
+    pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<Grant>, Error> {
+        let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
+            let text = format!("the plugin's description declares no credential `{variable}`");
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        };
+        if credential.keys.is_empty() {
+            let is_vendors =
+                credential.vendor.as_ref().is_some_and(|it| it.origin() == url.origin());
+            return if is_vendors { Err(self.no_key(credential, url)) } else { Ok(None) };
+        }
+        let Some(key) = credential.keys.iter().find(|key| self.may_go(credential, key, url)) else {
+            return Err(self.bound_elsewhere(credential, &credential.keys[0], url));
+        };
+        if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
+            return Err(self.not_encrypted(credential, key, url));
+        }
+        let (scheme, secret) = (credential.scheme.clone(), key.secret.clone());
+        Ok(Some(Grant { scheme, secret }))
+    }
+
+    fn may_go(&self, credential: &Credential, key: &Key, url: &Url) -> bool {
+        let is_of = |base: Option<&Url>| base.is_some_and(|base| base.origin() == url.origin());
+        let workspaces = self.workspace_base.as_ref().map(|base| &base.url);
+        is_of(self.own_origin(credential)) || (key.whose == Whose::Workspaces && is_of(workspaces))
+    }
+
+    fn own_origin<'a>(&'a self, credential: &'a Credential) -> Option<&'a Url> {
+        self.own_base.as_ref().map(|base| &base.url).or(credential.vendor.as_ref())
+    }
+
+    fn no_key(&self, credential: &Credential, url: &Url) -> Error {
+        let CredentialSpec { variable, base_url_variable, .. } = &credential.spec;
+        let text = format!("there is no key for `{}`: `{variable}` is not set", shown(url));
+        let mut hint =
+            format!("set `{variable}`, or `{API_KEY}` under `[plugins.{}]`", self.plugin);
+        if !base_url_variable.is_empty() {
+            hint.push_str(&format!("; for another server set `{base_url_variable}`"));
+        }
+        Error::new(ErrorKind::NotFound, text).with_hint(hint)
+    }
+
+    fn bound_elsewhere(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
+        let bound = self.own_origin(credential).map_or_else(|| "no server".to_owned(), shown);
+        let (variable, other) = (&credential.spec.variable, shown(url));
+        let text = format!(
+            "the credential `{variable}` ({}) is for `{bound}` and is not sent to `{other}`",
+            key.place
+        );
+        let error = Error::new(ErrorKind::Configuration, text);
+        let Some(base) = self.workspace_base.as_ref().filter(|it| it.url.origin() == url.origin())
+        else {
+            return error.with_hint("a key goes only to the base url that you configure yourself");
+        };
+        let own = format!("`{BASE_URL}` under `[plugins.{}]` in your own config.toml", self.plugin);
+        error.with_hint(format!(
+            "that url comes from {}; if you want your key to go there, set {own}",
+            base.place
+        ))
+    }
+
+    fn not_encrypted(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
+        let variable = &credential.spec.variable;
+        let text = format!(
+            "the credential `{variable}` ({}) is not sent to `{}`, which is not encrypted",
+            key.place,
+            shown(url)
+        );
+        Error::new(ErrorKind::Configuration, text).with_hint(format!(
+            "use https; or unset the key if the server needs none; or set `{PLAIN_HTTP} = true` \
+             under `[plugins.{}]` in your own config.toml",
+            self.plugin
+        ))
+    }
+}
+
+/// Where the values of one plugin stand.
+struct Found<'a> {
+    plugin: &'a PluginName,
+    settings: Option<&'a PluginSettings>,
+    config: &'a Config,
+    variables: &'a Variables,
+}
+
+impl Found<'_> {
+    /// The person's own base URL, and the workspace's where that one counts.
+    fn base_urls(&self, variable: &str) -> Result<(Option<BaseUrl>, Option<BaseUrl>), Error> {
+        let given = self.variables(variable);
+        let first = |whose| given.iter().find(|one| one.2 == whose);
+        let base = |text: &str, place: &str| self.parsed(text, place).map(Some);
+        let own = match (first(Whose::Persons), self.own(BASE_URL)) {
+            (Some((text, place, _)), _) => base(text, place)?,
+            (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
+            (None, _) => None,
+        };
+        // By rank: the process's variables, the variables file, the workspace's file, the person's.
+        let workspaces = match (given.first(), self.in_workspace(BASE_URL)) {
+            (Some((_, _, Whose::Persons)), _) => None,
+            (Some((text, place, Whose::Workspaces)), _) => base(text, place)?,
+            (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
+            (None, _) => None,
+        };
+        Ok((own, workspaces))
+    }
+
+    /// A variable's values by rank: text, place, whose it is.
+    fn variables(&self, name: &str) -> Vec<(String, String, Whose)> {
+        let of_process = self.variables.get(name).and_then(|value| value.to_str());
+        let place = Origin::Variable { name: name.to_owned() }.to_string();
+        let of_process = of_process.map(|text| (text.trim().to_owned(), place, Whose::Persons));
+        let of_file = self.config.env_file_variable(name).map(|found| {
+            let whose = if found.is_own { Whose::Persons } else { Whose::Workspaces };
+            (found.value.trim().to_owned(), found.origin.to_string(), whose)
+        });
+        of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
+    }
+
+    fn keys_in_variables(&self, name: &str) -> Vec<Key> {
+        let key = |(text, place, whose)| Key { secret: Secret(text), place, whose };
+        self.variables(name).into_iter().map(key).collect()
+    }
+
+    fn keys_in_files(&self) -> Result<Vec<Key>, Error> {
+        let workspaces = self.in_workspace(API_KEY).map(|found| (found, Whose::Workspaces));
+        let own = self.own(API_KEY).map(|found| (found, Whose::Persons));
+        let mut keys = Vec::new();
+        for ((value, origin), whose) in workspaces.into_iter().chain(own) {
+            let Value::String(text) = value else {
+                return Err(self.wrong(API_KEY, "a text", origin));
+            };
+            if !text.trim().is_empty() {
+                let secret = Secret(text.trim().to_owned());
+                keys.push(Key { secret, place: origin.to_string(), whose });
+            }
+        }
+        Ok(keys)
+    }
+
+    fn is_plain_http_allowed(&self) -> Result<bool, Error> {
+        if let Some((_, origin)) = self.in_workspace(PLAIN_HTTP) {
+            let text = format!(
+                "`{PLAIN_HTTP}` of `[plugins.{}]` cannot be set by a workspace ({origin})",
+                self.plugin
+            );
+            return Err(Error::new(ErrorKind::Configuration, text)
+                .with_hint("set it in your own config.toml"));
+        }
+        match self.own(PLAIN_HTTP) {
+            None => Ok(false),
+            Some((Value::Bool(flag), _)) => Ok(*flag),
+            Some((_, origin)) => Err(self.wrong(PLAIN_HTTP, "true or false", origin)),
+        }
+    }
+
+    fn own(&self, key: &str) -> Option<(&Value, &Origin)> {
+        self.settings?.own(key)
+    }
+
+    /// A value of the files that is the workspace's.
+    fn in_workspace(&self, key: &str) -> Option<(&Value, &Origin)> {
+        let settings = self.settings?;
+        let origin = settings.origin(&format!("/{key}"))?;
+        let value = settings.values().get(key)?;
+        (origin.layer() == Layer::Workspace).then_some((value, origin))
+    }
+
+    fn wrong(&self, key: &str, wants: &str, origin: &Origin) -> Error {
+        let text = format!("`{key}` of `[plugins.{}]` wants {wants} ({origin})", self.plugin);
+        Error::new(ErrorKind::Configuration, text)
+    }
+
+    fn parsed(&self, text: &str, place: &str) -> Result<BaseUrl, Error> {
+        let is_http = |url: &Url| matches!(url.scheme(), "http" | "https");
+        match Url::parse(text).ok().filter(is_http) {
+            Some(url) => Ok(BaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
+            None => {
+                let shown = jaato_http::MaskedUrl::unreadable(text);
+                let text = format!("`{shown}` is no base url ({place})");
+                Err(Error::new(ErrorKind::Configuration, text)
+                    .with_hint("a base url looks like `http://localhost:11434/v1`"))
+            }
+        }
+    }
+}
+
+/// Reads a declaration: scheme and vendor.
+fn declared(plugin: &PluginName, spec: &CredentialSpec) -> Result<(Scheme, Option<Url>), Error> {
+    let wrong = |what: &str| {
+        let text = format!("plugin `{plugin}` declares a credential with the {what}");
+        Error::new(ErrorKind::PluginMisbehaved, text)
+    };
+    let scheme = match spec.scheme.split_once(':') {
+        None if spec.scheme == "bearer" => Scheme::Bearer,
+        Some(("header", name)) if !name.is_empty() => Scheme::Header(name.to_owned()),
+        Some(("query", name)) if !name.is_empty() => Scheme::Query(name.to_owned()),
+        None | Some(_) => return Err(wrong(&format!("unknown scheme `{}`", spec.scheme))),
+    };
+    if spec.origin.is_empty() {
+        return Ok((scheme, None));
+    }
+    match Url::parse(&spec.origin) {
+        Ok(url) => Ok((scheme, Some(url))),
+        Err(_) => Err(wrong(&format!("origin `{}`, which is no url", spec.origin))),
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// An origin as people are shown it.
+fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}

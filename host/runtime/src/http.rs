@@ -1,0 +1,188 @@
+//! The service `http.request`: one client for all plugins, and secrets that only this side sees.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use jaato_http::header::{HeaderName, HeaderValue};
+use jaato_http::{Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response};
+use jaato_loader::Served;
+use jaato_types::http::HttpRequest;
+use jaato_types::{Error, ErrorKind, Frame};
+use serde_json::{Map, Value};
+
+use crate::credentials::{Credentials, Grant, Scheme};
+use crate::scrub::Scrubber;
+
+/// Wait for the answer's head, and for each next piece, of a request that names none.
+const WAIT: Duration = Duration::from_secs(120);
+
+/// Longest wait that a request may name: the bound of a session's own patience.
+const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Most bytes of one answer. A streamed answer of the longest text that a session takes is a quarter of it.
+const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// First status whose body tells of a failure, and may repeat what was wrong with the request.
+const FIRST_FAILURE: u16 = 400;
+
+/// Headers that belong to the connection, which is the host's.
+const HOST_HEADERS: [&str; 8] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Answers one request of a plugin.
+pub fn request(
+    client: &Client,
+    credentials: &Arc<Credentials>,
+    frame: &[u8],
+) -> BoxFuture<'static, Result<Served, Error>> {
+    let prepared = prepare(credentials, frame);
+    let client = client.clone();
+    Box::pin(async move {
+        let (request, grant) = prepared?;
+        let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
+        let response = client.send(request).await.map_err(|error| {
+            let mut error = to_error(&error);
+            // A redirect names where it leads to, which is the server's to choose.
+            if let Some(scrubber) = &scrubber {
+                error.message = scrubber.clean(&error.message);
+            }
+            error
+        })?;
+        let head = head(&response, grant.is_some(), scrubber.as_ref());
+        let is_failure = response.status().as_u16() >= FIRST_FAILURE;
+        let scrubber = scrubber.filter(|_| is_failure);
+        Ok(Served::StreamWith(head, Box::new(Box::pin(body(response, scrubber)))))
+    })
+}
+
+fn prepare(credentials: &Credentials, frame: &[u8]) -> Result<(Request, Option<Grant>), Error> {
+    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
+    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
+    let method = Method::from_bytes(asked.method.as_bytes())
+        .ok()
+        .filter(|method| *method != Method::CONNECT)
+        .ok_or_else(|| bad_request(&format!("`{}` is no method", asked.method)))?;
+    let mut request = Request::new(method, &asked.url).map_err(|error| to_error(&error))?;
+    for (name, value) in &asked.headers {
+        let (name, value) = header(name, value)?;
+        request.headers.append(name, value);
+    }
+    request.body = parsed.bytes.to_vec().into();
+    let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
+    request.limits = Limits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
+    let Some(variable) = asked.credential else { return Ok((request, None)) };
+    request.redirects = Redirects::Refuse;
+    let grant = credentials.grant(&variable, &request.url)?;
+    if let Some(grant) = &grant {
+        add(&mut request, grant, &variable)?;
+    }
+    Ok((request, grant))
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
+    let wrong = |what: &str| bad_request(&format!("the header `{name}` {what}"));
+    let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no usable name"))?;
+    if HOST_HEADERS.contains(&known.as_str()) {
+        return Err(wrong("is set by the host alone"));
+    }
+    let value = HeaderValue::from_str(value).map_err(|_| wrong("has no usable value"))?;
+    Ok((known, value))
+}
+
+fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error> {
+    let secret = grant.secret.reveal();
+    let unusable = || {
+        let text = format!("the credential `{variable}` holds what no header can");
+        Error::new(ErrorKind::Configuration, text).with_hint("look for line breaks in it")
+    };
+    let (name, value) = match &grant.scheme {
+        Scheme::Query(name) => {
+            request.url.query_pairs_mut().append_pair(name, secret);
+            return Ok(());
+        }
+        Scheme::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {secret}")),
+        Scheme::Header(name) => {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+            (name, secret.to_owned())
+        }
+    };
+    let mut value = HeaderValue::from_str(&value).map_err(|_| unusable())?;
+    value.set_sensitive(true);
+    request.headers.insert(name, value);
+    Ok(())
+}
+
+/// The answer's head without its handle.
+fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<String, Value> {
+    let headers = response.headers().iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let value = match scrubber {
+            Some(scrubber) => scrubber.clean(&value),
+            None => value.into_owned(),
+        };
+        Value::from(vec![name.as_str().to_owned(), value])
+    });
+    let mut head = Map::new();
+    head.insert("status".to_owned(), response.status().as_u16().into());
+    head.insert("headers".to_owned(), headers.collect());
+    head.insert("with_credential".to_owned(), granted.into());
+    head
+}
+
+/// The body piece by piece. Dropping it ends the exchange.
+fn body(
+    response: Response,
+    scrubber: Option<Scrubber>,
+) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
+    stream::try_unfold((Some(response), scrubber), |(response, mut scrubber)| async move {
+        let Some(mut response) = response else { return Ok(None) };
+        match response.chunk().await.map_err(|error| to_error(&error))? {
+            Some(chunk) => {
+                let piece = match &mut scrubber {
+                    Some(scrubber) => scrubber.push(&chunk),
+                    None => chunk.to_vec(),
+                };
+                Ok(Some((piece, (Some(response), scrubber))))
+            }
+            None => {
+                let rest = scrubber.map(Scrubber::finish).filter(|rest| !rest.is_empty());
+                Ok(rest.map(|rest| (rest, (None, None))))
+            }
+        }
+    })
+}
+
+fn bad_request(what: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidArguments, what.to_string())
+}
+
+fn to_error(error: &HttpError) -> Error {
+    let kind = match error.kind() {
+        HttpErrorKind::BadUrl => ErrorKind::InvalidArguments,
+        HttpErrorKind::BadProxy | HttpErrorKind::SetUp => ErrorKind::Configuration,
+        HttpErrorKind::Timeout => ErrorKind::Timeout,
+        HttpErrorKind::TooLarge => ErrorKind::LimitReached,
+        HttpErrorKind::Offline
+        | HttpErrorKind::Lookup
+        | HttpErrorKind::Connect
+        | HttpErrorKind::Tls
+        | HttpErrorKind::Redirect
+        | HttpErrorKind::Status
+        | HttpErrorKind::Truncated
+        | HttpErrorKind::Transfer => ErrorKind::Unavailable,
+    };
+    let mut made = Error::new(kind, error.to_string());
+    made.hint = error.hint();
+    made.retry = error.retry();
+    made
+}

@@ -1,0 +1,76 @@
+//! Collects an answer's pieces: what is shown goes out as it comes, the whole is the completion.
+
+use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, ToolCall, Usage};
+
+/// An answer that is being received. Pure: whoever drives it emits what the methods return.
+#[derive(Debug, Default)]
+pub struct Answer {
+    parts: Vec<Part>,
+    usage: Usage,
+}
+
+impl Answer {
+    /// Begins an answer.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds text; nothing to emit for an empty piece.
+    pub fn text(&mut self, piece: &str) -> Option<Delta> {
+        if piece.is_empty() {
+            return None;
+        }
+        if let Some(Part::Text { text }) = self.parts.last_mut() {
+            text.push_str(piece);
+        } else {
+            self.parts.push(Part::text(piece));
+        }
+        Some(Delta::Text { text: piece.to_owned() })
+    }
+
+    /// Adds reasoning; nothing to emit for an empty piece.
+    pub fn thought(&mut self, piece: &str) -> Option<Delta> {
+        if piece.is_empty() {
+            return None;
+        }
+        if let Some(Part::Thought { text, .. }) = self.parts.last_mut() {
+            text.push_str(piece);
+        } else {
+            self.parts.push(Part::Thought { text: piece.to_owned(), signature: None });
+        }
+        Some(Delta::Thought { text: piece.to_owned() })
+    }
+
+    /// Adds a call that is complete.
+    pub fn call(&mut self, call: ToolCall) -> Delta {
+        self.parts.push(Part::ToolCall(call.clone()));
+        Delta::ToolCall(call)
+    }
+
+    /// Sets what the server counted.
+    pub fn set_usage(&mut self, usage: Usage) {
+        self.usage = usage;
+    }
+
+    /// Tells whether nothing has come.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Ends the answer. Calls and the reason `tool_use` go together, whatever the server said: many servers
+    /// say `stop` after a call.
+    pub fn finish(self, reason: FinishReason) -> Completion {
+        let has_calls = self.parts.iter().any(|part| part.as_tool_call().is_some());
+        let finish_reason = match reason {
+            _ if has_calls => FinishReason::ToolUse,
+            FinishReason::ToolUse => FinishReason::Stop,
+            FinishReason::Stop
+            | FinishReason::MaxTokens
+            | FinishReason::Safety
+            | FinishReason::Error
+            | FinishReason::Cancelled
+            | FinishReason::Unknown => reason,
+        };
+        Completion { v: Completion::VERSION, parts: self.parts, finish_reason, usage: self.usage }
+    }
+}

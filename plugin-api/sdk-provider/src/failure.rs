@@ -1,0 +1,228 @@
+//! What went wrong, as the session needs it: a kind, a retry class, a text for a person.
+//!
+//! Servers of one protocol agree on statuses and little else: bodies are JSON of several shapes, web
+//! pages, plain text or nothing. What is recognised here was seen of OpenAI, vLLM, llama.cpp, Ollama,
+//! LM Studio, Mistral, Groq, OpenRouter, TGI and FastAPI.
+
+use std::time::UNIX_EPOCH;
+
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::{Error, ErrorKind};
+
+/// Most bytes of a body that are read to find out what it says.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest text of a server that an error repeats, in characters.
+const SAID_CHARS_MAX: usize = 1000;
+
+/// Longest wait that a server's header can ask for; more is a mistake.
+const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+/// What servers say when the conversation is longer than the model's context window, in lower case.
+const OVERFLOW_PHRASES: [&str; 16] = [
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "maximum model length",
+    "max_model_len",
+    "exceeds the context length",
+    "exceeds the available context size",
+    "context window",
+    "context size exceeded",
+    "context the overflows",
+    "context length of only",
+    "exceeds the maximum number of tokens",
+    "prompt is too long",
+    "reduce the length of the messages",
+    "request too large",
+    "tokens + `max_new_tokens` must be",
+];
+
+/// What servers say where waiting does not help although the status says so.
+const PERMANENT_CODES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing"];
+
+/// Turns an answer that is no success into an error. `url` is what was asked, `header` finds a header.
+pub fn of_answer<'a>(
+    url: &str,
+    status: u16,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &[u8],
+) -> Error {
+    let report = Report::of_body(body);
+    let said = match &report.said {
+        Some(said) => format!(": {said}"),
+        None => String::new(),
+    };
+    let message = format!("`{}` answered {status}{}{said}", shown_url(url), name_of(status));
+    let mut error = Error::new(report.kind(status), message);
+    if error.kind == ErrorKind::Provider && is_temporary(status) && !report.is_final() {
+        error = error.temporary();
+        error.retry_after_ms = retry_after_ms(header);
+    }
+    error
+}
+
+/// Turns an error that a server reports inside an answer that began well into an error.
+pub fn of_report(url: &str, report: &Value) -> Error {
+    let report = Report::of_json(report);
+    let said = report.said.as_deref().unwrap_or("it does not say why");
+    let message = format!("`{}` reports an error: {said}", shown_url(url));
+    // Statuses of 400 and above are the request's fault unless they pass; no status is the server's.
+    let status = report.status.unwrap_or(500);
+    let error = Error::new(report.kind(status), message);
+    let may_pass = is_temporary(status) && !report.is_final();
+    if error.kind == ErrorKind::Provider && may_pass { error.temporary() } else { error }
+}
+
+/// Turns an exchange that came to no answer, or broke, into the provider's error. What the person's
+/// configuration is to blame for stays as it is.
+pub fn of_exchange(error: Error) -> Error {
+    match error.kind {
+        ErrorKind::Unavailable | ErrorKind::Timeout | ErrorKind::Io | ErrorKind::LimitReached => {
+            Error { kind: ErrorKind::Provider, ..error }
+        }
+        // The key for the vendor's own server.
+        ErrorKind::NotFound => Error { kind: ErrorKind::Configuration, ..error },
+        _ => error,
+    }
+}
+
+/// Tells whether a server's words mean that the conversation is too long for the model.
+pub fn is_context_overflow(text: &str) -> bool {
+    let text = text.to_lowercase();
+    OVERFLOW_PHRASES.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Reads how long to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
+pub fn retry_after_ms<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Option<u64> {
+    let milliseconds = header("retry-after-ms").and_then(|text| number_ms(text, 1.0));
+    let asked = milliseconds.or_else(|| {
+        let text = header("retry-after")?;
+        number_ms(text, 1000.0).or_else(|| until(text, header("date")?))
+    });
+    asked.map(|asked| asked.min(RETRY_AFTER_MS_MAX))
+}
+
+/// Shows a URL without user, password and query, as errors may.
+pub fn shown_url(url: &str) -> String {
+    let cut = url.find(['?', '#']);
+    let shown = cut.map_or(url, |at| &url[..at]);
+    let start = shown.find("://").map_or(0, |at| at + 3);
+    let end = shown[start..].find('/').map_or(shown.len(), |at| start + at);
+    let host = shown[start..end].rfind('@').map_or(start, |at| start + at + 1);
+    let mark = if host > start { "…@" } else { "" };
+    format!("{}{mark}{}{}", &shown[..start], &shown[host..], if cut.is_some() { "?…" } else { "" })
+}
+
+fn number_ms(text: &str, unit_ms: f64) -> Option<u64> {
+    let number: f64 = text.trim().parse().ok()?;
+    // A cast of a float saturates.
+    (number >= 0.0).then_some((number * unit_ms).ceil() as u64)
+}
+
+/// Both dates are the server's, so that its clock need not agree with ours.
+fn until(then: &str, now: &str) -> Option<u64> {
+    let seconds = |text: &str| {
+        let time = httpdate::parse_http_date(text.trim()).ok()?;
+        Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs())
+    };
+    Some(seconds(then)?.saturating_sub(seconds(now)?).saturating_mul(1000))
+}
+
+fn is_temporary(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+fn name_of(status: u16) -> &'static str {
+    match status {
+        400 => " (bad request)",
+        401 => " (unauthorized)",
+        403 => " (forbidden)",
+        404 => " (not found)",
+        405 => " (method not allowed)",
+        408 => " (request timeout)",
+        413 => " (payload too large)",
+        422 => " (unprocessable)",
+        429 => " (too many requests)",
+        500 => " (internal server error)",
+        502 => " (bad gateway)",
+        503 => " (service unavailable)",
+        504 => " (gateway timeout)",
+        529 => " (overloaded)",
+        _ => "",
+    }
+}
+
+/// What a server says of a failure.
+struct Report {
+    /// For a person.
+    said: Option<String>,
+    /// Codes and types, and the text, in lower case: what is searched.
+    words: String,
+    /// A status inside the body.
+    status: Option<u16>,
+}
+
+impl Report {
+    fn of_body(body: &[u8]) -> Self {
+        if let Ok(json) = serde_json::from_slice::<Value>(body) {
+            return Self::of_json(&json);
+        }
+        let text = String::from_utf8_lossy(body);
+        let text = text.trim();
+        let is_page = text.starts_with('<');
+        // A web page is for browsers: nothing in it helps in one line.
+        let said = (!text.is_empty() && !is_page).then(|| shorten(text));
+        Self { said, words: text.to_lowercase(), status: None }
+    }
+
+    /// `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list of those.
+    fn of_json(json: &Value) -> Self {
+        let outer = json.as_array().and_then(|list| list.first()).unwrap_or(json);
+        let inner = outer.get("error").filter(|error| !error.is_null()).unwrap_or(outer);
+        let texts = [
+            inner.as_str().map(str::to_owned),
+            text_at(inner, "message"),
+            text_at(inner, "detail"),
+            text_at(outer, "message"),
+        ];
+        let said = texts.into_iter().flatten().find(|text| !text.trim().is_empty());
+        let codes = ["code", "type", "status"].iter().filter_map(|key| text_at(inner, key));
+        let words = codes.chain(said.clone()).collect::<Vec<_>>().join(" ").to_lowercase();
+        let status = ["code", "status"].iter().find_map(|key| {
+            let value = inner.get(key)?;
+            let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
+            u16::try_from(number).ok().filter(|status| (400..600).contains(status))
+        });
+        Self { said: said.map(|said| shorten(said.trim())), words, status }
+    }
+
+    fn kind(&self, status: u16) -> ErrorKind {
+        let can_overflow = matches!(status, 400 | 413 | 422 | 429 | 500);
+        if status == 413 || (can_overflow && is_context_overflow(&self.words)) {
+            return ErrorKind::ContextOverflow;
+        }
+        ErrorKind::Provider
+    }
+
+    fn is_final(&self) -> bool {
+        PERMANENT_CODES.iter().any(|code| self.words.contains(code))
+    }
+}
+
+/// A text, or any other value as JSON: some servers put objects where others have words.
+fn text_at(value: &Value, key: &str) -> Option<String> {
+    match value.get(key)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn shorten(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(SAID_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}

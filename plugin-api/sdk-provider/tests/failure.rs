@@ -1,0 +1,173 @@
+//! What statuses and bodies of servers mean.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::Retry;
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_sdk_provider::failure::{
+    is_context_overflow, of_answer, of_exchange, of_report, retry_after_ms, shown_url,
+};
+
+const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
+const SHOWN: &str = "http://…@h:1/v1/chat/completions?…";
+
+fn answer(status: u16, body: &str) -> Error {
+    of_answer(URL, status, |_| None, body.as_bytes())
+}
+
+/// Checks kind, retry class and what follows the URL in the text.
+#[track_caller]
+fn check(status: u16, body: &str, kind: ErrorKind, retry: Retry, text: &str) {
+    let error = answer(status, body);
+    assert_eq!((error.kind, error.retry), (kind, retry), "{error}");
+    assert_eq!(error.message, format!("`{SHOWN}` answered {text}"));
+}
+
+#[test]
+fn the_text_is_found_wherever_servers_put_it() {
+    let (kind, retry) = (ErrorKind::Provider, Retry::Permanent);
+    for body in [
+        r#"{"error":{"message":"no such model","code":"model_not_found"}}"#,
+        r#"{"error":"no such model"}"#,
+        r#"[{"error":{"message":"no such model"}}]"#,
+        r#"{"object":"error","message":"no such model","code":404}"#,
+        r#"{"detail":"no such model"}"#,
+        "no such\nmodel\n",
+    ] {
+        check(404, body, kind, retry, "404 (not found): no such model");
+    }
+    check(404, r#"{"detail":[{"loc":["x"]}]}"#, kind, retry, r#"404 (not found): [{"loc":["x"]}]"#);
+}
+
+#[test]
+fn pages_and_empty_bodies_leave_the_status() {
+    for body in ["", " \n", "<html><body>nginx</body></html>", "{}", "null"] {
+        check(503, body, ErrorKind::Provider, Retry::Temporary, "503 (service unavailable)");
+    }
+}
+
+#[test]
+fn statuses_say_whether_waiting_helps() {
+    for status in [408, 409, 425, 429, 500, 502, 503, 504, 529, 599] {
+        assert_eq!(answer(status, "").retry, Retry::Temporary, "{status}");
+    }
+    for status in [400, 401, 403, 404, 405, 422, 300, 418] {
+        assert_eq!(answer(status, "").retry, Retry::Permanent, "{status}");
+        assert_eq!(answer(status, "").kind, ErrorKind::Provider, "{status}");
+    }
+}
+
+#[test]
+fn a_spent_quota_does_not_pass() {
+    let body =
+        r#"{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}"#;
+    let text = "429 (too many requests): You exceeded your current quota";
+    check(429, body, ErrorKind::Provider, Retry::Permanent, text);
+}
+
+#[test]
+fn conversations_that_are_too_long_are_told_apart() {
+    for (status, said) in [
+        (400, "This model's maximum context length is 4096 tokens. However, you requested 9000"),
+        (400, "the request exceeds the available context size. try increasing the context size"),
+        (400, "Trying to keep the first 5000 tokens when context the overflows."),
+        (400, "Please reduce the length of the messages or completion."),
+        (
+            400,
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+        ),
+        (400, "Your input exceeds the context window of this model."),
+        (422, "`inputs` tokens + `max_new_tokens` must be <= 4096"),
+        (500, "the input length exceeds the context length"),
+        (429, "Request too large for gpt-x on tokens per min (TPM): Limit 10000, Requested 40000"),
+    ] {
+        let error = answer(status, &json!({ "error": { "message": said } }).to_string());
+        assert_eq!(
+            (error.kind, error.retry),
+            (ErrorKind::ContextOverflow, Retry::Permanent),
+            "{said}"
+        );
+    }
+    let by_code = r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#;
+    assert_eq!(answer(400, by_code).kind, ErrorKind::ContextOverflow);
+    let by_type = r#"{"error":{"message":"no","type":"exceed_context_size_error","code":400}}"#;
+    assert_eq!(answer(400, by_type).kind, ErrorKind::ContextOverflow);
+    assert_eq!(answer(413, "").kind, ErrorKind::ContextOverflow);
+}
+
+#[test]
+fn words_about_tokens_and_limits_are_no_overflow() {
+    for said in [
+        "invalid token",
+        "rate limit reached for requests",
+        "max_tokens is too large",
+        "token expired",
+    ] {
+        assert!(!is_context_overflow(said), "{said}");
+        assert_eq!(answer(400, said).kind, ErrorKind::Provider, "{said}");
+    }
+    // The words of a status that has nothing to do with the request do not count.
+    assert_eq!(answer(401, "maximum context length").kind, ErrorKind::Provider);
+}
+
+#[test]
+fn errors_inside_an_answer_have_their_own_status() {
+    let report = |body| of_report(URL, &body);
+    let passes = report(json!({ "error": { "code": 502, "message": "upstream" } }));
+    assert_eq!((passes.kind, passes.retry), (ErrorKind::Provider, Retry::Temporary));
+    assert_eq!(passes.message, format!("`{SHOWN}` reports an error: upstream"));
+    let stays = report(json!({ "error": { "code": "400", "message": "bad" } }));
+    assert_eq!(stays.retry, Retry::Permanent);
+    let unknown = report(json!({ "error": {} }));
+    assert_eq!(unknown.retry, Retry::Temporary);
+    let long = report(json!({ "error": "maximum context length is 10" }));
+    assert_eq!(long.kind, ErrorKind::ContextOverflow);
+}
+
+#[test]
+fn waits_are_read_in_every_form() {
+    let wait = |headers: &[(&'static str, &'static str)]| {
+        retry_after_ms(|name| headers.iter().find(|(known, _)| *known == name).map(|it| it.1))
+    };
+    assert_eq!(wait(&[]), None);
+    assert_eq!(wait(&[("retry-after", "20")]), Some(20_000));
+    assert_eq!(wait(&[("retry-after", " 1.5 ")]), Some(1_500));
+    assert_eq!(wait(&[("retry-after-ms", "30"), ("retry-after", "20")]), Some(30));
+    let later = ("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT");
+    assert_eq!(wait(&[later, ("date", "Wed, 21 Oct 2015 07:28:00 GMT")]), Some(30_000));
+    assert_eq!(wait(&[later, ("date", "Wed, 21 Oct 2015 07:29:00 GMT")]), Some(0));
+    assert_eq!(wait(&[later]), None);
+    for odd in ["soon", "-1", "NaN", ""] {
+        assert_eq!(wait(&[("retry-after", odd)]), None, "{odd}");
+    }
+    assert_eq!(wait(&[("retry-after", "1e30")]), Some(86_400_000));
+    let of = |name: &str| (name == "retry-after").then_some("7");
+    assert_eq!(of_answer(URL, 429, of, b"").retry_after_ms, Some(7_000));
+    assert_eq!(of_answer(URL, 401, of, b"").retry_after_ms, None);
+}
+
+#[test]
+fn an_exchange_that_broke_is_the_providers_and_what_the_person_configured_is_not() {
+    for kind in [ErrorKind::Unavailable, ErrorKind::Timeout, ErrorKind::Io, ErrorKind::LimitReached]
+    {
+        let error = of_exchange(Error::new(kind, "x").with_hint("h").temporary());
+        assert_eq!(error, Error::new(ErrorKind::Provider, "x").with_hint("h").temporary());
+    }
+    for kind in [ErrorKind::Configuration, ErrorKind::Cancelled, ErrorKind::HostBug] {
+        assert_eq!(of_exchange(Error::new(kind, "x")).kind, kind);
+    }
+    assert_eq!(of_exchange(Error::new(ErrorKind::NotFound, "x")).kind, ErrorKind::Configuration);
+}
+
+#[test]
+fn urls_are_shown_without_their_secrets() {
+    assert_eq!(shown_url(URL), SHOWN);
+    assert_eq!(shown_url("http://h:1/a@b"), "http://h:1/a@b");
+    assert_eq!(shown_url("http://a:b@c@h"), "http://…@h");
+}
+
+#[test]
+fn long_texts_are_cut() {
+    let error = answer(400, &"é".repeat(5000));
+    assert!(error.message.ends_with("é…") && error.message.chars().count() < 1100, "{error}");
+}

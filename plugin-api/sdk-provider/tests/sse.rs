@@ -1,0 +1,79 @@
+//! Streams of events, cut at every byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::ErrorKind;
+use jaato_plugin_sdk_provider::{EVENT_BYTES_MAX, Events};
+
+/// Reads a stream that comes in these pieces: `name|data` of each event.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    let mut events = Events::new();
+    let read = pieces.into_iter().flat_map(|piece| events.push(piece).unwrap());
+    read.map(|event| format!("{}|{}", event.name, event.data)).collect()
+}
+
+/// Reads it whole, byte by byte, and cut at each one and each two places.
+#[track_caller]
+fn check(stream: &str, expected: &[&str]) {
+    let stream = stream.as_bytes();
+    assert_eq!(read([stream]), expected, "whole");
+    assert_eq!(read(stream.chunks(1)), expected, "byte by byte");
+    for first in 0..=stream.len() {
+        for second in first..=stream.len() {
+            let pieces = [&stream[..first], &stream[first..second], &stream[second..]];
+            assert_eq!(read(pieces), expected, "cut at {first} and {second}");
+        }
+    }
+}
+
+#[test]
+fn events_end_with_a_blank_line() {
+    check("data: {\"a\": 1}\n\ndata:[DONE]\n\n", &["message|{\"a\": 1}", "message|[DONE]"]);
+}
+
+#[test]
+fn line_ends_may_be_crlf_and_cr() {
+    check("data: a\r\n\r\ndata: b\r\rdata: c\n\r\n", &["message|a", "message|b", "message|c"]);
+}
+
+#[test]
+fn comments_blank_lines_ids_and_times_are_passed_over() {
+    check(
+        ": OPENROUTER PROCESSING\n\n\n\n: ping\r\n\r\nid: 7\nretry: 10\ndata: a\n\nretry: 20\n\n",
+        &["message|a"],
+    );
+}
+
+#[test]
+fn names_and_several_lines_of_data_belong_together() {
+    check("event: error\ndata: {\ndata: }\n\ndata: b\n\n", &["error|{\n}", "message|b"]);
+}
+
+#[test]
+fn letters_of_several_bytes_survive_every_cut() {
+    check("\u{feff}data: größer 漢字 🦀\n\n", &["message|größer 漢字 🦀"]);
+}
+
+#[test]
+fn an_event_that_the_end_cuts_short_is_none() {
+    check("data: a\n\ndata: half a wo", &["message|a"]);
+    check("data: a\n\ndata: whole but not ended\n", &["message|a"]);
+}
+
+#[test]
+fn bytes_that_are_no_text_are_replaced() {
+    assert_eq!(read([&b"data: a\xffb\n\n"[..]]), ["message|a\u{fffd}b"]);
+}
+
+#[test]
+fn an_event_may_be_as_large_as_the_limit_and_no_larger() {
+    let fits = format!("data:{}\n\n", "x".repeat(EVENT_BYTES_MAX));
+    assert_eq!(Events::new().push(fits.as_bytes()).unwrap().len(), 1);
+    let larger = format!("data:{}\n\n", "x".repeat(EVENT_BYTES_MAX + 1));
+    let error = Events::new().push(larger.as_bytes()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached);
+    // A line that never ends is noticed on the way.
+    let mut events = Events::new();
+    let piece = vec![b'x'; 1024 * 1024];
+    events.push(b"data:").unwrap();
+    assert!((0..10).any(|_| events.push(&piece).is_err()));
+}

@@ -1,0 +1,130 @@
+//! HTTP through the host: one pool, its proxies and certificates, and secrets that a plugin never sees.
+
+use std::fmt;
+use std::time::Duration;
+
+use jaato_types::http::{HTTP_REQUEST, HttpAnswer, HttpRequest};
+use jaato_types::{Error, ErrorKind, Result};
+
+use crate::context::{Reporter, Stream};
+
+/// A request that is being put together; made by [`Reporter::http`].
+#[must_use = "nothing is sent before `send`"]
+pub struct HttpRequestBuilder {
+    host: Reporter,
+    request: HttpRequest,
+    body: Vec<u8>,
+}
+
+/// An answer whose body is still to be read. Dropping it ends the exchange.
+pub struct HttpResponse {
+    head: HttpAnswer,
+    body: Stream,
+}
+
+impl Reporter {
+    /// Begins a request: `cx.http("POST", url)`. Nothing is sent before [`HttpRequestBuilder::send`].
+    pub fn http(&self, method: &str, url: impl Into<String>) -> HttpRequestBuilder {
+        let request =
+            HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() };
+        HttpRequestBuilder { host: self.clone(), request, body: Vec::new() }
+    }
+}
+
+impl HttpRequestBuilder {
+    /// Adds a header.
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.request.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Lets the host add a credential that the plugin's description declares, by its variable.
+    ///
+    /// Where the person gave none, the request goes without, except to the vendor's own origin, where it
+    /// fails. Where the URL is not of the person's own choice, it fails as well.
+    pub fn credential(mut self, variable: &str) -> Self {
+        self.request.credential = Some(variable.to_owned());
+        self
+    }
+
+    /// Sets the longest wait for the answer's head, and then for each next piece of its body.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.request.timeout_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Sets the body.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sends the request and returns once status and headers are there; any status is an answer.
+    ///
+    /// # Errors
+    /// What keeps an answer from coming, with its retry class; `unknown_operation` when this host lends no
+    /// HTTP; `limit_reached` when the body is too large to cross.
+    pub async fn send(self) -> Result<HttpResponse> {
+        let Self { host, request, body } = self;
+        let head: HttpAnswer = host.service_with_bytes(HTTP_REQUEST, &request, &body).await?;
+        let body = Stream::new(host, head.handle);
+        Ok(HttpResponse { head, body })
+    }
+}
+
+impl HttpResponse {
+    /// Returns the status code.
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// Returns the first header of this name, in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.head.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns all headers, names in lower case.
+    pub fn headers(&self) -> &[(String, String)] {
+        &self.head.headers
+    }
+
+    /// Tells whether the credential that was asked for went with the request.
+    pub fn with_credential(&self) -> bool {
+        self.head.with_credential
+    }
+
+    /// Waits for the next piece of the body, at most 64 KiB; nothing at its end. Dropping the wait loses
+    /// nothing.
+    ///
+    /// # Errors
+    /// What broke the exchange, with its retry class.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        self.body.next().await
+    }
+
+    /// Reads the whole body, at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`HttpResponse::next`]; `limit_reached` when there is more.
+    pub async fn bytes(mut self, bytes_max: usize) -> Result<Vec<u8>> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.next().await? {
+            if body.len() + piece.len() > bytes_max {
+                let text = format!("the answer has more than {bytes_max} bytes");
+                return Err(Error::new(ErrorKind::LimitReached, text));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body)
+    }
+}
+
+/// Shows no header's value: any may be a secret.
+impl fmt::Debug for HttpResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.head.headers.iter().map(|(name, _)| name).collect();
+        let mut shown = f.debug_struct("HttpResponse");
+        shown.field("status", &self.head.status).field("headers", &names).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! The service `http.request` of a fake host: a test answers each request, and nothing leaves the process.
+
+use jaato_types::http::{HTTP_REQUEST, HttpRequest};
+use jaato_types::{Error, Result};
+use serde_json::json;
+
+use super::host::FakeHost;
+use super::services::{Reply, ServiceRequest};
+use super::stream::FakeStream;
+
+/// A request as the plugin made it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FakeHttpRequest {
+    /// Method, URL, headers, the name of the credential.
+    pub head: HttpRequest,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// What a fake server answers.
+#[derive(Clone)]
+pub struct FakeHttpAnswer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    with_credential: bool,
+    body: FakeStream,
+}
+
+impl FakeHttpAnswer {
+    /// Makes an answer of this status, without headers and body.
+    pub fn status(status: u16) -> Self {
+        let body = FakeStream::of(Vec::<Vec<u8>>::new());
+        Self { status, headers: Vec::new(), with_credential: false, body }
+    }
+
+    /// Adds a header; its name in lower case, as the host gives it.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Says that the credential went with the request.
+    #[must_use]
+    pub fn with_credential(self) -> Self {
+        Self { with_credential: true, ..self }
+    }
+
+    /// Sets a body that comes in one piece.
+    #[must_use]
+    pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
+        Self { body: FakeStream::of([body]), ..self }
+    }
+
+    /// Sets a body that a test feeds, cuts, or lets hang.
+    #[must_use]
+    pub fn stream(self, body: FakeStream) -> Self {
+        Self { body, ..self }
+    }
+
+    fn into_reply(self) -> Reply {
+        let Self { status, headers, with_credential, body } = self;
+        let head =
+            json!({ "status": status, "headers": headers, "with_credential": with_credential });
+        Reply::StreamWith(head, body)
+    }
+}
+
+impl FakeHost {
+    /// Answers HTTP requests; without it the service `http.request` is unknown.
+    ///
+    /// The error stands for what keeps an answer from coming: no server, no network, no key.
+    #[must_use]
+    pub fn with_http(
+        self,
+        answer: impl Fn(&FakeHttpRequest) -> Result<FakeHttpAnswer, Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.with_service(HTTP_REQUEST, move |request| {
+            answer(&read(request)?).map(FakeHttpAnswer::into_reply)
+        })
+    }
+
+    /// Returns the HTTP requests that the plugin made, in order.
+    pub fn http_requests(&self) -> Vec<FakeHttpRequest> {
+        let asked = self.asked();
+        let of_http = asked.iter().filter(|request| request.operation == HTTP_REQUEST);
+        of_http.filter_map(|request| read(request).ok()).collect()
+    }
+}
+
+fn read(request: &ServiceRequest) -> Result<FakeHttpRequest> {
+    Ok(FakeHttpRequest { head: request.read()?, body: request.bytes.clone() })
+}

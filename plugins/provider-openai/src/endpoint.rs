@@ -1,0 +1,49 @@
+//! URLs below a base URL as people write it.
+
+/// The base URL where nobody names another.
+pub const VENDOR: &str = "https://api.openai.com/v1";
+
+/// The path of completions, which some people paste with the base URL.
+const COMPLETIONS: &str = "/chat/completions";
+
+/// Joins a base URL and a path. Keeps a query, which some gateways want; forgives slashes at the end and
+/// a whole completions URL.
+pub fn below(base: &str, path: &str) -> String {
+    let base = base.trim();
+    let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
+    let base = base.trim_end_matches('/');
+    let base = base.strip_suffix(COMPLETIONS).unwrap_or(base);
+    format!("{base}/{path}{query}")
+}
+
+/// Tells whether a base URL is the vendor's own, where a few things are spelled differently.
+pub fn is_vendors(base: &str) -> bool {
+    let host = base.trim().strip_prefix("https://").unwrap_or_default();
+    host == "api.openai.com" || host.starts_with("api.openai.com/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_leads_to_the_same_place() {
+        for base in ["http://h:1/v1", "http://h:1/v1/", " http://h:1/v1/chat/completions/ "] {
+            assert_eq!(below(base, "chat/completions"), "http://h:1/v1/chat/completions");
+            assert_eq!(below(base, "models"), "http://h:1/v1/models");
+        }
+        assert_eq!(below("https://h/x?v=1", "models"), "https://h/x/models?v=1");
+    }
+
+    #[test]
+    fn the_vendor_is_told_by_its_host_alone() {
+        assert!(is_vendors(VENDOR) && is_vendors("https://api.openai.com"));
+        for other in [
+            "http://api.openai.com/v1",
+            "https://api.openai.com.evil/v1",
+            "https://h/api.openai.com",
+        ] {
+            assert!(!is_vendors(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Reads a server's list of models.
+
+use jaato_plugin_sdk::serde_json::{self, Value};
+use jaato_plugin_sdk::types::ModelInfo;
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_provider::failure;
+
+/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral.
+const CONTEXT_KEYS: [&str; 4] =
+    ["max_model_len", "context_length", "context_window", "max_context_length"];
+
+/// Reads the body of `GET /models`: the models by name.
+///
+/// # Errors
+/// `provider` when it is no such list.
+pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
+    let wrong = || {
+        let text = format!("`{}` answered with what is no list of models", failure::shown_url(url));
+        Error::new(ErrorKind::Provider, text).with_hint("check the base url: most end in `/v1`")
+    };
+    let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
+    // A server without a model says null.
+    let models = match list.get("data") {
+        Some(Value::Array(models)) => models.as_slice(),
+        Some(Value::Null) => &[],
+        Some(_) | None => return Err(wrong()),
+    };
+    let mut infos: Vec<ModelInfo> = models.iter().filter_map(info).collect();
+    infos.sort_by(|a, b| a.name.cmp(&b.name));
+    infos.dedup_by(|a, b| a.name == b.name);
+    Ok(infos)
+}
+
+fn info(model: &Value) -> Option<ModelInfo> {
+    let name = model["id"].as_str().filter(|name| !name.is_empty())?;
+    let context_limit = CONTEXT_KEYS.iter().find_map(|key| model[*key].as_u64());
+    Some(ModelInfo { name: name.to_owned(), title: String::new(), context_limit, asset: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(body: &str) -> Result<Vec<(String, Option<u64>)>> {
+        let infos = read("http://u:p@h/v1/models", body.as_bytes())?;
+        Ok(infos.into_iter().map(|info| (info.name, info.context_limit)).collect())
+    }
+
+    #[test]
+    fn models_come_by_name_and_once_with_the_window_where_it_is_told() {
+        let body = r#"{"object":"list","data":[{"id":"b"},{"id":"a","max_model_len":4096},
+            {"id":""},{"x":1},{"id":"b"}]}"#;
+        assert_eq!(names(body), Ok(vec![("a".into(), Some(4096)), ("b".into(), None)]));
+        assert_eq!(names(r#"{"object":"list","data":null}"#), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_is_no_list_says_so_without_the_password() {
+        for body in ["", "<html>", "[]", r#"{"data":1}"#, r#"{"models":[]}"#] {
+            let error = names(body).unwrap_err();
+            let text = "`http://…@h/v1/models` answered with what is no list of models";
+            assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Writes a request down as the JSON of chat completions.
+//!
+//! Pure, and stable: what does not change from request to request comes first, the messages last and in
+//! order, so that successive requests of a session share their beginning byte by byte and the caches of
+//! servers hit.
+
+use jaato_plugin_sdk::serde::Serialize;
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{
+    Data, DataContent, Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec,
+};
+use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+/// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again and
+/// refuse the whole conversation, for ever after, if they cannot.
+const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// What a server calls the most tokens that it may produce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI's own: `max_completion_tokens`; its reasoning models refuse the older name.
+    Vendor,
+    /// Everybody else's: `max_tokens`.
+    Common,
+}
+
+/// Writes the body of a request.
+///
+/// # Errors
+/// `host_bug` when it cannot be written as JSON.
+pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
+    let most = request.options.max_output_tokens;
+    let (vendors, common) = match dialect {
+        Dialect::Vendor => (most, None),
+        Dialect::Common => (None, most),
+    };
+    let body = Body {
+        model: &request.model,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        temperature: request.options.temperature,
+        max_tokens: common,
+        max_completion_tokens: vendors,
+        tools: request.tools.iter().map(tool).collect(),
+        messages: messages(request),
+    };
+    serde_json::to_vec(&body).map_err(|error| {
+        Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
+    })
+}
+
+/// The body; the order of the fields is what is sent.
+#[derive(Serialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Body<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Value>,
+    messages: Vec<Value>,
+}
+
+#[derive(Serialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        },
+    })
+}
+
+fn messages(request: &Request) -> Vec<Value> {
+    let mut written = Vec::new();
+    if !request.system.is_empty() {
+        written.push(json!({ "role": "system", "content": request.system }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => written.push(user(&message.parts)),
+            Role::Model => written.push(assistant(message)),
+            Role::Tool => results(message, &mut written),
+        }
+    }
+    written
+}
+
+fn user(parts: &[Part]) -> Value {
+    json!({ "role": "user", "content": texts(parts) })
+}
+
+/// A model's message. The protocol cannot say in which order text and calls came.
+fn assistant(message: &Message) -> Value {
+    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+    let text = texts(&message.parts);
+    if calls.is_empty() {
+        return json!({ "role": "assistant", "content": text });
+    }
+    // Null rather than an empty text, which some servers refuse beside calls.
+    let content = if text.is_empty() { Value::Null } else { Value::String(text) };
+    json!({ "role": "assistant", "content": content, "tool_calls": calls })
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = match &call.arguments {
+        object @ Value::Object(_) => object.to_string(),
+        other => json!({ INVALID_ARGUMENTS: other }).to_string(),
+    };
+    json!({
+        "id": call.id,
+        "type": "function",
+        "function": { "name": call.name, "arguments": arguments },
+    })
+}
+
+/// A message of results: one for each, then what else it says, which only a user can.
+fn results(message: &Message, written: &mut Vec<Value>) {
+    for ToolResult { call_id, content, .. } in message.tool_results() {
+        let content = Value::Object(content.clone()).to_string();
+        written.push(json!({ "role": "tool", "tool_call_id": call_id, "content": content }));
+    }
+    let is_said = |part: &&Part| matches!(part, Part::Text { .. } | Part::Data(_));
+    if message.parts.iter().any(|part| is_said(&part)) {
+        written.push(user(&message.parts));
+    }
+}
+
+/// Joins what parts say in words; a part of its own begins a line of its own.
+fn texts(parts: &[Part]) -> String {
+    let said = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.clone()),
+        Part::Data(data) => Some(data_text(data)),
+        // Reasoning is the model's own: servers refuse it, or take it for an answer.
+        Part::Thought { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// What is said of a data part. The one place that knows what can be sent of it.
+fn data_text(data: &Data) -> String {
+    match &data.content {
+        DataContent::Json { json } => json.to_string(),
+        DataContent::Blob { .. } => format!("[{}: cannot be sent to this model]", data.mime_type),
+    }
+}

@@ -1,0 +1,194 @@
+//! The plugin on a fake host: what it asks for, and what it makes of each answer.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Message, Request, RequestOptions, Retry};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
+
+const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+jaato_plugin_testkit::conformance!(provider_openai: provider; |suite| suite.with_host(|host| host.with_http(server)));
+
+/// A server with one model, which says hello.
+fn server(request: &FakeHttpRequest) -> Result<FakeHttpAnswer, Error> {
+    let answer = FakeHttpAnswer::status(200);
+    Ok(match request.head.url.as_str() {
+        "https://api.openai.com/v1/models" => answer.body(r#"{"data":[{"id":"m"}]}"#),
+        _ => answer.header("content-type", "text/event-stream").body(ANSWER),
+    })
+}
+
+fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1/v1/" }))
+        .with_http(move |_| Ok(answer()))
+}
+
+fn request() -> Request {
+    Request {
+        v: Request::VERSION,
+        model: "m".to_owned(),
+        system: String::new(),
+        tools: Vec::new(),
+        messages: vec![Message::user("hi")],
+        options: RequestOptions::default(),
+    }
+}
+
+/// Answers with this status and body; gives the error.
+#[track_caller]
+fn error_of(status: u16, body: &'static str) -> Error {
+    let host = host(move || FakeHttpAnswer::status(status).header("retry-after", "3").body(body));
+    host.complete(&request()).result.unwrap_err()
+}
+
+#[test]
+fn the_request_goes_below_the_base_url_and_names_the_credential() {
+    let host = host(|| FakeHttpAnswer::status(200).body(ANSWER));
+    assert_eq!(
+        host.complete(&request()).result.unwrap().parts,
+        [jaato_plugin_sdk::types::Part::text("hello")]
+    );
+    let [sent] = host.http_requests().try_into().unwrap();
+    assert_eq!(sent.head.method, "POST");
+    assert_eq!(sent.head.url, "http://localhost:1/v1/chat/completions");
+    assert_eq!(sent.head.credential.as_deref(), Some("OPENAI_API_KEY"));
+    assert!(!sent.head.headers.iter().any(|(name, _)| name == "authorization"));
+    let body: Value = jaato_plugin_sdk::serde_json::from_slice(&sent.body).unwrap();
+    assert_eq!(body["model"], "m");
+}
+
+#[test]
+fn pieces_go_out_as_they_come() {
+    let stream = FakeStream::open();
+    let feed = stream.clone();
+    let host = host(move || FakeHttpAnswer::status(200).stream(stream.clone()));
+    let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
+    feed.push("data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\ndata: {\"choi");
+    assert!(
+        matches!(call.next_delta(), Ok(Some(delta)) if delta == jaato_plugin_sdk::types::Delta::Text { text: "hel".into() })
+    );
+    feed.push("ces\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\n");
+    feed.finish();
+    assert!(call.wait().result.is_ok());
+}
+
+#[test]
+fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
+    let broken = |text: &'static str| {
+        host(move || {
+            let stream = FakeStream::open();
+            stream.push(text);
+            stream.fail(Error::new(ErrorKind::Unavailable, "the exchange failed").temporary());
+            FakeHttpAnswer::status(200).stream(stream)
+        })
+    };
+    let error = broken("data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n")
+        .complete(&request())
+        .result
+        .unwrap_err();
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    let whole = ANSWER.strip_suffix("data: [DONE]\n\n").unwrap();
+    assert!(broken(whole).complete(&request()).result.is_ok());
+}
+
+#[test]
+fn a_whole_completion_is_an_answer_whatever_it_is_called() {
+    let body = r#" {"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+    let host =
+        host(move || FakeHttpAnswer::status(200).header("content-type", "text/plain").body(body));
+    let finished = host.complete(&request());
+    assert_eq!(finished.result.unwrap().parts, [jaato_plugin_sdk::types::Part::text("hello")]);
+    assert_eq!(finished.deltas.len(), 1);
+}
+
+#[test]
+fn what_is_no_completion_is_an_error_with_what_to_look_at() {
+    for body in
+        ["<html>hello</html>", "\u{feff}\n <!doctype html>", r#"{"hello":1}"#, "hello there\n\n"]
+    {
+        let host = host(move || {
+            FakeHttpAnswer::status(200).header("content-type", "text/html").body(body)
+        });
+        let error = host.complete(&request()).result.unwrap_err();
+        let text = "`http://localhost:1/v1/chat/completions` answered with what is no completion";
+        assert!(error.message.starts_with(text), "{body}: {error}");
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Permanent));
+        assert_eq!(error.hint.as_deref(), Some("check the base url: most end in `/v1`"));
+    }
+}
+
+#[test]
+fn an_error_in_a_whole_answer_is_an_error() {
+    let error = error_of(200, r#"{"error":{"message":"busy","code":503}}"#);
+    assert_eq!(error.retry, Retry::Temporary);
+    assert!(error.message.ends_with("reports an error: busy"), "{error}");
+}
+
+#[test]
+fn an_empty_answer_may_be_better_next_time() {
+    let error = error_of(200, "");
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+}
+
+#[test]
+fn a_refused_key_is_told_from_a_missing_one() {
+    let with_key = host(|| FakeHttpAnswer::status(401).with_credential());
+    let error = with_key.complete(&request()).result.unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("check the key in `OPENAI_API_KEY`"));
+    assert_eq!(
+        error_of(401, "").hint.as_deref(),
+        Some("the server wants a key: set `OPENAI_API_KEY`")
+    );
+}
+
+#[test]
+fn an_unknown_model_is_told_from_an_unknown_path() {
+    let model = error_of(404, r#"{"error":{"message":"model `m` not found"}}"#);
+    assert!(model.message.ends_with("answered 404 (not found): model `m` not found"), "{model}");
+    assert_eq!(model.hint.as_deref(), Some("`jaato model list` tells which models there are"));
+    let path = error_of(404, "404 page not found");
+    assert_eq!(path.hint.as_deref(), Some("check the base url: most end in `/v1`"));
+}
+
+#[test]
+fn a_busy_server_says_when_to_come_again() {
+    for status in [429, 503] {
+        let error = error_of(status, "");
+        assert_eq!((error.retry, error.retry_after_ms), (Retry::Temporary, Some(3_000)));
+    }
+}
+
+#[test]
+fn a_conversation_that_is_too_long_has_a_kind_of_its_own() {
+    let body = r#"{"error":{"message":"This model's maximum context length is 9 tokens"}}"#;
+    assert_eq!(error_of(400, body).kind, ErrorKind::ContextOverflow);
+}
+
+#[test]
+fn a_missing_key_is_the_persons_to_set_and_an_empty_list() {
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_http(|_| Err(Error::new(ErrorKind::NotFound, "there is no key").with_hint("set it")));
+    let error = host.complete(&request()).result.unwrap_err();
+    assert_eq!(error, Error::new(ErrorKind::Configuration, "there is no key").with_hint("set it"));
+    assert_eq!(host.instance().unwrap().models(), Ok(Vec::new()));
+}
+
+#[test]
+fn models_are_listed_or_the_reason_is_told() {
+    let listed = host(|| FakeHttpAnswer::status(200).body(r#"{"data":[{"id":"b"},{"id":"a"}]}"#));
+    let names: Vec<_> =
+        listed.instance().unwrap().models().unwrap().into_iter().map(|info| info.name).collect();
+    assert_eq!(names, ["a", "b"]);
+    assert_eq!(listed.http_requests()[0].head.url, "http://localhost:1/v1/models");
+    let down = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_http(|_| Err(Error::new(ErrorKind::Unavailable, "connection refused").temporary()));
+    assert_eq!(down.instance().unwrap().models().unwrap_err().kind, ErrorKind::Provider);
+}
+
+#[test]
+fn a_host_without_http_is_told_as_such() {
+    let host = FakeHost::new(provider_openai::__jaato::MODULE);
+    assert_eq!(host.complete(&request()).result.unwrap_err().kind, ErrorKind::UnknownOperation);
+}

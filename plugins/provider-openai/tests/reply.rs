@@ -1,0 +1,336 @@
+//! Streams as servers send them, and what is made of them; each is cut at every byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::{Completion, Delta, Part};
+use jaato_plugin_sdk_provider::Events;
+use provider_openai::reply::Reply;
+
+/// Reads a stream; gives the deltas, then the completion or the error, a line each.
+fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
+    let mut lines = Vec::new();
+    match run(pieces, &mut lines) {
+        Ok(completion) => {
+            let parts: Vec<_> = completion.parts.iter().map(part).collect();
+            let usage = completion.usage;
+            lines.push(format!(
+                "= {} {:?} {}+{} ({} cached)",
+                parts.join(" "),
+                completion.finish_reason,
+                usage.prompt_tokens,
+                usage.output_tokens,
+                usage.cached_tokens
+            ));
+        }
+        Err(error) => lines.push(format!("! {:?} {:?} {}", error.kind, error.retry, error.message)),
+    }
+    lines.join("\n")
+}
+
+fn run<'a>(
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+    lines: &mut Vec<String>,
+) -> jaato_plugin_sdk::Result<Completion> {
+    let (mut events, mut reply) = (Events::new(), Reply::new("http://h/v1/chat/completions"));
+    for piece in pieces {
+        for event in events.push(piece)? {
+            lines.extend(reply.event(&event.data)?.iter().map(delta));
+        }
+    }
+    let (deltas, completion) = reply.finish()?;
+    lines.extend(deltas.iter().map(delta));
+    Ok(completion)
+}
+
+fn delta(delta: &Delta) -> String {
+    match delta {
+        Delta::Text { text } => format!("text {text:?}"),
+        Delta::Thought { text } => format!("thought {text:?}"),
+        Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
+        other => format!("{other:?}"),
+    }
+}
+
+fn part(part: &Part) -> String {
+    match part {
+        Part::Text { text } => format!("text:{text:?}"),
+        Part::Thought { text, .. } => format!("thought:{text:?}"),
+        Part::ToolCall(call) => format!("call:{}", call.id),
+        other => format!("{other:?}"),
+    }
+}
+
+/// The deltas of a stream that is cut anywhere are the same: events end at blank lines.
+#[track_caller]
+fn check(stream: &str, expected: Expect) {
+    let bytes = stream.as_bytes();
+    let whole = read([bytes]);
+    expected.assert_eq(&whole);
+    assert_eq!(read(bytes.chunks(1)), whole, "byte by byte");
+    for cut in 0..=bytes.len() {
+        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), whole, "cut at {cut}");
+    }
+}
+
+/// Makes a stream of these choices, ended as the protocol says.
+fn stream(choices: &[&str]) -> String {
+    let events = choices.iter().map(|choice| format!("data: {{\"choices\":[{choice}]}}\n\n"));
+    events.chain(["data: [DONE]\n\n".to_owned()]).collect()
+}
+
+#[test]
+fn text_comes_in_pieces_and_usage_last() {
+    check(
+        "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":null}]}\n\n\
+         data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Grü\"}}],\"usage\":null}\n\n\
+         data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"ße\"},\"finish_reason\":\"stop\"}]}\n\n\
+         data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,\"total_tokens\":11,\
+         \"prompt_tokens_details\":{\"cached_tokens\":8}}}\n\ndata: [DONE]\n\n",
+        expect![[r#"
+            text "Grü"
+            text "ße"
+            = text:"Grüße" Stop 9+2 (8 cached)"#]],
+    );
+}
+
+#[test]
+fn comments_blank_lines_and_crlf_change_nothing() {
+    check(
+        ": OPENROUTER PROCESSING\r\n\r\n\r\n\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"a\"},\
+         \"finish_reason\":\"stop\"}]}\r\n\r\n: ping\r\n\r\ndata: [DONE]\r\n\r\n",
+        expect![[r#"
+            text "a"
+            = text:"a" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn calls_come_in_fragments_and_several_at_once() {
+    check(
+        &stream(&[
+            r#"{"delta":{"content":"I look."}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"one","arguments":""}}]}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"x\""}},{"index":1,"id":"b","function":{"name":"two","arguments":"{}"}}]}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]}}"#,
+            r#"{"delta":{},"finish_reason":"tool_calls"}"#,
+        ]),
+        expect![[r#"
+            text "I look."
+            text ""
+            text ""
+            text ""
+            call a one {"x":1}
+            call b two {}
+            = text:"I look." call:a call:b ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_call_may_come_whole_without_id_and_number_and_with_the_reason_stop() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"function":{"name":"one","arguments":{"x":1}}}]},"finish_reason":"stop"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            call call-0 one {"x":1}
+            = call:call-0 ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn the_call_of_old_servers_is_one_too() {
+    check(
+        &stream(&[
+            r#"{"delta":{"function_call":{"name":"one","arguments":"{\"x\""}}}"#,
+            r#"{"delta":{"function_call":{"arguments":":1}"}},"finish_reason":"function_call"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            text ""
+            call call-0 one {"x":1}
+            = call:call-0 ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn arguments_that_are_no_json_are_kept_for_the_session_to_refuse() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\": tru"}}]},"finish_reason":"length"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            call a one "{\"x\": tru"
+            = call:a ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn reasoning_is_a_thought_by_either_name() {
+    check(
+        &stream(&[
+            r#"{"delta":{"reasoning_content":"hm","content":null}}"#,
+            r#"{"delta":{"reasoning":" so","reasoning_content":""}}"#,
+            r#"{"delta":{"content":"yes"},"finish_reason":"stop"}"#,
+        ]),
+        expect![[r#"
+            thought "hm"
+            thought " so"
+            text "yes"
+            = thought:"hm so" text:"yes" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn content_may_be_a_list_of_typed_pieces() {
+    check(
+        &stream(&[
+            r#"{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"yes"}]},"finish_reason":"stop"}"#,
+        ]),
+        expect![[r#"
+            thought "hm"
+            text "yes"
+            = thought:"hm" text:"yes" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_refusal_is_said_and_counts_as_one() {
+    check(
+        &stream(&[r#"{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}"#]),
+        expect![[r#"
+            text "I cannot."
+            = text:"I cannot." Safety 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_filter_drops_the_calls_that_it_may_have_cut() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{}"}}]}}"#,
+            r#"{"delta":{},"finish_reason":"content_filter"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            =  Safety 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn reasons_to_stop_are_mapped() {
+    for (reason, expected) in [
+        ("stop", "Stop"),
+        ("length", "MaxTokens"),
+        ("tool_calls", "Stop"),
+        ("content_filter", "Safety"),
+        ("error", "Error"),
+        ("moon", "Unknown"),
+    ] {
+        let stream =
+            stream(&[&format!(r#"{{"delta":{{"content":"a"}},"finish_reason":"{reason}"}}"#)]);
+        let read = read([stream.as_bytes()]);
+        assert!(read.contains(&format!("= text:\"a\" {expected} ")), "{read}");
+    }
+}
+
+#[test]
+fn an_end_without_its_mark_is_one_where_the_model_had_stopped() {
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n",
+        expect![[r#"
+            text "a"
+            = text:"a" Stop 0+0 (0 cached)"#]],
+    );
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: [DONE]\n\n",
+        expect![[r#"
+            text "a"
+            = text:"a" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_stream_that_is_cut_is_an_error_wherever_that_is() {
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"con",
+        expect![[r#"
+            text "half"
+            ! Provider Temporary the answer of `http://h/v1/chat/completions` ended in the middle"#]],
+    );
+    check(
+        ": only a comment\n\n",
+        expect!["! Provider Temporary `http://h/v1/chat/completions` answered with nothing"],
+    );
+}
+
+#[test]
+fn errors_inside_the_stream_end_it() {
+    check(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"error\":{\"message\":\"out of memory\",\"code\":500}}\n\n",
+        expect![[r#"
+            text "a"
+            ! Provider Temporary `http://h/v1/chat/completions` reports an error: out of memory"#]],
+    );
+    check(
+        "data: {\"object\":\"error\",\"message\":\"maximum context length is 9\",\"code\":400}\n\n",
+        expect![
+            "! ContextOverflow Permanent `http://h/v1/chat/completions` reports an error: maximum context length is 9"
+        ],
+    );
+}
+
+#[test]
+fn an_event_that_is_no_json_is_shown() {
+    check(
+        "data: moon\n\n",
+        expect![
+            "! Provider Temporary `http://h/v1/chat/completions` sent an event that is no JSON (expected value at line 1 column 1): `moon`"
+        ],
+    );
+}
+
+#[test]
+fn what_comes_after_the_end_and_other_choices_do_not_count() {
+    check(
+        "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"other\"}},{\"index\":0,\"delta\":{\"content\":\"a\"},\
+         \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"late\"}}]}\n\n",
+        expect![[r#"
+            text "a"
+            = text:"a" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_whole_completion_is_read_as_a_chunk() {
+    let mut reply = Reply::new("http://h");
+    let body = r#"{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",
+        "content":"yes","tool_calls":[{"id":"a","type":"function","function":{"name":"one","arguments":"{}"}}]},
+        "finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
+    let deltas = reply.chunk(&serde_json::from_str(body).unwrap()).unwrap();
+    assert_eq!(deltas.iter().map(delta).collect::<Vec<_>>(), ["text \"yes\""]);
+    let (_, completion) = reply.finish().unwrap();
+    assert_eq!(completion.parts.iter().map(part).collect::<Vec<_>>(), ["text:\"yes\"", "call:a"]);
+}
+
+#[test]
+fn shapes_that_nobody_expects_are_passed_over() {
+    for odd in [
+        "1",
+        "[]",
+        "\"x\"",
+        "null",
+        "{}",
+        r#"{"choices":{}}"#,
+        r#"{"choices":[null]}"#,
+        r#"{"choices":[{"delta":[]}]}"#,
+        r#"{"choices":[{"delta":{"content":7,"tool_calls":{}}}]}"#,
+        r#"{"choices":[{"delta":{"content":["x",{"type":"refusal"}]}}]}"#,
+    ] {
+        let stream = format!("data: {odd}\n\n");
+        let read = read([stream.as_bytes()]);
+        assert!(read.ends_with("ended in the middle"), "{odd}: {read}");
+    }
+}

@@ -1,0 +1,176 @@
+//! Requests as they are sent, byte by byte.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{
+    Annotations, Availability, Data, DataContent, Message, Part, Request, RequestOptions, Role,
+    ToolCall, ToolResult, ToolSpec,
+};
+use provider_openai::request::{Dialect, body};
+
+fn request(messages: Vec<Message>) -> Request {
+    Request {
+        v: Request::VERSION,
+        model: "m".to_owned(),
+        system: "Be brief.".to_owned(),
+        tools: vec![tool("get_time"), tool("run")],
+        messages,
+        options: RequestOptions::default(),
+    }
+}
+
+fn tool(name: &str) -> ToolSpec {
+    let parameters = json!({ "type": "object", "properties": { "b": {}, "a": {} } });
+    ToolSpec {
+        name: name.into(),
+        description: "Does it.".to_owned(),
+        parameters,
+        annotations: Annotations::default(),
+        category: "system".to_owned(),
+        availability: Availability::Core,
+        auto_approval: false,
+        auto_background: false,
+        traits: Vec::new(),
+        examples: Vec::new(),
+    }
+}
+
+fn call(id: &str, arguments: Value) -> Part {
+    Part::ToolCall(ToolCall { id: id.into(), name: "run".into(), arguments })
+}
+
+fn result(id: &str, content: Value) -> ToolResult {
+    let content = content.as_object().unwrap().clone();
+    ToolResult { call_id: id.into(), name: "run".into(), content, is_error: false }
+}
+
+fn written(request: &Request, dialect: Dialect) -> String {
+    String::from_utf8(body(request, dialect).unwrap()).unwrap()
+}
+
+/// Checks the messages behind the system text, one a line.
+#[track_caller]
+fn check(messages: Vec<Message>, expected: Expect) {
+    let body: Value = serde_json::from_str(&written(&request(messages), Dialect::Common)).unwrap();
+    let lines: Vec<_> =
+        body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn what_never_changes_comes_first() {
+    expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"get_time","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}},{"type":"function","function":{"name":"run","description":"Does it.","parameters":{"type":"object","properties":{"b":{},"a":{}}}}}],"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"hi"}]}"#]]
+    .assert_eq(&written(&request(vec![Message::user("hi")]), Dialect::Common));
+}
+
+#[test]
+fn without_system_text_and_tools_neither_is_sent() {
+    let request = Request {
+        system: String::new(),
+        tools: Vec::new(),
+        options: RequestOptions { max_output_tokens: Some(16), temperature: Some(0.7) },
+        ..request(vec![Message::user("hi")])
+    };
+    expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
+    .assert_eq(&written(&request, Dialect::Common));
+    expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_completion_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
+    .assert_eq(&written(&request, Dialect::Vendor));
+}
+
+#[test]
+fn successive_requests_share_their_beginning_byte_by_byte() {
+    let mut messages = vec![Message::user("hi")];
+    let mut before = written(&request(messages.clone()), Dialect::Common);
+    let steps = [
+        Message::model(vec![Part::text("so"), call("1", json!({ "z": 1, "a": [0.1, 1e100] }))]),
+        Message::tool([result("1", json!({ "output": "é\n" }))]),
+        Message::model(vec![Part::text("done")]),
+        Message::user("again"),
+    ];
+    for message in steps {
+        messages.push(message);
+        let next = written(&request(messages.clone()), Dialect::Common);
+        // All but the end of the list.
+        let shared = before.strip_suffix("]}").unwrap();
+        assert!(next.starts_with(shared), "{next}\ndoes not begin with\n{shared}");
+        before = next;
+    }
+}
+
+#[test]
+fn calls_and_results_are_paired_by_id() {
+    check(
+        vec![
+            Message::user("go"),
+            Message::model(vec![
+                Part::Thought { text: "hm".to_owned(), signature: None },
+                Part::text("I look."),
+                call("a", json!({ "x": 1 })),
+                call("b", json!({})),
+            ]),
+            Message::tool([result("a", json!({ "n": 1 })), result("b", json!({ "error": "no" }))]),
+        ],
+        expect![[r#"
+            {"role":"user","content":"go"}
+            {"role":"assistant","content":"I look.","tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{\"x\":1}"}},{"id":"b","type":"function","function":{"name":"run","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
+            {"role":"tool","tool_call_id":"b","content":"{\"error\":\"no\"}"}"#]],
+    );
+}
+
+#[test]
+fn calls_alone_have_no_text() {
+    check(
+        vec![Message::model(vec![call("a", json!({}))])],
+        expect![[
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{}"}}]}"#
+        ]],
+    );
+}
+
+#[test]
+fn an_answer_of_thoughts_alone_keeps_its_place() {
+    let thought = Part::Thought { text: "hm".to_owned(), signature: Some("s".to_owned()) };
+    check(vec![Message::model(vec![thought])], expect![[r#"{"role":"assistant","content":""}"#]]);
+}
+
+#[test]
+fn arguments_that_were_no_object_are_sent_as_one_so_that_servers_can_read_them() {
+    check(
+        vec![Message::model(vec![
+            call("a", json!("{\"x\": tru")),
+            call("b", json!([1])),
+            call("c", json!(null)),
+        ])],
+        expect![[
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{\"invalid_arguments\":\"{\\\"x\\\": tru\"}"}},{"id":"b","type":"function","function":{"name":"run","arguments":"{\"invalid_arguments\":[1]}"}},{"id":"c","type":"function","function":{"name":"run","arguments":"{\"invalid_arguments\":null}"}}]}"#
+        ]],
+    );
+}
+
+#[test]
+fn what_follows_results_is_said_by_the_user() {
+    let json = DataContent::Json { json: json!({ "task": "t-1" }) };
+    let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
+    message.parts.extend([
+        Part::Data(Data { mime_type: "application/json".to_owned(), content: json }),
+        Part::text("And now this."),
+    ]);
+    check(
+        vec![message],
+        expect![[r#"
+            {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
+            {"role":"user","content":"{\"task\":\"t-1\"}\nAnd now this."}"#]],
+    );
+}
+
+#[test]
+fn blobs_are_told_of() {
+    let content = DataContent::Blob { blob: "b-1".to_owned() };
+    let image = Part::Data(Data { mime_type: "image/png".to_owned(), content });
+    check(
+        vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
+        expect![[r#"{"role":"user","content":"look\n[image/png: cannot be sent to this model]"}"#]],
+    );
+}
