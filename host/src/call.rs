@@ -40,7 +40,7 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     };
     view.finish();
     runtime.close_session(session.id()).await;
-    runtime.close().await;
+    start::close(runtime).await;
     if cancel.is_cancelled() { Ok(Exit::Cancelled) } else { outcome }
 }
 

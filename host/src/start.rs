@@ -7,6 +7,7 @@ use jaato_runtime::{Arguments, Runtime, Setup};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure};
+use crate::report;
 
 /// Returns what the options that every command takes say.
 pub fn arguments(global: Global) -> Arguments {
@@ -37,6 +38,12 @@ pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
 /// what is known of many plugins would take longer than to print it.
 pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, Failure> {
     Ok(Box::leak(Box::new(runtime(arguments).await?)))
+}
+
+/// Ends everything that runs, and tells of what commands had left running.
+pub async fn close(runtime: Runtime) {
+    let ended = runtime.close().await;
+    report::problems(&ended.iter().map(ToString::to_string).collect::<Vec<_>>());
 }
 
 /// Tells what could not be used, for commands that do not list the plugins themselves: a line for each file

@@ -44,7 +44,7 @@ pub use live::LiveCounts;
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};
 pub use open::{Library, Opened, describe};
 pub use plugin::Plugin;
-pub use services::{ByteStream, Caller, CallerKind, NoServices, Served, Services};
+pub use services::{ByteStream, Caller, CallerKind, Frames, NoServices, Served, Services};
 pub use watch::{Misdeed, Report, Watch};
 
 /// Locks a mutex whose data stays whole at every step, so that a panic elsewhere does not matter.

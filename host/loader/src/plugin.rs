@@ -48,9 +48,9 @@ impl Plugin {
         Ok(Self { factory: Arc::new(factory), guest, executor: executor.clone(), manifest })
     }
 
-    /// Makes a plugin of a factory that is at hand without a file.
-    #[cfg(test)]
-    pub(crate) fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
+    /// Makes a plugin of a factory that is at hand without a file: one that is linked into the host, or a
+    /// test's own.
+    pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
         let guest = executor.guest(manifest.name.clone());
         let factory = Arc::new(OnExecutor::new(executor, &guest, factory));
         Self { factory, guest, executor: executor.clone(), manifest }

@@ -56,6 +56,24 @@ pub enum Served {
 pub trait ByteStream: Send + 'static {
     /// Gives the next piece, of any size; none at the end. An error ends it.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>>;
+
+    /// Tells whether each piece is a frame, which is handed out as it is, rather than bytes.
+    fn gives_frames(&self) -> bool {
+        false
+    }
+}
+
+/// A stream each of whose pieces is a frame: JSON and, where there are any, bytes.
+pub struct Frames<S>(pub S);
+
+impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for Frames<S> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>> {
+        Pin::new(&mut self.0).poll_next(cx)
+    }
+
+    fn gives_frames(&self) -> bool {
+        true
+    }
 }
 
 impl<S: Stream<Item = Result<Vec<u8>>> + Send + Unpin + 'static> ByteStream for S {

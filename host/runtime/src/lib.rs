@@ -46,6 +46,7 @@ mod http;
 mod instances;
 mod log;
 mod outputs;
+mod processes;
 mod prompt;
 mod provider;
 mod runtime;
@@ -73,6 +74,7 @@ pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{Discovery, places};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use log::{LOG_BYTES_MAX, Log};
+pub use processes::{EndedProcess, SECRET_WORDS};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use runtime::{
     GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, why_not,

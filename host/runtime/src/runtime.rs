@@ -1,5 +1,6 @@
 //! The runtime: the plugins that were found, and what runs them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -16,6 +17,7 @@ use crate::facts;
 use crate::instances::Instances;
 use crate::log::Log;
 use crate::outputs::Outputs;
+use crate::processes::{EndedProcess, Processes};
 use crate::services::{Lent, Place, PluginServices, Tell};
 use crate::settings;
 use crate::setup::Setup;
@@ -86,6 +88,13 @@ impl Runtime {
             assets: Assets::new(&setup, &supervisor, http.clone()).ok(),
             http,
             outputs: Arc::new(outputs),
+            processes: Arc::new(Processes::new(
+                supervisor.clone(),
+                &setup.variables,
+                &credential_variables(&registry),
+                &setup.config.tools_cli_pass,
+                setup.workspace.working_directory().to_owned(),
+            )),
             terminal: facts::terminal(&setup.variables),
             parent_process: facts::parent_process(),
             working_directory: setup.workspace.working_directory().to_owned(),
@@ -164,12 +173,15 @@ impl Runtime {
         (models, problems)
     }
 
-    /// Ends everything that runs: instances, then child processes.
-    pub async fn close(self) {
+    /// Ends everything that runs: instances, then child processes. Returns the processes that commands had
+    /// left running, for a person to be told.
+    pub async fn close(self) -> Vec<EndedProcess> {
         self.host.instances.close(None).await;
+        let ended = self.host.lent.processes.living().await;
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.line(1, "host", &format!("ending child processes: {error}"));
         }
+        ended
     }
 
     /// Ends the instances of a session.
@@ -277,6 +289,13 @@ impl Host {
         let instance = self.instances.get(&self.setup, entry, &session, &services).await?;
         Ok((instance, services))
     }
+}
+
+/// Lists the variables that plugins in use declare as secrets.
+fn credential_variables(registry: &Registry) -> BTreeSet<String> {
+    let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+    let credentials = active.filter_map(description).flat_map(|it| &it.credentials);
+    credentials.map(|credential| credential.variable.clone()).collect()
 }
 
 /// Makes what starts child processes for a setup; starts nothing yet.

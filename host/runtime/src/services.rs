@@ -24,6 +24,7 @@ use crate::assets::{Assets, delta_of};
 use crate::credentials::Credentials;
 use crate::http;
 use crate::outputs::Outputs;
+use crate::processes::{CallProcesses, Processes};
 
 /// Largest output file of one call, in bytes: a tool that prints without end must not fill the disk.
 pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -38,6 +39,8 @@ pub struct Lent {
     pub assets: Option<Assets>,
     /// Output files.
     pub outputs: Arc<Outputs>,
+    /// Programs that run for calls.
+    pub processes: Arc<Processes>,
     /// The person's terminal.
     pub terminal: TerminalFacts,
     /// The current shell.
@@ -72,6 +75,7 @@ pub struct PluginServices {
     assets: Arc<[Asset]>,
     /// Its secrets, and where they may go.
     credentials: Arc<Credentials>,
+    processes: CallProcesses,
     place: Place,
     tell: Tell,
     output: Arc<Mutex<Option<OutputFile>>>,
@@ -94,7 +98,8 @@ impl PluginServices {
         tell: Tell,
     ) -> Self {
         let (credentials, output) = (Arc::default(), Arc::default());
-        Self { lent, plugin, config, assets, credentials, place, tell, output }
+        let processes = CallProcesses::new(Arc::clone(&lent.processes), place.session.clone());
+        Self { lent, plugin, config, assets, credentials, processes, place, tell, output }
     }
 
     /// Adds the plugin's credentials.
@@ -111,6 +116,10 @@ impl PluginServices {
             config: Arc::clone(&self.config),
             assets: Arc::clone(&self.assets),
             credentials: Arc::clone(&self.credentials),
+            processes: CallProcesses::new(
+                Arc::clone(&self.lent.processes),
+                self.place.session.clone(),
+            ),
             place: Place { call: None, ..self.place.clone() },
             tell: Arc::new(|_| {}),
             output: Arc::default(),
@@ -219,10 +228,17 @@ impl Services for PluginServices {
             },
             HTTP_REQUEST => http::request(&self.lent.http, &self.credentials, &request),
             OUTPUT if caller.kind == CallerKind::Call => self.output(&request),
-            unknown => {
-                let text = format!("this host has no service `{unknown}`");
-                ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
-            }
+            other => match self.processes.call(other, &request) {
+                Some(_) if caller.kind == CallerKind::Instance => {
+                    let text = "only a call runs programs";
+                    ready(Err(Error::new(ErrorKind::Unavailable, text)))
+                }
+                Some(answer) => answer,
+                None => {
+                    let text = format!("this host has no service `{other}`");
+                    ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+                }
+            },
         }
     }
 }

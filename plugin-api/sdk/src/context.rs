@@ -311,6 +311,6 @@ fn read_error(frame: &[u8]) -> Error {
     Frame::read(frame).unwrap_or_else(host_frame)
 }
 
-fn host_frame(error: jaato_types::FrameError) -> Error {
+pub(crate) fn host_frame(error: jaato_types::FrameError) -> Error {
     Error::new(ErrorKind::HostBug, error.to_string())
 }

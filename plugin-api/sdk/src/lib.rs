@@ -41,6 +41,7 @@ mod gc;
 mod http;
 mod instance;
 mod manifest;
+mod processes;
 mod provider;
 mod schema;
 mod state;
@@ -48,14 +49,22 @@ mod tool;
 
 pub use context::{Cx, Home, Level, Reporter, Stream};
 pub use gc::Gc;
-pub use jaato_plugin_macros::{ToolInput, tool_type};
 pub use http::{HttpRequestBuilder, HttpResponse};
+pub use jaato_plugin_macros::{ToolInput, tool_type};
 pub use jaato_types as types;
 pub use jaato_types::{Error, ErrorKind, Output, Result};
 pub use provider::Provider;
 pub use state::State;
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
+
+/// Programs that a call runs, started by [`Reporter::process`].
+pub mod process {
+    pub use crate::processes::{Finished, Happened, Process};
+    pub use crate::types::process::{
+        LeftRunning, OutputStream, ProcessExit, Signal, Spawn, Stdin, signal_name,
+    };
+}
 
 /// What a plugin's file begins with: `use jaato_plugin_sdk::prelude::*;`.
 pub mod prelude {

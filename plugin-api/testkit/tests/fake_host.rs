@@ -328,3 +328,15 @@ fn the_fake_host_conforms_to_what_a_host_must_do() {
         assert_eq!(host.live(), Live::default(), "{name}");
     }
 }
+
+#[test]
+#[cfg(unix)]
+fn the_fake_host_runs_programs_as_a_host_must() {
+    let host = host().with_clock(Clock::Real);
+    for (name, check) in jaato_plugin_testkit::host_conformance::PROCESS_CHECKS {
+        eprintln!("{name}");
+        check(&host);
+        host.settle().unwrap();
+        assert_eq!(host.live(), Live::default(), "{name}");
+    }
+}

@@ -16,6 +16,7 @@ pub mod http;
 mod id;
 mod manifest;
 mod message;
+pub mod process;
 pub mod service;
 mod tool;
 

@@ -29,6 +29,8 @@ pub(super) struct Streams {
 /// One stream. Locked while its source is polled.
 pub(super) struct Slot {
     source: Option<Box<dyn ByteStream>>,
+    /// Whether pieces are frames, handed out whole.
+    gives_frames: bool,
     /// What the source gave and `next` has not yet handed out, from `read` on.
     rest: Vec<u8>,
     read: usize,
@@ -44,6 +46,7 @@ impl Streams {
         let has_room = self.open.len() < STREAMS_MAX;
         if has_room {
             let slot = Slot {
+                gives_frames: source.gives_frames(),
                 source: Some(source),
                 rest: Vec::new(),
                 read: 0,
@@ -130,6 +133,9 @@ impl Future for Next {
                     slot.reader = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
+                Ok(Poll::Ready(Some(Ok(frame)))) if slot.gives_frames => {
+                    return Poll::Ready(checked(frame));
+                }
                 Ok(Poll::Ready(Some(Ok(piece)))) => (slot.rest, slot.read) = (piece, 0),
                 Ok(Poll::Ready(None)) => {
                     slot.source = None;
@@ -140,6 +146,16 @@ impl Future for Next {
                     return Poll::Ready(RResult::RErr(error_answer(&error)));
                 }
             }
+        }
+    }
+}
+
+/// Hands out a frame of the host's own making, unless it is none.
+fn checked(frame: Vec<u8>) -> Piece {
+    match Frame::parse(&frame) {
+        Ok(_) => RResult::ROk(ROption::RSome(frame.into())),
+        Err(error) => {
+            RResult::RErr(error_answer(&Error::new(ErrorKind::HostBug, error.to_string())))
         }
     }
 }

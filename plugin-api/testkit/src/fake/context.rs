@@ -31,9 +31,11 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(executor: Executor, log: Arc<LogBook>, patience: Duration) -> Self {
+        let services = Services::default();
+        services.set_time(executor.time());
         Self {
             executor,
-            services: Services::default(),
+            services,
             log,
             counters: Counters::default(),
             patience: Mutex::new(patience),
@@ -81,8 +83,20 @@ pub(crate) struct Context {
     wanted: Mutex<Option<WaitToken>>,
     /// A frame was emitted, or the context has ended.
     pub(crate) changed: Condvar,
-    streams: Mutex<BTreeMap<u64, (FakeStream, Token)>>,
+    streams: Mutex<BTreeMap<u64, OpenStream>>,
     tasks: Mutex<Vec<u64>>,
+}
+
+/// A stream that a plugin has open.
+struct OpenStream {
+    stream: FakeStream,
+    _token: Token,
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.stream.close();
+    }
 }
 
 #[derive(Default)]
@@ -174,12 +188,13 @@ impl Context {
 
     pub(crate) fn add_stream(&self, stream: FakeStream) -> u64 {
         let handle = self.host.next_id();
-        lock(&self.streams).insert(handle, (stream, self.host.counters.streams.token()));
+        let open = OpenStream { stream, _token: self.host.counters.streams.token() };
+        lock(&self.streams).insert(handle, open);
         handle
     }
 
     pub(crate) fn stream(&self, handle: u64) -> Option<FakeStream> {
-        lock(&self.streams).get(&handle).map(|(stream, _)| stream.clone())
+        lock(&self.streams).get(&handle).map(|open| open.stream.clone())
     }
 
     fn close_stream(&self, handle: u64) {

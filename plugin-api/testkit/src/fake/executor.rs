@@ -18,7 +18,7 @@ use super::wanted::{Receiver, channel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
     /// While the test waits for an answer, time jumps to the next alarm as soon as nothing else can happen:
-    /// sleeps cost nothing. Not for plugins with threads of their own, whose work the host does not see.
+    /// sleeps cost nothing. It stands still while a program runs that a call has started. Not for plugins with threads of their own, whose work the host does not see.
     #[default]
     Skipping,
     /// Time stands still until the test moves it.
@@ -61,6 +61,8 @@ struct State {
     now_ms: u64,
     epoch: Instant,
     jobs: usize,
+    /// Programs that run.
+    programs: usize,
     /// Tests that wait for an answer.
     waits: usize,
     is_busy: bool,
@@ -78,6 +80,7 @@ impl Executor {
                 now_ms: 0,
                 epoch: Instant::now(),
                 jobs: 0,
+                programs: 0,
                 waits: 0,
                 is_busy: true,
                 has_ended: false,
@@ -206,6 +209,11 @@ impl Executor {
         drop(waker);
     }
 
+    /// Returns the host's time, for those who must hold it.
+    pub(crate) fn time(&self) -> Time {
+        Time(Arc::clone(&self.inbox))
+    }
+
     /// Counts a blocking job: time does not skip while one runs.
     pub(crate) fn begin_job(&self) -> JobToken {
         self.inbox.lock().jobs += 1;
@@ -225,6 +233,28 @@ pub(crate) struct JobToken(Arc<Inbox>);
 impl Drop for JobToken {
     fn drop(&mut self) {
         self.0.lock().jobs -= 1;
+        self.0.changed.notify_all();
+    }
+}
+
+/// The host's time.
+#[derive(Clone)]
+pub(crate) struct Time(Arc<Inbox>);
+
+impl Time {
+    /// Counts a program: while one runs, time does not skip.
+    pub(crate) fn hold(&self) -> TimeHeld {
+        self.0.lock().programs += 1;
+        TimeHeld(Arc::clone(&self.0))
+    }
+}
+
+/// A program that runs.
+pub(crate) struct TimeHeld(Arc<Inbox>);
+
+impl Drop for TimeHeld {
+    fn drop(&mut self) {
+        self.0.lock().programs -= 1;
         self.0.changed.notify_all();
     }
 }
@@ -293,7 +323,9 @@ impl Inbox {
             self.calm.notify_all();
             let first = state.alarms.keys().next().map(|alarm| alarm.0);
             let left = match (state.clock, first) {
-                (Clock::Skipping, Some(due)) if state.jobs == 0 && state.waits > 0 => {
+                (Clock::Skipping, Some(due))
+                    if state.jobs == 0 && state.programs == 0 && state.waits > 0 =>
+                {
                     state.now_ms = state.now_ms.max(due);
                     Duration::ZERO
                 }

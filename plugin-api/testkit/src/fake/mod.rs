@@ -8,6 +8,9 @@ mod http;
 mod instance;
 mod live;
 mod log;
+#[cfg(unix)]
+mod program;
+mod programs;
 mod services;
 mod stream;
 mod under_test;
@@ -17,10 +20,10 @@ mod wanted;
 pub use call::{Call, Finished};
 pub use executor::Clock;
 pub use host::FakeHost;
+pub use http::{FakeHttpAnswer, FakeHttpRequest};
 pub use instance::FakeInstance;
 pub use live::Live;
 pub use log::LogLine;
-pub use http::{FakeHttpAnswer, FakeHttpRequest};
 pub use services::{Reply, ServiceRequest};
 pub use stream::{FakeStream, PIECE_BYTES_MAX};
 

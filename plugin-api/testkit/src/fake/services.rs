@@ -9,12 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jaato_types::service::{
     self, AssetAnswer, AssetRequest, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
 };
-use jaato_types::{Error, ErrorKind, Frame, Result};
+use jaato_types::{Error, ErrorKind, Frame, Result, process};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::executor::Time;
+use super::programs::Programs;
 use super::stream::FakeStream;
 
 /// What a plugin asks a service.
@@ -52,10 +54,10 @@ pub enum Reply {
     Bytes(Value, Vec<u8>),
     /// A stream.
     Stream(FakeStream),
-    /// An answer that comes after some milliseconds of the host's time.
-    Later(u64, Box<Reply>),
     /// A stream, and what is known before its first byte: an object, to which its handle is added.
     StreamWith(Value, FakeStream),
+    /// An answer that comes after some milliseconds of the host's time.
+    Later(u64, Box<Reply>),
     /// No answer, ever.
     Never,
 }
@@ -85,6 +87,7 @@ struct State {
     outputs: BTreeMap<u64, Vec<u8>>,
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
+    programs: Programs,
 }
 
 impl Default for State {
@@ -97,6 +100,7 @@ impl Default for State {
             outputs: BTreeMap::new(),
             asked: Vec::new(),
             folder: None,
+            programs: Programs::default(),
         }
     }
 }
@@ -104,6 +108,10 @@ impl Default for State {
 impl Services {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_time(&self, time: Time) {
+        self.lock().programs.set_time(time);
     }
 
     pub(crate) fn set_session(&self, facts: Option<SessionFacts>) {
@@ -183,6 +191,11 @@ impl Services {
                 Reply::of(&FolderAnswer { path: folder.to_string_lossy().into_owned() })
             }
             service::OUTPUT => self.write_output(request),
+            process::SPAWN | process::WRITE | process::SIGNAL | process::END => {
+                let folder = self.folder()?;
+                let state = &mut *self.lock();
+                state.programs.answer(request, state.session.as_ref(), &folder)
+            }
             other => {
                 let text = format!("this host has no service `{other}`");
                 Err(Error::new(ErrorKind::UnknownOperation, text))

@@ -1,10 +1,14 @@
 //! A stream of a fake service, fed by the test.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
-use jaato_types::{Error, Result};
+use jaato_types::{Error, Frame, Result};
+
+/// Most frames of a program that wait: it is slowed to the pace of its reader.
+const FRAMES_WAITING_MAX: usize = 2;
 
 /// Most bytes that one `next` gives.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
@@ -14,11 +18,20 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 /// Each piece that is pushed is given by one `next` (by several, if it is larger than 64 KiB), so that a
 /// test can cut where it hurts.
 #[derive(Clone, Default)]
-pub struct FakeStream(Arc<Mutex<State>>);
+pub struct FakeStream(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// A piece was given, or the plugin has closed the stream.
+    changed: Condvar,
+}
 
 #[derive(Default)]
 struct State {
-    pieces: VecDeque<Vec<u8>>,
+    /// Each is a frame.
+    pieces: VecDeque<Result<Vec<u8>>>,
+    is_closed: bool,
     end: Option<Result<()>>,
     waiting: Vec<Waker>,
 }
@@ -43,7 +56,16 @@ impl FakeStream {
     pub fn push(&self, piece: impl Into<Vec<u8>>) {
         let piece = piece.into();
         let mut state = self.lock();
-        state.pieces.extend(piece.chunks(PIECE_BYTES_MAX).map(<[u8]>::to_vec));
+        let frame = |bytes: &[u8]| Frame::from_json_text(b"", bytes).map_err(host_bug);
+        state.pieces.extend(piece.chunks(PIECE_BYTES_MAX).map(frame));
+        wake(state);
+    }
+
+    /// Adds a piece that is a frame: JSON and bytes.
+    pub fn push_frame(&self, json: &impl serde::Serialize, bytes: &[u8]) {
+        let frame = Frame::write_with_bytes(json, bytes).map_err(host_bug);
+        let mut state = self.lock();
+        state.pieces.push_back(frame);
         wake(state);
     }
 
@@ -63,11 +85,31 @@ impl FakeStream {
         wake(state);
     }
 
+    /// Waits for room; false where there is none yet.
+    pub(crate) fn wait_for_room(&self, time: Duration) -> bool {
+        let is_full =
+            |state: &mut State| !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX;
+        let waited = self.0.changed.wait_timeout_while(self.lock(), time, is_full);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Tells whether the plugin reads it no more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_closed
+    }
+
+    /// Notes that the plugin has closed it, or its call has ended.
+    pub(crate) fn close(&self) {
+        self.lock().is_closed = true;
+        self.0.changed.notify_all();
+    }
+
     /// Takes a piece only when it is given, so that a dropped wait loses nothing.
     pub(crate) fn poll_next(&self, waker: &Waker) -> Poll<Result<Option<Vec<u8>>>> {
         let mut state = self.lock();
         if let Some(piece) = state.pieces.pop_front() {
-            return Poll::Ready(Ok(Some(piece)));
+            self.0.changed.notify_all();
+            return Poll::Ready(piece.map(Some));
         }
         match &state.end {
             Some(Ok(())) => Poll::Ready(Ok(None)),
@@ -82,8 +124,12 @@ impl FakeStream {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn host_bug(error: jaato_types::FrameError) -> Error {
+    Error::new(jaato_types::ErrorKind::HostBug, error.to_string())
 }
 
 fn wake(mut state: MutexGuard<'_, State>) {

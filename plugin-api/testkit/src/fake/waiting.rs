@@ -253,15 +253,9 @@ pub(super) fn next(context: &Arc<Context>, handle: u64) -> HostFuture<MaybeBytes
             let error = Error::new(ErrorKind::NotFound, text);
             return Poll::Ready(RResult::RErr(error_frame(&error)));
         };
-        stream.poll_next(waker).map(|piece| {
-            let frame = |piece: Vec<u8>| Frame::from_json_text(b"", &piece);
-            match piece.map(|piece| piece.map(frame).transpose()) {
-                Ok(Ok(frame)) => RResult::ROk(frame.map(RVec::from).into()),
-                Ok(Err(error)) => {
-                    RResult::RErr(error_frame(&Error::new(ErrorKind::HostBug, error.to_string())))
-                }
-                Err(error) => RResult::RErr(error_frame(&error)),
-            }
+        stream.poll_next(waker).map(|frame| match frame {
+            Ok(frame) => RResult::ROk(frame.map(RVec::from).into()),
+            Err(error) => RResult::RErr(error_frame(&error)),
         })
     })
 }

@@ -8,15 +8,26 @@
 //! `test.panic`.
 
 mod at_its_end;
+mod bodies;
 mod body;
+mod programs;
 mod while_it_runs;
 
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::Frame;
 
+pub use bodies::{BODIES_MANIFEST, Bodies};
+
 use at_its_end::{
     a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
     waits_end_in_refusal,
+};
+use programs::{
+    a_call_follows_the_exit_and_not_the_pipes, a_deadline_ends_a_program,
+    a_program_gets_what_was_said, all_that_was_printed_is_read, input_is_closed_or_a_pipe,
+    outputs_and_exits_are_told, programs_are_signalled_and_ended, programs_end_with_their_call,
+    programs_of_another_call_are_out_of_reach, too_many_programs_are_refused,
+    what_cannot_be_started_is_told,
 };
 use while_it_runs::{
     a_dropped_next_loses_nothing, a_panic_is_the_hosts, answers_arrive, bad_emits_are_refused,
@@ -110,9 +121,33 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a kept stream is closed with its call", streams_are_closed),
 ];
 
+/// The checks of the service `process`, by name. They start real programs, and so need a Unix system.
+pub const PROCESS_CHECKS: &[(&str, Check)] = &[
+    ("outputs and exits are told", outputs_and_exits_are_told),
+    ("a program gets directory, variables and paths, and no secret", a_program_gets_what_was_said),
+    ("standard input is closed, or a pipe that the call writes", input_is_closed_or_a_pipe),
+    ("what cannot be started is told", what_cannot_be_started_is_told),
+    ("programs are signalled and ended", programs_are_signalled_and_ended),
+    ("a deadline ends a program, and what it printed is there", a_deadline_ends_a_program),
+    ("all that was printed is read, also when the program is gone", all_that_was_printed_is_read),
+    ("a call follows the exit, not the pipes", a_call_follows_the_exit_and_not_the_pipes),
+    ("a program ends with its call or its stream", programs_end_with_their_call),
+    ("too many programs are refused", too_many_programs_are_refused),
+    ("a program of another call is out of reach", programs_of_another_call_are_out_of_reach),
+];
+
 /// Runs all checks; panics at the first that fails, with its name.
 pub fn host_conformance(host: &dyn HostUnderTest) {
-    for (name, check) in CHECKS {
+    run(CHECKS, host);
+}
+
+/// Runs the checks of the service `process`; as [`host_conformance`].
+pub fn process_conformance(host: &dyn HostUnderTest) {
+    run(PROCESS_CHECKS, host);
+}
+
+fn run(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
+    for (name, check) in checks {
         eprintln!("host conformance: {name}");
         check(host);
     }

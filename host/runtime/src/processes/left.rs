@@ -1,0 +1,158 @@
+//! What programs that have ended left running: kept until the host ends, and then told.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jaato_process::{Child, ChildOutput};
+use jaato_types::{Error, ErrorKind};
+use tokio::task::JoinHandle;
+
+/// Programs that may have left something running; each takes a keeper and up to three descriptors.
+pub const LEFT_RUNNING_MAX: usize = 64;
+
+/// How long the processes that live on may take to be listed at the end of the host.
+const LIST_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Bytes read at a time of what nobody wants.
+const THROWN_AWAY_BYTES: usize = 16 * 1024;
+
+/// Pause between two such reads: a process that prints without end is slowed, not the host.
+const THROW_AWAY_PAUSE: Duration = Duration::from_millis(10);
+
+/// Longest label in a line, in characters.
+const LABEL_CHARS_MAX: usize = 60;
+
+/// The processes that were left running.
+#[derive(Default)]
+pub(super) struct LeftOvers(Mutex<Vec<Left>>);
+
+/// What one program left.
+struct Left {
+    /// Keeps its descendants alive.
+    child: Arc<Child>,
+    label: String,
+    readers: Vec<JoinHandle<()>>,
+}
+
+/// A process that is ended with the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedProcess {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name as `ps` shows it.
+    pub name: String,
+    /// What started it, in one line.
+    pub left_by: String,
+}
+
+impl fmt::Display for EndedProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, name, left_by } = self;
+        write!(f, "ended process {pid} ({name}), left running by `{left_by}`")
+    }
+}
+
+impl LeftOvers {
+    /// Keeps what a program left until the end of the host. Its pipes are read on, because to write to a
+    /// closed one would end it.
+    pub(super) fn keep(&self, child: Arc<Child>, pipes: [Option<ChildOutput>; 2], label: &str) {
+        let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(throw_away(pipe)));
+        let left = Left { child, label: one_line(label), readers: readers.collect() };
+        self.lock().push(left);
+    }
+
+    /// Refuses when too many programs have left something running.
+    pub(super) async fn has_room(&self) -> Result<(), Error> {
+        if self.lock().len() < LEFT_RUNNING_MAX {
+            return Ok(());
+        }
+        self.forget_ended().await;
+        if self.lock().len() < LEFT_RUNNING_MAX {
+            return Ok(());
+        }
+        let text = format!("{LEFT_RUNNING_MAX} commands have left processes running");
+        Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some of them with `kill`"))
+    }
+
+    async fn forget_ended(&self) {
+        let kept: Vec<_> = self.lock().iter().map(|left| Arc::clone(&left.child)).collect();
+        let mut ended = Vec::new();
+        for child in kept {
+            if child.leftovers().await.unwrap_or_default().is_empty() {
+                ended.push(child);
+            }
+        }
+        let is_ended = |left: &Left| ended.iter().any(|child| Arc::ptr_eq(child, &left.child));
+        self.lock().retain(|left| !is_ended(left));
+    }
+
+    /// Lists those that still live.
+    pub(super) async fn living(&self) -> Vec<EndedProcess> {
+        let left = std::mem::take(&mut *self.lock());
+        let mut living = Vec::new();
+        let look = async {
+            for one in &left {
+                // One whose keeper has gone has nothing left.
+                for process in one.child.leftovers().await.unwrap_or_default() {
+                    let (pid, name) = (process.pid, process.name);
+                    living.push(EndedProcess { pid, name, left_by: one.label.clone() });
+                }
+            }
+        };
+        // Whatever cannot be listed in time is ended all the same.
+        let _ = tokio::time::timeout(LIST_PATIENCE, look).await;
+        *self.lock() = left;
+        living
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Left>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.readers.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Reads a pipe to its end.
+async fn throw_away(pipe: ChildOutput) {
+    let mut buffer = vec![0; THROWN_AWAY_BYTES];
+    while pipe.readable().await.is_ok() {
+        match pipe.try_read(&mut buffer) {
+            Ok(0) => return,
+            Ok(_) => tokio::time::sleep(THROW_AWAY_PAUSE).await,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// Makes a label that fits into a line.
+fn one_line(label: &str) -> String {
+    let line = label.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LABEL_CHARS_MAX {
+        return line;
+    }
+    let cut: String = line.chars().take(LABEL_CHARS_MAX - 1).collect();
+    format!("{cut}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_in_one_line() {
+        let left_by = one_line("sleep 300 &\n\n  echo  done");
+        let ended = EndedProcess { pid: 12, name: "sleep".into(), left_by };
+        assert_eq!(
+            ended.to_string(),
+            "ended process 12 (sleep), left running by `sleep 300 & echo done`"
+        );
+        assert_eq!(one_line(&"x".repeat(61)), format!("{}…", "x".repeat(59)));
+        assert_eq!(one_line(&"x".repeat(60)), "x".repeat(60));
+    }
+}

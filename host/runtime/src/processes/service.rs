@@ -1,0 +1,217 @@
+//! The operations of the service `process`, for one call.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_util::future::BoxFuture;
+use jaato_loader::Served;
+use jaato_process::{Child, ChildInput, ErrorOutput, Input, Output, Signal as SystemSignal};
+use jaato_types::process::{
+    END, ProcessRef, ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, SPAWN, Signal,
+    Spawn, Stdin, WRITE,
+};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, SessionId};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::stream::{Begun, frames};
+use super::{Processes, told};
+
+/// The programs of one call.
+pub struct CallProcesses {
+    processes: Arc<Processes>,
+    session: SessionId,
+    /// By number. Weak: the stream alone keeps a program alive, so that its drop ends it.
+    running: Arc<Mutex<BTreeMap<u64, Handles>>>,
+}
+
+/// What the operations on a running program need.
+#[derive(Clone)]
+struct Handles {
+    child: Weak<Child>,
+    /// None where standard input is no pipe.
+    stdin: Option<Weak<ProgramInput>>,
+}
+
+/// A program's standard input; none once it was closed.
+pub(super) type ProgramInput = AsyncMutex<Option<ChildInput>>;
+
+type Answer = BoxFuture<'static, Result<Served, Error>>;
+
+impl CallProcesses {
+    /// Makes them for a call of a session.
+    pub fn new(processes: Arc<Processes>, session: SessionId) -> Self {
+        Self { processes, session, running: Arc::default() }
+    }
+
+    /// Answers an operation; none for a name that is not of this service.
+    pub fn call(&self, operation: &str, request: &[u8]) -> Option<Answer> {
+        match operation {
+            SPAWN => Some(self.spawn(request)),
+            WRITE => Some(self.write(request)),
+            SIGNAL => Some(self.signal(request)),
+            END => Some(self.end(request)),
+            _ => None,
+        }
+    }
+
+    fn spawn(&self, request: &[u8]) -> Answer {
+        let (processes, session) = (Arc::clone(&self.processes), self.session.clone());
+        let (request, running) = (read::<Spawn>(request), Arc::clone(&self.running));
+        Box::pin(async move {
+            let spawn = request?;
+            has_room(&running)?;
+            let place = processes.take_place(&session)?;
+            processes.left.has_room().await?;
+            let mut command = processes.command(&spawn, &session);
+            command.stdin = match spawn.stdin {
+                Stdin::Closed => Input::Null,
+                Stdin::Piped => Input::Piped,
+            };
+            command.stdout = Output::Piped;
+            command.stderr = ErrorOutput::Separate(Output::Piped);
+            let mut child =
+                processes.supervisor.spawn(command).await.map_err(|error| told(&error))?;
+            let pid = child.pid();
+            let stdin = child.stdin.take().map(|stdin| Arc::new(AsyncMutex::new(Some(stdin))));
+            let outputs = (child.stdout.take(), child.stderr.take());
+            let child = Arc::new(child);
+            let handles = Handles {
+                child: Arc::downgrade(&child),
+                stdin: stdin.as_ref().map(Arc::downgrade),
+            };
+            let number = processes.next_number();
+            lock(&running).insert(number, handles);
+            let label = label_of(&spawn);
+            let deadline_ms = spawn.deadline_ms;
+            let begun = Begun { child, stdin, outputs, deadline_ms, label, place, processes };
+            let head = Map::from_iter([
+                ("process".to_owned(), Value::from(number)),
+                ("pid".to_owned(), pid.into()),
+            ]);
+            Ok(Served::StreamWith(head, Box::new(frames(begun))))
+        })
+    }
+
+    fn write(&self, request: &[u8]) -> Answer {
+        let parsed = Frame::parse(request).map_err(bad_request).and_then(|frame| {
+            let write: ProcessWrite = frame.json().map_err(bad_request)?;
+            Ok((write, frame.bytes.to_vec()))
+        });
+        let running = Arc::clone(&self.running);
+        Box::pin(async move {
+            let (write, bytes) = parsed?;
+            let Some(stdin) = find(&running, write.process)?.stdin else {
+                let text = "the program's standard input is no pipe";
+                return Err(Error::new(ErrorKind::InvalidArguments, text)
+                    .with_hint("start it with `stdin` `piped`"));
+            };
+            let stdin = stdin.upgrade().ok_or_else(|| ended(write.process))?;
+            let mut input = stdin.lock().await;
+            let Some(pipe) = input.as_ref() else {
+                let text = "the program's standard input was closed";
+                return Err(Error::new(ErrorKind::Io, text));
+            };
+            write_all(pipe, &bytes).await?;
+            if write.close {
+                *input = None;
+            }
+            done()
+        })
+    }
+
+    fn signal(&self, request: &[u8]) -> Answer {
+        let (request, running) = (read::<ProcessSignal>(request), Arc::clone(&self.running));
+        Box::pin(async move {
+            let ProcessSignal { process, signal } = request?;
+            let child = find(&running, process)?.child.upgrade();
+            let child = child.ok_or_else(|| ended(process))?;
+            child.signal(system_signal(signal)).await.map_err(|error| told(&error))?;
+            done()
+        })
+    }
+
+    fn end(&self, request: &[u8]) -> Answer {
+        let (request, running) = (read::<ProcessRef>(request), Arc::clone(&self.running));
+        Box::pin(async move {
+            let ProcessRef { process } = request?;
+            // What has ended is ended.
+            if let Some(child) = find(&running, process)?.child.upgrade() {
+                child.end().await.map_err(|error| told(&error))?;
+            }
+            done()
+        })
+    }
+}
+
+async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
+    let broken = |error: std::io::Error| {
+        Error::new(ErrorKind::Io, format!("the program reads no more: {error}"))
+    };
+    while !bytes.is_empty() {
+        pipe.writable().await.map_err(broken)?;
+        match pipe.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(broken(error)),
+        }
+    }
+    Ok(())
+}
+
+fn has_room(running: &Mutex<BTreeMap<u64, Handles>>) -> Result<(), Error> {
+    let mut running = lock(running);
+    running.retain(|_, handles| handles.child.strong_count() > 0);
+    if running.len() < RUNNING_PER_CALL_MAX {
+        return Ok(());
+    }
+    let text = format!("the call has {RUNNING_PER_CALL_MAX} programs running");
+    Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some first"))
+}
+
+fn find(running: &Mutex<BTreeMap<u64, Handles>>, process: u64) -> Result<Handles, Error> {
+    lock(running).get(&process).cloned().ok_or_else(|| ended(process))
+}
+
+fn ended(process: u64) -> Error {
+    let text = format!("this call runs no program {process}");
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or is another call's")
+}
+
+fn label_of(spawn: &Spawn) -> String {
+    spawn.label.clone().unwrap_or_else(|| {
+        let words = std::iter::once(&spawn.program).chain(&spawn.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    })
+}
+
+fn system_signal(signal: Signal) -> SystemSignal {
+    match signal {
+        Signal::Hangup => SystemSignal::Hangup,
+        Signal::Interrupt => SystemSignal::Interrupt,
+        Signal::Quit => SystemSignal::Quit,
+        Signal::Terminate => SystemSignal::Terminate,
+        Signal::Kill => SystemSignal::Kill,
+        Signal::User1 => SystemSignal::User1,
+        Signal::User2 => SystemSignal::User2,
+        Signal::Stop => SystemSignal::Stop,
+        Signal::Continue => SystemSignal::Continue,
+    }
+}
+
+fn read<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+    Frame::read(request).map_err(bad_request)
+}
+
+fn bad_request(error: FrameError) -> Error {
+    Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+fn done() -> Result<Served, Error> {
+    Ok(Served::Frame(Frame::empty()))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

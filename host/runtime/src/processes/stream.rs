@@ -1,0 +1,295 @@
+//! The stream of a running program: its output as it comes, then its exit.
+//!
+//! It is pulled: a pipe is read only when the plugin asks for the next frame, so that a program is slowed to
+//! the pace of its reader and nothing piles up. The end is that of the *program*, not of its pipes: a server
+//! that it left behind may hold them for hours.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use jaato_loader::{ByteStream, Frames};
+use jaato_process::{Child, ChildOutput, Exit};
+use jaato_types::process::{
+    LeftRunning, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit,
+};
+use jaato_types::{Error, ErrorKind, Frame};
+use tokio::time::Instant;
+
+use super::service::ProgramInput;
+use super::{Processes, RunningPlace, told};
+
+/// Bytes that are read of each output after the exit, where somebody else still holds the pipe. No pipe
+/// holds more (`/proc/sys/fs/pipe-max-size`), so nothing that was printed before is lost.
+const DRAIN_BYTES_MAX: usize = 1024 * 1024;
+
+/// How long after the exit a pipe that somebody still holds is read. Enough for the last words of a
+/// `> >(tee log)`, which the shell does not wait for.
+const DRAIN_GRACE: Duration = Duration::from_millis(20);
+
+/// A program that was started.
+pub(super) struct Begun {
+    pub(super) child: Arc<Child>,
+    pub(super) stdin: Option<Arc<ProgramInput>>,
+    pub(super) outputs: (Option<ChildOutput>, Option<ChildOutput>),
+    pub(super) deadline_ms: Option<u64>,
+    pub(super) label: String,
+    pub(super) place: RunningPlace,
+    pub(super) processes: Arc<Processes>,
+}
+
+/// Makes the stream of its frames.
+pub(super) fn frames(begun: Begun) -> impl ByteStream {
+    // A deadline beyond what the clock can tell is none.
+    let after = begun.deadline_ms.map(Duration::from_millis);
+    let deadline = after.and_then(|after| Instant::now().checked_add(after));
+    let (stdout, stderr) = begun.outputs;
+    let program = Program {
+        child: begun.child,
+        _stdin: begun.stdin,
+        stdout: Pipe::of(stdout),
+        stderr: Pipe::of(stderr),
+        deadline,
+        timed_out: false,
+        phase: Phase::Running,
+        buffer: Vec::new(),
+        label: begun.label,
+        _place: begun.place,
+        processes: begun.processes,
+    };
+    let next = |mut program: Program| async move {
+        match program.next().await {
+            Ok(frame) => frame.map(|frame| (Ok(frame), program)),
+            Err(error) => {
+                program.phase = Phase::Over;
+                Some((Err(error), program))
+            }
+        }
+    };
+    Frames(Box::pin(stream::unfold(program, next)))
+}
+
+struct Program {
+    child: Arc<Child>,
+    /// Kept open until the end of the stream: who writes holds it weakly.
+    _stdin: Option<Arc<ProgramInput>>,
+    stdout: Pipe,
+    stderr: Pipe,
+    deadline: Option<Instant>,
+    timed_out: bool,
+    phase: Phase,
+    buffer: Vec<u8>,
+    label: String,
+    _place: RunningPlace,
+    processes: Arc<Processes>,
+}
+
+enum Phase {
+    Running,
+    /// It has exited; what it had printed is being read.
+    Draining {
+        exit: Exit,
+        until: Instant,
+    },
+    Over,
+}
+
+/// An output.
+struct Pipe {
+    /// None once it has ended.
+    receiver: Option<ChildOutput>,
+    /// Bytes read since the exit.
+    drained: usize,
+}
+
+/// What happened first.
+enum First {
+    Deadline,
+    Exit(Exit),
+    Readable(OutputStream),
+}
+
+impl Program {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        loop {
+            let frame = match self.phase {
+                Phase::Running => self.run().await?,
+                Phase::Draining { exit, until } => match self.drain(until).await? {
+                    Some(frame) => Some(frame),
+                    None => return self.exited(exit).await.map(Some),
+                },
+                Phase::Over => return Ok(None),
+            };
+            if frame.is_some() {
+                return Ok(frame);
+            }
+        }
+    }
+
+    /// Waits for output, the exit or the deadline.
+    async fn run(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        // The exit comes before the pipes: one that a background process fills without end would hide it.
+        let first = tokio::select! {
+            biased;
+            () = at(self.deadline) => First::Deadline,
+            exit = self.child.wait() => First::Exit(exit.map_err(|error| told(&error))?),
+            stream = readable(&self.stdout, &self.stderr) => First::Readable(stream),
+        };
+        match first {
+            First::Deadline => {
+                (self.deadline, self.timed_out) = (None, true);
+                self.child.end().await.map_err(|error| told(&error))?;
+                Ok(None)
+            }
+            First::Exit(exit) => {
+                self.phase = Phase::Draining { exit, until: Instant::now() + DRAIN_GRACE };
+                Ok(None)
+            }
+            First::Readable(stream) => self.read(stream),
+        }
+    }
+
+    /// Gives what was printed before the exit, piece by piece; none when that is all.
+    async fn drain(&mut self, until: Instant) -> Result<Option<Vec<u8>>, Error> {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            if let Some(frame) = self.read_at_once(stream)? {
+                return Ok(Some(frame));
+            }
+        }
+        // Somebody else holds what is still open, and may be about to say something.
+        loop {
+            if !self.stdout.is_wanted() && !self.stderr.is_wanted() {
+                return Ok(None);
+            }
+            let stream = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(until) => return Ok(None),
+                stream = readable(&self.stdout, &self.stderr) => stream,
+            };
+            if let Some(frame) = self.read(stream)? {
+                return Ok(Some(frame));
+            }
+        }
+    }
+
+    /// Reads what tokio says is there; none when it was mistaken or the pipe has ended.
+    fn read(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
+        self.buffer.resize(OUTPUT_BYTES_MAX, 0);
+        let Some(receiver) = self.pipe(stream).receiver.take() else { return Ok(None) };
+        let read = receiver.try_read(&mut self.buffer);
+        self.pipe(stream).receiver = Some(receiver);
+        self.took(stream, read)
+    }
+
+    /// Reads what is there. It goes round tokio, which hears of what is there only by and by.
+    fn read_at_once(&mut self, stream: OutputStream) -> Result<Option<Vec<u8>>, Error> {
+        self.buffer.resize(OUTPUT_BYTES_MAX, 0);
+        if !self.pipe(stream).is_wanted() {
+            return Ok(None);
+        }
+        let Some(receiver) = self.pipe(stream).receiver.take() else { return Ok(None) };
+        let descriptor = receiver.as_fd().try_clone_to_owned();
+        let read = descriptor.and_then(|pipe| File::from(pipe).read(&mut self.buffer));
+        self.pipe(stream).receiver = Some(receiver);
+        self.took(stream, read)
+    }
+
+    fn took(
+        &mut self,
+        stream: OutputStream,
+        read: io::Result<usize>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let is_draining = matches!(self.phase, Phase::Draining { .. });
+        let pipe = self.pipe(stream);
+        match read {
+            Ok(0) => {
+                pipe.receiver = None;
+                Ok(None)
+            }
+            Ok(bytes) => {
+                pipe.drained += if is_draining { bytes } else { 0 };
+                let event = ProcessEvent::Output { stream };
+                frame(&event, &self.buffer[..bytes]).map(Some)
+            }
+            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) => {
+                let text = format!("cannot read the program's output: {error}");
+                Err(Error::new(ErrorKind::Io, text))
+            }
+        }
+    }
+
+    fn pipe(&mut self, stream: OutputStream) -> &mut Pipe {
+        match stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        }
+    }
+
+    /// Tells the exit, and hands over what lives on.
+    async fn exited(&mut self, exit: Exit) -> Result<Vec<u8>, Error> {
+        let left = self.child.leftovers().await.map_err(|error| told(&error))?;
+        self.phase = Phase::Over;
+        self.buffer = Vec::new();
+        let (code, signal) = match exit {
+            Exit::Code(code) => (Some(code), None),
+            Exit::Signal(number) => (None, Some(number)),
+        };
+        let left_running: Vec<_> = left
+            .into_iter()
+            .map(|process| LeftRunning { pid: process.pid, name: process.name })
+            .collect();
+        if !left_running.is_empty() {
+            let pipes = [self.stdout.receiver.take(), self.stderr.receiver.take()];
+            let child = Arc::clone(&self.child);
+            self.processes.left.keep(child, pipes, &self.label);
+        }
+        let exit = ProcessExit { code, signal, timed_out: self.timed_out, left_running };
+        frame(&ProcessEvent::Exited(exit), &[])
+    }
+}
+
+impl Pipe {
+    fn of(receiver: Option<ChildOutput>) -> Self {
+        Self { receiver, drained: 0 }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.receiver.is_some() && self.drained < DRAIN_BYTES_MAX
+    }
+
+    async fn readable(&self) {
+        match self.receiver.as_ref().filter(|_| self.is_wanted()) {
+            // An error shows when it is read.
+            Some(receiver) => drop(receiver.readable().await),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Waits until one of them can be read. Fair: a stream that prints without end does not hide the other.
+async fn readable(stdout: &Pipe, stderr: &Pipe) -> OutputStream {
+    tokio::select! {
+        () = stdout.readable() => OutputStream::Stdout,
+        () = stderr.readable() => OutputStream::Stderr,
+    }
+}
+
+async fn at(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn frame(event: &ProcessEvent, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    Frame::write_with_bytes(event, bytes)
+        .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+}

@@ -1,0 +1,176 @@
+//! The service `process` under the testkit's checks, on the loader's contexts and with a real guardian.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::Variables;
+use jaato_loader::{
+    Caller, Executor, Instance, NoServices, Plugin, Report, RunningCall, Served, Services, Watch,
+};
+use jaato_plugin_testkit::host_conformance::{
+    BODIES_MANIFEST, Bodies, Body, CallUnderTest, Ended, HostUnderTest, process_conformance,
+};
+use jaato_process::{GuardianCommand, Supervisor};
+use jaato_types::process::Spawn;
+use jaato_types::{Error, ErrorKind, Frame, Manifest, PluginName, SessionId};
+use tokio::runtime::Runtime;
+
+use super::*;
+
+/// The example that acts as guardian; `cargo test` builds it beside the tests.
+fn supervisor() -> Supervisor {
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.parent().unwrap().parent().unwrap().join("examples/guardian");
+    assert!(program.is_file(), "`{}` is missing: cargo build --examples", program.display());
+    Supervisor::new(GuardianCommand { program, args: Vec::new() })
+}
+
+fn processes() -> Arc<Processes> {
+    let variables: Variables =
+        [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("A_TOKEN", "secret")].into_iter().collect();
+    let directory = std::env::temp_dir();
+    Arc::new(Processes::new(supervisor(), &variables, &BTreeSet::new(), &[], directory))
+}
+
+struct OnlyProcesses(CallProcesses);
+
+impl Services for OnlyProcesses {
+    fn call(
+        &self,
+        _caller: Caller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        self.0.call(operation, &frame).unwrap_or_else(|| {
+            let error = Error::new(ErrorKind::UnknownOperation, operation);
+            Box::pin(std::future::ready(Err(error)))
+        })
+    }
+}
+
+struct Silent;
+
+impl Watch for Silent {
+    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
+
+    fn misbehaved(&self, _report: &Report) {}
+
+    fn trouble(&self, _text: &str) {}
+}
+
+struct RealHost {
+    bodies: Bodies,
+    instance: Instance,
+    processes: Arc<Processes>,
+    runtime: Arc<Runtime>,
+}
+
+struct RealCall {
+    call: RunningCall,
+    runtime: Arc<Runtime>,
+}
+
+impl RealHost {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let executor = Executor::new(runtime.handle().clone(), Arc::new(Silent));
+        let bodies = Bodies::default();
+        let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
+        let plugin = Plugin::of(&executor, bodies.factory(), manifest);
+        let instance = runtime.block_on(plugin.create(Arc::new(NoServices), None)).unwrap();
+        Self { bodies, instance, processes: processes(), runtime: Arc::new(runtime) }
+    }
+}
+
+impl HostUnderTest for RealHost {
+    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+        let processes = Arc::clone(&self.processes);
+        let services = OnlyProcesses(CallProcesses::new(processes, SessionId::from("s1")));
+        let start = || self.instance.call_tool("body", Frame::empty(), Arc::new(services));
+        let call = self.bodies.give(body, start).unwrap();
+        Box::new(RealCall { call, runtime: Arc::clone(&self.runtime) })
+    }
+}
+
+impl CallUnderTest for RealCall {
+    fn cancel(self: Box<Self>) {
+        self.call.cancel();
+        let answer = self.runtime.block_on(self.call.answer());
+        assert!(answer.is_err(), "a cancelled call has no answer");
+    }
+
+    fn wait(self: Box<Self>) -> Ended {
+        let Self { mut call, runtime } = *self;
+        runtime.block_on(async {
+            let mut emitted = Vec::new();
+            while let Some(frame) = call.next_emission().await {
+                emitted.push(frame);
+            }
+            let answer = call.answer().await;
+            Ended { emitted, answer: answer.map_err(|error| Frame::write(&error).unwrap()) }
+        })
+    }
+}
+
+#[test]
+fn the_real_host_runs_programs_as_the_fake_one_does() {
+    let host = RealHost::new();
+    process_conformance(&host);
+    assert!(host.processes.running().is_empty(), "every place was given back");
+    host.runtime.block_on(async {
+        // What the checks left running is known by its name and by what started it.
+        let left = host.processes.living().await;
+        let told: Vec<String> = left.iter().map(ToString::to_string).collect();
+        let is_told = |line: &String| {
+            line.starts_with("ended process ")
+                && line.ends_with("(sleep), left running by `sh -c sleep 300 & printf done`")
+        };
+        assert!(told.iter().any(is_told), "{told:?}");
+        assert_eq!(host.processes.living().await, left, "to list them ends nothing");
+        host.processes.supervisor.end_all().await.unwrap();
+        assert_eq!(host.processes.living().await, []);
+    });
+}
+
+#[test]
+fn a_session_has_a_bound_and_gives_its_places_back() {
+    let processes = processes();
+    let (one, other) = (SessionId::from("one"), SessionId::from("other"));
+    let places: Vec<_> =
+        (0..RUNNING_PER_SESSION_MAX).map(|_| processes.take_place(&one).ok().unwrap()).collect();
+    let refused = processes.take_place(&one).err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::LimitReached);
+    assert!(processes.take_place(&other).is_ok());
+    drop(places);
+    assert!(processes.take_place(&one).is_ok());
+    assert!(processes.running().is_empty());
+}
+
+#[test]
+fn a_program_is_given_the_marker_of_its_session_and_no_secret() {
+    let processes = processes();
+    let spawn = Spawn::program("x").variable(SESSION_MARKER, "forged").directory("sub");
+    let command = processes.command(&spawn, &SessionId::from("s1"));
+    let value = |name: &str| command.variables.get(&OsString::from(name)).cloned();
+    assert_eq!(value(SESSION_MARKER), Some("s1".into()));
+    assert_eq!(value("A_TOKEN"), None);
+    assert_eq!(command.directory, std::env::temp_dir().join("sub"));
+    assert_eq!(value("PWD"), Some(command.directory.clone().into()));
+    let nobody = processes.command(&spawn, &SessionId::from(""));
+    assert_eq!(nobody.variables[&OsString::from(SESSION_MARKER)], NO_SESSION);
+}
+
+#[test]
+fn folders_are_appended_to_the_path() {
+    let mut variables = BTreeMap::from([("PATH".into(), "/bin".into())]);
+    append_paths(&mut variables, &["/a".to_owned(), "/b c".to_owned()]);
+    assert_eq!(variables[&OsString::from("PATH")], "/bin:/a:/b c");
+    let mut none = BTreeMap::new();
+    append_paths(&mut none, &["/a".to_owned()]);
+    assert_eq!(none[&OsString::from("PATH")], "/a");
+}

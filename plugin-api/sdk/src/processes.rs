@@ -1,0 +1,174 @@
+//! Programs that a call runs: [`Process`], started by [`Cx::process`](crate::Reporter::process).
+
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
+use jaato_types::process::{
+    self, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite, Signal,
+    Spawn, Spawned,
+};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+
+use crate::context::{Reporter, Stream, host_frame};
+
+/// A program that runs for a call. Dropping it ends the program and all that it started.
+///
+/// Its output waits in pipes until it is read: a program whose output nobody reads stands still.
+pub struct Process {
+    stream: Stream,
+    host: Reporter,
+    number: u64,
+    pid: u32,
+}
+
+/// What a program has done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Happened {
+    /// It has printed something: at most 64 KiB, in the order in which it came, cut anywhere.
+    Output {
+        /// Where to.
+        stream: OutputStream,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// It has ended, and everything that it had printed by then was told.
+    Exited(ProcessExit),
+}
+
+impl Reporter {
+    /// Starts a program, watched by the host: it ends with this call, however the call ends.
+    ///
+    /// It gets the host's variables without those that hold or look like secrets, and nothing else of the
+    /// host's. What it leaves running when it exits lives on until the host ends.
+    ///
+    /// ```
+    /// use jaato_plugin_sdk::prelude::*;
+    /// use jaato_plugin_sdk::process::{Happened, Spawn};
+    ///
+    /// /// Counts the files here.
+    /// async fn count_files(cx: &Cx) -> Result<usize> {
+    ///     let mut process = cx.process(&Spawn::shell("ls").deadline_ms(10_000)).await?;
+    ///     let mut lines = 0;
+    ///     while let Some(happened) = process.next().await? {
+    ///         match happened {
+    ///             Happened::Output { bytes, .. } => {
+    ///                 lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
+    ///             }
+    ///             Happened::Exited(exit) if exit.code == Some(0) => {}
+    ///             Happened::Exited(exit) => return Err(Error::failed(format!("ls: {exit:?}"))),
+    ///         }
+    ///     }
+    ///     Ok(lines)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// `not_found` for a program or directory that is not there, `limit_reached` when too many run, and what
+    /// else keeps it from being started; `unknown_operation` when this host runs no programs.
+    pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
+        let spawned: Spawned = self.service(process::SPAWN, spawn).await?;
+        let stream = Stream::new(self.clone(), spawned.handle);
+        Ok(Process { stream, host: self.clone(), number: spawned.process, pid: spawned.pid })
+    }
+}
+
+impl Process {
+    /// Returns its process id, and that of its process group.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// What the host answers when it lost the program; `cancelled` when the call ended.
+    pub async fn next(&mut self) -> Result<Option<Happened>> {
+        match self.stream.next_frame().await {
+            RResult::ROk(ROption::RSome(frame)) => {
+                let frame = Frame::parse(&frame).map_err(host_frame)?;
+                Ok(Some(match frame.json().map_err(host_frame)? {
+                    ProcessEvent::Output { stream } => {
+                        Happened::Output { stream, bytes: frame.bytes.to_vec() }
+                    }
+                    ProcessEvent::Exited(exit) => Happened::Exited(exit),
+                }))
+            }
+            RResult::ROk(ROption::RNone) => Ok(None),
+            RResult::RErr(error) => Err(Frame::read(&error).unwrap_or_else(host_frame)),
+        }
+    }
+
+    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is full. Read
+    /// its output meanwhile, or both may wait for each other.
+    ///
+    /// # Errors
+    /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
+    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+        let write = ProcessWrite { process: self.number, close: false };
+        self.host.service_with_bytes(process::WRITE, &write, bytes).await
+    }
+
+    /// Ends its standard input.
+    ///
+    /// # Errors
+    /// As [`Process::write`].
+    pub async fn close_input(&self) -> Result<()> {
+        let write = ProcessWrite { process: self.number, close: true };
+        self.host.service(process::WRITE, &write).await
+    }
+
+    /// Sends a signal to its process group. Does nothing when nothing of it is left.
+    ///
+    /// # Errors
+    /// What the host answers.
+    pub async fn signal(&self, signal: Signal) -> Result<()> {
+        let signal = ProcessSignal { process: self.number, signal };
+        self.host.service(process::SIGNAL, &signal).await
+    }
+
+    /// Ends it and all that it started, with a moment to tidy up; [`Process::next`] then tells the rest of its
+    /// output and its exit.
+    ///
+    /// # Errors
+    /// What the host answers.
+    pub async fn end(&self) -> Result<()> {
+        self.host.service(process::END, &ProcessRef { process: self.number }).await
+    }
+
+    /// Reads to the exit and gives both outputs, each at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Process::next`]; `limit_reached` for more output than that, and the program is ended.
+    pub async fn finish(mut self, bytes_max: usize) -> Result<Finished> {
+        let mut finished = Finished::default();
+        while let Some(happened) = self.next().await? {
+            let (kept, bytes) = match happened {
+                Happened::Output { stream: OutputStream::Stdout, bytes } => {
+                    (&mut finished.stdout, bytes)
+                }
+                Happened::Output { stream: OutputStream::Stderr, bytes } => {
+                    (&mut finished.stderr, bytes)
+                }
+                Happened::Exited(exit) => {
+                    finished.exit = exit;
+                    continue;
+                }
+            };
+            if kept.len() + bytes.len() > bytes_max {
+                let text = format!("the program prints more than {bytes_max} bytes");
+                return Err(Error::new(ErrorKind::LimitReached, text));
+            }
+            kept.extend_from_slice(&bytes);
+        }
+        Ok(finished)
+    }
+}
+
+/// What a program has printed, and how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Finished {
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error.
+    pub stderr: Vec<u8>,
+    /// Its exit.
+    pub exit: ProcessExit,
+}

@@ -1,0 +1,376 @@
+//! Programs that run: each is read and watched by a thread of its own.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{ErrorKind as IoErrorKind, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use jaato_types::process::{
+    END, LeftRunning, OUTPUT_BYTES_MAX, OutputStream, ProcessEvent, ProcessExit, ProcessRef,
+    ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, Signal, Stdin,
+};
+use jaato_types::{Error, ErrorKind, Result};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal as SystemSignal, killpg};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+
+use super::executor::TimeHeld;
+use super::programs::Prepared;
+use super::services::{Reply, ServiceRequest};
+use super::stream::FakeStream;
+
+/// How often a thread looks after its program, where nothing is to be read.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// What a program that is ended may take to tidy up, as in the host.
+const END_GRACE: Duration = Duration::from_millis(50);
+
+/// How long, and how many bytes, an output is read after the exit where somebody else holds it.
+const DRAIN_GRACE: Duration = Duration::from_millis(20);
+const DRAIN_BYTES_MAX: usize = 1024 * 1024;
+
+/// The programs of one host, by the call that started them and their number.
+#[derive(Default)]
+pub(crate) struct Running {
+    last: u64,
+    programs: BTreeMap<(u64, u64), Arc<Program>>,
+    left: Arc<Mutex<Vec<Pid>>>,
+}
+
+/// A program, as the operations reach it.
+struct Program {
+    group: Pid,
+    input: Mutex<Option<Sender<Vec<u8>>>>,
+    is_piped: bool,
+    is_to_end: AtomicBool,
+    has_ended: AtomicBool,
+}
+
+impl Running {
+    /// Starts a program.
+    pub(crate) fn start(
+        &mut self,
+        context: u64,
+        prepared: &Prepared,
+        held: Option<TimeHeld>,
+    ) -> Result<Reply> {
+        self.programs.retain(|_, program| !program.has_ended.load(SeqCst));
+        let running = self.programs.keys().filter(|key| key.0 == context).count();
+        if running >= RUNNING_PER_CALL_MAX {
+            let text = format!("the call has {RUNNING_PER_CALL_MAX} programs running");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        let is_piped = prepared.spawn.stdin == Stdin::Piped;
+        let mut child = spawn(prepared)?;
+        let pid = child.id();
+        let input = child.stdin.take().map(write_on_thread).transpose()?;
+        let group = Pid::from_raw(i32::try_from(pid).unwrap_or(i32::MAX));
+        let program = Arc::new(Program {
+            group,
+            input: Mutex::new(input),
+            is_piped,
+            is_to_end: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        });
+        self.last += 1;
+        let number = self.last;
+        self.programs.insert((context, number), Arc::clone(&program));
+        let stream = FakeStream::open();
+        let deadline = prepared.spawn.deadline_ms.map(Duration::from_millis);
+        let watched = Watched {
+            outputs: [Output::of(child.stdout.take())?, Output::of(child.stderr.take())?],
+            child,
+            stream: stream.clone(),
+            program,
+            deadline: deadline.and_then(|after| Instant::now().checked_add(after)),
+            timed_out: false,
+            left: Arc::clone(&self.left),
+        };
+        let work = move || {
+            watched.watch();
+            drop(held);
+        };
+        std::thread::Builder::new().name("fake-program".to_owned()).spawn(work).map_err(io)?;
+        Ok(Reply::StreamWith(json!({ "process": number, "pid": pid }), stream))
+    }
+
+    /// Answers an operation on a program.
+    pub(crate) fn act(&self, request: &ServiceRequest) -> Result<Reply> {
+        let ProcessRef { process } = request.read()?;
+        let found = self.programs.get(&(request.context, process)).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("this call runs no program {process}"))
+        })?;
+        match request.operation.as_str() {
+            SIGNAL => {
+                let ProcessSignal { signal, .. } = request.read()?;
+                if !found.has_ended.load(SeqCst) {
+                    // A group that has just ended gets none.
+                    let _ = killpg(found.group, system_signal(signal));
+                }
+            }
+            END => found.is_to_end.store(true, SeqCst),
+            _ => {
+                let write: ProcessWrite = request.read()?;
+                found.write(write, request.bytes.clone())?;
+            }
+        }
+        Ok(Reply::Json(Value::Null))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for program in self.programs.values() {
+            program.is_to_end.store(true, SeqCst);
+        }
+        for group in self.left.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            // It may have ended by itself.
+            let _ = killpg(group, SystemSignal::SIGKILL);
+        }
+    }
+}
+
+impl Program {
+    /// Hands bytes to the thread that writes them: a full pipe must not keep the executor waiting.
+    fn write(&self, write: ProcessWrite, bytes: Vec<u8>) -> Result<()> {
+        if !self.is_piped {
+            let text = "the program's standard input is no pipe";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(sender) = input.as_ref() else {
+            return Err(Error::new(ErrorKind::Io, "the program's standard input was closed"));
+        };
+        // The thread has ended where a write failed.
+        sender.send(bytes).map_err(|_| Error::new(ErrorKind::Io, "the program reads no more"))?;
+        if write.close {
+            *input = None;
+        }
+        Ok(())
+    }
+}
+
+/// Starts the thread that writes to a program; it ends with the sender, or when the program reads no more.
+fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
+    let (sender, pieces) = channel::<Vec<u8>>();
+    let work = move || {
+        for piece in pieces {
+            if stdin.write_all(&piece).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("fake-input".to_owned()).spawn(work).map_err(io)?;
+    Ok(sender)
+}
+
+fn spawn(prepared: &Prepared) -> Result<Child> {
+    let spawn = &prepared.spawn;
+    let stdin = match spawn.stdin {
+        Stdin::Closed => Stdio::null(),
+        Stdin::Piped => Stdio::piped(),
+    };
+    let mut command = Command::new(&spawn.program);
+    command.args(&spawn.args).env_clear().envs(&prepared.variables);
+    command.current_dir(&prepared.directory).process_group(0);
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| {
+        let kind = match error.kind() {
+            IoErrorKind::NotFound => ErrorKind::NotFound,
+            IoErrorKind::InvalidInput => ErrorKind::InvalidArguments,
+            _ => ErrorKind::Failed,
+        };
+        Error::new(kind, format!("cannot start `{}`: {error}", spawn.program))
+    })
+}
+
+/// A program and the thread's view of it.
+struct Watched {
+    child: Child,
+    outputs: [Output; 2],
+    stream: FakeStream,
+    program: Arc<Program>,
+    deadline: Option<Instant>,
+    timed_out: bool,
+    left: Arc<Mutex<Vec<Pid>>>,
+}
+
+/// An output that does not block.
+struct Output {
+    file: Option<File>,
+    drained: usize,
+}
+
+impl Output {
+    fn of(pipe: Option<impl Into<OwnedFd>>) -> Result<Self> {
+        let file = pipe.map(|pipe| File::from(pipe.into()));
+        if let Some(file) = &file {
+            fcntl(file, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(|errno| io(errno.into()))?;
+        }
+        Ok(Self { file, drained: 0 })
+    }
+
+    /// Reads what is there; none where there is nothing.
+    fn read(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        let read = self.file.as_mut()?.read(buffer);
+        match read {
+            Ok(bytes @ 1..) => {
+                self.drained += bytes;
+                Some(bytes)
+            }
+            Err(error) if error.kind() == IoErrorKind::WouldBlock => None,
+            Ok(_) | Err(_) => {
+                self.file = None;
+                None
+            }
+        }
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.file.is_some() && self.drained < DRAIN_BYTES_MAX
+    }
+}
+
+impl Watched {
+    fn watch(mut self) {
+        let mut buffer = vec![0; OUTPUT_BYTES_MAX];
+        let exit = loop {
+            if self.stream.is_closed() {
+                self.end();
+                self.program.has_ended.store(true, SeqCst);
+                return;
+            }
+            self.end_if_due();
+            if self.stream.wait_for_room(LOOK_AGAIN) {
+                self.wait_for_output();
+                self.read(&mut buffer);
+            }
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) => {}
+                Err(error) => {
+                    self.stream.fail(io(error));
+                    return;
+                }
+            }
+        };
+        self.drain(&mut buffer);
+        self.program.has_ended.store(true, SeqCst);
+        let left_running = if self.timed_out { Vec::new() } else { living(self.program.group) };
+        if !left_running.is_empty() {
+            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            left.push(self.program.group);
+        }
+        let (code, signal) = (exit.code(), exit.signal());
+        let exit = ProcessExit { code, signal, timed_out: self.timed_out, left_running };
+        self.stream.push_frame(&ProcessEvent::Exited(exit), &[]);
+        self.stream.finish();
+    }
+
+    fn wait_for_output(&self) {
+        let files = self.outputs.iter().filter_map(|output| output.file.as_ref());
+        let mut polled: Vec<_> =
+            files.map(|file| PollFd::new(file.as_fd(), PollFlags::POLLIN)).collect();
+        if polled.is_empty() {
+            std::thread::sleep(LOOK_AGAIN);
+        }
+        // A failed poll is a look too early.
+        let _ = poll(&mut polled, PollTimeout::from(LOOK_AGAIN.as_millis() as u8));
+    }
+
+    /// Reads a piece of each output; false when there was nothing.
+    fn read(&mut self, buffer: &mut [u8]) -> bool {
+        let streams = [OutputStream::Stdout, OutputStream::Stderr];
+        let mut has_read = false;
+        for (output, stream) in self.outputs.iter_mut().zip(streams) {
+            if let Some(bytes) = output.read(buffer) {
+                has_read = true;
+                self.stream.push_frame(&ProcessEvent::Output { stream }, &buffer[..bytes]);
+            }
+        }
+        has_read
+    }
+
+    /// Reads what was printed before the exit, and the last words of who holds the pipe.
+    fn drain(&mut self, buffer: &mut [u8]) {
+        self.outputs.iter_mut().for_each(|output| output.drained = 0);
+        let until = Instant::now() + DRAIN_GRACE;
+        while self.outputs.iter().any(Output::is_wanted) && !self.stream.is_closed() {
+            if !self.stream.wait_for_room(LOOK_AGAIN) {
+                continue;
+            }
+            if !self.read(buffer) {
+                if Instant::now() >= until {
+                    return;
+                }
+                self.wait_for_output();
+            }
+        }
+    }
+
+    fn end_if_due(&mut self) {
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            (self.deadline, self.timed_out) = (None, true);
+            self.end();
+        }
+        if self.program.is_to_end.swap(false, SeqCst) {
+            self.end();
+        }
+    }
+
+    /// Ends the process group: TERM, and KILL after a moment.
+    fn end(&mut self) {
+        let group = self.program.group;
+        // What has ended by itself needs no signal.
+        let _ = killpg(group, SystemSignal::SIGTERM);
+        let until = Instant::now() + END_GRACE;
+        while Instant::now() < until && !matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let _ = killpg(group, SystemSignal::SIGKILL);
+        // Takes leave of it; the status is kept for the next question.
+        let _ = self.child.wait();
+    }
+}
+
+/// Lists who lives in a process group. Known on Linux alone.
+fn living(group: Pid) -> Vec<LeftRunning> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let members = pids.filter_map(|pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (before, after) = stat.rsplit_once(')')?;
+        let mut fields = after.split_whitespace();
+        let (state, _parent, its_group) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_member = its_group.parse() == Ok(group.as_raw()) && state != "Z";
+        let name = before.split_once('(')?.1.to_owned();
+        is_member.then_some(LeftRunning { pid, name })
+    });
+    members.collect()
+}
+
+fn system_signal(signal: Signal) -> SystemSignal {
+    match signal {
+        Signal::Hangup => SystemSignal::SIGHUP,
+        Signal::Interrupt => SystemSignal::SIGINT,
+        Signal::Quit => SystemSignal::SIGQUIT,
+        Signal::Terminate => SystemSignal::SIGTERM,
+        Signal::Kill => SystemSignal::SIGKILL,
+        Signal::User1 => SystemSignal::SIGUSR1,
+        Signal::User2 => SystemSignal::SIGUSR2,
+        Signal::Stop => SystemSignal::SIGSTOP,
+        Signal::Continue => SystemSignal::SIGCONT,
+    }
+}
+
+fn io(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("the host cannot run programs: {error}"))
+}

@@ -1,0 +1,115 @@
+//! The service `process` of a fake host: real programs, in a process group of their own.
+//!
+//! What differs from the host: what leaves the program's process group (`setsid`) is neither found nor ended.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use jaato_types::process::{SPAWN, Spawn};
+use jaato_types::service::SessionFacts;
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::executor::Time;
+use super::services::{Reply, ServiceRequest};
+
+/// What makes a variable look like a secret, as in the host.
+const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+
+/// The variable that every program of a session is given.
+const SESSION_MARKER: &str = "JAATO_SESSION_ID";
+
+/// The programs of one fake host.
+#[derive(Default)]
+pub(crate) struct Programs {
+    time: Option<Time>,
+    #[cfg(unix)]
+    running: super::program::Running,
+}
+
+impl Programs {
+    /// Sets the time that stands still while a program runs.
+    pub(crate) fn set_time(&mut self, time: Time) {
+        self.time = Some(time);
+    }
+
+    /// Answers an operation of the service.
+    pub(crate) fn answer(
+        &mut self,
+        request: &ServiceRequest,
+        session: Option<&SessionFacts>,
+        folder: &Path,
+    ) -> Result<Reply> {
+        if request.operation != SPAWN {
+            return self.act(request);
+        }
+        let spawn: Spawn = request.read()?;
+        let id = session.map(|facts| facts.session_id.clone()).filter(|id| !id.is_empty());
+        let prepared = Prepared {
+            directory: directory(&spawn, session, folder)?,
+            variables: variables(&spawn, id.unwrap_or_else(|| "fake".to_owned())),
+            spawn,
+        };
+        self.start(request, prepared)
+    }
+
+    #[cfg(unix)]
+    fn act(&self, request: &ServiceRequest) -> Result<Reply> {
+        self.running.act(request)
+    }
+
+    #[cfg(unix)]
+    fn start(&mut self, request: &ServiceRequest, prepared: Prepared) -> Result<Reply> {
+        let held = self.time.as_ref().map(Time::hold);
+        self.running.start(request.context, &prepared, held)
+    }
+
+    #[cfg(not(unix))]
+    fn act(&self, _request: &ServiceRequest) -> Result<Reply> {
+        Err(Error::new(ErrorKind::Unavailable, "a fake host runs programs on Unix systems alone"))
+    }
+
+    #[cfg(not(unix))]
+    fn start(&mut self, request: &ServiceRequest, _prepared: Prepared) -> Result<Reply> {
+        self.act(request)
+    }
+}
+
+/// A program that may be started.
+pub(crate) struct Prepared {
+    pub(crate) spawn: Spawn,
+    pub(crate) directory: PathBuf,
+    pub(crate) variables: BTreeMap<OsString, OsString>,
+}
+
+/// The session's working directory, or the host's own folder where there is no session.
+fn directory(spawn: &Spawn, session: Option<&SessionFacts>, folder: &Path) -> Result<PathBuf> {
+    let working = session.map(|facts| PathBuf::from(&facts.working_directory));
+    let working = working.filter(|path| path.is_absolute()).unwrap_or_else(|| folder.to_owned());
+    let directory = spawn.directory.as_ref().map(|path| working.join(path)).unwrap_or(working);
+    if directory.is_dir() {
+        return Ok(directory);
+    }
+    let text = format!("cannot work in `{}`: no such directory", directory.display());
+    Err(Error::new(ErrorKind::NotFound, text))
+}
+
+fn variables(spawn: &Spawn, session: String) -> BTreeMap<OsString, OsString> {
+    let is_secret = |name: &OsString| {
+        let name = name.to_string_lossy().to_ascii_uppercase();
+        SECRET_WORDS.iter().any(|word| name.contains(word))
+    };
+    let mut variables: BTreeMap<OsString, OsString> =
+        std::env::vars_os().filter(|(name, _)| !is_secret(name)).collect();
+    let given = spawn.variables.iter().map(|(name, value)| (name.into(), value.into()));
+    variables.extend(given);
+    let path = variables.entry("PATH".into()).or_default();
+    for extra in &spawn.extra_paths {
+        if !path.is_empty() {
+            path.push(":");
+        }
+        path.push(extra);
+    }
+    variables.insert(SESSION_MARKER.into(), session.into());
+    variables
+}

@@ -1,0 +1,308 @@
+//! What the service `process` does: programs start, are read to their exit, and end with their call.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
+use jaato_types::process::{
+    END, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite,
+    RUNNING_PER_CALL_MAX, SIGNAL, SPAWN, Signal, Spawn, Spawned, WRITE,
+};
+use jaato_types::{Error, ErrorKind, Frame};
+use serde_json::{Value, json};
+
+use super::HostUnderTest;
+use super::body::{DEADLINE, FOR_EVER_MS, Kept, ask, frame, opened, run, start};
+
+/// What a program printed and how it ended.
+#[derive(Debug, Default, PartialEq)]
+struct Ran {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    exit: ProcessExit,
+}
+
+async fn spawn(context: &Kept, spawn: &Spawn) -> Result<Spawned, Error> {
+    let answer = ask(context, SPAWN, spawn).await?;
+    Frame::read(&answer).map_err(|error| Error::failed(error.to_string()))
+}
+
+/// Reads one frame of a program; nothing at the end.
+async fn event(context: &Kept, handle: u64) -> Result<Option<(ProcessEvent, Vec<u8>)>, Error> {
+    let wrong = |error: jaato_types::FrameError| Error::failed(error.to_string());
+    match context.next(handle).await {
+        RResult::ROk(ROption::RNone) => Ok(None),
+        RResult::ROk(ROption::RSome(frame)) => {
+            let frame = Frame::parse(&frame).map_err(wrong)?;
+            Ok(Some((frame.json().map_err(wrong)?, frame.bytes.to_vec())))
+        }
+        RResult::RErr(error) => Err(super::body::read_error(&error)),
+    }
+}
+
+/// Reads a program to its end.
+async fn read(context: &Kept, handle: u64) -> Result<Ran, Error> {
+    let mut ran = Ran::default();
+    let mut has_ended = false;
+    while let Some((event, bytes)) = event(context, handle).await? {
+        if has_ended {
+            return Err(Error::failed("something comes after the exit"));
+        }
+        match event {
+            ProcessEvent::Output { stream: OutputStream::Stdout } => ran.stdout.extend(bytes),
+            ProcessEvent::Output { stream: OutputStream::Stderr } => ran.stderr.extend(bytes),
+            ProcessEvent::Exited(exit) => (ran.exit, has_ended) = (exit, true),
+        }
+    }
+    if has_ended { Ok(ran) } else { Err(Error::failed("it never exited")) }
+}
+
+async fn run_to_end(context: &Kept, program: &Spawn) -> Result<Ran, Error> {
+    let spawned = spawn(context, program).await?;
+    read(context, spawned.handle).await
+}
+
+/// Runs a program in a call of its own.
+#[track_caller]
+fn ran(host: &dyn HostUnderTest, program: Spawn) -> Ran {
+    let (sender, receiver) = mpsc::channel();
+    let ended = run(host, move |context| async move {
+        // The check may have failed and gone.
+        let _ = sender.send(run_to_end(&context, &program).await);
+        Ok(frame(&()))
+    });
+    assert!(ended.answer.is_ok(), "{ended:?}");
+    match receiver.recv_timeout(DEADLINE) {
+        Ok(Ok(ran)) => ran,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn code(code: i32) -> ProcessExit {
+    ProcessExit { code: Some(code), ..ProcessExit::default() }
+}
+
+fn signal(number: i32) -> ProcessExit {
+    ProcessExit { signal: Some(number), ..ProcessExit::default() }
+}
+
+pub(super) fn outputs_and_exits_are_told(host: &dyn HostUnderTest) {
+    let script = "printf out; printf err >&2; exit 3";
+    let expected = Ran { stdout: b"out".to_vec(), stderr: b"err".to_vec(), exit: code(3) };
+    assert_eq!(ran(host, Spawn::shell(script)), expected);
+    assert_eq!(ran(host, Spawn::shell("kill -9 $$")).exit, signal(9));
+    let words = Spawn::program("printf").arg("%s|").arg("a b").arg("$HOME");
+    assert_eq!(ran(host, words).stdout, b"a b|$HOME|");
+}
+
+pub(super) fn a_program_gets_what_was_said(host: &dyn HostUnderTest) {
+    let script = "printf '%s ' \"$MOON\" \"$(basename \"$PWD\")\"; printf %s \"${PATH##*:}\"";
+    let mut program = Spawn::shell(script).variable("MOON", "full").directory("/usr");
+    program.extra_paths = vec!["/extra/bin".to_owned()];
+    assert_eq!(ran(host, program).stdout, b"full usr /extra/bin");
+    let listed = ran(host, Spawn::program("env")).stdout;
+    let listed = String::from_utf8_lossy(&listed).into_owned();
+    let names: Vec<&str> =
+        listed.lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
+    assert!(names.contains(&"JAATO_SESSION_ID"), "{names:?}");
+    let secret = names.iter().find(|name| name.contains("TOKEN") || name.contains("KEY"));
+    assert_eq!(secret, None);
+}
+
+pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
+    assert_eq!(ran(host, Spawn::program("cat")), Ran { exit: code(0), ..Ran::default() });
+    let ended = run(host, |context| async move {
+        let spawned = spawn(&context, &Spawn::program("cat").piped_stdin()).await?;
+        let write = |close| frame_of(ProcessWrite { process: spawned.process, close }, b"moon");
+        opened(context.service(WRITE.into(), write(false).into()).await)?;
+        opened(context.service(WRITE.into(), write(true).into()).await)?;
+        let after = opened(context.service(WRITE.into(), write(true).into()).await);
+        let ran = read(&context, spawned.handle).await?;
+        Ok(frame(&json!({ "out": ran.stdout, "after": after.map_err(|error| error.kind) })))
+    });
+    let answer: Value = ended
+        .answer
+        .map(|answer| Frame::read(&answer).unwrap_or_default())
+        .unwrap_or_else(|error| panic!("{}", super::body::read_error(&error)));
+    assert_eq!(answer, json!({ "out": b"moonmoon".to_vec(), "after": { "Err": "io" } }));
+    let ended = run(host, |context| async move {
+        let spawned = spawn(&context, &Spawn::program("cat")).await?;
+        let write = frame_of(ProcessWrite { process: spawned.process, close: false }, b"moon");
+        opened(context.service(WRITE.into(), write.into()).await)
+    });
+    refused(ended.answer, &[ErrorKind::InvalidArguments]);
+}
+
+fn frame_of(write: ProcessWrite, bytes: &[u8]) -> Vec<u8> {
+    Frame::write_with_bytes(&write, bytes)
+        .unwrap_or_else(|error| unreachable!("a small value is a frame: {error}"))
+}
+
+#[track_caller]
+fn refused(answer: Result<Vec<u8>, Vec<u8>>, kinds: &[ErrorKind]) {
+    let found = answer.map_err(|frame| super::body::read_error(&frame).kind);
+    assert!(found.as_ref().is_err_and(|kind| kinds.contains(kind)), "{found:?}, not {kinds:?}");
+}
+
+pub(super) fn what_cannot_be_started_is_told(host: &dyn HostUnderTest) {
+    let cases = [
+        (Spawn::program("no-such-program-anywhere"), ErrorKind::NotFound),
+        (Spawn::program("ls").directory("/no/such/folder"), ErrorKind::NotFound),
+        (Spawn::program("ls").arg("a\0b"), ErrorKind::InvalidArguments),
+    ];
+    for (program, kind) in cases {
+        let ended = run(host, move |context| async move {
+            spawn(&context, &program).await.map(|spawned| frame(&spawned))
+        });
+        refused(ended.answer, &[kind]);
+    }
+    let ended =
+        run(host, |context| async move { ask(&context, SPAWN, &json!({ "program": 1 })).await });
+    refused(ended.answer, &[ErrorKind::InvalidArguments]);
+    for operation in [END, WRITE, SIGNAL] {
+        let ended = run(host, move |context| async move {
+            let request = json!({ "process": 4_000_000_000_u64, "signal": "kill" });
+            ask(&context, operation, &request).await
+        });
+        refused(ended.answer, &[ErrorKind::NotFound]);
+    }
+}
+
+pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let asleep = Spawn::program("sleep").arg("300");
+        let signalled = spawn(&context, &asleep).await?;
+        let request = ProcessSignal { process: signalled.process, signal: Signal::Interrupt };
+        ask(&context, SIGNAL, &request).await?;
+        let signalled = read(&context, signalled.handle).await?.exit;
+        let asked = spawn(&context, &asleep).await?;
+        ask(&context, END, &ProcessRef { process: asked.process }).await?;
+        let asked = read(&context, asked.handle).await?.exit;
+        // One that does not care has 50 ms.
+        let deaf = Spawn::shell("trap '' TERM; echo; while :; do sleep 1; done");
+        let deaf = spawn(&context, &deaf).await?;
+        event(&context, deaf.handle).await?;
+        ask(&context, END, &ProcessRef { process: deaf.process }).await?;
+        let deaf = read(&context, deaf.handle).await?.exit;
+        Ok(frame(&(signalled, asked, deaf)))
+    });
+    let exits: Vec<ProcessExit> =
+        ended.answer.map(|answer| Frame::read(&answer).unwrap_or_default()).unwrap_or_default();
+    assert_eq!(exits, [signal(2), signal(15), signal(9)]);
+}
+
+pub(super) fn a_deadline_ends_a_program(host: &dyn HostUnderTest) {
+    let late = ran(host, Spawn::shell("printf so; sleep 300").deadline_ms(200));
+    assert_eq!((late.stdout.as_slice(), late.exit.timed_out), (&b"so"[..], true));
+    assert_eq!(late.exit.code, None);
+    let early = ran(host, Spawn::shell("exit 0").deadline_ms(600_000));
+    assert_eq!(early.exit, code(0));
+}
+
+pub(super) fn all_that_was_printed_is_read(host: &dyn HostUnderTest) {
+    let large = ran(host, Spawn::shell("head -c 3000000 /dev/zero; head -c 100000 /dev/zero >&2"));
+    assert_eq!((large.stdout.len(), large.stderr.len()), (3_000_000, 100_000));
+    assert_eq!(large.exit, code(0));
+    // The program is gone before its pipe is read.
+    let ended = run(host, |context| async move {
+        let spawned = spawn(&context, &Spawn::shell("head -c 60000 /dev/zero")).await?;
+        context.sleep_ms(100).await;
+        Ok(frame(&read(&context, spawned.handle).await?.stdout.len()))
+    });
+    assert_eq!(ended.answer, Ok(frame(&60_000)));
+}
+
+pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest) {
+    let begin = Instant::now();
+    let left = ran(host, Spawn::shell("sleep 300 & printf done"));
+    assert!(begin.elapsed() < DEADLINE, "{:?}", begin.elapsed());
+    assert_eq!((left.stdout.as_slice(), left.exit.code), (&b"done"[..], Some(0)));
+    let names: Vec<_> =
+        left.exit.left_running.iter().map(|process| process.name.as_str()).collect();
+    if cfg!(target_os = "linux") {
+        assert_eq!(names, ["sleep"]);
+    }
+    // One that prints without end hides no exit.
+    let noisy = ran(host, Spawn::shell("(while :; do echo noise; done) & exit 4"));
+    assert_eq!(noisy.exit.code, Some(4));
+}
+
+pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
+    for how in ["cancel", "answer", "close"] {
+        let (sender, receiver) = mpsc::channel();
+        let call = start(host, move |context| async move {
+            let spawned = spawn(&context, &Spawn::program("sleep").arg("300")).await?;
+            let _ = sender.send(spawned.pid);
+            match how {
+                "cancel" => drop(event(&context, spawned.handle).await),
+                "close" => {
+                    context.close(spawned.handle);
+                    context.sleep_ms(FOR_EVER_MS).await;
+                }
+                _ => {}
+            }
+            Ok(frame(&()))
+        });
+        let Ok(pid) = receiver.recv_timeout(DEADLINE) else { panic!("it does not start ({how})") };
+        match how {
+            "cancel" => call.cancel(),
+            "close" => {
+                ends(pid, how);
+                call.cancel();
+            }
+            _ => drop(call.wait()),
+        }
+        ends(pid, how);
+    }
+}
+
+/// Waits until a process is gone, or only waits for somebody to take leave of it.
+#[track_caller]
+fn ends(pid: u32, how: &str) {
+    let bound = Instant::now() + DEADLINE;
+    let stat = format!("/proc/{pid}/stat");
+    let lives = || {
+        let stat = std::fs::read_to_string(&stat).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    };
+    while lives() {
+        assert!(Instant::now() < bound, "process {pid} outlives its call ({how})");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let asleep = Spawn::program("sleep").arg("300");
+        let mut first = None;
+        for _ in 0..RUNNING_PER_CALL_MAX {
+            let spawned = spawn(&context, &asleep).await?;
+            first.get_or_insert(spawned);
+        }
+        let refused = spawn(&context, &asleep).await.map_err(|error| error.kind).err();
+        // The end of one makes room.
+        if let Some(first) = first {
+            ask(&context, END, &ProcessRef { process: first.process }).await?;
+            read(&context, first.handle).await?;
+            context.close(first.handle);
+        }
+        let again = spawn(&context, &asleep).await.is_ok();
+        Ok(frame(&(refused, again)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(ErrorKind::LimitReached, true))));
+}
+
+pub(super) fn programs_of_another_call_are_out_of_reach(host: &dyn HostUnderTest) {
+    let (sender, receiver) = mpsc::channel();
+    let call = start(host, move |context| async move {
+        let spawned = spawn(&context, &Spawn::program("sleep").arg("300")).await?;
+        let _ = sender.send(spawned.process);
+        drop(event(&context, spawned.handle).await);
+        Ok(frame(&()))
+    });
+    let Ok(process) = receiver.recv_timeout(DEADLINE) else { panic!("nothing came") };
+    let ended =
+        run(host, move |context| async move { ask(&context, END, &ProcessRef { process }).await });
+    refused(ended.answer, &[ErrorKind::NotFound]);
+    call.cancel();
+}

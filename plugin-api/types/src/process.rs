@@ -1,0 +1,282 @@
+//! The service `process`: what a call asks for to run a program, and what it is told of it.
+//!
+//! A program is started by [`SPAWN`], whose answer holds the process's number and the handle of a stream. Each
+//! piece of that stream is a frame: a [`ProcessEvent`], and behind it the bytes of an output. The last one tells
+//! the exit. Closing the stream ends the program and all that it started, and so does the end of the call.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Starts a program: [`Spawn`], [`Spawned`]. The stream's frames are [`ProcessEvent`]s.
+pub const SPAWN: &str = "process.spawn";
+/// Writes the frame's bytes to a program's standard input: [`ProcessWrite`]; no answer JSON.
+pub const WRITE: &str = "process.write";
+/// Sends a signal to a program's process group: [`ProcessSignal`]; no answer JSON.
+pub const SIGNAL: &str = "process.signal";
+/// Ends a program and all that it started, with a moment to tidy up: [`ProcessRef`]; no answer JSON.
+/// The stream then tells the exit.
+pub const END: &str = "process.end";
+
+/// Most bytes of output in one frame of a stream.
+pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Programs that one call may have running at a time.
+pub const RUNNING_PER_CALL_MAX: usize = 16;
+
+/// A program that is to run.
+///
+/// It gets the host's variables without those that look like secrets, those given here, and
+/// `JAATO_SESSION_ID`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spawn {
+    /// A path, or a bare name that is looked up in `PATH`. A relative path starts at the directory.
+    pub program: String,
+    /// Its arguments, each one word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Where it runs; a relative path starts at the session's working directory, which is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// More variables; they win over the host's.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Folders that are appended to `PATH`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub extra_paths: Vec<String>,
+    /// What its standard input is.
+    pub stdin: Stdin,
+    /// When it is ended, in milliseconds after its start; never without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// How a person is told of it; without one by program and arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// What a program's standard input is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stdin {
+    /// Ends at once.
+    #[default]
+    Closed,
+    /// A pipe, written with [`WRITE`].
+    Piped,
+}
+
+impl Spawn {
+    /// Runs a program without arguments.
+    pub fn program(program: impl Into<String>) -> Self {
+        Self { program: program.into(), ..Self::default() }
+    }
+
+    /// Runs a line in `sh`.
+    pub fn shell(line: impl Into<String>) -> Self {
+        Self::program("sh").arg("-c").arg(line)
+    }
+
+    /// Adds an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl Into<String>) -> Self {
+        self.args.push(arg.into());
+        self
+    }
+
+    /// Adds a variable.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets where it runs.
+    #[must_use]
+    pub fn directory(mut self, directory: impl Into<String>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// Makes standard input a pipe.
+    #[must_use]
+    pub fn piped_stdin(mut self) -> Self {
+        self.stdin = Stdin::Piped;
+        self
+    }
+
+    /// Sets when it is ended.
+    #[must_use]
+    pub fn deadline_ms(mut self, milliseconds: u64) -> Self {
+        self.deadline_ms = Some(milliseconds);
+        self
+    }
+
+    /// Sets how a person is told of it.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+}
+
+/// A program that was started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawned {
+    /// Its number, by which the call names it.
+    pub process: u64,
+    /// Its process id, and that of its process group.
+    pub pid: u32,
+    /// The stream of what it does.
+    pub handle: u64,
+}
+
+/// Names a program of the same call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessRef {
+    /// Its number.
+    pub process: u64,
+}
+
+/// Writes to a program's standard input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessWrite {
+    /// Its number.
+    pub process: u64,
+    /// Whether the input ends behind these bytes.
+    #[serde(default)]
+    pub close: bool,
+}
+
+/// Sends a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessSignal {
+    /// The program's number.
+    pub process: u64,
+    /// The signal.
+    pub signal: Signal,
+}
+
+/// A signal that a call may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    /// SIGHUP.
+    Hangup,
+    /// SIGINT, what Ctrl-C sends.
+    Interrupt,
+    /// SIGQUIT.
+    Quit,
+    /// SIGTERM.
+    Terminate,
+    /// SIGKILL.
+    Kill,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGSTOP.
+    Stop,
+    /// SIGCONT.
+    Continue,
+}
+
+/// What a program has done: the JSON of one frame of its stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum ProcessEvent {
+    /// It has printed the bytes behind this JSON.
+    Output {
+        /// Where to.
+        stream: OutputStream,
+    },
+    /// It has ended; nothing comes after this.
+    Exited(ProcessExit),
+}
+
+/// Where a program prints to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a program ended: with a code, or by a signal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessExit {
+    /// Its exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// The number of the signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Whether its deadline had passed.
+    pub timed_out: bool,
+    /// What it left running: that lives on until the host ends.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_running: Vec<LeftRunning>,
+}
+
+/// A process that outlived the program which started it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftRunning {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name as `ps` shows it.
+    pub name: String,
+}
+
+/// Returns the name of a signal, `SIG` and all, where it is one of those that every Unix system has under the
+/// same number.
+pub fn signal_name(number: i32) -> Option<&'static str> {
+    Some(match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_needs_its_program_alone() {
+        let spawn: Spawn = serde_json::from_value(json!({ "program": "ls" })).unwrap();
+        assert_eq!(spawn, Spawn::program("ls"));
+        assert_eq!(
+            serde_json::to_value(spawn).unwrap(),
+            json!({ "program": "ls", "stdin": "closed" })
+        );
+    }
+
+    #[test]
+    fn events_are_told_apart_by_their_name() {
+        let output = ProcessEvent::Output { stream: OutputStream::Stderr };
+        assert_eq!(
+            serde_json::to_value(&output).unwrap(),
+            json!({ "event": "output", "stream": "stderr" })
+        );
+        let exit = ProcessExit { signal: Some(9), timed_out: true, ..ProcessExit::default() };
+        let written = serde_json::to_value(ProcessEvent::Exited(exit.clone())).unwrap();
+        assert_eq!(written, json!({ "event": "exited", "signal": 9, "timed_out": true }));
+        let read: ProcessEvent = serde_json::from_value(written).unwrap();
+        assert_eq!(read, ProcessEvent::Exited(exit));
+    }
+}

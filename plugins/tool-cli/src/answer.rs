@@ -1,0 +1,198 @@
+//! The answer to the model: what was printed, as far as there is room, and how the command ended. Pure.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
+use jaato_plugin_sdk::serde_json::Map;
+
+use crate::collect::Collected;
+use crate::kept::{Kept, Shown, json_bytes};
+
+/// Bytes of JSON that both outputs may take together. The host lets 16 KiB of an answer through; the rest is
+/// for what stands beside them.
+pub const TEXT_BYTES_MAX: usize = 14 * 1024;
+
+/// Bytes for the line between head and tail.
+const GAP_BYTES: usize = 64;
+
+/// Processes that are listed of those left running.
+const LEFT_LISTED_MAX: usize = 16;
+
+/// How the room is shared between the two outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Share {
+    /// There is enough for both.
+    Whole,
+    /// Bytes of JSON for each; none where it is shown whole.
+    Cut {
+        /// For standard output.
+        stdout: Option<usize>,
+        /// For standard error.
+        stderr: Option<usize>,
+    },
+}
+
+impl Share {
+    /// Shares the room: what one does not need of its half goes to the other.
+    pub fn of(stdout: &Kept, stderr: &Kept) -> Self {
+        let cost = |kept: &Kept| kept.whole().map(|text| json_bytes(&text));
+        let half = TEXT_BYTES_MAX / 2;
+        match (cost(stdout), cost(stderr)) {
+            (Some(one), Some(other)) if one + other <= TEXT_BYTES_MAX => Self::Whole,
+            (Some(one), _) if one <= half => {
+                Self::Cut { stdout: None, stderr: Some(TEXT_BYTES_MAX - one) }
+            }
+            (_, Some(other)) if other <= half => {
+                Self::Cut { stdout: Some(TEXT_BYTES_MAX - other), stderr: None }
+            }
+            _ => Self::Cut { stdout: Some(half), stderr: Some(half) },
+        }
+    }
+}
+
+/// Makes the answer.
+pub fn answer(collected: &Collected, timeout_seconds: u32) -> Map<String, Value> {
+    let (for_stdout, for_stderr) = match collected.share {
+        Share::Whole => (None, None),
+        Share::Cut { stdout, stderr } => (stdout, stderr),
+    };
+    let stdout = shown(&collected.stdout, for_stdout);
+    let stderr = shown(&collected.stderr, for_stderr);
+    let notes =
+        [note("stdout", &collected.stdout, &stdout), note("stderr", &collected.stderr, &stderr)];
+    let mut answer = Map::new();
+    answer.insert("stdout".to_owned(), stdout.text.into());
+    answer.insert("stderr".to_owned(), stderr.text.into());
+    tell_exit(&mut answer, &collected.exit, timeout_seconds);
+    tell_left(&mut answer, &collected.exit.left_running);
+    if collected.share != Share::Whole {
+        tell_cut(&mut answer, notes.into_iter().flatten().collect(), &collected.file);
+    }
+    answer
+}
+
+fn shown(kept: &Kept, room: Option<usize>) -> Shown {
+    let whole = || Shown { text: kept.whole().unwrap_or_default(), ends: None };
+    room.map_or_else(whole, |room| kept.cut(room.saturating_sub(GAP_BYTES)))
+}
+
+fn note(name: &str, kept: &Kept, shown: &Shown) -> Option<String> {
+    let (head, tail) = shown.ends?;
+    let bytes = kept.bytes();
+    Some(format!("{name} has {bytes} bytes, shown are the first {head} and the last {tail}"))
+}
+
+fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout_seconds: u32) {
+    answer.insert("returncode".to_owned(), json!(exit.code));
+    if let Some(number) = exit.signal {
+        let name = signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned);
+        answer.insert("signal".to_owned(), json!({ "name": name, "number": number }));
+    }
+    if exit.timed_out {
+        answer.insert("timed_out".to_owned(), true.into());
+        answer.insert("timeout_seconds".to_owned(), timeout_seconds.into());
+    }
+}
+
+fn tell_left(answer: &mut Map<String, Value>, left: &[LeftRunning]) {
+    if left.is_empty() {
+        return;
+    }
+    let listed: Vec<_> = left
+        .iter()
+        .take(LEFT_LISTED_MAX)
+        .map(|process| json!({ "pid": process.pid, "name": process.name }))
+        .collect();
+    answer.insert("left_running".to_owned(), listed.into());
+    if left.len() > LEFT_LISTED_MAX {
+        answer.insert("left_running_count".to_owned(), left.len().into());
+    }
+}
+
+fn tell_cut(answer: &mut Map<String, Value>, notes: Vec<String>, file: &Option<Result<String>>) {
+    let notes = notes.join("; ");
+    let place = match file {
+        Some(Ok(path)) => {
+            answer.insert("output_file".to_owned(), path.as_str().into());
+            "the whole, stdout and stderr as they came, is in output_file".to_owned()
+        }
+        Some(Err(error)) => format!("the whole could not be kept: {}", error.message),
+        None => "the whole was not kept".to_owned(),
+    };
+    answer.insert("truncated".to_owned(), true.into());
+    answer.insert("truncation_message".to_owned(), format!("{notes}; {place}").into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn collected(stdout: &[u8], stderr: &[u8]) -> Collected {
+        let (mut out, mut err) = (Kept::default(), Kept::default());
+        out.push(stdout);
+        err.push(stderr);
+        let share = Share::of(&out, &err);
+        let exit = ProcessExit { code: Some(0), ..ProcessExit::default() };
+        Collected { stdout: out, stderr: err, share, exit, file: Some(Ok("/o/f.txt".into())) }
+    }
+
+    #[test]
+    fn a_short_output_is_told_as_it_is() {
+        let short = collected(b"one\n", b"");
+        let expected = json!({ "stdout": "one\n", "stderr": "", "returncode": 0 });
+        assert_eq!(Value::Object(answer(&short, 10)), expected);
+    }
+
+    #[test]
+    fn a_signal_and_a_deadline_are_told_apart_from_a_code() {
+        let mut ended = collected(b"", b"");
+        ended.exit = ProcessExit { signal: Some(9), timed_out: true, ..ProcessExit::default() };
+        let expected = json!({
+            "stdout": "",
+            "stderr": "",
+            "returncode": null,
+            "signal": { "name": "SIGKILL", "number": 9 },
+            "timed_out": true,
+            "timeout_seconds": 10,
+        });
+        assert_eq!(Value::Object(answer(&ended, 10)), expected);
+    }
+
+    #[test]
+    fn the_room_that_one_output_does_not_need_is_the_others() {
+        let long = vec![b'x'; 100_000];
+        let share = |out: &[u8], err: &[u8]| collected(out, err).share;
+        assert_eq!(share(&[b'x'; TEXT_BYTES_MAX], b""), Share::Whole);
+        let cut = |stdout, stderr| Share::Cut { stdout, stderr };
+        assert_eq!(share(&[b'x'; TEXT_BYTES_MAX + 1], b""), cut(Some(TEXT_BYTES_MAX), None));
+        assert_eq!(share(b"ab", &long), cut(None, Some(TEXT_BYTES_MAX - 2)));
+        assert_eq!(share(&long, b"ab"), cut(Some(TEXT_BYTES_MAX - 2), None));
+        let half = Some(TEXT_BYTES_MAX / 2);
+        assert_eq!(share(&long, &long), cut(half, half));
+    }
+
+    #[test]
+    fn whatever_was_printed_fits_into_what_the_host_lets_through() {
+        let path = format!("/{}", "p".repeat(400));
+        for byte in [b'x', b'"', b'\n', 0, 0xff, b'\r', 0x1b] {
+            let mut large = collected(&[byte; 300_000], &[byte; 300_000]);
+            large.file = Some(Ok(path.clone()));
+            let one = LeftRunning { pid: 4_000_000, name: "n".repeat(15) };
+            large.exit.left_running = vec![one; 100];
+            large.exit.signal = Some(15);
+            large.exit.timed_out = true;
+            let json = Value::Object(answer(&large, 3600)).to_string();
+            assert!(json.len() <= 16 * 1024, "{byte}: {}", json.len());
+            assert!(json.contains("stdout has 300000 bytes"), "{byte}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_kept_is_told() {
+        let mut large = collected(&[b'x'; 300_000], b"");
+        large.file = Some(Err(Error::new(ErrorKind::Io, "the disk is full")));
+        let answer = answer(&large, 10);
+        let message = answer["truncation_message"].as_str().unwrap();
+        assert!(message.ends_with("the whole could not be kept: the disk is full"), "{message}");
+        assert!(!answer.contains_key("output_file"));
+    }
+}

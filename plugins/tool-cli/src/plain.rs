@@ -1,0 +1,189 @@
+//! Makes readable text of what a program prints.
+//!
+//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`, and so does a `\r` alone, with
+//! which progress bars begin their line anew. Bytes that are no UTF-8, and all other control characters, become
+//! U+FFFD.
+
+/// What stands for a byte that is no text.
+const NO_TEXT: char = '\u{fffd}';
+
+/// Reads bytes as they come, cut anywhere.
+#[derive(Debug, Default)]
+pub struct Plain {
+    state: State,
+    /// The beginning of a character.
+    partial: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+enum State {
+    #[default]
+    Text,
+    /// A `\r` that may be followed by `\n`.
+    Return,
+    /// Behind ESC.
+    Escape,
+    /// In ESC [ …, which ends with a letter or such.
+    Control,
+    /// In ESC ] … and its like, which end with BEL or ESC \.
+    Title,
+    /// An ESC in it.
+    TitleEscape,
+}
+
+impl Plain {
+    /// Reads a piece; `take` gets each character and how many bytes of the piece were read by then. False from
+    /// it ends the reading.
+    pub fn read(&mut self, bytes: &[u8], mut take: impl FnMut(char, usize) -> bool) {
+        for (at, &byte) in bytes.iter().enumerate() {
+            if !self.step(byte, |c| take(c, at + 1)) {
+                return;
+            }
+        }
+    }
+
+    /// Reads a piece to the end.
+    pub fn text(&mut self, bytes: &[u8]) -> String {
+        let mut text = String::with_capacity(bytes.len());
+        self.read(bytes, |c, _| {
+            text.push(c);
+            true
+        });
+        text
+    }
+
+    /// Gives what was begun and will not go on.
+    pub fn finish(&mut self) -> &'static str {
+        let Self { state, partial } = std::mem::take(self);
+        match state {
+            State::Return => "\n",
+            _ if !partial.is_empty() => "\u{fffd}",
+            State::Text | State::Escape | State::Control | State::Title | State::TitleEscape => "",
+        }
+    }
+
+    fn step(&mut self, byte: u8, mut take: impl FnMut(char) -> bool) -> bool {
+        match self.state {
+            State::Return => {
+                self.state = State::Text;
+                let goes_on = take('\n');
+                if byte == b'\n' || !goes_on {
+                    return goes_on;
+                }
+            }
+            State::Escape => {
+                self.state = match byte {
+                    b'[' => State::Control,
+                    b']' | b'P' | b'X' | b'^' | b'_' => State::Title,
+                    // ESC ( B and the like: one more byte belongs to it.
+                    b' '..=b'/' => State::Escape,
+                    _ => State::Text,
+                };
+                return true;
+            }
+            State::Control => {
+                if (0x40..=0x7e).contains(&byte) || byte < b' ' {
+                    self.state = State::Text;
+                }
+                return true;
+            }
+            State::Title | State::TitleEscape => {
+                self.state = match (self.state, byte) {
+                    (_, 7) | (State::TitleEscape, b'\\') => State::Text,
+                    (_, 0x1b) => State::TitleEscape,
+                    // No title is that long: a line end is text again.
+                    (_, b'\n') => State::Text,
+                    _ => State::Title,
+                };
+                return true;
+            }
+            State::Text => {}
+        }
+        self.character(byte, take)
+    }
+
+    fn character(&mut self, byte: u8, mut take: impl FnMut(char) -> bool) -> bool {
+        if !self.partial.is_empty() {
+            self.partial.push(byte);
+            match std::str::from_utf8(&self.partial) {
+                Ok(text) => {
+                    let c = text.chars().next().unwrap_or(NO_TEXT);
+                    self.partial.clear();
+                    return take(shown(c));
+                }
+                Err(error) if error.error_len().is_none() => return true,
+                // The byte is not what was missing: it begins something of its own.
+                Err(_) => {
+                    self.partial.clear();
+                    if !take(NO_TEXT) {
+                        return false;
+                    }
+                }
+            }
+        }
+        match byte {
+            0x1b => self.state = State::Escape,
+            b'\r' => self.state = State::Return,
+            0x20..=0x7e | b'\n' | b'\t' => return take(char::from(byte)),
+            0xc2..=0xf4 => self.partial.push(byte),
+            _ => return take(NO_TEXT),
+        }
+        true
+    }
+}
+
+fn shown(c: char) -> char {
+    if c.is_control() { NO_TEXT } else { c }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: &str) {
+        let mut whole = Plain::default();
+        let text = whole.text(bytes) + whole.finish();
+        assert_eq!(text, expected);
+        // Cut between any two bytes it reads the same.
+        let mut cut = Plain::default();
+        let mut text = String::new();
+        for byte in bytes {
+            text += &cut.text(&[*byte]);
+        }
+        assert_eq!(text + cut.finish(), expected);
+    }
+
+    #[test]
+    fn text_stays_as_it_is() {
+        check("a\tb\nmönd 日本 🌒\n".as_bytes(), "a\tb\nmönd 日本 🌒\n");
+        check(b"", "");
+    }
+
+    #[test]
+    fn terminal_sequences_are_left_out() {
+        check(b"\x1b[1;31mred\x1b[0m \x1b[2Kline", "red line");
+        check(b"\x1b]0;title\x07text", "text");
+        check(b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link");
+        check(b"\x1b(Bplain\x1b=", "plain");
+        check(b"\x1b]never ended\nnext line", "next line");
+    }
+
+    #[test]
+    fn carriage_returns_become_line_ends() {
+        check(b"a\r\nb", "a\nb");
+        check(b"10 %\r20 %\r", "10 %\n20 %\n");
+        check(b"\r\r\n", "\n\n");
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced() {
+        check(b"\xff\xfe", "\u{fffd}\u{fffd}");
+        check(b"a\x00b\x08", "a\u{fffd}b\u{fffd}");
+        check(b"\xe6\x97", "\u{fffd}");
+        check(b"\xe6\x97a", "\u{fffd}a");
+        check(b"\xe6\xe6\x97\xa5", "\u{fffd}\u{65e5}");
+        check("\u{85}".as_bytes(), "\u{fffd}");
+        check(b"\xc3\x1b[0mx", "\u{fffd}x");
+    }
+}

@@ -1,0 +1,86 @@
+//! The tool `cli_based_tool`.
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::answer::answer;
+use crate::collect::collect;
+use crate::config::Cli;
+
+/// Run a command in the user's shell. Returns stdout, stderr and returncode. Input is closed.
+#[derive(ToolInput)]
+#[tool(
+    core,
+    category = "system",
+    destructive,
+    open_world,
+    parallel_safe,
+    auto_background,
+    example(
+        "Create a file named notes.txt with the text hello",
+        command = "echo hello > notes.txt"
+    ),
+    example("Which files are in this folder?", command = "ls -la"),
+    example("How many lines has data.csv?", command = "wc -l data.csv"),
+    example("Make a folder named logs", command = "mkdir -p logs")
+)]
+struct CliBasedTool {
+    /// Shell command, or with `args` a program.
+    command: String,
+    /// Words for it, not read by the shell.
+    args: Option<Vec<String>>,
+    /// When it is ended.
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_seconds: Option<u32>,
+}
+
+impl Tool for CliBasedTool {
+    type State = Cli;
+
+    async fn call(self, cx: &Cx<Cli>) -> Result<Output> {
+        if self.command.trim().is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "`command` is empty")
+                .with_hint("give a shell command, such as `ls -la`"));
+        }
+        let seconds = cx.state().timeout_seconds(self.timeout_seconds);
+        let args = self.args.unwrap_or_default();
+        let process = cx.state().start(cx, &self.command, &args, seconds).await?;
+        let collected = collect(cx, process).await?;
+        Ok(Output::json(Value::Object(answer(&collected, seconds))))
+    }
+}
+
+tool!(CliBasedTool);
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::types::{Annotations, Availability};
+
+    use super::*;
+    use crate::config::TIMEOUT_SECONDS_MAX;
+
+    /// Every request carries it, and the prompt of small models is made of it.
+    #[test]
+    fn a_model_reads_few_words() {
+        let spec = CliBasedTool::spec();
+        let bytes = spec.description.len() + spec.parameters.to_string().len();
+        assert!(bytes <= 480, "{bytes}: {}", spec.parameters);
+        assert_eq!(spec.parameters["required"], json!(["command"]));
+        let bound = &spec.parameters["properties"]["timeout_seconds"]["maximum"];
+        assert_eq!(bound.as_f64(), Some(f64::from(TIMEOUT_SECONDS_MAX)));
+    }
+
+    #[test]
+    fn it_promises_nothing_but_that_calls_may_run_side_by_side() {
+        let spec = CliBasedTool::spec();
+        let promised = Annotations {
+            read_only: false,
+            destructive: true,
+            idempotent: false,
+            open_world: true,
+            parallel_safe: true,
+        };
+        assert_eq!((spec.name.as_str(), spec.category.as_str()), ("cli_based_tool", "system"));
+        assert_eq!((spec.annotations, spec.availability), (promised, Availability::Core));
+        assert!(spec.auto_background && !spec.auto_approval);
+    }
+}
