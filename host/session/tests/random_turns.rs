@@ -8,25 +8,52 @@
 mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use jaato_session::testing::{Beat, Stage};
+use futures_util::future::BoxFuture;
+use jaato_session::testing::{Beat, RecordedEvents, ScriptedProvider, Stage};
 use jaato_session::{
-    Cancel, History, Limits, MARK_CANCELLED, Mark, Random, SeededRandom, Session, SessionSetup,
-    TurnReport,
+    Cancel, DeltaSink, History, Limits, MARK_CANCELLED, Mark, Ports, Provider, Random,
+    SeededRandom, Session, SessionSetup, TurnReport,
 };
 use jaato_types::{
-    Data, DataContent, Error, ErrorKind, Event, Message, Outcome, Part, Request, Role,
+    Completion, Data, DataContent, Error, ErrorKind, Event, Message, Outcome, Part, Request, Role,
 };
 use tokio::time::Instant;
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 400;
 
 /// What a session left behind, for checks and for comparing two plays of one seed.
 struct Played {
     stage: Stage,
     session: Session,
     reports: Vec<TurnReport>,
+    /// How many events there were when each request came.
+    events_before: Vec<usize>,
+}
+
+/// Remembers where in the stream of events each request stands.
+struct Noting {
+    provider: Arc<ScriptedProvider>,
+    events: Arc<RecordedEvents>,
+    events_before: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Provider for Noting {
+    fn source(&self) -> &str {
+        self.provider.source()
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request,
+        sink: DeltaSink,
+        cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Completion, Error>> {
+        self.events_before.lock().unwrap().push(self.events.envelopes().len());
+        self.provider.complete(request, sink, cancel)
+    }
 }
 
 async fn play(seed: u64) -> Played {
@@ -47,7 +74,19 @@ async fn play(seed: u64) -> Played {
     };
     let mut setup = SessionSetup { limits, ..Stage::setup() };
     setup.rules.allow_all = random.below(3) == 0;
-    let mut session = stage.start(setup).unwrap();
+    if random.below(2) == 0 {
+        stage.gc.does(random::gc_beats(seed));
+        setup.context_limit = 1_000 + random.below(9_000);
+        setup.gc = random::gc_settings(&random);
+    }
+    let events_before = Arc::new(Mutex::new(Vec::new()));
+    let noting = Noting {
+        provider: stage.provider.clone(),
+        events: stage.events.clone(),
+        events_before: events_before.clone(),
+    };
+    let ports = Ports { provider: Arc::new(noting), ..stage.ports() };
+    let mut session = Session::start(setup, ports).unwrap();
     let mut reports = Vec::new();
     for turn in 0..=random.below(4) {
         for _ in 0..random.below(10) {
@@ -63,7 +102,8 @@ async fn play(seed: u64) -> Played {
         reports.push(report);
     }
     reports.push(last_turn(&stage, &mut session).await);
-    Played { stage, session, reports }
+    let events_before = events_before.lock().unwrap().clone();
+    Played { stage, session, reports, events_before }
 }
 
 /// Plays one turn, cancelled at some moment or not; holds that a cancellation ends it within 100
@@ -248,8 +288,9 @@ fn check_news(played: &Played) {
         }
     }
     let mut heard = 0;
-    for message in played.session.history().messages() {
-        for part in &message.parts {
+    let entries = played.session.history().entries();
+    for entry in entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
+        for part in &entry.message.parts {
             match part {
                 Part::Data(Data { content: DataContent::Json { json }, .. }) => {
                     sent.push(json["task_outcome"]["task_id"].as_str().unwrap().to_owned());
@@ -259,7 +300,8 @@ fn check_news(played: &Played) {
             }
         }
     }
-    (started.sort(), sent.sort());
+    started.sort();
+    sent.sort();
     assert_eq!(sent, started, "each task has one outcome in what is sent");
     // What joined a prompt that was never sent stays in the record with it.
     let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(Mark::Unsent));
@@ -275,18 +317,27 @@ fn check_seats(stage: &Stage) {
     }
 }
 
-/// Requests end where the model must answer, and only their end grows.
+/// Requests end where the model must answer, and only their end grows, unless an event says that
+/// something went.
 fn check_requests(played: &Played) {
     let requests = played.stage.provider.requests();
     for request in &requests {
         check_messages(&request.messages);
         assert!(matches!(request.messages.last().unwrap().role, Role::User | Role::Tool));
     }
-    for pair in requests.windows(2) {
+    let events = played.stage.events.events();
+    for (pair, bounds) in requests.windows(2).zip(played.events_before.windows(2)) {
         let prefix = |request: &Request| serde_json::to_string(&(&request.system, &request.tools));
         let (first, second) = (prefix(&pair[0]).unwrap(), prefix(&pair[1]).unwrap());
         // A tool that is activated joins at the end.
         assert!(second.starts_with(first.strip_suffix("]]").unwrap()));
+        let has_changed = |event: &Event| {
+            matches!(event,
+            Event::Gc { messages_removed, messages_cut, .. } if messages_removed + messages_cut > 0)
+        };
+        if events[bounds[0]..bounds[1]].iter().any(has_changed) {
+            continue;
+        }
         // A prompt that failed may be followed by another in its place; all before it stays.
         let kept = pair[0].messages.len() - 1;
         assert_eq!(pair[0].messages[..kept], pair[1].messages[..kept]);
@@ -350,7 +401,7 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
         Err(_) => 0..SEEDS,
     };
     let replayed = seeds.end - seeds.start == 1;
-    let mut outcomes = BTreeMap::new();
+    let (mut outcomes, mut gcs) = (BTreeMap::new(), BTreeMap::new());
     for seed in seeds {
         let _tell = Tell(seed);
         let played = run(seed);
@@ -359,6 +410,16 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
         check_requests(&played);
         check_news(&played);
         check_same(&transcript(&played), &transcript(&run(seed)));
+        for event in played.stage.events.events() {
+            if let Event::Gc { error, messages_cut, .. } = event {
+                let what = match (error, messages_cut) {
+                    (Some(_), _) => "failed",
+                    (None, 0) => "collected",
+                    (None, _) => "cut",
+                };
+                *gcs.entry(what.to_owned()).or_insert(0) += 1;
+            }
+        }
         for report in played.reports {
             *outcomes.entry(format!("{:?}", report.outcome)).or_insert(0) += 1;
         }
@@ -369,6 +430,9 @@ fn every_invariant_holds_whatever_comes_and_a_seed_replays() {
         replayed || names == ["Cancelled", "Denied", "Done", "Failed", "Limit"],
         "{outcomes:?}"
     );
-    println!("{outcomes:?}");
+    println!("{outcomes:?} {gcs:?}");
+    let names: Vec<&String> = gcs.keys().collect();
+    assert!(replayed || names == ["collected", "cut", "failed"], "{gcs:?}");
+    assert!(replayed || gcs.values().all(|count| *count >= 10), "{gcs:?}");
     assert!(replayed || outcomes.values().all(|count| *count >= 10), "{outcomes:?}");
 }

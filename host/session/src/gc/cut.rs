@@ -115,7 +115,8 @@ impl Session {
                     Ok(path) => format!("the whole text is in the file `{path}`"),
                     Err(error) => format!("the whole text is not kept: {}", error.message),
                 };
-                let (text, told) = head_and_tail(text, &file, bytes_max(&|| 0));
+                let room = usize::try_from(most).unwrap_or(usize::MAX);
+                let (text, told) = head_and_tail(text, &file, room);
                 (Part::Text { text }, told)
             }
             Part::ToolResult(result) => {

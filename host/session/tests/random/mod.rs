@@ -1,8 +1,10 @@
 //! Random beats, tools and answers for `random_turns`.
 
-use jaato_session::testing::{Beat, Tool};
-use jaato_session::{Answer, Random, SeededRandom, ToolState};
-use jaato_types::{Delta, Error, ErrorKind, FinishReason, Output, Part, Usage};
+use jaato_session::testing::{Beat, GcBeat, Tool};
+use jaato_session::{Answer, GcSettings, Random, SeededRandom, ToolState};
+use jaato_types::{
+    Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part, Usage,
+};
 use serde_json::{Value, json};
 
 /// The tool that must run alone.
@@ -49,12 +51,74 @@ pub fn beats(random: &SeededRandom) -> Vec<Beat> {
     let mut beats: Vec<Beat> = (0..random.below(7)).map(|_| beat(random)).collect();
     match random.below(24) {
         0 => beats.push(Beat::Fail(Error::new(ErrorKind::Provider, "overloaded").temporary())),
-        1 => beats.push(Beat::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
+        1 | 4 => beats.push(Beat::Fail(Error::new(ErrorKind::ContextOverflow, "too much"))),
         2 => beats.push(Beat::Hang),
         3 => beats.push(Beat::Finish(finish_reason(random))),
         _ => {}
     }
     beats
+}
+
+/// A gc that is often sensible and sometimes anything, the same for the same seed.
+pub fn gc_beats(seed: u64) -> Vec<GcBeat> {
+    let random = SeededRandom::new(seed);
+    let mut beats = vec![];
+    for _ in 0..random.below(4) {
+        beats.push(match random.below(6) {
+            0 => GcBeat::Hang,
+            1 => GcBeat::Fail(Error::failed("no plan")),
+            2 | 3 => {
+                let seed = random.next_u64();
+                GcBeat::plan_of(move |request| any_plan(&SeededRandom::new(seed), request))
+            }
+            _ => GcBeat::keeping(1 + index(&random, 3)),
+        });
+    }
+    let random = SeededRandom::new(seed.wrapping_add(1));
+    beats.push(GcBeat::plan_of(move |request| match random.below(3) {
+        0 => any_plan(&random, request),
+        _ => whole_turns(&random, request),
+    }));
+    beats
+}
+
+/// A plan for which nothing holds.
+pub fn any_plan(random: &SeededRandom, request: &GcRequest) -> GcPlan {
+    let count = request.messages.len();
+    let mut drop: Vec<usize> = (0..random.below(8)).map(|_| index(random, count + 2)).collect();
+    if random.below(4) > 0 {
+        drop.sort_unstable();
+        drop.dedup();
+    }
+    let summary = match random.below(4) {
+        0 => Some(Message::user("what was said before")),
+        1 => Some(Message::model(vec![Part::text("what was said before")])),
+        _ => None,
+    };
+    GcPlan { v: 1, drop, summary, note: None }
+}
+
+/// A plan that drops some of the first turns whole.
+fn whole_turns(random: &SeededRandom, request: &GcRequest) -> GcPlan {
+    let is_prompt = |at: &usize| request.messages[*at].is_prompt();
+    let starts: Vec<usize> = (0..request.messages.len()).filter(is_prompt).collect();
+    let kept = index(random, starts.len().max(1));
+    let drop = (0..starts.get(kept).copied().unwrap_or(0)).collect();
+    let summary = (random.below(3) == 0).then(|| Message::user("before: much"));
+    GcPlan { v: 1, drop, summary, note: Some("cleaned".to_owned()) }
+}
+
+/// Settings of a gc.
+pub fn gc_settings(random: &SeededRandom) -> GcSettings {
+    GcSettings {
+        threshold_percent: 20 + random.below(80),
+        auto_trigger: random.below(6) > 0,
+        check_before_send: random.below(4) > 0,
+        pinned_turn_indices: (0..random.below(2)).map(|_| random.below(4)).collect(),
+        max_turns: random.below(4),
+        deadline_ms: 1_000,
+        ..GcSettings::default()
+    }
 }
 
 fn beat(random: &SeededRandom) -> Beat {
