@@ -7,12 +7,17 @@
 //!
 //! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows it.
 
+mod read;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 
-use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
+use jaato_config::{Config, PluginSettings, Variables};
 use jaato_http::Url;
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
-use serde_json::Value;
+
+use read::{Found, declared};
 
 /// Key of `[plugins.NAME]` that holds a secret.
 const API_KEY: &str = "api_key";
@@ -219,136 +224,6 @@ impl Credentials {
              under `[plugins.{}]` in your own config.toml",
             self.plugin
         ))
-    }
-}
-
-/// Where the values of one plugin stand.
-struct Found<'a> {
-    plugin: &'a PluginName,
-    settings: Option<&'a PluginSettings>,
-    config: &'a Config,
-    variables: &'a Variables,
-}
-
-impl Found<'_> {
-    /// The person's own base URL, and the workspace's where that one counts.
-    fn base_urls(&self, variable: &str) -> Result<(Option<BaseUrl>, Option<BaseUrl>), Error> {
-        let given = self.variables(variable);
-        let first = |whose| given.iter().find(|one| one.2 == whose);
-        let base = |text: &str, place: &str| self.parsed(text, place).map(Some);
-        let own = match (first(Whose::Persons), self.own(BASE_URL)) {
-            (Some((text, place, _)), _) => base(text, place)?,
-            (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
-            (None, _) => None,
-        };
-        // By rank: the process's variables, the variables file, the workspace's file, the person's.
-        let workspaces = match (given.first(), self.in_workspace(BASE_URL)) {
-            (Some((_, _, Whose::Persons)), _) => None,
-            (Some((text, place, Whose::Workspaces)), _) => base(text, place)?,
-            (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
-            (None, _) => None,
-        };
-        Ok((own, workspaces))
-    }
-
-    /// A variable's values by rank: text, place, whose it is.
-    fn variables(&self, name: &str) -> Vec<(String, String, Whose)> {
-        let of_process = self.variables.get(name).and_then(|value| value.to_str());
-        let place = Origin::Variable { name: name.to_owned() }.to_string();
-        let of_process = of_process.map(|text| (text.trim().to_owned(), place, Whose::Persons));
-        let of_file = self.config.env_file_variable(name).map(|found| {
-            let whose = if found.is_own { Whose::Persons } else { Whose::Workspaces };
-            (found.value.trim().to_owned(), found.origin.to_string(), whose)
-        });
-        of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
-    }
-
-    fn keys_in_variables(&self, name: &str) -> Vec<Key> {
-        let key = |(text, place, whose)| Key { secret: Secret(text), place, whose };
-        self.variables(name).into_iter().map(key).collect()
-    }
-
-    fn keys_in_files(&self) -> Result<Vec<Key>, Error> {
-        let workspaces = self.in_workspace(API_KEY).map(|found| (found, Whose::Workspaces));
-        let own = self.own(API_KEY).map(|found| (found, Whose::Persons));
-        let mut keys = Vec::new();
-        for ((value, origin), whose) in workspaces.into_iter().chain(own) {
-            let Value::String(text) = value else {
-                return Err(self.wrong(API_KEY, "a text", origin));
-            };
-            if !text.trim().is_empty() {
-                let secret = Secret(text.trim().to_owned());
-                keys.push(Key { secret, place: origin.to_string(), whose });
-            }
-        }
-        Ok(keys)
-    }
-
-    fn is_plain_http_allowed(&self) -> Result<bool, Error> {
-        if let Some((_, origin)) = self.in_workspace(PLAIN_HTTP) {
-            let text = format!(
-                "`{PLAIN_HTTP}` of `[plugins.{}]` cannot be set by a workspace ({origin})",
-                self.plugin
-            );
-            return Err(Error::new(ErrorKind::Configuration, text)
-                .with_hint("set it in your own config.toml"));
-        }
-        match self.own(PLAIN_HTTP) {
-            None => Ok(false),
-            Some((Value::Bool(flag), _)) => Ok(*flag),
-            Some((_, origin)) => Err(self.wrong(PLAIN_HTTP, "true or false", origin)),
-        }
-    }
-
-    fn own(&self, key: &str) -> Option<(&Value, &Origin)> {
-        self.settings?.own(key)
-    }
-
-    /// A value of the files that is the workspace's.
-    fn in_workspace(&self, key: &str) -> Option<(&Value, &Origin)> {
-        let settings = self.settings?;
-        let origin = settings.origin(&format!("/{key}"))?;
-        let value = settings.values().get(key)?;
-        (origin.layer() == Layer::Workspace).then_some((value, origin))
-    }
-
-    fn wrong(&self, key: &str, wants: &str, origin: &Origin) -> Error {
-        let text = format!("`{key}` of `[plugins.{}]` wants {wants} ({origin})", self.plugin);
-        Error::new(ErrorKind::Configuration, text)
-    }
-
-    fn parsed(&self, text: &str, place: &str) -> Result<BaseUrl, Error> {
-        let is_http = |url: &Url| matches!(url.scheme(), "http" | "https");
-        match Url::parse(text).ok().filter(is_http) {
-            Some(url) => Ok(BaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
-            None => {
-                let shown = jaato_http::MaskedUrl::unreadable(text);
-                let text = format!("`{shown}` is no base url ({place})");
-                Err(Error::new(ErrorKind::Configuration, text)
-                    .with_hint("a base url looks like `http://localhost:11434/v1`"))
-            }
-        }
-    }
-}
-
-/// Reads a declaration: scheme and vendor.
-fn declared(plugin: &PluginName, spec: &CredentialSpec) -> Result<(Scheme, Option<Url>), Error> {
-    let wrong = |what: &str| {
-        let text = format!("plugin `{plugin}` declares a credential with the {what}");
-        Error::new(ErrorKind::PluginMisbehaved, text)
-    };
-    let scheme = match spec.scheme.split_once(':') {
-        None if spec.scheme == "bearer" => Scheme::Bearer,
-        Some(("header", name)) if !name.is_empty() => Scheme::Header(name.to_owned()),
-        Some(("query", name)) if !name.is_empty() => Scheme::Query(name.to_owned()),
-        None | Some(_) => return Err(wrong(&format!("unknown scheme `{}`", spec.scheme))),
-    };
-    if spec.origin.is_empty() {
-        return Ok((scheme, None));
-    }
-    match Url::parse(&spec.origin) {
-        Ok(url) => Ok((scheme, Some(url))),
-        Err(_) => Err(wrong(&format!("origin `{}`, which is no url", spec.origin))),
     }
 }
 

@@ -186,3 +186,90 @@ fn to_error(error: &HttpError) -> Error {
     made.retry = error.retry();
     made
 }
+
+#[cfg(test)]
+mod tests {
+    use jaato_config::{Config, Variables};
+    use jaato_types::{CredentialSpec, PluginName};
+
+    use super::*;
+
+    const SECRET: &str = "sk-0123456789abcdef";
+
+    /// Prepares a request to the vendor with a credential of this scheme.
+    fn prepared(asked: &HttpRequest, scheme: &str) -> Result<(Request, Option<Grant>), Error> {
+        let spec = CredentialSpec {
+            variable: "KEY".to_owned(),
+            scheme: scheme.to_owned(),
+            origin: "https://vendor.example".to_owned(),
+            base_url_variable: String::new(),
+        };
+        let variables: Variables = [("KEY", SECRET)].into_iter().collect();
+        let (plugin, config) = (PluginName::from("provider-x"), Config::default());
+        let credentials = Credentials::read(&plugin, &[spec], None, &config, &variables)?;
+        prepare(&credentials, &Frame::write_with_bytes(asked, b"body").unwrap())
+    }
+
+    fn asked() -> HttpRequest {
+        HttpRequest {
+            method: "POST".to_owned(),
+            url: "https://vendor.example/v1?a=b".to_owned(),
+            headers: vec![("x-a".to_owned(), "1".to_owned()), ("X-A".to_owned(), "2".to_owned())],
+            timeout_ms: None,
+            credential: Some("KEY".to_owned()),
+        }
+    }
+
+    #[test]
+    fn each_scheme_puts_the_secret_in_its_place_and_nothing_shows_it() {
+        let header = |scheme: &str, name: &str| {
+            let (request, grant) = prepared(&asked(), scheme).unwrap();
+            assert!(grant.is_some() && !format!("{request:?} {grant:?}").contains(SECRET));
+            assert!(!format!("{:?}", request.headers).contains(SECRET));
+            assert_eq!((request.redirects, &request.body[..]), (Redirects::Refuse, &b"body"[..]));
+            assert_eq!(request.headers.get_all("x-a").iter().count(), 2);
+            (request.headers.get(name).map(|it| it.to_str().unwrap().to_owned()), request.url)
+        };
+        assert_eq!(header("bearer", "authorization").0.unwrap(), format!("Bearer {SECRET}"));
+        assert_eq!(header("header:x-api-key", "x-api-key").0.unwrap(), SECRET);
+        let (none, url) = header("query:key", "authorization");
+        assert_eq!((none, url.query()), (None, Some("a=b&key=sk-0123456789abcdef")));
+    }
+
+    #[test]
+    fn without_a_credential_nothing_is_added() {
+        let asked = HttpRequest { credential: None, ..asked() };
+        let (request, grant) = prepared(&asked, "bearer").unwrap();
+        assert_eq!((grant, request.redirects), (None, Redirects::Follow));
+        assert!(!request.headers.contains_key("authorization"));
+    }
+
+    #[test]
+    fn headers_of_the_connection_are_the_hosts() {
+        for name in ["Host", "content-length", "transfer-encoding", "connection", "bad name", ""] {
+            let headers = vec![(name.to_owned(), "x".to_owned())];
+            let error = prepared(&HttpRequest { headers, ..asked() }, "bearer").unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
+        }
+        let headers = vec![("x-a".to_owned(), "a\r\nx-b: c".to_owned())];
+        assert!(prepared(&HttpRequest { headers, ..asked() }, "bearer").is_err());
+    }
+
+    #[test]
+    fn methods_urls_and_waits_are_checked() {
+        for method in ["", "CONNECT", "GE T"] {
+            let asked = HttpRequest { method: method.to_owned(), ..asked() };
+            assert_eq!(prepared(&asked, "bearer").unwrap_err().kind, ErrorKind::InvalidArguments);
+        }
+        let file = HttpRequest { url: "file:///etc/passwd".to_owned(), ..asked() };
+        assert_eq!(prepared(&file, "bearer").unwrap_err().kind, ErrorKind::InvalidArguments);
+        let wait = |timeout_ms| {
+            let asked = HttpRequest { timeout_ms, ..asked() };
+            prepared(&asked, "bearer").unwrap().0.limits.answer
+        };
+        assert_eq!((wait(None), wait(Some(7))), (WAIT, Duration::from_millis(7)));
+        assert_eq!(wait(Some(u64::MAX)), WAIT_MAX);
+        let bad = prepare(&Credentials::default(), &Frame::empty()).unwrap_err();
+        assert_eq!(bad.kind, ErrorKind::InvalidArguments);
+    }
+}

@@ -1,0 +1,307 @@
+//! Which key goes where, from real files and variables.
+
+use std::path::Path;
+
+use jaato_config::trust::{TrustStore, Workspace, WorkspaceState};
+use jaato_config::{Folders, Overrides, Sources, load};
+
+use super::*;
+
+const NAME: &str = "provider-openai";
+const VENDOR: &str = "https://api.openai.com";
+const LOCAL: &str = "http://localhost:11434/v1";
+
+/// What a person and a workspace say.
+#[derive(Default)]
+struct Case<'a> {
+    /// Lines of `[plugins.provider-openai]` of the user's file.
+    own: &'a str,
+    /// The same of the workspace's file.
+    workspace: &'a str,
+    /// The workspace's `.env`.
+    env: &'a str,
+    /// A file named by `--env-file`.
+    env_file: Option<&'a str>,
+    /// Variables of the process.
+    variables: &'a [(&'a str, &'a str)],
+}
+
+fn spec() -> CredentialSpec {
+    CredentialSpec {
+        variable: "OPENAI_API_KEY".to_owned(),
+        scheme: "bearer".to_owned(),
+        origin: VENDOR.to_owned(),
+        base_url_variable: "OPENAI_BASE_URL".to_owned(),
+    }
+}
+
+fn write(folder: &Path, name: &str, text: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn section(lines: &str) -> String {
+    format!("[plugins.{NAME}]\n{lines}\n")
+}
+
+fn read(case: &Case<'_>) -> Result<Credentials, Error> {
+    let root = tempfile::tempdir().unwrap();
+    let folders = Folders::below(root.path());
+    write(folders.config().unwrap(), "config.toml", &section(case.own));
+    let place = root.path().join("workspace");
+    std::fs::create_dir_all(place.join(".git")).unwrap();
+    write(&place, ".jaato/config.toml", &section(case.workspace));
+    write(&place, ".env", case.env);
+    let env_file = case.env_file.map(|text| {
+        write(root.path(), "named.env", text);
+        root.path().join("named.env")
+    });
+    let store = TrustStore::in_folder(folders.data().unwrap());
+    let workspace = Workspace::find(&place).unwrap();
+    store.trust_workspace(&workspace, std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let WorkspaceState::Trusted(workspace) = store.workspace_state(&workspace).unwrap() else {
+        panic!("the workspace is trusted");
+    };
+    let variables: Variables = case.variables.iter().copied().collect();
+    let config = load(Sources {
+        folders: &folders,
+        config_file: None,
+        env_file: env_file.as_deref(),
+        workspace: Some(&workspace),
+        variables: &variables,
+        working_directory: &place,
+        overrides: Overrides::default(),
+    })
+    .unwrap();
+    let settings = config.plugin_settings.get(NAME);
+    Credentials::read(&PluginName::from(NAME), &[spec()], settings, &config, &variables)
+        .map_err(|error| clean(error, root.path()))
+}
+
+fn clean(error: Error, root: &Path) -> Error {
+    let message = error.message.replace(&root.display().to_string(), "");
+    Error { message, ..error }
+}
+
+/// The key that a request for this URL gets, `none`, or the kind and the beginning of the error.
+fn granted(case: &Case<'_>, url: &str) -> String {
+    let grant = read(case).and_then(|read| read.grant("OPENAI_API_KEY", &Url::parse(url).unwrap()));
+    match grant {
+        Ok(Some(grant)) => grant.secret.reveal().to_owned(),
+        Ok(None) => "none".to_owned(),
+        Err(error) => format!("{}: {}", error.kind.name(), error.message),
+    }
+}
+
+#[track_caller]
+fn check(case: &Case<'_>, url: &str, expected: &str) {
+    let found = granted(case, url);
+    let is_same = if expected.ends_with('…') {
+        found.starts_with(expected.trim_end_matches('…'))
+    } else {
+        found == expected
+    };
+    assert!(is_same, "{found}\nis not\n{expected}");
+}
+
+const KEY: (&str, &str) = ("OPENAI_API_KEY", "own-key");
+
+#[test]
+fn the_vendor_gets_the_key_and_nobody_else_does() {
+    let case = Case { variables: &[KEY], ..Case::default() };
+    check(&case, "https://api.openai.com/v1/models", "own-key");
+    check(&case, "https://api.openai.com:443/v1/models", "own-key");
+    for other in [
+        "https://evil.example/v1",
+        "http://api.openai.com/v1",
+        "https://api.openai.com:8443/v1",
+        "https://api.openai.com.evil.example/",
+        "https://api.openai.com@evil.example/",
+        "http://localhost:11434/v1",
+    ] {
+        check(
+            &case,
+            other,
+            "configuration: the credential `OPENAI_API_KEY` (variable OPENAI_API_KEY) is for \
+             `https://api.openai.com` and is not sent to `…",
+        );
+    }
+}
+
+#[test]
+fn a_missing_key_matters_only_at_the_vendors() {
+    let case = Case::default();
+    check(
+        &case,
+        "https://api.openai.com/v1",
+        "not_found: there is no key for `https://api.openai.com`: `OPENAI_API_KEY` is not set",
+    );
+    check(&case, LOCAL, "none");
+    check(&Case { variables: &[("OPENAI_API_KEY", " ")], ..Case::default() }, LOCAL, "none");
+}
+
+#[test]
+fn another_base_url_of_ones_own_takes_the_key_with_it() {
+    let by_variable = Case { variables: &[KEY, ("OPENAI_BASE_URL", LOCAL)], ..Case::default() };
+    let line = format!("base_url = \"{LOCAL}\"");
+    let by_file = Case { own: &line, variables: &[KEY], ..Case::default() };
+    let env = format!("OPENAI_BASE_URL={LOCAL}\n");
+    let by_named_file = Case { env_file: Some(&env), variables: &[KEY], ..Case::default() };
+    for case in [by_variable, by_file, by_named_file] {
+        assert_eq!(read(&case).unwrap().base_url(), Some(LOCAL));
+        check(&case, LOCAL, "own-key");
+        check(&case, "http://localhost:11435/v1", "configuration: …");
+        // What was the vendor's key is the other server's by that.
+        check(&case, "https://api.openai.com/v1", "configuration: …");
+    }
+}
+
+#[test]
+fn a_workspace_cannot_have_ones_own_key_sent_to_its_server() {
+    let in_file = Case {
+        workspace: "base_url = \"https://evil.example/v1\"",
+        variables: &[KEY],
+        ..Case::default()
+    };
+    let in_env = Case {
+        env: "OPENAI_BASE_URL=https://evil.example/v1\n",
+        own: "api_key = \"own-key\"",
+        ..Case::default()
+    };
+    for case in [in_file, in_env] {
+        assert_eq!(read(&case).unwrap().base_url(), Some("https://evil.example/v1"));
+        let found = granted(&case, "https://evil.example/v1");
+        assert!(found.starts_with("configuration: the credential `OPENAI_API_KEY` ("), "{found}");
+        let end = "is for `https://api.openai.com` and is not sent to `https://evil.example`";
+        assert!(found.ends_with(end), "{found}");
+    }
+}
+
+#[test]
+fn a_workspaces_server_gets_the_workspaces_key() {
+    let case = Case {
+        workspace: "base_url = \"https://team.example/v1\"",
+        env: "OPENAI_API_KEY=team-key\n",
+        variables: &[KEY],
+        ..Case::default()
+    };
+    check(&case, "https://team.example/v1", "team-key");
+    check(&case, "https://api.openai.com/v1", "own-key");
+    let case = Case {
+        workspace: "base_url = \"https://team.example/v1\"\napi_key = \"team-key\"",
+        own: "api_key = \"own-key\"",
+        ..Case::default()
+    };
+    check(&case, "https://team.example/v1", "team-key");
+}
+
+#[test]
+fn a_workspace_may_name_the_server_that_is_configured_anyway() {
+    let line = "base_url = \"https://mine.example/v1\"";
+    let case = Case { own: line, workspace: line, variables: &[KEY], ..Case::default() };
+    check(&case, "https://mine.example/v1", "own-key");
+}
+
+#[test]
+fn variables_win_over_files() {
+    let case = Case {
+        own: "base_url = \"https://file.example\"\napi_key = \"file-key\"",
+        workspace: "base_url = \"https://workspace.example\"",
+        env: "OPENAI_BASE_URL=https://env.example\nOPENAI_API_KEY=env-key\n",
+        variables: &[KEY, ("OPENAI_BASE_URL", "https://variable.example")],
+        ..Case::default()
+    };
+    assert_eq!(read(&case).unwrap().base_url(), Some("https://variable.example"));
+    check(&case, "https://variable.example", "own-key");
+    let case = Case { variables: &[], ..case };
+    assert_eq!(read(&case).unwrap().base_url(), Some("https://env.example"));
+    check(&case, "https://env.example", "env-key");
+    check(&case, "https://file.example", "env-key");
+    check(&case, "https://workspace.example", "configuration: …");
+}
+
+#[test]
+fn what_is_not_encrypted_leaves_this_machine_only_where_one_says_so_oneself() {
+    let far = "http://192.168.1.5:8000/v1";
+    let line = format!("base_url = \"{far}\"");
+    let case = Case { own: &line, variables: &[KEY], ..Case::default() };
+    check(
+        &case,
+        far,
+        "configuration: the credential `OPENAI_API_KEY` (variable OPENAI_API_KEY) is not sent to \
+         `http://192.168.1.5:8000`, which is not encrypted",
+    );
+    check(&Case { variables: &[], ..case }, far, "none");
+    let allowed = format!("{line}\nplain_http = true");
+    check(&Case { own: &allowed, variables: &[KEY], ..Case::default() }, far, "own-key");
+    let by_workspace =
+        Case { own: &line, workspace: "plain_http = true", variables: &[KEY], ..Case::default() };
+    check(
+        &by_workspace,
+        far,
+        "configuration: `plain_http` of `[plugins.provider-openai]` cannot be set by a workspace …",
+    );
+    for near in
+        ["http://localhost:1", "http://a.localhost:1", "http://127.8.9.1:1", "http://[::1]:1"]
+    {
+        let line = format!("base_url = \"{near}\"");
+        check(&Case { own: &line, variables: &[KEY], ..Case::default() }, near, "own-key");
+    }
+}
+
+#[test]
+fn wrong_values_are_told_with_their_place() {
+    for (own, text) in [
+        ("api_key = 7", "`api_key` of `[plugins.provider-openai]` wants a text"),
+        ("plain_http = \"yes\"", "`plain_http` of `[plugins.provider-openai]` wants true or false"),
+        ("base_url = \"moon\"", "`moon` is no base url"),
+        ("base_url = \"ftp://h\"", "`ftp://h` is no base url"),
+    ] {
+        let error = read(&Case { own, ..Case::default() }).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration, "{own}");
+        assert_eq!(error.message, format!("{text} (user /config/config.toml:2)"), "{own}");
+    }
+}
+
+#[test]
+fn a_credential_that_is_not_declared_is_refused() {
+    let credentials = read(&Case { variables: &[KEY], ..Case::default() }).unwrap();
+    let url = Url::parse(VENDOR).unwrap();
+    let error = credentials.grant("AWS_SECRET_ACCESS_KEY", &url).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn declarations_that_cannot_be_used_are_the_plugins_fault() {
+    let read = |spec: CredentialSpec| {
+        let (config, variables) = (Config::default(), Variables::default());
+        Credentials::read(&PluginName::from(NAME), &[spec], None, &config, &variables).map(drop)
+    };
+    for scheme in ["", "basic", "header:", "query:"] {
+        let error = read(CredentialSpec { scheme: scheme.to_owned(), ..spec() }).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::PluginMisbehaved, "{scheme}");
+    }
+    for scheme in ["bearer", "header:x-api-key", "query:key"] {
+        assert_eq!(read(CredentialSpec { scheme: scheme.to_owned(), ..spec() }), Ok(()));
+    }
+    let error = read(CredentialSpec { origin: "moon".to_owned(), ..spec() }).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PluginMisbehaved);
+}
+
+#[test]
+fn nothing_shows_a_key() {
+    let case = Case {
+        own: "api_key = \"file-key\"",
+        env: "OPENAI_API_KEY=env-key\n",
+        variables: &[KEY],
+        ..Case::default()
+    };
+    let credentials = read(&case).unwrap();
+    let grant = credentials.grant("OPENAI_API_KEY", &Url::parse(VENDOR).unwrap()).unwrap();
+    let shown = format!("{credentials:?} {grant:?}");
+    assert!(shown.contains("********"), "{shown}");
+    for key in ["own-key", "env-key", "file-key"] {
+        assert!(!shown.contains(key), "{shown}");
+    }
+}
