@@ -15,7 +15,8 @@ fn check_failing(name: &str, expected: Expect) {
     expected.assert_eq(&output.to_string());
     let tools = house.run(&["tool", "list"]).code(0);
     assert_eq!(tools.stdout, plain.stdout, "{tools}");
-    assert_eq!(tools.stderr.matches("note: ").count(), 1, "one line tells of it: {tools}");
+    let notes = tools.stderr.lines().filter(|line| line.starts_with("note: "));
+    assert_eq!(notes.count(), 1, "one line tells of it: {tools}");
     let called = house.run(&["call", "get_environment"]);
     assert_eq!(called.code, 0, "{called}");
     house.nothing_lives();
@@ -118,6 +119,22 @@ fn a_describe_that_hangs_costs_its_deadline_once() {
         tool-environment  0.1.0    shipped  active  get_environment
 
         fixture-hangs ($HOUSE/plugins/libfixture_hangs.so): describing it took longer than 5 s
+    "#]],
+    );
+}
+
+#[test]
+fn a_describe_that_grows_past_its_memory() {
+    check_failing(
+        "grows",
+        expect![[r#"
+        exit 0
+        --- stdout
+        PLUGIN            VERSION  FROM     STATUS  OFFERS
+        fixture-grows     0.1.0    shipped  failed
+        tool-environment  0.1.0    shipped  active  get_environment
+
+        fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was ended by signal 6; it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
     "#]],
     );
 }

@@ -12,6 +12,7 @@ mod call;
 mod chat;
 mod config;
 mod help;
+mod hostile;
 mod lists;
 mod names;
 mod offline;
