@@ -11,6 +11,7 @@ mod cache;
 mod call;
 mod chat;
 mod config;
+mod gc;
 mod help;
 mod hostile;
 mod lists;

@@ -1,0 +1,184 @@
+//! A context that gets full: what the gc leaves out, what is sent as head and tail, and gcs that fail.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{House, Output, fixture, fixtures, library_name};
+
+/// A window that a few short messages fill.
+const SMALL_WINDOW: &str = "[models.\"scripted/test\"]\ncontext_limit = 1000\n";
+
+fn ship_gc(house: &House) {
+    let built = fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate"));
+    house.ship(&built);
+}
+
+/// An answer to a request of so many messages, which told the tokens so far.
+fn says(text: &str, messages: usize, tokens: u64) -> Value {
+    json!({
+        "expect": { "messages": messages },
+        "steps": [{ "text": text }],
+        "usage": { "prompt_tokens": tokens, "output_tokens": 1 },
+    })
+}
+
+fn overflow() -> Value {
+    let error = json!({ "kind": "context_overflow", "message": "too many tokens" });
+    json!({ "steps": [{ "fail": error }] })
+}
+
+fn chat(house: &House, lines: &str) -> Output {
+    house.command(&["chat"]).input(lines).run()
+}
+
+/// The lines of the gc on standard error.
+fn told(output: &Output) -> Vec<&str> {
+    output.stderr.lines().filter(|line| line.starts_with("gc ")).collect()
+}
+
+#[test]
+fn old_turns_go_at_the_threshold_and_one_line_tells_it() {
+    let house = house!();
+    ship_gc(&house);
+    house.script(&json!({ "answers": [
+        says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 3, 200),
+    ] }));
+    house.configure_more(SMALL_WINDOW);
+    house.configure_more("[gc]\nplugin = \"truncate\"\npreserve_recent_turns = 1\n");
+    let output = chat(&house, "a\nb\nc\nd\n").code(0);
+    assert_eq!(output.stdout, "one\ntwo\nthree\nfour\n");
+    let lines = told(&output);
+    assert_eq!(lines.len(), 1, "{output}");
+    assert!(lines[0].starts_with("gc truncate: old messages left out: 4, about 8"), "{output}");
+    let note = "Context cleaned: removed 2 old turns, kept 1 recent turns.";
+    assert!(lines[0].ends_with(note), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn recent_turns_are_kept_as_many_as_the_configuration_says() {
+    let house = house!();
+    ship_gc(&house);
+    house.script(&json!({ "answers": [
+        says("one", 1, 100), says("two", 3, 500), says("three", 5, 850), says("four", 7, 900),
+    ] }));
+    house.configure_more(SMALL_WINDOW);
+    let output = chat(&house, "a\nb\nc\nd\n").code(0);
+    assert_eq!(told(&output), Vec::<&str>::new(), "three finished turns are fewer than five");
+}
+
+#[test]
+fn a_request_that_the_provider_refuses_is_sent_again_with_less() {
+    let house = house!();
+    ship_gc(&house);
+    house.script(&json!({ "answers": [
+        says("one", 1, 100), says("two", 3, 200), overflow(), says("three", 1, 50),
+    ] }));
+    let output = chat(&house, "a\nb\nc\n").code(0);
+    assert_eq!(output.stdout, "one\ntwo\nthree\n");
+    let [line] = told(&output)[..] else { panic!("{output}") };
+    assert!(line.starts_with("gc truncate: old messages left out: 4, "), "{output}");
+}
+
+#[test]
+fn a_request_that_is_refused_for_ever_fails_with_what_to_do() {
+    let house = house!();
+    ship_gc(&house);
+    house.script(&json!({ "answers": [overflow()], "repeat_last": true }));
+    let output = house.run(&["run", "hello"]).code(5);
+    assert!(
+        output.stderr.contains("error: too many tokens\nhint: ask for less at once"),
+        "{output}"
+    );
+}
+
+#[test]
+fn a_megabyte_of_task_is_sent_as_head_and_tail() {
+    let house = house!();
+    let gap = " bytes are left out here; the whole text is in the file `";
+    house.script(&json!({ "answers": [
+        { "expect": { "prompt": gap, "messages": 1 },
+          "steps": [{ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } }] },
+        { "expect": { "prompt": gap, "messages": 3 }, "steps": [{ "text": "read" }] },
+    ] }));
+    house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 8192\n");
+    let text = format!("begin {} end", "0123456789 ".repeat(90_000));
+    let output = house.command(&["run", "what is this?"]).input(text).run().code(0);
+    assert_eq!(output.stdout, "read\n");
+    let [line] = told(&output)[..] else { panic!("{output}") };
+    assert!(line.starts_with("gc host: messages shortened: 1, about 2"), "{output}");
+    assert!(line.contains("a text of 990"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn without_its_plugin_a_session_goes_on_and_says_so_once() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        says("one", 1, 100), says("two", 3, 900), says("three", 5, 910), says("four", 7, 920),
+    ] }));
+    house.configure_more(SMALL_WINDOW);
+    let output = chat(&house, "a\nb\nc\nd\n").code(0);
+    let line = "gc truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
+                no gc plugin is there: `jaato doctor` tells where plugins are looked for";
+    assert_eq!(told(&output), [line], "{output}");
+}
+
+#[test]
+fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
+    let house = house!();
+    ship_gc(&house);
+    let script = json!({ "answers": [says("one", 1, 900), says("two", 3, 920)] });
+    let check = |more: &str, expected: &str| {
+        house.script(&script);
+        house.configure_more(SMALL_WINDOW);
+        house.configure_more(more);
+        let output = chat(&house, "a\nb\n").code(0);
+        assert_eq!(told(&output), [expected], "{output}");
+    };
+    check(
+        "[plugins]\ndisabled = [\"gc-truncate\"]\n",
+        "gc truncate: the gc `gc-truncate` cannot be used: `[plugins] disabled` names it hint: \
+         remove `gc-truncate` there",
+    );
+    check(
+        "[gc]\nplugin = \"tool-environment\"\n",
+        "gc environment: plugin `tool-environment`, which `[gc] plugin` names, is no gc hint: \
+         known gcs are: gc-truncate",
+    );
+}
+
+#[test]
+fn a_gc_that_panics_hangs_blocks_or_lies_costs_the_collection_alone() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let check = |what: &str, expected: &str| {
+        house.script(&json!({ "answers": [says("one", 1, 900), says("two", 3, 910)] }));
+        house.configure_more(SMALL_WINDOW);
+        house.configure_more("[gc]\nplugin = \"fixture-probe\"\ndeadline_ms = 200\n");
+        let output = chat(&house, &format!("{what}\nand on\n")).code(0);
+        assert_eq!(output.stdout, "one\ntwo\n", "{output}");
+        let [line] = told(&output)[..] else { panic!("{output}") };
+        assert!(line.starts_with("gc fixture-probe: ") && line.contains(expected), "{output}");
+        house.nothing_lives();
+    };
+    check("gc: panic", "boom in a plan");
+    check("gc: hang", "the gc took longer than 1 s for its plan");
+    check("gc: block", "the gc took longer than 1 s for its plan");
+    check(
+        "gc: all",
+        "the gc's plan is refused: it drops message 2, which belongs to the last turn",
+    );
+    check("gc: fail", "the count is 1");
+}
+
+#[test]
+fn settings_out_of_range_are_told_with_their_place() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    house.configure_more("[gc]\nthreshold_percent = 101\n");
+    let output = house.run(&["run", "hello"]).code(3);
+    let wants =
+        "`gc.threshold_percent` takes a whole number from 1 to 100, but is the number `101`";
+    assert!(output.stderr.contains(wants) || output.stderr.contains("but is `101`"), "{output}");
+}
