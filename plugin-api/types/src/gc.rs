@@ -29,13 +29,13 @@ pub struct GcRequest {
     pub v: u32,
     /// Why.
     pub reason: GcReason,
-    /// The history, whole.
+    /// All that the model is sent, in order.
     pub messages: Vec<Message>,
     /// The context window in tokens.
     pub context_limit: u64,
     /// Tokens in use.
     pub total_tokens: u64,
-    /// The settings of `[gc]`.
+    /// The settings of `[gc]`; `pinned_turn_indices` are places among the turns of `messages`.
     #[serde(default)]
     pub settings: Value,
 }

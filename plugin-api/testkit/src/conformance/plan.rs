@@ -7,7 +7,7 @@ use jaato_types::{GcPlan, Message, Role};
 use super::{Verdict, ensure};
 
 /// Checks that a plan can be applied to a history: indices ascend and are in range, no tool call loses its
-/// result nor a result its call, and what is asked at last stays.
+/// result nor a result its call, roles stay in order from a user's message on, and the last turn stays whole.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -33,8 +33,31 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
             })?;
         }
     }
-    let last = messages.iter().rposition(|message| message.role == Role::User);
-    ensure(last.is_none_or(|at| !dropped.contains(&at)), || "the last prompt is dropped".into())
+    let last = messages.iter().rposition(Message::is_prompt).unwrap_or(0);
+    let lost = dropped.range(last..).next();
+    ensure(lost.is_none(), || format!("message {lost:?} of the last turn is dropped"))?;
+    roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
+}
+
+/// Checks that a user speaks first, and that after each answer without calls it is the user's turn again.
+fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> Verdict {
+    let mut before: Option<&Message> = None;
+    for message in kept {
+        let expected = match before {
+            None => Role::User,
+            Some(before) if before.role != Role::Model => Role::Model,
+            Some(before) if before.tool_calls().next().is_some() => Role::Tool,
+            Some(_) => Role::User,
+        };
+        ensure(message.role == expected, || {
+            format!(
+                "a message of role {:?} stays where one of role {expected:?} must be",
+                message.role
+            )
+        })?;
+        before = Some(message);
+    }
+    Ok(())
 }
 
 fn kept_message<'a>(
@@ -66,7 +89,12 @@ mod tests {
         check(&[], Ok(()));
         check(&[0, 1, 2, 3], Ok(()));
         check(&[1, 2], Ok(()));
-        check(&[0, 3], Ok(()));
+    }
+
+    #[test]
+    fn roles_stay_in_order() {
+        check(&[0, 3], Err("a message of role Model stays where one of role User must be"));
+        check(&[3], Err("a message of role User stays where one of role Model must be"));
     }
 
     #[test]
@@ -83,7 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_prompt_stays() {
-        check(&[4], Err("the last prompt"));
+    fn the_last_turn_stays_whole() {
+        check(&[4], Err("message Some(4) of the last turn"));
+        check(&[5, 6], Err("message Some(5) of the last turn"));
     }
 }
