@@ -77,12 +77,14 @@ pub enum Command {
     /// Start, watch and end child processes (started by jaato itself)
     #[command(hide = true)]
     Guardian,
-    /// Describe a plugin in isolation (started by jaato itself)
+    /// Run or describe a plugin in isolation (started by jaato itself)
     #[command(hide = true)]
     PluginWorker {
+        /// Describe it, and end
+        #[arg(long)]
+        describe: bool,
         /// The plugin file
-        #[arg(long, value_name = "FILE")]
-        describe: PathBuf,
+        file: PathBuf,
     },
 }
 

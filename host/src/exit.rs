@@ -79,6 +79,7 @@ pub fn exit_of(kind: ErrorKind) -> Exit {
         ErrorKind::Configuration => Exit::Configuration,
         ErrorKind::PluginPanicked
         | ErrorKind::PluginMisbehaved
+        | ErrorKind::PluginCrashed
         | ErrorKind::PluginDisabled
         | ErrorKind::UnknownOperation => Exit::Plugin,
         ErrorKind::Provider | ErrorKind::ContextOverflow => Exit::Provider,

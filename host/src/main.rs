@@ -40,8 +40,11 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
-    if let Command::PluginWorker { describe } = &cli.command {
-        return jaato_worker::describe_main(describe);
+    if let Command::PluginWorker { describe, file } = &cli.command {
+        return match describe {
+            true => jaato_worker::describe_main(file),
+            false => jaato_worker::serve_main(file),
+        };
     }
     match in_runtime(cli) {
         Ok(exit) => exit.into(),

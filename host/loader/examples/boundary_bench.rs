@@ -70,7 +70,8 @@ async fn calls(plugin: &Path) -> Result<Value, Box<dyn AnyError>> {
         native_ns.push(nanoseconds_a_call(start));
         let start = Instant::now();
         for _ in 0..CALLS {
-            let call = instance.call_tool_in_place(TOOL, frame.clone(), Arc::clone(&services))?;
+            let call = instance.call_tool_in_place(TOOL, frame.clone(), Arc::clone(&services));
+            let call = call.ok_or("the instance lives in a worker")??;
             check(call.await)?;
         }
         in_place_ns.push(nanoseconds_a_call(start));

@@ -13,9 +13,10 @@ use jaato_types::{Error, Frame};
 use crate::context::{Core, EndOnDrop};
 use crate::executor::{Guest, PluginTask};
 use crate::fence::plugin_code;
-use crate::instance::{Living, Place};
+use crate::local::{Living, Place};
+use crate::remote::RemoteCall;
 
-/// A call that runs on the plugin executor. Dropping it cancels the call.
+/// A call that runs, on the plugin executor or in a worker. Dropping it cancels the call.
 ///
 /// Read [`RunningCall::next_emission`] to its end first, then take [`RunningCall::answer`]: everything
 /// that the call emitted is there before the answer is.
@@ -23,7 +24,12 @@ use crate::instance::{Living, Place};
 pub struct RunningCall {
     // Before the task: the flag is set first, so that what the plugin does meanwhile is refused.
     core: CancelOnDrop,
-    task: PluginTask<Result<Vec<u8>, Error>>,
+    work: Work,
+}
+
+enum Work {
+    Local(PluginTask<Result<Vec<u8>, Error>>),
+    Remote(RemoteCall),
 }
 
 struct CancelOnDrop(Arc<Core>);
@@ -36,7 +42,11 @@ impl Drop for CancelOnDrop {
 
 impl RunningCall {
     pub(crate) fn new(core: Arc<Core>, task: PluginTask<Result<Vec<u8>, Error>>) -> Self {
-        Self { core: CancelOnDrop(core), task }
+        Self { core: CancelOnDrop(core), work: Work::Local(task) }
+    }
+
+    pub(crate) fn remote(core: Arc<Core>, call: RemoteCall) -> Self {
+        Self { core: CancelOnDrop(core), work: Work::Remote(call) }
     }
 
     /// Waits for the next frame that the call emits; none when the call has ended and all is read.
@@ -52,7 +62,10 @@ impl RunningCall {
     /// Cancels the call and keeps it, so that the rest of its emissions can be read; its answer is `cancelled`.
     pub fn cancel(&self) {
         self.core.0.cancel();
-        self.core.0.wake_call();
+        match &self.work {
+            Work::Local(_) => self.core.0.wake_call(),
+            Work::Remote(call) => call.cancel(),
+        }
     }
 
     /// Waits for the answer: a checked frame.
@@ -61,9 +74,13 @@ impl RunningCall {
     /// What the plugin answers; `plugin_misbehaved` for what is no answer, `plugin_disabled`, `cancelled`.
     pub async fn answer(mut self) -> Result<Vec<u8>, Error> {
         let guest = Arc::clone(&self.core.0.guest);
+        let task = match &mut self.work {
+            Work::Local(task) => task,
+            Work::Remote(call) => return call.answer().await,
+        };
         tokio::select! {
             biased;
-            answer = &mut self.task => answer.unwrap_or_else(|| Err(guest.lost_error())),
+            answer = task => answer.unwrap_or_else(|| Err(guest.lost_error())),
             () = guest.disabled() => Err(guest.disabled_error()),
         }
     }

@@ -20,9 +20,11 @@ mod host_conformance;
 mod instance;
 mod layout;
 mod live;
+mod local;
 mod manifest;
 mod open;
 mod plugin;
+pub mod remote;
 mod services;
 mod watch;
 

@@ -12,7 +12,8 @@ use crate::call::{panicked, read_error};
 use crate::context::{Core, EndOnDrop};
 use crate::executor::{Executor, Guest, HostCode, OnExecutor};
 use crate::fence::{host_code, plugin_code};
-use crate::instance::{Instance, Living, Rooms};
+use crate::instance::Instance;
+use crate::local::{Living, Local, Rooms};
 use crate::open::Opened;
 use crate::services::{CallerKind, Services};
 use crate::watch::Watch;
@@ -96,7 +97,7 @@ impl Plugin {
         };
         let living = made?;
         cancel.made();
-        Ok(Instance::new(Arc::clone(&core), living))
+        Ok(Instance::local(Local::new(Arc::clone(&core), living)))
     }
 }
 

@@ -14,7 +14,8 @@ async fn a_tool_answers_with_what_it_was_asked() {
     let instance = house.instance(&probe(), None).await;
     let arguments = json!({ "text": "a b", "line": 42 });
     assert_eq!(ask(&instance, "echo", arguments.clone()).await, Ok(arguments.clone()));
-    let in_place = instance.call_tool_in_place("echo", frame(&arguments), services()).unwrap();
+    let in_place =
+        instance.call_tool_in_place("echo", frame(&arguments), services()).unwrap().unwrap();
     assert_eq!(json_of(&in_place.await.unwrap()), arguments);
     let error = ask(&instance, "moon", json!({})).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool);

@@ -1,18 +1,21 @@
-//! The child process that describes one plugin in isolation.
+//! The child processes that run code of plugins in isolation: one that describes, one that serves.
 //!
-//! Started as `jaato plugin-worker --describe FILE` by the host, through the guardian: with a deadline,
+//! `serve` runs an instance for the host. This module describes: started as `jaato plugin-worker --describe FILE` by the host, through the guardian: with a deadline,
 //! limits on memory, cleaned variables and no descriptor of the host's but the pipe that takes the
 //! answer. It opens the plugin and so runs code of strangers; it is no sandbox.
 
 mod platform;
+mod serve;
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use jaato_loader::Library;
+use jaato_loader::{Library, LoadError};
 use jaato_types::{Description, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
+
+pub use serve::{SERVE_ARGUMENTS, serve_main};
 
 /// The arguments in front of the file.
 pub const DESCRIBE_ARGUMENTS: [&str; 2] = ["plugin-worker", "--describe"];
@@ -50,13 +53,15 @@ pub fn describe_main(plugin: &Path) -> ExitCode {
 }
 
 fn describe(plugin: &Path) -> Result<Description, Error> {
-    let opened = Library::open(plugin).map_err(|error| {
-        // Whoever asked knows the file, and names it.
-        let described = Error::new(ErrorKind::PluginMisbehaved, error.problem.to_string());
-        match error.problem.hint() {
-            Some(hint) => described.with_hint(hint),
-            None => described,
-        }
-    })?;
+    let opened = Library::open(plugin).map_err(|error| refusal(&error))?;
     jaato_loader::describe(&opened)
+}
+
+/// Why a file cannot be opened. Whoever asked knows the file, and names it.
+fn refusal(error: &LoadError) -> Error {
+    let described = Error::new(ErrorKind::PluginMisbehaved, error.problem.to_string());
+    match error.problem.hint() {
+        Some(hint) => described.with_hint(hint),
+        None => described,
+    }
 }

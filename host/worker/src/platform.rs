@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::FromRawFd as _;
+use std::os::unix::net::UnixStream;
 
 /// Returns descriptor 3, where it is open and can be written to.
 pub fn descriptor3() -> Option<File> {
@@ -10,4 +11,14 @@ pub fn descriptor3() -> Option<File> {
     // SAFETY: descriptor 3 is open, as was just seen; the process is this worker's own, started with
     // descriptor 3 for this purpose, and nothing else in it takes that number.
     Some(unsafe { File::from_raw_fd(3) })
+}
+
+/// Returns descriptor 3, where it is a socket.
+pub fn socket3() -> Option<UnixStream> {
+    use std::os::unix::fs::FileTypeExt as _;
+    if !std::fs::metadata("/dev/fd/3").ok()?.file_type().is_socket() {
+        return None;
+    }
+    // SAFETY: as above; that it is a socket was just seen.
+    Some(unsafe { UnixStream::from_raw_fd(3) })
 }

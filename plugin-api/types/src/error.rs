@@ -39,6 +39,8 @@ pub enum ErrorKind {
     PluginPanicked,
     /// The plugin answered with something that is not an answer.
     PluginMisbehaved,
+    /// The worker that ran the plugin has ended; the message tells how.
+    PluginCrashed,
     /// The plugin was disabled after it misbehaved too often.
     PluginDisabled,
     /// The host failed inside a service that it lends: not the plugin's fault.
@@ -72,6 +74,7 @@ impl ErrorKind {
             Self::Configuration => "configuration",
             Self::PluginPanicked => "plugin_panicked",
             Self::PluginMisbehaved => "plugin_misbehaved",
+            Self::PluginCrashed => "plugin_crashed",
             Self::PluginDisabled => "plugin_disabled",
             Self::HostBug => "host_bug",
             Self::Provider => "provider",

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use abi_stable::std_types::{RResult, RStr, RVec};
+use abi_stable::std_types::{ROption, RResult, RStr, RVec};
 use async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, JobBox, Maybe};
 use jaato_types::{Error, ErrorKind, Frame, FrameError};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use super::emissions::Taken;
-use super::lent::{Lent, Refusable, error_answer};
+use super::lent::{Crossed, Crossing, Lent, Refusable, error_answer};
 use super::streams::{self, Next, STREAMS_MAX};
 use super::{Core, TASKS_MAX, next_number};
 use crate::executor::{HostCode, Job};
@@ -22,7 +22,7 @@ use crate::fence::host_code;
 use crate::lock;
 use crate::services::{ByteStream, CallerKind, Served};
 
-type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Answered = RResult<RVec<u8>, RVec<u8>>;
 
 /// Where a stream's number stands in an answer, as in `StreamAnswer`.
@@ -84,7 +84,7 @@ impl ContextAbi for HostContext {
     }
 
     fn emit(&self, frame: RVec<u8>) -> bool {
-        self.fenced(|core| core.emit(&frame), |_| false)
+        self.fenced(|core| core.emit(frame.as_slice()), |_| false)
     }
 
     fn sleep_ms(&self, milliseconds: u64) -> FfiFuture<bool> {
@@ -127,13 +127,7 @@ impl ContextAbi for HostContext {
     }
 
     fn close(&self, handle: u64) {
-        let close = |core: &Arc<Core>| {
-            let slot = lock(&core.held).streams.remove(handle);
-            if let Some(slot) = slot {
-                let _entered = core.executor.runtime().enter();
-                streams::end(&slot);
-            }
-        };
+        let close = |core: &Arc<Core>| core.close_stream(handle);
         self.fenced(close, |_| ());
     }
 }
@@ -143,7 +137,8 @@ fn ready<T: Send + 'static>(value: T) -> FfiFuture<T> {
 }
 
 impl Core {
-    fn emit(&self, frame: &RVec<u8>) -> bool {
+    /// Takes a frame that the call emits. Copied rather than taken over: the buffer is not ours.
+    pub(crate) fn emit(&self, frame: &[u8]) -> bool {
         if !self.is_live() {
             return false;
         }
@@ -152,9 +147,7 @@ impl Core {
             lock(&self.held).emissions.refuse(fault);
             return false;
         }
-        // Copied rather than taken over: the buffer is of the plugin's allocator.
-        let frame = frame.as_slice().to_vec();
-        let taken = lock(&self.held).emissions.push(frame);
+        let taken = lock(&self.held).emissions.push(frame.to_vec());
         match taken {
             Taken::Yes(reader) => {
                 if let Some(reader) = reader {
@@ -219,29 +212,61 @@ impl Core {
     }
 
     fn ask(self: &Arc<Self>, operation: &str, frame: &RVec<u8>) -> Option<Work<Answered>> {
+        let work = self.serve(operation, frame)?;
+        Some(Box::pin(async move {
+            match work.await.0 {
+                Ok(Crossed::Frame(frame) | Crossed::Stream(frame)) => RResult::ROk(frame.into()),
+                Ok(Crossed::End) => RResult::ROk(Frame::empty().into()),
+                Err(error) => RResult::RErr(error.into()),
+            }
+        }))
+    }
+
+    /// Asks a service; none when the context refuses everything.
+    pub(crate) fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
         let services = self.services().filter(|_| self.is_live())?;
         if let Err(error) = Frame::parse(frame) {
             let error = Error::new(ErrorKind::InvalidArguments, error.to_string());
-            return Some(Box::pin(std::future::ready(RResult::RErr(error_answer(&error)))));
+            return Some(Box::pin(std::future::ready(Crossing::error(&error))));
         }
         let _entered = self.executor.runtime().enter();
-        let served = services.call(self.caller(), operation, frame.as_slice().to_vec());
+        let served = services.call(self.caller(), operation, frame.to_vec());
         let core = Arc::downgrade(self);
         Some(Box::pin(async move {
             let answer = match served.await {
                 Ok(Served::Frame(frame)) => match Frame::parse(&frame) {
-                    Ok(_) => Ok(frame),
+                    Ok(_) => Ok(Crossed::Frame(frame)),
                     Err(error) => Err(not_a_frame(&error)),
                 },
                 Ok(Served::Stream(stream)) => open(&core, Map::new(), stream),
                 Ok(Served::StreamWith(head, stream)) => open(&core, head, stream),
                 Err(error) => Err(error),
             };
-            match answer {
-                Ok(frame) => RResult::ROk(frame.into()),
-                Err(error) => RResult::RErr(error_answer(&error)),
-            }
+            answer.map_or_else(|error| Crossing::error(&error), |crossed| Crossing(Ok(crossed)))
         }))
+    }
+
+    /// Waits for the next piece of a stream; none when the context refuses everything.
+    pub(crate) fn next_crossing(&self, handle: u64) -> Result<Option<Work<Crossing>>, Error> {
+        let next = self.next(handle)?;
+        Ok(next.map(|next| -> Work<Crossing> {
+            Box::pin(async move {
+                Crossing(match next.await {
+                    RResult::ROk(ROption::RSome(frame)) => Ok(Crossed::Frame(frame.into())),
+                    RResult::ROk(ROption::RNone) => Ok(Crossed::End),
+                    RResult::RErr(error) => Err(error.into()),
+                })
+            })
+        }))
+    }
+
+    /// Ends a stream.
+    pub(crate) fn close_stream(&self, handle: u64) {
+        let slot = lock(&self.held).streams.remove(handle);
+        if let Some(slot) = slot {
+            let _entered = self.executor.runtime().enter();
+            streams::end(&slot);
+        }
     }
 
     fn open(
@@ -283,8 +308,9 @@ fn open(
     core: &Weak<Core>,
     head: Map<String, Value>,
     stream: Box<dyn ByteStream>,
-) -> Result<Vec<u8>, Error> {
-    core.upgrade().map_or_else(|| Err(Error::cancelled()), |core| core.open(head, stream))
+) -> Result<Crossed, Error> {
+    let core = core.upgrade().ok_or_else(Error::cancelled)?;
+    core.open(head, stream).map(Crossed::Stream)
 }
 
 fn not_a_frame(error: &FrameError) -> Error {

@@ -15,7 +15,7 @@ use crate::live::Token;
 use crate::lock;
 
 /// What a host future resolves to when it cannot do its work.
-pub(super) trait Refusable {
+pub(crate) trait Refusable {
     /// The context was cancelled or has ended.
     fn refused() -> Self;
 
@@ -58,6 +58,35 @@ impl Refusable for RResult<ROption<RVec<u8>>, RVec<u8>> {
     }
 }
 
+/// What a service or a stream gives to a plugin in a worker.
+pub(crate) enum Crossed {
+    /// A frame.
+    Frame(Vec<u8>),
+    /// A frame whose object holds the handle of a stream.
+    Stream(Vec<u8>),
+    /// The end of a stream.
+    End,
+}
+
+/// That, or an error's frame.
+pub(crate) struct Crossing(pub(crate) Result<Crossed, Vec<u8>>);
+
+impl Crossing {
+    pub(crate) fn error(error: &Error) -> Self {
+        Self(Err(error_answer(error).into()))
+    }
+}
+
+impl Refusable for Crossing {
+    fn refused() -> Self {
+        Self::error(&Error::cancelled())
+    }
+
+    fn host_bug(error: &Error) -> Self {
+        Self::error(error)
+    }
+}
+
 /// Writes an error as a frame; one that does not fit is replaced by a short one of its kind.
 pub(super) fn error_answer(error: &Error) -> RVec<u8> {
     let short = || Frame::write(&Error::new(error.kind, "the error's text is too large"));
@@ -65,7 +94,7 @@ pub(super) fn error_answer(error: &Error) -> RVec<u8> {
 }
 
 /// A future of the host, lent to a plugin.
-pub(super) struct Lent<W: Future + Send + Unpin>
+pub(crate) struct Lent<W: Future + Send + Unpin>
 where
     W::Output: Refusable,
 {
@@ -80,7 +109,7 @@ where
     W::Output: Refusable,
 {
     /// Without work it is refused at its first poll.
-    pub(super) fn new(core: &Arc<Core>, work: Option<W>) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, work: Option<W>) -> Self {
         let live = core.executor.live_counters().host_futures.token();
         Self { core: Arc::clone(core), work, waiter: None, _live: live }
     }

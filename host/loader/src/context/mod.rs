@@ -28,6 +28,7 @@ use crate::lock;
 use crate::services::{Caller, CallerKind, Services};
 pub use emissions::EMITTED_BYTES_MAX;
 use emissions::Emissions;
+pub(crate) use lent::{Crossed, Crossing, Lent, Refusable};
 use streams::Streams;
 pub use streams::{PIECE_BYTES_MAX, STREAMS_MAX};
 

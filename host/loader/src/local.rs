@@ -1,0 +1,310 @@
+//! An instance that lives in this process: its calls, what it saves, its end.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+
+use abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use jaato_plugin_api::abi::{Answer, ContextBox, GcBox, InstanceBox, ProviderBox, ToolBox};
+use jaato_types::{Error, ErrorKind, PluginName};
+use tokio::sync::Notify;
+
+use crate::call::{Begin, CallFuture, RunningCall, checked, panicked, read_error};
+use crate::context::{Core, EndOnDrop};
+use crate::executor::OnExecutor;
+use crate::fence::plugin_code;
+use crate::instance::CLOSE_STEP_MAX;
+use crate::lock;
+use crate::remote::wire::Facet;
+use crate::services::{CallerKind, Services};
+
+/// An instance's objects, kept so that the executor alone drops them.
+pub(crate) type Living = OnExecutor<Rooms>;
+
+/// What an instance gave out. Dropped in this order: its context is revoked, its facets, itself.
+pub(crate) struct Rooms {
+    _end: EndOnDrop,
+    tools: Option<ToolBox>,
+    gc: Option<GcBox>,
+    provider: Option<ProviderBox>,
+    instance: InstanceBox,
+}
+
+impl Rooms {
+    /// Asks an instance for its facets.
+    pub(crate) fn of(instance: InstanceBox, end: EndOnDrop) -> Self {
+        let tools = instance.tools().into_option();
+        let (gc, provider) = (instance.gc().into_option(), instance.provider().into_option());
+        Self { _end: end, tools, gc, provider, instance }
+    }
+}
+
+/// An instance in this process.
+pub(crate) struct Local {
+    core: Arc<Core>,
+    calls: Arc<Calls>,
+    facets: [bool; 3],
+}
+
+/// The calls of an instance that are in flight, and the instance's objects until it is closed.
+struct Calls {
+    state: Mutex<CallsState>,
+    empty: Notify,
+}
+
+struct CallsState {
+    living: Option<Arc<Living>>,
+    open: Vec<Option<Arc<Core>>>,
+    count: usize,
+}
+
+/// A call's place in the list, given back when it is dropped.
+pub(crate) struct Place {
+    calls: Arc<Calls>,
+    index: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.calls.remove(self.index);
+    }
+}
+
+impl Calls {
+    fn add(self: &Arc<Self>, core: &Arc<Core>) -> Option<(Place, Arc<Living>)> {
+        let mut state = lock(&self.state);
+        let living = Arc::clone(state.living.as_ref()?);
+        state.count += 1;
+        let index = match state.open.iter().position(Option::is_none) {
+            Some(index) => index,
+            None => {
+                state.open.push(None);
+                state.open.len() - 1
+            }
+        };
+        state.open[index] = Some(Arc::clone(core));
+        Some((Place { calls: Arc::clone(self), index }, living))
+    }
+
+    fn remove(&self, index: usize) {
+        let mut state = lock(&self.state);
+        let core = state.open[index].take();
+        state.count -= 1;
+        let empty = state.count == 0;
+        drop(state);
+        drop(core);
+        if empty {
+            self.empty.notify_waiters();
+        }
+    }
+
+    /// Takes the instance's objects away, so that no call begins any more, and cancels those in flight.
+    fn close(&self) -> Option<Arc<Living>> {
+        let mut state = lock(&self.state);
+        let living = state.living.take();
+        let open: Vec<_> = state.open.iter().flatten().cloned().collect();
+        drop(state);
+        for core in &open {
+            core.cancel();
+        }
+        for core in &open {
+            core.wake_call();
+        }
+        living
+    }
+
+    fn living(&self) -> Option<Arc<Living>> {
+        lock(&self.state).living.clone()
+    }
+
+    async fn wait_until_empty(&self) {
+        let mut notified = std::pin::pin!(self.empty.notified());
+        // Registered before the look, so that a call that ends in between is not missed.
+        notified.as_mut().enable();
+        if lock(&self.state).count > 0 {
+            notified.await;
+        }
+    }
+}
+
+impl Local {
+    pub(crate) fn new(core: Arc<Core>, living: Living) -> Self {
+        let rooms = living.get();
+        let facets = [rooms.tools.is_some(), rooms.gc.is_some(), rooms.provider.is_some()];
+        let state = CallsState { living: Some(Arc::new(living)), open: Vec::new(), count: 0 };
+        let calls = Calls { state: Mutex::new(state), empty: Notify::new() };
+        Self { core, calls: Arc::new(calls), facets }
+    }
+
+    /// Returns the plugin's name.
+    pub(crate) fn plugin(&self) -> &PluginName {
+        self.core.guest.name()
+    }
+
+    /// Whether it has tools, a gc, a provider.
+    pub(crate) fn facets(&self) -> [bool; 3] {
+        self.facets
+    }
+
+    /// Begins a call of a facet.
+    pub(crate) fn call(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+    ) -> Result<RunningCall, Error> {
+        let name = name.to_owned();
+        match facet {
+            Facet::Tool => self.start(services, begin_tool(name, frame)),
+            Facet::Gc => self.start(services, move |living: &Living, context: ContextBox| {
+                Some(living.get().gc.as_ref()?.plan(context, frame.into()))
+            }),
+            Facet::Complete => self.start(services, move |living: &Living, context: ContextBox| {
+                Some(living.get().provider.as_ref()?.complete(context, frame.into()))
+            }),
+            Facet::Models => self.start(services, |living: &Living, context: ContextBox| {
+                Some(living.get().provider.as_ref()?.models(context))
+            }),
+            Facet::Operation => {
+                self.start(services, move |living: &Living, context: ContextBox| {
+                    let name = RStr::from_str(&name);
+                    Some(living.get().instance.operation(name, context, frame.into()))
+                })
+            }
+        }
+    }
+
+    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks blocks the
+    /// caller, and no watchdog sees it.
+    pub(crate) fn call_tool_in_place(
+        &self,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+    ) -> Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error> {
+        let (_, future) = self.prepare(services, begin_tool(name.to_owned(), frame))?;
+        Ok(future)
+    }
+
+    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask after each call
+    /// that is not read-only.
+    ///
+    /// # Errors
+    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it had.
+    pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
+        let living = self.calls.living().ok_or_else(Error::cancelled)?;
+        self.save_of(living).await
+    }
+
+    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends what it has
+    /// going on, loses its context, and is dropped. Each step takes at most [`CLOSE_STEP_MAX`].
+    ///
+    /// # Errors
+    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was closed before.
+    pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
+        let living = self.calls.close().ok_or_else(Error::cancelled)?;
+        self.within(self.calls.wait_until_empty()).await;
+        let saved = self.within(self.save_of(Arc::clone(&living))).await;
+        self.within(self.close_of(&living)).await;
+        self.core.cancel();
+        for (_, task) in self.core.take_tasks() {
+            self.within(task.cancel()).await;
+        }
+        self.core.end();
+        // A call that did not end in time holds the instance; it goes with the call.
+        if let Ok(living) = Arc::try_unwrap(living) {
+            self.within(living.dispose()).await;
+        }
+        saved.unwrap_or_else(|| {
+            let text = format!("the plugin `{}` did not save in time", self.plugin());
+            Err(Error::new(ErrorKind::Timeout, text))
+        })
+    }
+
+    async fn save_of(&self, living: Arc<Living>) -> Result<Option<Vec<u8>>, Error> {
+        let guest = Arc::clone(&self.core.guest);
+        let task = self.core.executor.spawn(&self.core.guest, async move {
+            let future = plugin_code(|| living.get().instance.save());
+            let saved = fenced(future).await.map_err(|text| panicked(&guest, &text))?;
+            match saved {
+                RResult::ROk(ROption::RSome(frame)) => checked(&guest, &frame).map(Some),
+                RResult::ROk(ROption::RNone) => Ok(None),
+                RResult::RErr(error) => Err(read_error(&guest, &error)),
+            }
+        });
+        task.await.unwrap_or_else(|| Err(self.core.guest.lost_error()))
+    }
+
+    async fn close_of(&self, living: &Arc<Living>) {
+        let living = Arc::clone(living);
+        let task = self.core.executor.spawn(&self.core.guest, async move {
+            // A panic that the plugin's own fence let through: it ends in any case.
+            let _ = fenced(plugin_code(|| living.get().instance.close())).await;
+        });
+        task.await;
+    }
+
+    /// Waits for a step of the close, but not too long; a plugin that hangs in it is left to the watchdog.
+    async fn within<T>(&self, step: impl Future<Output = T>) -> Option<T> {
+        let timeout = {
+            let _entered = self.core.executor.runtime().enter();
+            tokio::time::timeout(CLOSE_STEP_MAX, step)
+        };
+        timeout.await.ok()
+    }
+
+    fn start<B: Begin + Send + 'static>(
+        &self,
+        services: Arc<dyn Services>,
+        begin: B,
+    ) -> Result<RunningCall, Error> {
+        let (core, future) = self.prepare(services, begin)?;
+        let task = self.core.executor.spawn(&self.core.guest, future);
+        Ok(RunningCall::new(core, task))
+    }
+
+    fn prepare<B: Begin>(
+        &self,
+        services: Arc<dyn Services>,
+        begin: B,
+    ) -> Result<(Arc<Core>, CallFuture<B>), Error> {
+        let guest = &self.core.guest;
+        if guest.is_disabled() {
+            return Err(guest.disabled_error());
+        }
+        let core = Core::new(CallerKind::Call, &self.core.executor, guest, services);
+        let (place, living) = self.calls.add(&core).ok_or_else(|| {
+            let text = format!("the plugin `{}` is closed", self.plugin());
+            Error::new(ErrorKind::Cancelled, text)
+        })?;
+        Ok((Arc::clone(&core), CallFuture::new(begin, core, living, place)))
+    }
+}
+
+impl Drop for Local {
+    fn drop(&mut self) {
+        // What is in flight is cancelled; the last call to end lets go of the objects, which the executor
+        // drops together with the context.
+        self.core.cancel();
+        drop(self.calls.close());
+    }
+}
+
+fn begin_tool(name: String, frame: Vec<u8>) -> impl Begin + Send + 'static {
+    move |living: &Living, context: ContextBox| -> Option<Answer> {
+        let tools = living.get().tools.as_ref()?;
+        Some(tools.call(RStr::from_str(&name), context, RVec::from(frame)))
+    }
+}
+
+/// Polls a plugin's future inside the host's fence; the text is a panic's that the plugin's own let through.
+async fn fenced<F: Future + Unpin>(begun: Result<F, String>) -> Result<F::Output, String> {
+    let mut future = begun?;
+    std::future::poll_fn(|cx| match plugin_code(|| std::pin::Pin::new(&mut future).poll(cx)) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Err(text) => Poll::Ready(Err(text)),
+    })
+    .await
+}

@@ -1,0 +1,303 @@
+//! The connection to one worker: what is in flight on it, and what is done with each message that comes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use jaato_types::{Error, Frame};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+
+use super::link::{Link, Message};
+use super::wire::{self, Flag, Kind};
+use super::{OVERDUE_MAX, WorkerProcess, death};
+use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
+use crate::lock;
+
+/// What a call is answered with.
+pub(super) type Answer = Result<Vec<u8>, Error>;
+/// What one of the instance's steps is answered with: a frame or nothing.
+pub(super) type Step = Result<Option<Vec<u8>>, Error>;
+
+/// The host's side of one worker.
+pub(super) struct Connection {
+    pub(super) link: Link,
+    pub(super) process: Arc<dyn WorkerProcess>,
+    /// The instance's own context; its guest and executor stand for the plugin.
+    pub(super) core: Arc<Core>,
+    pub(super) state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    last_id: u64,
+    calls: HashMap<u64, Pending>,
+    /// Questions that are being served, so that they can be forgotten.
+    asked: HashMap<u64, AbortHandle>,
+    /// Who waits for `Ready`, `Created`, `Saved` and `Closed`.
+    pub(super) steps: HashMap<u8, oneshot::Sender<Step>>,
+    /// Why nothing is in flight any more.
+    ended: Option<Error>,
+}
+
+/// A call in flight.
+struct Pending {
+    core: Arc<Core>,
+    /// Away once the call was cancelled: whoever waited has its answer.
+    answer: Option<oneshot::Sender<Answer>>,
+}
+
+impl Connection {
+    /// Begins a call; `send` is given its number.
+    pub(super) fn begin(
+        &self,
+        core: &Arc<Core>,
+        head: &[u8],
+        frame: &[u8],
+    ) -> Result<(u64, oneshot::Receiver<Answer>), Error> {
+        let (answer, receiver) = oneshot::channel();
+        let mut state = lock(&self.state);
+        if let Some(error) = &state.ended {
+            return Err(error.clone());
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        state.calls.insert(id, Pending { core: Arc::clone(core), answer: Some(answer) });
+        drop(state);
+        // A worker that is gone ends the call by its death.
+        self.link.send(Kind::Call, Flag::Frame, id, head, frame);
+        Ok((id, receiver))
+    }
+
+    /// Cancels a call: whoever waits has its answer at once, the worker is told, and ended if it takes too
+    /// long over it.
+    pub(super) fn cancel(self: &Arc<Self>, id: u64) {
+        let mut state = lock(&self.state);
+        let Some(pending) = state.calls.get_mut(&id) else { return };
+        let (core, answer) = (Arc::clone(&pending.core), pending.answer.take());
+        drop(state);
+        core.cancel();
+        core.end();
+        let Some(answer) = answer else { return };
+        // Whoever waited may have gone.
+        let _ = answer.send(Err(Error::cancelled()));
+        self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
+        let (own, runtime) = (Arc::clone(self), self.core.executor.runtime().clone());
+        runtime.spawn(async move {
+            tokio::time::sleep(OVERDUE_MAX).await;
+            if lock(&own.state).calls.contains_key(&id) {
+                own.process.end().await;
+            }
+        });
+    }
+
+    /// Sends one of the instance's steps and waits for what it is answered with.
+    pub(super) async fn step(
+        &self,
+        (kind, flag, frame): (Kind, Flag, &[u8]),
+        answered_by: Kind,
+    ) -> Step {
+        let receiver = self.expect(answered_by)?;
+        self.link.send(kind, flag, 0, b"", frame);
+        receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
+    /// Enlists for a step's answer.
+    pub(super) fn expect(&self, answered_by: Kind) -> Result<oneshot::Receiver<Step>, Error> {
+        let (reply, receiver) = oneshot::channel();
+        let mut state = lock(&self.state);
+        if let Some(error) = &state.ended {
+            return Err(error.clone());
+        }
+        state.steps.insert(answered_by as u8, reply);
+        Ok(receiver)
+    }
+
+    /// Returns why the worker is of no use any more.
+    pub(super) fn ended(&self) -> Option<Error> {
+        lock(&self.state).ended.clone()
+    }
+
+    /// Cancels all calls that are in flight.
+    pub(super) fn cancel_all(self: &Arc<Self>) {
+        let ids: Vec<u64> = lock(&self.state).calls.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.cancel(id));
+    }
+
+    /// Reads until the worker is gone, then tells everybody who waits.
+    pub(super) async fn serve(self: Arc<Self>) {
+        let mut reader = super::link::Reader::default();
+        let talk = loop {
+            match reader.next(&self.link).await {
+                Ok(Some(message)) => {
+                    if let Err(what) = self.take(message) {
+                        break Some(what);
+                    }
+                }
+                Ok(None) => break None,
+                Err(malformed) => break Some(malformed.0),
+            }
+        };
+        self.link.close();
+        let plugin = self.core.guest.name();
+        let error = death::cause(plugin, &self.process, talk.as_deref()).await;
+        self.end(&error);
+    }
+
+    fn end(&self, error: &Error) {
+        let mut state = lock(&self.state);
+        state.ended = Some(error.clone());
+        let calls = std::mem::take(&mut state.calls);
+        let asked = std::mem::take(&mut state.asked);
+        let steps = std::mem::take(&mut state.steps);
+        drop(state);
+        asked.into_values().for_each(|asked| asked.abort());
+        for Pending { core, answer } in calls.into_values() {
+            core.end();
+            if let Some(answer) = answer {
+                // Whoever waited may have gone; so below.
+                let _ = answer.send(Err(error.clone()));
+            }
+        }
+        for reply in steps.into_values() {
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+
+    /// Does what a message asks for; an error says why it is none of ours.
+    fn take(self: &Arc<Self>, message: Message) -> Result<(), String> {
+        let Message { kind, flag, id, payload } = message;
+        match kind {
+            Kind::Emit => self.emit(id, &payload),
+            Kind::Answer => self.answer(id, flag, payload),
+            Kind::Ask => {
+                let (context, operation, frame) =
+                    wire::read_ask(&payload).ok_or("a question that cannot be read")?;
+                self.ask(id, context, operation, frame);
+            }
+            Kind::Next => {
+                let (context, handle) = wire::read_stream(&payload).ok_or("no stream's number")?;
+                self.next(id, context, handle);
+            }
+            Kind::CloseStream => {
+                let (context, handle) = wire::read_stream(&payload).ok_or("no stream's number")?;
+                if let Some(core) = self.context(context) {
+                    core.close_stream(handle);
+                }
+            }
+            Kind::Forget => {
+                if let Some(asked) = lock(&self.state).asked.remove(&id) {
+                    asked.abort();
+                }
+            }
+            Kind::Log => {
+                let (&level, text) = payload.split_first().ok_or("a line without a level")?;
+                let text = String::from_utf8_lossy(text);
+                self.core.executor.watch().log(self.core.guest.name(), level, &text);
+            }
+            Kind::Ready | Kind::Created | Kind::Saved | Kind::Closed => {
+                self.reply(kind, flag, payload);
+            }
+            Kind::Create
+            | Kind::Call
+            | Kind::Cancel
+            | Kind::Served
+            | Kind::Piece
+            | Kind::Save
+            | Kind::Close => return Err(format!("a message that is the host's to send: {kind:?}")),
+        }
+        Ok(())
+    }
+
+    fn emit(&self, id: u64, frame: &[u8]) {
+        // A call that was cancelled has nobody who reads.
+        if let Some(core) = lock(&self.state).calls.get(&id).map(|call| Arc::clone(&call.core)) {
+            core.emit(frame);
+        }
+    }
+
+    fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+        let Some(Pending { core, answer }) = lock(&self.state).calls.remove(&id) else { return };
+        let fault = core.take_fault();
+        core.end();
+        let Some(answer) = answer else { return };
+        let result = match (fault, flag) {
+            (Some(fault), _) => Err(fault),
+            (None, Flag::Error) => Err(self.read_error(&payload)),
+            (None, Flag::Frame | Flag::Nothing | Flag::Stream) => match Frame::parse(&payload) {
+                Ok(_) => Ok(payload),
+                Err(error) => {
+                    Err(core.guest.misbehaved(format_args!("its answer is no frame: {error}")))
+                }
+            },
+        };
+        let _ = answer.send(result);
+    }
+
+    fn reply(&self, kind: Kind, flag: Flag, payload: Vec<u8>) {
+        let Some(reply) = lock(&self.state).steps.remove(&(kind as u8)) else { return };
+        let _ = reply.send(match flag {
+            Flag::Error => Err(self.read_error(&payload)),
+            Flag::Nothing => Ok(None),
+            Flag::Frame | Flag::Stream => Ok(Some(payload)),
+        });
+    }
+
+    fn read_error(&self, frame: &[u8]) -> Error {
+        let refused =
+            |error| self.core.guest.misbehaved(format_args!("its error cannot be read: {error}"));
+        Frame::read(frame).unwrap_or_else(refused)
+    }
+
+    /// The context of that number: 0 is the instance's.
+    fn context(&self, number: u64) -> Option<Arc<Core>> {
+        if number == 0 {
+            return Some(Arc::clone(&self.core));
+        }
+        lock(&self.state).calls.get(&number).map(|call| Arc::clone(&call.core))
+    }
+
+    fn ask(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
+        let Some(core) = self.context(context) else {
+            return self.tell(Kind::Served, id, &Crossing::refused());
+        };
+        let work = Lent::new(&core, core.serve(operation, frame));
+        self.answer_later(Kind::Served, id, work);
+    }
+
+    fn next(self: &Arc<Self>, id: u64, context: u64, handle: u64) {
+        let Some(core) = self.context(context) else {
+            return self.tell(Kind::Piece, id, &Crossing::refused());
+        };
+        match core.next_crossing(handle) {
+            Ok(next) => self.answer_later(Kind::Piece, id, Lent::new(&core, next)),
+            Err(error) => self.tell(Kind::Piece, id, &Crossing::error(&error)),
+        }
+    }
+
+    fn answer_later(
+        self: &Arc<Self>,
+        kind: Kind,
+        id: u64,
+        work: impl Future<Output = Crossing> + Send + 'static,
+    ) {
+        let own = Arc::clone(self);
+        // Held over the spawn, so that the task finds itself enlisted.
+        let mut state = lock(&self.state);
+        let task = self.core.executor.runtime().spawn(async move {
+            let served = work.await;
+            lock(&own.state).asked.remove(&id);
+            own.tell(kind, id, &served);
+        });
+        state.asked.insert(id, task.abort_handle());
+    }
+
+    fn tell(&self, kind: Kind, id: u64, served: &Crossing) {
+        let (flag, frame) = match &served.0 {
+            Ok(Crossed::Frame(frame)) => (Flag::Frame, frame.as_slice()),
+            Ok(Crossed::Stream(frame)) => (Flag::Stream, frame.as_slice()),
+            Ok(Crossed::End) => (Flag::Nothing, [].as_slice()),
+            Err(error) => (Flag::Error, error.as_slice()),
+        };
+        self.link.send(kind, flag, id, b"", frame);
+    }
+}

@@ -1,0 +1,271 @@
+//! One end of the socket between host and worker: whole messages, from any thread, in order.
+//!
+//! What the socket does not take at once waits here, so that no sender blocks; an end that does not
+//! read is given up once too much waits for it.
+
+use std::io;
+use std::sync::Mutex;
+
+use tokio::net::UnixStream;
+use tokio::sync::Notify;
+
+use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
+use crate::lock;
+
+/// Bytes that may wait for an end that does not read.
+pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// What one read takes at most; larger messages are read in one go after their header.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A message that came.
+#[derive(Debug)]
+pub struct Message {
+    /// What it is about.
+    pub kind: Kind,
+    /// What the payload is.
+    pub flag: Flag,
+    /// The call, or the question.
+    pub id: u64,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+/// One end of the socket.
+#[derive(Debug)]
+pub struct Link {
+    stream: UnixStream,
+    out: Mutex<Out>,
+    /// Wakes the task that writes what waits.
+    waiting: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Out {
+    bytes: Vec<u8>,
+    written: usize,
+    closed: bool,
+}
+
+impl Link {
+    /// Takes an end of a socket pair. [`Link::write_waiting`] must run beside it.
+    pub fn new(stream: UnixStream) -> Self {
+        Self { stream, out: Mutex::default(), waiting: Notify::new() }
+    }
+
+    /// Sends a message whose payload is `head` and `frame`; false when the other end is gone.
+    pub fn send(&self, kind: Kind, flag: Flag, id: u64, head: &[u8], frame: &[u8]) -> bool {
+        let header = Header { kind, flag, id, length: head.len() + frame.len() }.write();
+        let mut out = lock(&self.out);
+        if out.closed {
+            return false;
+        }
+        let mut sent = 0;
+        if out.bytes.is_empty() {
+            let parts = [&header, head, frame].map(io::IoSlice::new);
+            match self.stream.try_write_vectored(&parts) {
+                Ok(written) => sent = written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => {
+                    out.closed = true;
+                    return false;
+                }
+            }
+        }
+        let mut rest = false;
+        for part in [&header[..], head, frame] {
+            let taken = sent.min(part.len());
+            sent -= taken;
+            out.bytes.extend_from_slice(&part[taken..]);
+            rest |= taken < part.len();
+        }
+        if out.bytes.len() - out.written > WAITING_BYTES_MAX {
+            out.closed = true;
+            out.bytes = Vec::new();
+        }
+        let open = !out.closed;
+        drop(out);
+        if rest || !open {
+            self.waiting.notify_one();
+        }
+        open
+    }
+
+    /// Refuses what is sent from here on.
+    pub fn close(&self) {
+        let mut out = lock(&self.out);
+        out.closed = true;
+        out.bytes = Vec::new();
+        drop(out);
+        self.waiting.notify_one();
+    }
+
+    /// Writes what waits, until the other end is gone or does not read.
+    pub async fn write_waiting(&self) {
+        loop {
+            self.waiting.notified().await;
+            while self.waits() {
+                if self.stream.writable().await.is_err() || !self.write_some() {
+                    self.close();
+                    return;
+                }
+            }
+            if lock(&self.out).closed {
+                return;
+            }
+        }
+    }
+
+    fn waits(&self) -> bool {
+        !lock(&self.out).bytes.is_empty()
+    }
+
+    fn write_some(&self) -> bool {
+        let mut out = lock(&self.out);
+        match self.stream.try_write(&out.bytes[out.written..]) {
+            Ok(written) => {
+                out.written += written;
+                if out.written == out.bytes.len() {
+                    (out.bytes, out.written) = (Vec::new(), 0);
+                } else if out.written > out.bytes.len() / 2 {
+                    let written = std::mem::take(&mut out.written);
+                    out.bytes.drain(..written);
+                }
+                true
+            }
+            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// Reads messages off a link. One reader an end.
+#[derive(Debug, Default)]
+pub struct Reader {
+    buffer: Vec<u8>,
+    /// What of the buffer was handed out.
+    read: usize,
+}
+
+impl Reader {
+    /// Waits for the next message; none at the end. May be dropped and asked again.
+    ///
+    /// # Errors
+    /// When the socket fails, ends in the middle of a message, or gives what is none.
+    pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
+        loop {
+            if let Some(message) = self.take()? {
+                return Ok(Some(message));
+            }
+            link.stream.readable().await.map_err(|error| Malformed(error.to_string()))?;
+            match self.fill(&link.stream) {
+                Ok(0) if self.rest().is_empty() => return Ok(None),
+                Ok(0) => {
+                    let text = format!("the end after {} bytes of a message", self.rest().len());
+                    return Err(Malformed(text));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
+                Err(error) => return Err(Malformed(error.to_string())),
+            }
+        }
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.read..]
+    }
+
+    fn take(&mut self) -> Result<Option<Message>, Malformed> {
+        let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
+            return Ok(None);
+        };
+        let Header { kind, flag, id, length } = Header::read(header)?;
+        let Some(payload) = rest.get(..length) else { return Ok(None) };
+        let payload = payload.to_vec();
+        self.read += HEADER_BYTES + length;
+        if self.read == self.buffer.len() {
+            self.read = 0;
+            self.buffer.clear();
+            // One large message must not hold its memory for ever.
+            self.buffer.shrink_to(READ_BYTES);
+        }
+        Ok(Some(Message { kind, flag, id, payload }))
+    }
+
+    fn fill(&mut self, stream: &UnixStream) -> io::Result<usize> {
+        self.buffer.drain(..self.read);
+        self.read = 0;
+        let wanted = match self.buffer.first_chunk::<4>() {
+            Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
+            None => 0,
+        };
+        let filled = self.buffer.len();
+        // A length that is too great is refused as soon as the whole header is there.
+        let room = wanted.saturating_sub(filled).clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX);
+        self.buffer.resize(filled + room, 0);
+        let read = stream.try_read(&mut self.buffer[filled..]);
+        self.buffer.truncate(filled + read.as_ref().map_or(0, |read| *read));
+        read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn pair() -> (Arc<Link>, Arc<Link>) {
+        let (a, b) = UnixStream::pair().unwrap();
+        (Arc::new(Link::new(a)), Arc::new(Link::new(b)))
+    }
+
+    #[tokio::test]
+    async fn messages_of_every_size_arrive_whole_and_in_order() {
+        let (host, worker) = pair();
+        let writing = tokio::spawn({
+            let host = Arc::clone(&host);
+            async move { host.write_waiting().await }
+        });
+        let sizes = [0, 1, 15, 65_520, 65_536, 1_000_000, 3, 8 * 1024 * 1024];
+        for (id, size) in sizes.into_iter().enumerate() {
+            assert!(host.send(Kind::Emit, Flag::Frame, id as u64, b"ab", &vec![7; size]));
+        }
+        let mut reader = Reader::default();
+        for (id, size) in sizes.into_iter().enumerate() {
+            let message = reader.next(&worker).await.unwrap().unwrap();
+            assert_eq!((message.kind, message.id), (Kind::Emit, id as u64));
+            assert_eq!(message.payload.len(), size + 2);
+            assert!(
+                message.payload.starts_with(b"ab")
+                    && message.payload.ends_with(&[7][..size.min(1)])
+            );
+        }
+        assert!(reader.buffer.capacity() <= 2 * READ_BYTES, "{}", reader.buffer.capacity());
+        host.close();
+        writing.await.unwrap();
+        drop(host);
+        assert!(reader.next(&worker).await.unwrap().is_none());
+        assert!(!worker.send(Kind::Emit, Flag::Frame, 0, b"", b""));
+    }
+
+    #[tokio::test]
+    async fn an_end_in_the_middle_of_a_message_is_told() {
+        let (host, worker) = pair();
+        let header = Header { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
+        host.stream.try_write(&header).unwrap();
+        host.stream.try_write(b"only").unwrap();
+        drop(host);
+        let error = Reader::default().next(&worker).await.unwrap_err();
+        assert_eq!(error.0, "the end after 20 bytes of a message");
+    }
+
+    #[tokio::test]
+    async fn an_end_that_does_not_read_is_given_up() {
+        let (host, _worker) = pair();
+        let piece = vec![0; 8 * 1024 * 1024];
+        let sent =
+            (0..100).take_while(|_| host.send(Kind::Emit, Flag::Frame, 0, b"", &piece)).count();
+        assert!((7..=9).contains(&sent), "{sent}");
+    }
+}

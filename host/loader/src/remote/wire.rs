@@ -1,0 +1,293 @@
+//! What host and worker say to each other: a fixed header and a frame, verbatim.
+//!
+//! ```text
+//! length of the payload  u32, little-endian
+//! kind                   u8
+//! flag                   u8: 0 a frame, 1 an error's frame, 2 nothing, 3 a frame and a stream
+//! (zero)                 u16
+//! id                     u64, little-endian: the call, or the question
+//! payload                the frame; some kinds put a number or a name before it
+//! ```
+//!
+//! Host and worker are the same executable, so that no version is spoken of.
+
+use jaato_types::FRAME_BYTES_MAX;
+
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 16;
+/// Largest payload: a frame, with a name and a number before it.
+pub const PAYLOAD_BYTES_MAX: usize = FRAME_BYTES_MAX + NAME_BYTES_MAX + 16;
+/// Longest name before a frame: a tool's, an operation's, a service's.
+pub const NAME_BYTES_MAX: usize = 4096;
+
+/// What a message is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Host: make the instance, perhaps from what an earlier one saved.
+    Create = 1,
+    /// Host: begin a call; a facet and a name stand before the frame.
+    Call = 2,
+    /// Host: cancel a call.
+    Cancel = 3,
+    /// Host: what a service answered to a question.
+    Served = 4,
+    /// Host: the next piece of a stream.
+    Piece = 5,
+    /// Host: ask the instance what it wants to keep.
+    Save = 6,
+    /// Host: close the instance.
+    Close = 7,
+    /// Worker: the plugin is open, or could not be opened.
+    Ready = 65,
+    /// Worker: the instance is made; the payload is its facets.
+    Created = 66,
+    /// Worker: a call emits.
+    Emit = 67,
+    /// Worker: a call is over.
+    Answer = 68,
+    /// Worker: a question to a service; the context's number and a name stand before the frame.
+    Ask = 69,
+    /// Worker: wants the next piece of a stream; the context's number and the handle are the payload.
+    Next = 70,
+    /// Worker: needs a stream no more; payload as above.
+    CloseStream = 71,
+    /// Worker: needs the answer to a question no more.
+    Forget = 72,
+    /// Worker: a line for the log; the level stands before the text.
+    Log = 73,
+    /// Worker: what the instance wants to keep.
+    Saved = 74,
+    /// Worker: the instance is closed; what it wants to keep.
+    Closed = 75,
+}
+
+impl Kind {
+    fn read(byte: u8) -> Option<Self> {
+        const ALL: [Kind; 18] = [
+            Kind::Create,
+            Kind::Call,
+            Kind::Cancel,
+            Kind::Served,
+            Kind::Piece,
+            Kind::Save,
+            Kind::Close,
+            Kind::Ready,
+            Kind::Created,
+            Kind::Emit,
+            Kind::Answer,
+            Kind::Ask,
+            Kind::Next,
+            Kind::CloseStream,
+            Kind::Forget,
+            Kind::Log,
+            Kind::Saved,
+            Kind::Closed,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// What the payload is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Flag {
+    /// A frame, or what the kind says.
+    Frame = 0,
+    /// The frame of an error.
+    Error = 1,
+    /// Nothing: the end of a stream, nothing to keep.
+    Nothing = 2,
+    /// A frame whose object holds the handle of a stream.
+    Stream = 3,
+}
+
+impl Flag {
+    fn read(byte: u8) -> Option<Self> {
+        [Self::Frame, Self::Error, Self::Nothing, Self::Stream]
+            .into_iter()
+            .find(|flag| *flag as u8 == byte)
+    }
+}
+
+/// A facet of an instance, or its open operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Facet {
+    /// A call of a tool.
+    Tool = 0,
+    /// A gc's plan.
+    Gc = 1,
+    /// A provider's completion.
+    Complete = 2,
+    /// A provider's models.
+    Models = 3,
+    /// An operation by name.
+    Operation = 4,
+}
+
+impl Facet {
+    fn read(byte: u8) -> Option<Self> {
+        [Self::Tool, Self::Gc, Self::Complete, Self::Models, Self::Operation]
+            .into_iter()
+            .find(|facet| *facet as u8 == byte)
+    }
+}
+
+/// The fixed part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What it is about.
+    pub kind: Kind,
+    /// What the payload is.
+    pub flag: Flag,
+    /// The call, or the question.
+    pub id: u64,
+    /// Bytes of the payload.
+    pub length: usize,
+}
+
+/// Why what came is no message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed(pub String);
+
+impl Header {
+    /// Writes it.
+    pub fn write(self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        // A payload is bounded far below this by whoever made it.
+        let length = u32::try_from(self.length).unwrap_or(u32::MAX);
+        bytes[..4].copy_from_slice(&length.to_le_bytes());
+        bytes[4] = self.kind as u8;
+        bytes[5] = self.flag as u8;
+        bytes[8..].copy_from_slice(&self.id.to_le_bytes());
+        bytes
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// For a kind or a flag that there is not, and for a payload that is too long.
+    pub fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Malformed> {
+        let [a, b, c, d, kind, flag, _, _, id @ ..] = *bytes;
+        let length = u32::from_le_bytes([a, b, c, d]) as usize;
+        let id = u64::from_le_bytes(id);
+        if length > PAYLOAD_BYTES_MAX {
+            let text =
+                format!("a message of {length} bytes; at most {PAYLOAD_BYTES_MAX} are allowed");
+            return Err(Malformed(text));
+        }
+        let unknown =
+            |what: &str, byte: u8| Malformed(format!("a message of unknown {what} {byte}"));
+        let kind = Kind::read(kind).ok_or_else(|| unknown("kind", kind))?;
+        let flag = Flag::read(flag).ok_or_else(|| unknown("flag", flag))?;
+        Ok(Self { kind, flag, id, length })
+    }
+}
+
+/// What stands before the frame of a call.
+pub fn call_head(facet: Facet, name: &str) -> Vec<u8> {
+    let mut head = vec![facet as u8];
+    push_name(&mut head, name);
+    head
+}
+
+/// Takes a call's payload apart: facet, name, frame.
+pub fn read_call(payload: &[u8]) -> Option<(Facet, &str, &[u8])> {
+    let (&facet, rest) = payload.split_first()?;
+    let (name, frame) = take_name(rest)?;
+    Some((Facet::read(facet)?, name, frame))
+}
+
+/// What stands before the frame of a question.
+pub fn ask_head(context: u64, operation: &str) -> Vec<u8> {
+    let mut head = context.to_le_bytes().to_vec();
+    push_name(&mut head, operation);
+    head
+}
+
+/// Takes a question's payload apart: context, operation, frame.
+pub fn read_ask(payload: &[u8]) -> Option<(u64, &str, &[u8])> {
+    let (context, rest) = take_number(payload)?;
+    let (name, frame) = take_name(rest)?;
+    Some((context, name, frame))
+}
+
+/// The payload that names a stream of a context.
+pub fn stream_of(context: u64, handle: u64) -> [u8; 16] {
+    let mut payload = [0; 16];
+    payload[..8].copy_from_slice(&context.to_le_bytes());
+    payload[8..].copy_from_slice(&handle.to_le_bytes());
+    payload
+}
+
+/// Takes that apart: context, handle.
+pub fn read_stream(payload: &[u8]) -> Option<(u64, u64)> {
+    let (context, rest) = take_number(payload)?;
+    let (handle, rest) = take_number(rest)?;
+    rest.is_empty().then_some((context, handle))
+}
+
+fn push_name(head: &mut Vec<u8>, name: &str) {
+    // Longer than any name that a registry takes; the other side does not know what is cut off.
+    let name = &name.as_bytes()[..name.len().min(NAME_BYTES_MAX)];
+    head.extend_from_slice(&u16::try_from(name.len()).unwrap_or(u16::MAX).to_le_bytes());
+    head.extend_from_slice(name);
+}
+
+fn take_name(bytes: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<2>()?;
+    let (name, rest) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
+    Some((std::str::from_utf8(name).ok()?, rest))
+}
+
+fn take_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk::<8>()?;
+    Some((u64::from_le_bytes(*number), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        for kind in [Kind::Create, Kind::Closed] {
+            for flag in [Flag::Frame, Flag::Stream] {
+                let header = Header { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
+                assert_eq!(Header::read(&header.write()), Ok(header));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_header_is_told() {
+        let good = Header { kind: Kind::Emit, flag: Flag::Frame, id: 1, length: 4 }.write();
+        let with = |index: usize, byte: u8| {
+            let mut bytes = good;
+            bytes[index] = byte;
+            Header::read(&bytes).unwrap_err().0
+        };
+        assert_eq!(with(4, 8), "a message of unknown kind 8");
+        assert_eq!(with(5, 9), "a message of unknown flag 9");
+        assert!(with(3, 0xff).contains("at most"), "{}", with(3, 0xff));
+    }
+
+    #[test]
+    fn payloads_come_apart_and_cut_ones_do_not() {
+        let mut call = call_head(Facet::Operation, "naïve");
+        call.extend_from_slice(b"frame");
+        assert_eq!(read_call(&call), Some((Facet::Operation, "naïve", b"frame".as_slice())));
+        let mut ask = ask_head(7, "http.request");
+        ask.extend_from_slice(b"");
+        assert_eq!(read_ask(&ask), Some((7, "http.request", b"".as_slice())));
+        assert_eq!(read_stream(&stream_of(1, 2)), Some((1, 2)));
+        for length in 0..call.len() - 5 {
+            assert_eq!(read_call(&call[..length]), None, "{length}");
+        }
+        for length in 0..ask.len() {
+            assert_eq!(read_ask(&ask[..length]), None, "{length}");
+        }
+        assert_eq!(read_stream(&[0; 17]), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! An instance in a worker, and its calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_types::{Error, ErrorKind, Manifest, PluginName};
+use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+
+use super::connection::{Answer, Connection, State};
+use super::link::Link;
+use super::wire::{Facet, Flag, Kind, call_head};
+use crate::context::Core;
+use crate::executor::Executor;
+use crate::instance::CLOSE_STEP_MAX;
+use crate::services::{CallerKind, Services};
+
+/// How long a worker may take to open its plugin and to make the instance.
+pub const CREATE_MAX: Duration = Duration::from_secs(30);
+/// How long a worker may take over a call that was cancelled, before it is ended.
+pub const OVERDUE_MAX: Duration = Duration::from_secs(2);
+
+/// The process of a worker, as whoever starts processes has it.
+pub trait WorkerProcess: Send + Sync + 'static {
+    /// Waits for its end and says what happened: `was ended by signal 11`, `exited with 3`.
+    fn ended(&self) -> BoxFuture<'_, String>;
+
+    /// Ends it and all of its descendants; returns when none lives. May be called again.
+    fn end(&self) -> BoxFuture<'_, ()>;
+
+    /// The last of what it printed.
+    fn printed(&self) -> String;
+}
+
+/// What an instance in a worker is made of.
+pub struct Start {
+    /// The plugin.
+    pub manifest: Manifest,
+    /// The host's end of the socket pair; the worker has the other as descriptor 3.
+    pub stream: UnixStream,
+    /// The worker.
+    pub process: Arc<dyn WorkerProcess>,
+    /// What the instance is lent outside of calls.
+    pub services: Arc<dyn Services>,
+    /// What an earlier instance saved.
+    pub saved: Option<Vec<u8>>,
+}
+
+/// An instance in a worker.
+pub(crate) struct Worker {
+    connection: Arc<Connection>,
+    facets: [bool; 3],
+}
+
+impl Worker {
+    /// Makes the instance in a worker that was just started.
+    pub(crate) async fn start(executor: &Executor, start: Start) -> Result<Self, Error> {
+        let Start { manifest, stream, process, services, saved } = start;
+        let guest = executor.guest(manifest.name);
+        let core = Core::new(CallerKind::Instance, executor, &guest, services);
+        let (link, state) = (Link::new(stream), State::default().into());
+        let connection = Arc::new(Connection { link, process, core, state });
+        // Before the reading begins, so that the first word is not missed.
+        let ready = connection.expect(Kind::Ready)?;
+        let runtime = executor.runtime();
+        runtime.spawn(Arc::clone(&connection).serve());
+        runtime.spawn({
+            let connection = Arc::clone(&connection);
+            async move { connection.link.write_waiting().await }
+        });
+        let given_up = GiveUp(Some(&connection));
+        let made = async {
+            ready.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+            let (flag, frame) = match &saved {
+                Some(frame) => (Flag::Frame, frame.as_slice()),
+                None => (Flag::Nothing, [].as_slice()),
+            };
+            connection.step((Kind::Create, flag, frame), Kind::Created).await
+        };
+        let facets = match tokio::time::timeout(CREATE_MAX, made).await {
+            Ok(made) => made?.unwrap_or_default(),
+            Err(_) => {
+                let text = format!(
+                    "the plugin `{}` made no instance within {} s",
+                    guest.name(),
+                    CREATE_MAX.as_secs()
+                );
+                return Err(Error::new(ErrorKind::Timeout, text));
+            }
+        };
+        given_up.made();
+        let has = |index: usize| facets.get(index) == Some(&1);
+        Ok(Self { facets: [has(0), has(1), has(2)], connection })
+    }
+
+    pub(crate) fn plugin(&self) -> &PluginName {
+        self.connection.core.guest.name()
+    }
+
+    /// Whether it has tools, a gc, a provider.
+    pub(crate) fn facets(&self) -> [bool; 3] {
+        self.facets
+    }
+
+    /// Why it is of no use any more.
+    pub(crate) fn ended(&self) -> Option<Error> {
+        self.connection.ended()
+    }
+
+    pub(crate) fn call(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: &[u8],
+        services: Arc<dyn Services>,
+    ) -> Result<(Arc<Core>, RemoteCall), Error> {
+        let own = &self.connection.core;
+        if !own.is_live() {
+            let text = format!("the plugin `{}` is closed", self.plugin());
+            return Err(Error::new(ErrorKind::Cancelled, text));
+        }
+        let core = Core::new(CallerKind::Call, &own.executor, &own.guest, services);
+        let head = call_head(facet, name);
+        let (id, answer) = self.connection.begin(&core, &head, frame)?;
+        let connection = Arc::clone(&self.connection);
+        Ok((core, RemoteCall { connection, id, answer, is_over: false }))
+    }
+
+    pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.connection.step((Kind::Save, Flag::Nothing, b""), Kind::Saved).await
+    }
+
+    /// Closes the instance and ends the worker.
+    pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
+        self.connection.cancel_all();
+        let closing = self.connection.step((Kind::Close, Flag::Nothing, b""), Kind::Closed);
+        // The worker holds each of its steps to that bound, of which there are four.
+        let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
+        self.connection.core.cancel();
+        self.connection.core.end();
+        self.connection.link.close();
+        self.connection.process.end().await;
+        closed.unwrap_or_else(|_| {
+            let text = format!("the plugin `{}` did not close in time", self.plugin());
+            Err(Error::new(ErrorKind::Timeout, text))
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        give_up(&self.connection);
+    }
+}
+
+/// Ends a worker whose instance nobody waits for any more.
+struct GiveUp<'a>(Option<&'a Arc<Connection>>);
+
+impl GiveUp<'_> {
+    fn made(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0 {
+            give_up(connection);
+        }
+    }
+}
+
+fn give_up(connection: &Arc<Connection>) {
+    connection.cancel_all();
+    connection.core.cancel();
+    connection.core.end();
+    connection.link.close();
+    let process = Arc::clone(&connection.process);
+    connection.core.executor.runtime().spawn(async move { process.end().await });
+}
+
+/// The answer of a call in a worker. Dropping it cancels the call.
+pub(crate) struct RemoteCall {
+    connection: Arc<Connection>,
+    id: u64,
+    answer: oneshot::Receiver<Answer>,
+    is_over: bool,
+}
+
+impl RemoteCall {
+    pub(crate) fn cancel(&self) {
+        self.connection.cancel(self.id);
+    }
+
+    pub(crate) async fn answer(&mut self) -> Result<Vec<u8>, Error> {
+        let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(Error::cancelled()));
+        self.is_over = true;
+        answer
+    }
+}
+
+impl Drop for RemoteCall {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.cancel();
+        }
+    }
+}

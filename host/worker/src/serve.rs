@@ -1,0 +1,398 @@
+//! The child process that runs one instance of one plugin for the host.
+//!
+//! The plugin lives here as it would in the host: the same loader opens it, the same executor polls it.
+//! Only the services are elsewhere: what it asks for crosses descriptor 3 to the host, and so do its
+//! emissions, answers and lines for the log. When the host's end closes, the process ends.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_loader::remote::link::{Link, Message, Reader};
+use jaato_loader::remote::wire::{self, Facet, Flag, Kind};
+use jaato_loader::{
+    ByteStream, Caller, Executor, Instance, Library, Plugin, Report, RunningCall, Served, Services,
+    Watch,
+};
+use jaato_types::{Error, ErrorKind, Frame, PluginName};
+use serde_json::{Map, Value};
+use tokio::net::UnixStream;
+use tokio::sync::{Notify, oneshot};
+
+use crate::platform;
+
+/// The argument in front of the file.
+pub const SERVE_ARGUMENTS: [&str; 1] = ["plugin-worker"];
+
+/// What crosses as the answer to a question.
+type Answered = Result<(Flag, Vec<u8>), Error>;
+
+/// Opens a plugin file and runs an instance of it until the host's end of descriptor 3 closes.
+///
+/// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
+pub fn serve_main(plugin: &Path) -> ExitCode {
+    let Some(socket) = platform::socket3() else {
+        eprintln!("`plugin-worker` is started by jaato itself: there is no socket as descriptor 3");
+        return ExitCode::from(2);
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let served = runtime.and_then(|runtime| {
+        let served = runtime.block_on(async {
+            socket.set_nonblocking(true)?;
+            serve(UnixStream::from_std(socket)?, plugin).await
+        });
+        // A job of the plugin that hangs must not hold up the end.
+        runtime.shutdown_background();
+        served
+    });
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("the worker cannot go on: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
+    let link = Arc::new(Link::new(socket));
+    let writing = Arc::clone(&link);
+    tokio::spawn(async move { writing.write_waiting().await });
+    let watch = Arc::new(HostLog(Arc::clone(&link)));
+    let executor = Executor::new(tokio::runtime::Handle::current(), watch);
+    let questions = Arc::new(Questions::new(&link));
+    let plugin = match open(&executor, file).await {
+        Ok(plugin) => plugin,
+        Err(error) => {
+            tell(&link, Kind::Ready, 0, Err(error));
+            return Ok(());
+        }
+    };
+    link.send(Kind::Ready, Flag::Nothing, 0, b"", b"");
+    let house = Arc::new(House {
+        link,
+        plugin,
+        questions,
+        instance: Mutex::default(),
+        calls: Mutex::default(),
+    });
+    let mut reader = Reader::default();
+    loop {
+        match reader.next(&house.link).await {
+            Ok(Some(message)) => house.take(message),
+            Ok(None) => return Ok(()),
+            Err(malformed) => return Err(std::io::Error::other(malformed.0)),
+        }
+    }
+}
+
+async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
+    let opened = Library::open(file).map_err(|error| crate::refusal(&error))?;
+    Plugin::start(executor, &opened).await
+}
+
+/// What the worker has.
+struct House {
+    link: Arc<Link>,
+    plugin: Plugin,
+    questions: Arc<Questions>,
+    instance: Mutex<Option<Arc<Instance>>>,
+    /// Wakes the drivers of calls that are to be cancelled.
+    calls: Mutex<HashMap<u64, Arc<Notify>>>,
+}
+
+impl House {
+    fn take(self: &Arc<Self>, message: Message) {
+        let own = Arc::clone(self);
+        let Message { kind, flag, id, payload } = message;
+        match kind {
+            Kind::Create => {
+                let saved = (flag == Flag::Frame).then_some(payload);
+                tokio::spawn(async move { own.create(saved).await });
+            }
+            Kind::Call => own.call(id, &payload),
+            Kind::Cancel => {
+                if let Some(cancel) = lock(&self.calls).get(&id) {
+                    cancel.notify_one();
+                }
+            }
+            Kind::Served | Kind::Piece => self.questions.answered(id, flag, payload),
+            Kind::Save => {
+                tokio::spawn(async move {
+                    let saved = match own.instance() {
+                        Some(instance) => instance.save().await,
+                        None => Err(Error::cancelled()),
+                    };
+                    tell(&own.link, Kind::Saved, 0, saved);
+                });
+            }
+            Kind::Close => {
+                tokio::spawn(async move {
+                    let saved = match own.instance() {
+                        Some(instance) => instance.close().await,
+                        None => Err(Error::cancelled()),
+                    };
+                    tell(&own.link, Kind::Closed, 0, saved);
+                });
+            }
+            // The host is the same executable: what it does not send does not come.
+            Kind::Ready
+            | Kind::Created
+            | Kind::Emit
+            | Kind::Answer
+            | Kind::Ask
+            | Kind::Next
+            | Kind::CloseStream
+            | Kind::Forget
+            | Kind::Log
+            | Kind::Saved
+            | Kind::Closed => {}
+        }
+    }
+
+    fn instance(&self) -> Option<Arc<Instance>> {
+        lock(&self.instance).clone()
+    }
+
+    async fn create(self: Arc<Self>, saved: Option<Vec<u8>>) {
+        let services = Arc::new(Lender { questions: Arc::clone(&self.questions), context: 0 });
+        match self.plugin.create(services, saved).await {
+            Ok(instance) => {
+                let has = [instance.has_tools(), instance.has_gc(), instance.has_provider()];
+                *lock(&self.instance) = Some(Arc::new(instance));
+                self.link.send(Kind::Created, Flag::Frame, 0, b"", &has.map(u8::from));
+            }
+            Err(error) => tell(&self.link, Kind::Created, 0, Err(error)),
+        }
+    }
+
+    fn call(self: Arc<Self>, id: u64, payload: &[u8]) {
+        let running = match (self.instance(), wire::read_call(payload)) {
+            (Some(instance), Some((facet, name, frame))) => {
+                let questions = Arc::clone(&self.questions);
+                let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
+                begin(&instance, facet, name, frame.to_vec(), services)
+            }
+            _ => Err(Error::cancelled()),
+        };
+        let running = match running {
+            Ok(running) => running,
+            Err(error) => return tell(&self.link, Kind::Answer, id, Err(error)),
+        };
+        let cancel = Arc::new(Notify::new());
+        lock(&self.calls).insert(id, Arc::clone(&cancel));
+        tokio::spawn(async move {
+            let answer = self.drive(id, running, &cancel).await;
+            lock(&self.calls).remove(&id);
+            tell(&self.link, Kind::Answer, id, answer.map(Some));
+        });
+    }
+
+    async fn drive(
+        &self,
+        id: u64,
+        mut running: RunningCall,
+        cancel: &Notify,
+    ) -> Result<Vec<u8>, Error> {
+        let mut cancelled = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.notified(), if !cancelled => {
+                    cancelled = true;
+                    running.cancel();
+                }
+                emission = running.next_emission() => match emission {
+                    Some(frame) => {
+                        self.link.send(Kind::Emit, Flag::Frame, id, b"", &frame);
+                    }
+                    None => break,
+                }
+            }
+        }
+        running.answer().await
+    }
+}
+
+fn begin(
+    instance: &Instance,
+    facet: Facet,
+    name: &str,
+    frame: Vec<u8>,
+    services: Arc<dyn Services>,
+) -> Result<RunningCall, Error> {
+    match facet {
+        Facet::Tool => instance.call_tool(name, frame, services),
+        Facet::Gc => instance.plan(frame, services),
+        Facet::Complete => instance.complete(frame, services),
+        Facet::Models => instance.models(services),
+        Facet::Operation => instance.operation(name, frame, services),
+    }
+}
+
+/// Sends an answer; an error that does not fit is replaced by a short one.
+fn tell(link: &Link, kind: Kind, id: u64, answer: Result<Option<Vec<u8>>, Error>) {
+    match answer {
+        Ok(Some(frame)) => link.send(kind, Flag::Frame, id, b"", &frame),
+        Ok(None) => link.send(kind, Flag::Nothing, id, b"", b""),
+        Err(error) => {
+            let short = || Frame::write(&Error::new(error.kind, "the error's text is too large"));
+            let frame =
+                Frame::write(&error).or_else(|_| short()).unwrap_or_else(|_| Frame::empty());
+            link.send(kind, Flag::Error, id, b"", &frame)
+        }
+    };
+}
+
+/// What the plugin has asked the host and not been told yet.
+struct Questions {
+    link: Arc<Link>,
+    last: AtomicU64,
+    open: Mutex<HashMap<u64, oneshot::Sender<Answered>>>,
+}
+
+impl Questions {
+    fn new(link: &Arc<Link>) -> Self {
+        Self { link: Arc::clone(link), last: AtomicU64::new(0), open: Mutex::default() }
+    }
+
+    /// Asks, and gives the future of the answer. Dropping it tells the host to forget the question.
+    fn ask(self: &Arc<Self>, kind: Kind, head: &[u8], frame: &[u8]) -> Asked {
+        let id = self.last.fetch_add(1, Relaxed) + 1;
+        let (sender, answer) = oneshot::channel();
+        lock(&self.open).insert(id, sender);
+        self.link.send(kind, Flag::Frame, id, head, frame);
+        Asked { questions: Arc::clone(self), id, answer }
+    }
+
+    fn answered(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+        let Some(sender) = lock(&self.open).remove(&id) else { return };
+        let misread = |error| Error::new(ErrorKind::HostBug, format!("{error}"));
+        // Whoever asked may have gone.
+        let _ = sender.send(match flag {
+            Flag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
+            Flag::Frame | Flag::Nothing | Flag::Stream => Ok((flag, payload)),
+        });
+    }
+}
+
+/// The answer to a question, once it comes.
+struct Asked {
+    questions: Arc<Questions>,
+    id: u64,
+    answer: oneshot::Receiver<Answered>,
+}
+
+impl Asked {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answered> {
+        self.answer.poll_unpin(cx).map(|came| came.unwrap_or_else(|_| Err(Error::cancelled())))
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if lock(&self.questions.open).remove(&self.id).is_some() {
+            self.questions.link.send(Kind::Forget, Flag::Nothing, self.id, b"", b"");
+        }
+    }
+}
+
+/// Lends the host's services to one context.
+struct Lender {
+    questions: Arc<Questions>,
+    context: u64,
+}
+
+impl Services for Lender {
+    fn call(
+        &self,
+        _caller: Caller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let head = wire::ask_head(self.context, operation);
+        let mut asked = self.questions.ask(Kind::Ask, &head, &frame);
+        let (questions, context) = (Arc::clone(&self.questions), self.context);
+        Box::pin(async move {
+            let (flag, frame) = std::future::poll_fn(|cx| asked.poll(cx)).await?;
+            if flag != Flag::Stream {
+                return Ok(Served::Frame(frame));
+            }
+            let wrong = |text: String| Error::new(ErrorKind::HostBug, text);
+            let mut head: Map<String, Value> =
+                Frame::read(&frame).map_err(|error| wrong(error.to_string()))?;
+            let handle = head.remove("handle").and_then(|handle| handle.as_u64());
+            let handle = handle.ok_or_else(|| wrong("a stream without a handle".to_owned()))?;
+            let stream = HostStream { questions, context, handle, asked: None };
+            Ok(Served::StreamWith(head, Box::new(stream)))
+        })
+    }
+}
+
+/// A stream of the host's, read piece by piece across the socket.
+struct HostStream {
+    questions: Arc<Questions>,
+    context: u64,
+    handle: u64,
+    asked: Option<Asked>,
+}
+
+impl ByteStream for HostStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
+        let (questions, named) = (&self.questions, wire::stream_of(self.context, self.handle));
+        let asked = self.asked.get_or_insert_with(|| questions.ask(Kind::Next, &named, b""));
+        let Poll::Ready(answer) = asked.poll(cx) else { return Poll::Pending };
+        self.asked = None;
+        Poll::Ready(match answer {
+            Ok((Flag::Nothing, _)) => None,
+            Ok((_, frame)) => Some(Ok(frame)),
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    fn gives_frames(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for HostStream {
+    fn drop(&mut self) {
+        let named = wire::stream_of(self.context, self.handle);
+        self.questions.link.send(Kind::CloseStream, Flag::Nothing, 0, &named, b"");
+    }
+}
+
+/// Sends what the plugin logs and does wrong to the host's log.
+struct HostLog(Arc<Link>);
+
+impl HostLog {
+    fn line(&self, level: u8, text: &str) {
+        let end = text.floor_char_boundary(LINE_BYTES_MAX);
+        self.0.send(Kind::Log, Flag::Frame, 0, &[level], &text.as_bytes()[..end]);
+    }
+}
+
+/// Longest line that crosses to the host's log.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+impl Watch for HostLog {
+    fn log(&self, _plugin: &PluginName, level: u8, text: &str) {
+        self.line(level, text);
+    }
+
+    fn misbehaved(&self, report: &Report) {
+        self.line(2, &report.to_string());
+    }
+
+    fn trouble(&self, text: &str) {
+        self.line(1, text);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
