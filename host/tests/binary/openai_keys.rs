@@ -1,0 +1,177 @@
+//! Keys: where they come from, where they go, and that nothing ever shows one.
+
+use expect_test::expect;
+
+use crate::house;
+use crate::openai::{RUN, SECRET, at, furnish, no_file_holds_the_key};
+use crate::support::server::{Answer, Server};
+use crate::support::{House, Output};
+
+/// Checks that a run asked nobody, and that nothing it left behind holds the key.
+#[track_caller]
+fn kept_to_itself(house: &House, output: &Output, server: &Server) {
+    assert!(server.asked().is_empty(), "the server was asked: {output}");
+    assert!(!output.to_string().contains(SECRET), "{output}");
+    no_file_holds_the_key(house);
+}
+
+#[test]
+fn without_a_key_the_vendor_is_not_even_asked() {
+    let house = house!();
+    furnish(&house);
+    // Whatever did leave the machine would go through this.
+    let command = house.command(&RUN).variable("HTTPS_PROXY", "http://127.0.0.1:1");
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: there is no key for `https://api.openai.com`: `OPENAI_API_KEY` is not set
+        hint: set `OPENAI_API_KEY`, or `api_key` under `[plugins.provider-openai]`; for another server set `OPENAI_BASE_URL`
+    "#]]
+    .assert_eq(&command.run().to_string());
+    // A list of models has nothing to say of a provider that nobody has set up.
+    assert_eq!(house.run(&["model", "list"]).silent().stdout, "no models\n");
+}
+
+#[test]
+fn a_server_that_wants_no_key_is_asked_without_one() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["hello"]), Answer::error(401, "who are you?")]);
+    let command = || house.command(&RUN).variable("OPENAI_BASE_URL", server.base_url());
+    assert_eq!(command().run().code(0).stdout, "hello\n");
+    let output = command().run().code(5);
+    assert!(output.stderr.contains("answered 401 (unauthorized): who are you?"), "{output}");
+    assert!(
+        output.stderr.ends_with("hint: the server wants a key: set `OPENAI_API_KEY`\n"),
+        "{output}"
+    );
+    assert!(server.asked().iter().all(|asked| asked.header("authorization").is_none()));
+}
+
+#[test]
+fn a_refused_key_is_not_shown_though_the_server_repeats_it() {
+    let house = house!();
+    furnish(&house);
+    let refusal =
+        || Answer::error(401, &format!("incorrect key: {SECRET}")).header("x-key", SECRET);
+    let server = Server::start([refusal(), refusal().torn()]);
+    for form in ["text", "json"] {
+        let words = ["run", "--model", "openai/test", "--output", form, "hello"];
+        let output = at(&house, &server, &words).run().code(5);
+        let all = format!("{}{}", output.stdout, output.stderr);
+        assert!(all.contains("incorrect key: ********"), "{output}");
+        assert!(all.contains("check the key in `OPENAI_API_KEY`"), "{output}");
+        assert!(!all.contains(SECRET), "{output}");
+    }
+    no_file_holds_the_key(&house);
+}
+
+#[test]
+fn a_key_in_ones_own_file_is_used_and_never_shown() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["hello"])]);
+    let base = server.base_url();
+    house.configure_more(&format!(
+        "[plugins.provider-openai]\nbase_url = \"{base}\"\napi_key = \"{SECRET}\"\n"
+    ));
+    assert_eq!(house.run(&RUN).code(0).stdout, "hello\n");
+    let [asked] = server.asked().try_into().unwrap();
+    assert_eq!(asked.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
+    let shown = house.run(&["config", "show"]).silent();
+    assert!(shown.stdout.contains("plugins.provider-openai.api_key = ********"), "{shown}");
+    for words in [&["doctor"][..], &["plugin", "show", "provider-openai"], &["plugin", "list"]] {
+        let output = house.run(words);
+        assert!(!output.to_string().contains(SECRET), "{output}");
+    }
+}
+
+#[test]
+fn a_workspace_leads_ones_own_key_nowhere() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["gotcha"])]);
+    let base = server.base_url();
+    let section = format!("[plugins.provider-openai]\nbase_url = \"{base}\"\n");
+    house.write("workspace/.jaato/config.toml", &section);
+    house.run(&["trust"]).code(0);
+    let command = || house.command(&RUN).variable("OPENAI_API_KEY", SECRET);
+    let output = command().run().code(3);
+    let origin = base.strip_suffix("/v1").unwrap();
+    expect![[r#"
+        exit 3
+        --- stderr
+        error: the credential `OPENAI_API_KEY` (variable OPENAI_API_KEY) is for `https://api.openai.com` and is not sent to `http://SERVER`
+        hint: that url comes from workspace $HOUSE/workspace/.jaato/config.toml:2; if you want your key to go there, set `base_url` under `[plugins.provider-openai]` in your own config.toml
+    "#]]
+    .assert_eq(&output.to_string().replace(origin, "http://SERVER"));
+    kept_to_itself(&house, &output, &server);
+    // The same url by one's own word.
+    let output = command().variable("OPENAI_BASE_URL", &base).run().code(0);
+    assert_eq!(output.stdout, "gotcha\n");
+}
+
+#[test]
+fn a_workspaces_key_goes_to_the_workspaces_server() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["hello"])]);
+    let lines = format!("OPENAI_BASE_URL={}\nOPENAI_API_KEY=team-key\n", server.base_url());
+    house.write("workspace/.env", &lines);
+    let before = house.command(&RUN).variable("HTTPS_PROXY", "http://127.0.0.1:1").run().code(3);
+    assert!(before.stderr.contains("there is no key"), "an untrusted file is not read: {before}");
+    house.run(&["trust"]).code(0);
+    let output = house.command(&RUN).variable("OPENAI_API_KEY", SECRET).run().code(0);
+    assert_eq!(output.stdout, "hello\n");
+    let [asked] = server.asked().try_into().unwrap();
+    assert_eq!(asked.header("authorization"), Some("Bearer team-key"));
+}
+
+#[test]
+fn a_redirect_does_not_take_the_key_along() {
+    let house = house!();
+    furnish(&house);
+    let elsewhere = Server::start([Answer::text(&["gotcha"])]);
+    let target = format!("{}/chat/completions?key={SECRET}", elsewhere.base_url());
+    let server = Server::start([Answer::status(307).header("location", &target)]);
+    let list = format!("{}/models", elsewhere.base_url());
+    server.set_models(Answer::status(302).header("location", &list));
+    let output = at(&house, &server, &RUN).run().code(5);
+    let reason = "and a request with a credential is not sent on";
+    assert!(output.stderr.contains(reason), "{output}");
+    kept_to_itself(&house, &output, &elsewhere);
+    let output = at(&house, &server, &["model", "list"]).run().code(0);
+    assert!(output.stderr.contains(reason), "{output}");
+    kept_to_itself(&house, &output, &elsewhere);
+}
+
+#[test]
+fn a_key_leaves_the_machine_encrypted_or_not_at_all() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    // A name that is no loopback's; the proxy is where it would go.
+    let proxy = server.base_url();
+    let command = house
+        .command(&RUN)
+        .variable("OPENAI_BASE_URL", "http://far.example/v1")
+        .variable("OPENAI_API_KEY", SECRET)
+        .variable("HTTP_PROXY", proxy.strip_suffix("/v1").unwrap());
+    let output = command.run().code(3);
+    assert!(
+        output.stderr.contains("is not sent to `http://far.example`, which is not encrypted"),
+        "{output}"
+    );
+    kept_to_itself(&house, &output, &server);
+}
+
+#[test]
+fn offline_asks_nobody() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([Answer::text(&["hello"])]);
+    let words = ["--offline", "run", "--model", "openai/test", "hello"];
+    let output = at(&house, &server, &words).run().code(5);
+    assert!(output.stderr.contains("jaato is offline"), "{output}");
+    kept_to_itself(&house, &output, &server);
+}

@@ -1,0 +1,302 @@
+//! A scripted server on loopback that speaks OpenAI's chat completions, and is as rude as it is told to be.
+//!
+//! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. Every connection is
+//! closed after its answer. The script's completions are given in order, one a `POST`; a `GET` of models has
+//! its own answer.
+
+use std::collections::VecDeque;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// How long a client may keep the server waiting. Far more than any needs: it only ends what hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stands for an answer that has no head.
+const NO_HEAD: u16 = 0;
+
+/// The body of an answer, step by step.
+#[derive(Clone)]
+pub enum Step {
+    /// These bytes, in one piece.
+    Bytes(Vec<u8>),
+    /// These bytes, each in a piece of its own.
+    Torn(Vec<u8>),
+    /// These bytes again and again, until the client goes.
+    Endless(Vec<u8>),
+    /// Nothing more, until the client goes.
+    Hang,
+    /// The connection is closed as it is, in the middle of the body.
+    Cut,
+}
+
+/// An answer.
+#[derive(Clone)]
+pub struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    steps: Vec<Step>,
+}
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub method: String,
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+/// The server; it ends with the process.
+pub struct Server {
+    port: u16,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    script: Mutex<VecDeque<Answer>>,
+    models: Mutex<Answer>,
+    asked: Mutex<Vec<Asked>>,
+    /// A client went while its answer was still coming.
+    gone: Mutex<Receiver<()>>,
+    gone_sender: Sender<()>,
+}
+
+impl Answer {
+    /// An answer of this status without a body.
+    pub fn status(status: u16) -> Self {
+        Self { status, headers: Vec::new(), steps: Vec::new() }
+    }
+
+    /// No answer: not even a status comes.
+    pub fn silence() -> Self {
+        Self { steps: vec![Step::Hang], ..Self::status(NO_HEAD) }
+    }
+
+    /// A stream of these steps.
+    pub fn stream(steps: Vec<Step>) -> Self {
+        Self { steps, ..Self::status(200).header("content-type", "text/event-stream") }
+    }
+
+    /// The model says this, in these pieces, and stops.
+    pub fn text(pieces: &[&str]) -> Self {
+        let mut events: Vec<Value> =
+            pieces.iter().map(|piece| json!({ "delta": { "content": piece } })).collect();
+        events.push(json!({ "delta": {}, "finish_reason": "stop" }));
+        Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
+    }
+
+    /// The model makes these calls: name and arguments.
+    pub fn calls(calls: &[(&str, Value)]) -> Self {
+        let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
+            let arguments = arguments.to_string();
+            // In two fragments, as servers do.
+            let (first, rest) = arguments.split_at(arguments.len() / 2);
+            let function = json!({ "name": name, "arguments": first });
+            [
+                json!({ "delta": { "tool_calls":
+                    [{ "index": index, "id": format!("call_{name}_{index}"), "function": function }] } }),
+                json!({ "delta": { "tool_calls":
+                    [{ "index": index, "function": { "arguments": rest } }] } }),
+            ]
+        };
+        let mut events: Vec<Value> = calls.iter().enumerate().flat_map(call).collect();
+        events.push(json!({ "delta": {}, "finish_reason": "tool_calls" }));
+        Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
+    }
+
+    /// An error, as the protocol has them.
+    pub fn error(status: u16, message: &str) -> Self {
+        let body = json!({ "error": { "message": message } }).to_string();
+        Self { steps: vec![Step::Bytes(body.into_bytes())], ..Self::status(status) }
+            .header("content-type", "application/json")
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets a body that comes in one piece.
+    pub fn body(mut self, body: &str) -> Self {
+        self.steps = vec![Step::Bytes(body.as_bytes().to_vec())];
+        self
+    }
+
+    /// Tears the body to single bytes.
+    pub fn torn(mut self) -> Self {
+        for step in &mut self.steps {
+            if let Step::Bytes(bytes) = step {
+                *step = Step::Torn(std::mem::take(bytes));
+            }
+        }
+        self
+    }
+}
+
+/// Events of choices, as they stand in a stream.
+pub fn choices(choices: &[Value]) -> Vec<u8> {
+    let event = |choice| format!("data: {}\n\n", json!({ "choices": [choice] }));
+    choices.iter().map(event).collect::<String>().into_bytes()
+}
+
+/// The end of a stream: what it cost, and that nothing more comes.
+pub fn end() -> Vec<u8> {
+    let usage = json!({ "prompt_tokens": 20, "completion_tokens": 5 });
+    format!("data: {}\n\ndata: [DONE]\n\n", json!({ "choices": [], "usage": usage })).into_bytes()
+}
+
+impl Server {
+    /// Starts a server that gives these answers, one a completion; then it refuses.
+    pub fn start(script: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let models = Answer::status(200).body(r#"{"object":"list","data":[{"id":"test"}]}"#);
+        let (gone_sender, gone) = channel();
+        let shared = Arc::new(Shared {
+            script: Mutex::new(script.into_iter().collect()),
+            models: Mutex::new(models),
+            asked: Mutex::default(),
+            gone: Mutex::new(gone),
+            gone_sender,
+        });
+        let serving = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                let shared = Arc::clone(&serving);
+                std::thread::spawn(move || shared.serve(connection));
+            }
+        });
+        Self { port, shared }
+    }
+
+    /// What `OPENAI_BASE_URL` is set to.
+    pub fn base_url(&self) -> String {
+        format!("http://127.0.0.1:{}/v1", self.port)
+    }
+
+    /// Sets the answer to `GET /v1/models`.
+    pub fn set_models(&self, answer: Answer) {
+        *lock(&self.shared.models) = answer;
+    }
+
+    /// The requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        lock(&self.shared.asked).clone()
+    }
+
+    /// Waits until a client has gone in the middle of its answer.
+    #[track_caller]
+    pub fn wait_until_gone(&self) {
+        let waited = lock(&self.shared.gone).recv_timeout(PATIENCE);
+        assert!(waited != Err(RecvTimeoutError::Timeout), "the client holds on to its connection");
+    }
+}
+
+impl Asked {
+    /// The first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+impl Shared {
+    fn serve(&self, mut connection: TcpStream) {
+        connection.set_nodelay(true).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        connection.set_write_timeout(Some(PATIENCE)).unwrap();
+        let Some(asked) = read(&connection) else { return };
+        let answer = self.answer(&asked);
+        lock(&self.asked).push(asked);
+        if self.write(&mut connection, &answer).is_err() {
+            // Nobody may be waiting for it.
+            let _ = self.gone_sender.send(());
+        }
+    }
+
+    fn answer(&self, asked: &Asked) -> Answer {
+        match (asked.method.as_str(), asked.path.as_str()) {
+            ("GET", "/v1/models") => lock(&self.models).clone(),
+            ("POST", "/v1/chat/completions") => {
+                let next = lock(&self.script).pop_front();
+                next.unwrap_or_else(|| Answer::error(400, "the script has no more answers"))
+            }
+            _ => Answer::status(404).body("404 page not found"),
+        }
+    }
+
+    fn write(&self, connection: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
+        let mut head = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", answer.status);
+        for (name, value) in &answer.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str("transfer-encoding: chunked\r\n\r\n");
+        if answer.status != NO_HEAD {
+            connection.write_all(head.as_bytes())?;
+        }
+        for step in &answer.steps {
+            match step {
+                Step::Bytes(bytes) => chunk(connection, bytes)?,
+                Step::Torn(bytes) => {
+                    for byte in bytes.chunks(1) {
+                        chunk(connection, byte)?;
+                    }
+                }
+                Step::Endless(bytes) => loop {
+                    chunk(connection, bytes)?;
+                },
+                // A client that goes closes its side; nothing else can come from it.
+                Step::Hang => {
+                    let read = connection.read(&mut [0])?;
+                    assert_eq!(read, 0, "the client says more than one request");
+                    return Err(std::io::ErrorKind::BrokenPipe.into());
+                }
+                Step::Cut => return Ok(()),
+            }
+        }
+        connection.write_all(b"0\r\n\r\n")
+    }
+}
+
+fn chunk(connection: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+    connection.write_all(format!("{:x}\r\n", bytes.len()).as_bytes())?;
+    connection.write_all(bytes)?;
+    connection.write_all(b"\r\n")
+}
+
+/// Reads one request; none when the client says none.
+fn read(connection: &TcpStream) -> Option<Asked> {
+    let mut reader = BufReader::new(connection);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|read| *read > 0)?;
+    let mut words = line.split_whitespace().map(str::to_owned);
+    let (method, path) = (words.next()?, words.next()?);
+    let mut headers = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.push((name.to_lowercase(), value.trim().to_owned()));
+    }
+    let length = headers.iter().find(|(name, _)| name == "content-length");
+    let length = length.map_or(0, |(_, value)| value.parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(Asked { method, path, headers, body })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
