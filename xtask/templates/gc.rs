@@ -23,7 +23,7 @@ export_plugin! { state: (), gc: TemplateName }
 
 /// Whole turns only: a tool call must not lose its result.
 fn old_messages(messages: &[Message]) -> Vec<usize> {
-    let is_start = |at: &usize| messages[*at].role == Role::User;
+    let is_start = |at: &usize| messages[*at].is_prompt();
     let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
     let kept = starts.iter().rev().take(KEEP_TURNS).last();
     (0..kept.copied().unwrap_or(0)).collect()
