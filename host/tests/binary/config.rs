@@ -34,9 +34,9 @@ fn an_unknown_key_is_told_with_the_nearest() {
     refused(
         "[zzz]\nx = 3\n",
         expect![[r#"
-        error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-        hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`
-    "#]],
+            error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
+            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `prompt`, `models`
+        "#]],
     );
 }
 
@@ -99,9 +99,9 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
     refused(
         "version = 1\nmoon = true\n",
         expect![[r#"
-        error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-        hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `prompt`
-    "#]],
+            error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
+            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `prompt`, `models`
+        "#]],
     );
 }
 
@@ -139,27 +139,40 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         .run()
         .silent();
     expect![[r#"
-        model = "local/qwen2.5-coder-1.5b"   # built-in
-        provider = "moon"                    # user $HOUSE/home/.config/jaato/config.toml:1
-        offline = true                       # command line --offline
-        plugin_dirs = []                     # built-in
-        local.download = true                # built-in
-        plugins.disabled = []                # built-in
-        tools.enabled = []                   # built-in
-        tools.disabled = ["b", "c", "a"]     # variable JAATO_TOOLS_DISABLED, user $HOUSE/home/.config/jaato/config.toml:3
-        session.steps_max = 7                # workspace $HOUSE/workspace/.jaato/config.toml:2
-        session.calls_per_step_max = 32      # built-in
-        session.parallel_calls_max = 8       # built-in
-        session.output_bytes_max = 16384     # built-in
-        session.answer_bytes_max = 1048576   # built-in
-        session.empty_answers_max = 2        # built-in
-        session.provider_idle_ms = 120000    # built-in
-        session.call_deadline_ms = 600000    # built-in
-        session.attempts_max = 5             # built-in
-        session.retry_base_ms = 500          # variables file $HOUSE/workspace/.env:1 JAATO_SESSION_RETRY_BASE_MS
-        session.retry_wait_ms_max = 30000    # built-in
-        session.retry_after_ms_max = 120000  # built-in
-        prompt.file = (not set)              # built-in
+        model = "local/qwen2.5-coder-1.5b"            # built-in
+        provider = "moon"                             # user $HOUSE/home/.config/jaato/config.toml:1
+        offline = true                                # command line --offline
+        plugin_dirs = []                              # built-in
+        local.download = true                         # built-in
+        plugins.disabled = []                         # built-in
+        tools.enabled = []                            # built-in
+        tools.disabled = ["b", "c", "a"]              # variable JAATO_TOOLS_DISABLED, user $HOUSE/home/.config/jaato/config.toml:3
+        tools.cli.pass = []                           # built-in
+        session.steps_max = 7                         # workspace $HOUSE/workspace/.jaato/config.toml:2
+        session.calls_per_step_max = 32               # built-in
+        session.parallel_calls_max = 8                # built-in
+        session.output_bytes_max = 16384              # built-in
+        session.answer_bytes_max = 1048576            # built-in
+        session.empty_answers_max = 2                 # built-in
+        session.provider_idle_ms = 120000             # built-in
+        session.call_deadline_ms = 600000             # built-in
+        session.auto_background_threshold_ms = 10000  # built-in
+        session.tasks_max = 8                         # built-in
+        session.attempts_max = 5                      # built-in
+        session.retry_base_ms = 500                   # variables file $HOUSE/workspace/.env:1 JAATO_SESSION_RETRY_BASE_MS
+        session.retry_wait_ms_max = 30000             # built-in
+        session.retry_after_ms_max = 120000           # built-in
+        gc.plugin = "gc-truncate"                     # built-in
+        gc.threshold_percent = 80                     # built-in
+        gc.target_percent = 60                        # built-in
+        gc.auto_trigger = true                        # built-in
+        gc.check_before_send = true                   # built-in
+        gc.preserve_recent_turns = 5                  # built-in
+        gc.pinned_turn_indices = []                   # built-in
+        gc.max_turns = 0                              # built-in
+        gc.notify_on_gc = true                        # built-in
+        gc.deadline_ms = 10000                        # built-in
+        prompt.file = (not set)                       # built-in
     "#]].assert_eq(&house.clean(&output.stdout));
 }
 
