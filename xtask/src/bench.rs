@@ -4,6 +4,10 @@
 //! same run wherever that is possible, and the best of several rounds counts, as noise only ever
 //! slows down.
 
+#[cfg(target_os = "linux")]
+mod agent;
+#[cfg(not(target_os = "linux"))]
+mod agent_elsewhere;
 mod boundary;
 mod first_answer;
 mod home;
@@ -15,6 +19,8 @@ mod table;
 mod weights;
 mod yardstick;
 
+#[cfg(not(target_os = "linux"))]
+use self::agent_elsewhere as agent;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -45,6 +51,12 @@ enum When {
 /// What came of a bench.
 enum Outcome {
     Figures(Vec<Figure>),
+    /// Measured, but not by a good yardstick or on a good machine: neither met nor missed.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "its benches are Linux's"))]
+    Void {
+        figures: Vec<Figure>,
+        why: String,
+    },
     /// It cannot be done here; the line says why and what to do.
     Skipped(String),
 }
@@ -75,12 +87,39 @@ const BENCHES: &[Bench] = &[
         measure: first_answer::first_answer,
     },
     Bench {
+        name: "run",
+        about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
+        when: When::Always,
+        measure: agent::cost,
+    },
+    Bench {
+        name: "shell-calls",
+        about: "twenty shell calls in a row and eight side by side, against the same agent",
+        when: When::Always,
+        measure: agent::shell_calls,
+    },
+    Bench {
+        name: "flood",
+        about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
+        when: When::Always,
+        measure: agent::flood,
+    },
+    Bench {
+        name: "interrupt",
+        about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
+        when: When::Always,
+        measure: agent::interrupt,
+    },
+    Bench {
         name: "model",
         about: "right answers of the embedded model, its misses printed (minutes)",
         when: When::All,
         measure: model::model,
     },
 ];
+
+/// When a bench is void and nothing worse is to tell.
+const EXIT_VOID: u8 = 3;
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
@@ -90,11 +129,16 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     };
     let workspace = Workspace::load()?;
     let (mut figures, mut lines) = (Vec::new(), Vec::new());
-    let mut failed = 0;
+    let (mut failed, mut voided) = (0, 0);
     for bench in chosen {
         println!("measuring {}: {}", bench.name, bench.about);
         match (bench.measure)(&workspace) {
             Ok(Outcome::Figures(measured)) => figures.extend(measured),
+            Ok(Outcome::Void { figures: measured, why }) => {
+                voided += 1;
+                figures.extend(measured.into_iter().map(Figure::without_target));
+                lines.push(format!("VOID: {}: {why}", bench.name));
+            }
             Ok(Outcome::Skipped(why)) => lines.push(format!("SKIPPED: {}: {why}", bench.name)),
             Err(error) => {
                 failed += 1;
@@ -108,7 +152,11 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     if missed > 0 {
         println!("{missed} targets missed");
     }
-    Ok(if missed + failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(match (missed + failed, voided) {
+        (0, 0) => ExitCode::SUCCESS,
+        (0, _) => ExitCode::from(EXIT_VOID),
+        _ => ExitCode::FAILURE,
+    })
 }
 
 /// All that are named, or those that always run; none where help is asked for.
@@ -144,7 +192,8 @@ fn chosen(words: Vec<OsString>) -> Result<Option<Vec<&'static Bench>>> {
 fn help() -> String {
     let mut text = String::from(
         "cargo xtask bench [NAME…] [--all]\n\n\
-         measure, and compare with the targets; exit code 1 when one is missed\n\n",
+         measure, and compare with the targets; exit code 1 when one is missed, 3 when a\n\
+         measurement is void\n\n",
     );
     for bench in BENCHES {
         let mark = if bench.when == When::All { " (only by name, or with --all)" } else { "" };
@@ -168,8 +217,10 @@ mod tests {
 
     #[test]
     fn all_but_the_long_ones_are_run_unless_some_are_named() {
-        assert_eq!(names(""), ["call", "hop", "list", "first-answer"]);
-        assert_eq!(names("--all"), ["call", "hop", "list", "first-answer", "model"]);
+        let short =
+            ["call", "hop", "list", "first-answer", "run", "shell-calls", "flood", "interrupt"];
+        assert_eq!(names(""), short);
+        assert_eq!(names("--all"), [&short[..], &["model"]].concat());
         assert_eq!(names("model hop"), ["model", "hop"]);
         let error = chosen(vec!["mpc".into()]).err().unwrap().to_string();
         assert!(error.starts_with("there is no bench `mpc`; there are: "), "{error}");

@@ -1,7 +1,10 @@
-//! The peak memory of a process and its helpers, where the system tells it (Linux).
+//! What the system tells of a process and its helpers: who they are, what memory they hold (Linux).
 
 use std::collections::BTreeMap;
 use std::fs;
+
+/// What one memory may change by between two looks at it, one right after the other.
+const SAME_MEMORY_KIB_MAX: u64 = 256;
 
 /// The most that each process was seen to hold resident, in KiB, by its number.
 #[derive(Debug, Default)]
@@ -24,6 +27,56 @@ impl Peaks {
         let sum: u64 = self.0.values().sum();
         (sum > 0).then(|| sum as f64 / (1024.0 * 1024.0))
     }
+}
+
+/// All that descend from a process, without itself. Those that end meanwhile may be among them.
+pub fn descendants_of(root: u32) -> Vec<u32> {
+    let mut found = descendants(root, &parents());
+    found.remove(0);
+    found
+}
+
+/// What these processes hold in memory together, in KiB; pages that they share with others count as
+/// their part of them. Those that have ended count nothing.
+pub fn pss_kib(processes: &[u32]) -> u64 {
+    let rollup = |process| fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok();
+    pss_of(processes.iter().filter_map(rollup).filter_map(|text| Held::read(&text)))
+}
+
+/// What one process holds, in KiB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Held {
+    /// Where its memory lies. Chosen at random when a program starts, and handed on to forks.
+    range: String,
+    pss: u64,
+    private: u64,
+}
+
+impl Held {
+    fn read(rollup: &str) -> Option<Self> {
+        let range = rollup.split(' ').next()?.to_owned();
+        let kib = |name| kib_of(name, rollup);
+        let private = kib("Private_Clean:")? + kib("Private_Dirty:")?;
+        Some(Self { range, pss: kib("Pss:")?, private })
+    }
+
+    /// A child that has not yet become its program may live in its parent's memory (`vfork`): each of
+    /// the two shows the whole of it, as if nobody shared it. After a `fork` both show halves.
+    fn is_the_same_memory_as(&self, other: &Self) -> bool {
+        self.range == other.range
+            && self.private > self.pss / 2
+            && self.pss.abs_diff(other.pss) <= SAME_MEMORY_KIB_MAX
+    }
+}
+
+fn pss_of(all: impl Iterator<Item = Held>) -> u64 {
+    let mut counted: Vec<Held> = Vec::new();
+    for held in all {
+        if !counted.iter().any(|other| held.is_the_same_memory_as(other)) {
+            counted.push(held);
+        }
+    }
+    counted.iter().map(|held| held.pss).sum()
 }
 
 /// Each process and its parent. Those that end meanwhile are left out.
@@ -52,12 +105,13 @@ fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     found
 }
 
-fn peak_kib(process: u32) -> Option<u64> {
-    peak_in(&fs::read_to_string(format!("/proc/{process}/status")).ok()?)
+/// The most that a process has held resident so far, in KiB. The system remembers it.
+pub fn peak_kib(process: u32) -> Option<u64> {
+    kib_of("VmHWM:", &fs::read_to_string(format!("/proc/{process}/status")).ok()?)
 }
 
-fn peak_in(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+fn kib_of(name: &str, text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.parse().ok()
 }
 
@@ -69,8 +123,28 @@ mod tests {
     fn parents_and_peaks_are_read_from_the_systems_words() {
         assert_eq!(parent_in("12 (a b) c) S 7 12 12 0"), Some(7));
         assert_eq!(parent_in(""), None);
-        assert_eq!(peak_in("Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2048));
-        assert_eq!(peak_in("Name:\tx\n"), None);
+        assert_eq!(kib_of("VmHWM:", "Name:\tx\nVmHWM:\t    2048 kB\n"), Some(2048));
+        assert_eq!(kib_of("VmHWM:", "Name:\tx\n"), None);
+        assert_eq!(kib_of("Pss:", "x [rollup]\nPss:      274 kB\nPss_Dirty: 1 kB\n"), Some(274));
+    }
+
+    fn held(range: &str, pss: u64, private: u64) -> Held {
+        Held { range: range.to_owned(), pss, private }
+    }
+
+    #[test]
+    fn a_child_in_its_parents_memory_counts_once() {
+        let rollup = "5592-7ffc ---p 00000000 00:00 0   [rollup]\nRss:  900 kB\nPss:  800 kB\n\
+                      Pss_Dirty:  700 kB\nPrivate_Clean:   200 kB\nPrivate_Dirty:   500 kB\n";
+        assert_eq!(Held::read(rollup), Some(held("5592-7ffc", 800, 700)));
+        assert_eq!(Held::read(""), None);
+        let parent = held("a-z", 10_000, 9_000);
+        let before_exec = held("a-z", 10_004, 9_004);
+        let other = held("b-z", 10_000, 9_000);
+        assert_eq!(pss_of([parent.clone(), before_exec, other].into_iter()), 20_000);
+        // A fork shares what its parent has, and each shows half of that.
+        let (parent, fork) = (held("a-z", 5_100, 100), held("a-z", 5_000, 50));
+        assert_eq!(pss_of([parent, fork].into_iter()), 10_100);
     }
 
     #[test]

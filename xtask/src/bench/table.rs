@@ -37,6 +37,11 @@ impl Figure {
         Self { what: what.to_owned(), unit, measured, target }
     }
 
+    /// The same figure, compared with nothing.
+    pub fn without_target(self) -> Self {
+        Self { target: Target::None, ..self }
+    }
+
     /// Compares with the target. What could not be measured meets none.
     pub fn verdict(&self) -> Verdict {
         let measured = self.measured;

@@ -1,9 +1,10 @@
 //! Programs that do the same as jaato by other means, to be compared with.
 //!
 //! Each stands in `xtask/yardsticks/` with a lock file of its own, outside the workspace, so that
-//! nobody who builds jaato pays for it. It prints one line of JSON with its figures.
+//! nobody who builds jaato pays for it. One that measures itself prints one line of JSON with its
+//! figures; others are measured as `jaato` is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -27,6 +28,12 @@ impl Yardstick {
         child::run(&mut build)?;
         let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         Ok(Self { program: target.join("release").join(file) })
+    }
+
+    /// The executable.
+    #[cfg(target_os = "linux")]
+    pub fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Runs it once; gives the median of its calls.

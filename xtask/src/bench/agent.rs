@@ -1,0 +1,18 @@
+//! `jaato run` as a whole, before a scripted model on loopback: what it costs, and how it ends.
+//!
+//! Where there is a yardstick, it is the same conversation held by `xtask/yardsticks/rig-agent`.
+
+mod agents;
+mod cost;
+mod flood;
+mod interrupt;
+mod memory;
+mod script;
+mod server;
+mod shell_calls;
+mod tree;
+
+pub use cost::cost;
+pub use flood::flood;
+pub use interrupt::interrupt;
+pub use shell_calls::shell_calls;

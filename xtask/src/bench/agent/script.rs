@@ -1,0 +1,187 @@
+//! What the scripted model answers, and its words on the wire: chat completions as OpenAI has them,
+//! whole or as a stream, with the same content.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// The tool that the calls are for. The yardstick gives its shell the same name.
+pub const TOOL: &str = "cli_based_tool";
+
+/// What the model says at the end. Whoever prints it has gone all the way.
+pub const LAST_WORDS: &str = "all of it is done";
+
+/// What it says before it hangs.
+pub const BEFORE_HANGING: &str = "let me think";
+
+/// The answers of a conversation, in order.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub answers: Vec<Answer>,
+    /// How long each answer is kept back, so that what lives between requests can be looked at.
+    pub pause: Duration,
+}
+
+/// One answer of the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// So many calls at once.
+    Calls(Vec<String>),
+    LastWords,
+    /// The stream begins and never goes on.
+    Hang,
+}
+
+impl Script {
+    /// One call of a shell command after the other, then the last words.
+    pub fn one_by_one(commands: &[&str]) -> Self {
+        let mut answers: Vec<Answer> =
+            commands.iter().map(|&command| Answer::Calls(vec![command.to_owned()])).collect();
+        answers.push(Answer::LastWords);
+        Self { answers, pause: Duration::ZERO }
+    }
+
+    /// All calls in one answer, then the last words.
+    pub fn together(commands: &[&str]) -> Self {
+        let calls = commands.iter().map(|&command| command.to_owned()).collect();
+        Self { answers: vec![Answer::Calls(calls), Answer::LastWords], pause: Duration::ZERO }
+    }
+
+    /// Each answer comes so much later.
+    pub fn with_pause(self, pause: Duration) -> Self {
+        Self { pause, ..self }
+    }
+
+    /// The answer to a request that holds so many tool results. The conversation's place follows from
+    /// them alone, so that the server keeps no state.
+    pub fn after(&self, results: usize) -> Option<&Answer> {
+        let mut seen = 0;
+        for answer in &self.answers {
+            if seen == results {
+                return Some(answer);
+            }
+            seen += match answer {
+                Answer::Calls(calls) => calls.len(),
+                Answer::LastWords | Answer::Hang => return None,
+            };
+        }
+        None
+    }
+}
+
+/// The whole answer in one object; none for one that hangs.
+pub fn whole(answer: &Answer, results: usize) -> Option<String> {
+    let (message, reason) = match answer {
+        Answer::Calls(commands) => {
+            let calls: Vec<Value> = calls(commands, results).collect();
+            (json!({ "role": "assistant", "content": null, "tool_calls": calls }), "tool_calls")
+        }
+        Answer::LastWords => (json!({ "role": "assistant", "content": LAST_WORDS }), "stop"),
+        Answer::Hang => return None,
+    };
+    let choice = json!({ "index": 0, "message": message, "finish_reason": reason });
+    Some(head("chat.completion", &json!([choice]), &usage()).to_string())
+}
+
+/// The answer as server-sent events. Of one that hangs, the beginning.
+pub fn streamed(answer: &Answer, results: usize) -> String {
+    let mut text = String::new();
+    let mut event = |choices: Value, usage: Value| {
+        let chunk = head("chat.completion.chunk", &choices, &usage);
+        // Writing to a text cannot fail.
+        let _ = write!(text, "data: {chunk}\n\n");
+    };
+    let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
+    event(choice(json!({ "role": "assistant", "content": "" }), Value::Null), Value::Null);
+    let reason = match answer {
+        Answer::Calls(commands) => {
+            for (index, mut call) in calls(commands, results).enumerate() {
+                call["index"] = json!(index);
+                event(choice(json!({ "tool_calls": [call] }), Value::Null), Value::Null);
+            }
+            "tool_calls"
+        }
+        Answer::LastWords => {
+            event(choice(json!({ "content": LAST_WORDS }), Value::Null), Value::Null);
+            "stop"
+        }
+        Answer::Hang => {
+            event(choice(json!({ "content": BEFORE_HANGING }), Value::Null), Value::Null);
+            return text;
+        }
+    };
+    event(choice(json!({}), json!(reason)), Value::Null);
+    event(json!([]), usage());
+    text.push_str("data: [DONE]\n\n");
+    text
+}
+
+fn calls(commands: &[String], results: usize) -> impl Iterator<Item = Value> {
+    commands.iter().enumerate().map(move |(index, command)| {
+        let arguments = json!({ "command": command }).to_string();
+        json!({
+            "id": format!("call_{results}_{index}"),
+            "type": "function",
+            "function": { "name": TOOL, "arguments": arguments },
+        })
+    })
+}
+
+fn head(object: &str, choices: &Value, usage: &Value) -> Value {
+    json!({
+        "id": "chatcmpl-bench",
+        "object": object,
+        "created": 1_700_000_000,
+        "model": "scripted",
+        "choices": choices,
+        "usage": usage,
+    })
+}
+
+fn usage() -> Value {
+    json!({ "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_in_a_conversation_follows_from_the_results() {
+        let script = Script::one_by_one(&["a", "b"]);
+        assert_eq!(script.after(0), Some(&Answer::Calls(vec!["a".to_owned()])));
+        assert_eq!(script.after(1), Some(&Answer::Calls(vec!["b".to_owned()])));
+        assert_eq!(script.after(2), Some(&Answer::LastWords));
+        assert_eq!(script.after(3), None);
+        let script = Script::together(&["a", "b"]);
+        assert_eq!(script.after(1), None, "one of two results is missing");
+        assert_eq!(script.after(2), Some(&Answer::LastWords));
+    }
+
+    #[test]
+    fn whole_and_streamed_answers_say_the_same() {
+        let answer = Answer::Calls(vec!["echo 1".to_owned(), "echo \"2\"".to_owned()]);
+        let whole: Value = serde_json::from_str(&whole(&answer, 3).unwrap()).unwrap();
+        let calls = whole["choices"][0]["message"]["tool_calls"].as_array().unwrap();
+        let text = streamed(&answer, 3);
+        let mut pieces = Vec::new();
+        for line in text.lines().filter_map(|line| line.strip_prefix("data: {")) {
+            let chunk: Value = serde_json::from_str(&format!("{{{line}")).unwrap();
+            pieces.extend(chunk["choices"][0]["delta"]["tool_calls"][0].as_object().cloned());
+        }
+        for (index, (call, piece)) in calls.iter().zip(&pieces).enumerate() {
+            assert_eq!(piece["index"], index);
+            assert_eq!((&piece["id"], &piece["function"]), (&call["id"], &call["function"]));
+        }
+        assert_eq!((calls.len(), pieces.len()), (2, 2));
+        assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    }
+
+    #[test]
+    fn an_answer_that_hangs_has_a_beginning_and_no_end() {
+        assert_eq!(whole(&Answer::Hang, 0), None);
+        let text = streamed(&Answer::Hang, 0);
+        assert!(text.contains(BEFORE_HANGING) && !text.contains("[DONE]"), "{text}");
+    }
+}

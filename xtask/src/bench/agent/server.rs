@@ -1,0 +1,333 @@
+//! A model server on loopback that answers from a script: OpenAI's chat completions, no more than a
+//! bench needs. A thread a connection, which is kept alive; nothing of it is counted as the agent's.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::script::{Answer, Script, streamed, whole};
+
+/// More than any request of a bench; a longer one is a bug of the agent.
+const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Where the completions are, below the base URL.
+const COMPLETIONS: &str = "/v1/chat/completions";
+
+/// What one request showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// How many tool results it holds.
+    pub results: usize,
+    /// What the last of them says, as text.
+    pub last_result: String,
+    /// How long the longest file is that it names, when the request comes: it may not outlive the agent.
+    pub kept_bytes: u64,
+    /// It is answered by a stream that hangs.
+    pub hangs: bool,
+}
+
+/// The server. It ends when it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    asked: Receiver<Asked>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    script: Mutex<Script>,
+    asked: Mutex<Sender<Asked>>,
+    closing: AtomicBool,
+}
+
+impl Server {
+    /// Starts one at a free port.
+    pub fn start(script: Script) -> Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("listening")?;
+        let address = listener.local_addr().context("listening")?;
+        let (sender, asked) = channel();
+        let shared = Arc::new(Shared {
+            script: Mutex::new(script),
+            asked: Mutex::new(sender),
+            closing: AtomicBool::new(false),
+        });
+        let accepting = Arc::clone(&shared);
+        let accepting = std::thread::spawn(move || accept(&listener, &accepting));
+        Ok(Self { address, shared, asked, accepting: Some(accepting) })
+    }
+
+    /// What `OPENAI_BASE_URL` must be.
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Answers from another script from here on.
+    pub fn play(&self, script: Script) {
+        *self.shared.script.lock().unwrap_or_else(PoisonError::into_inner) = script;
+    }
+
+    /// Takes what was asked since it was last taken.
+    pub fn take_asked(&self) -> Vec<Asked> {
+        self.asked.try_iter().collect()
+    }
+
+    /// Waits for the next request.
+    pub fn next_asked(&self, within: Duration) -> Result<Asked> {
+        match self.asked.recv_timeout(within) {
+            Ok(asked) => Ok(asked),
+            Err(RecvTimeoutError::Timeout) => bail!("no request came within {within:?}"),
+            Err(RecvTimeoutError::Disconnected) => bail!("the scripted server has ended"),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        // Wakes the thread that accepts; where that fails, it has ended already.
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            // It has nothing to tell; a connection's thread ends with its client.
+            let _ = accepting.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for stream in listener.incoming() {
+        if shared.closing.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(stream) = stream else { continue };
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || {
+            if let Err(error) = serve(&stream, &shared) {
+                // A client that goes away in the middle is what half of the benches are about.
+                let gone = error.downcast_ref::<std::io::Error>().is_some();
+                if !gone {
+                    eprintln!("the scripted server: {error:#}");
+                }
+            }
+        });
+    }
+}
+
+/// Answers one request after the other until the client closes.
+fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
+    stream.set_nodelay(true)?;
+    let mut reader = BufReader::new(stream);
+    while let Some(request) = read_request(&mut reader)? {
+        let script = shared.script.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (reply, asked) = reply(&script, &request)?;
+        let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
+        std::thread::sleep(script.pause);
+        let mut stream = stream;
+        stream.write_all(&reply)?;
+        if let Some(asked) = asked {
+            // Told after the answer has left: whoever waits for it finds it on its way.
+            let _ = shared.asked.lock().unwrap_or_else(PoisonError::into_inner).send(asked);
+        }
+        if hangs {
+            // Until the client has had enough.
+            std::io::copy(&mut reader, &mut std::io::sink())?;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+struct Request {
+    target: String,
+    body: Vec<u8>,
+}
+
+/// None when the client has closed.
+fn read_request(reader: &mut impl BufRead) -> Result<Option<Request>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    let target = line.split(' ').nth(1).with_context(|| format!("no request: `{line}`"))?;
+    let target = target.to_owned();
+    let mut length = 0;
+    loop {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(None);
+        }
+        let header = line.trim_end();
+        if header.is_empty() {
+            break;
+        }
+        let Some((name, value)) = header.split_once(':') else { bail!("no header: `{header}`") };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().with_context(|| format!("no length: `{header}`"))?;
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
+            bail!("a body in chunks is not understood: `{header}`");
+        }
+    }
+    if length > BODY_BYTES_MAX {
+        bail!("a body of {length} bytes; at most {BODY_BYTES_MAX} are read");
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+    Ok(Some(Request { target, body }))
+}
+
+/// The bytes of the response, and what there is to tell of the request.
+fn reply(script: &Script, request: &Request) -> Result<(Vec<u8>, Option<Asked>)> {
+    if request.target != COMPLETIONS {
+        let text = format!(r#"{{"error":{{"message":"nothing is at `{}`"}}}}"#, request.target);
+        return Ok((response("404 Not Found", "application/json", text.as_bytes()), None));
+    }
+    let body: Value = serde_json::from_slice(&request.body).context("reading a request's body")?;
+    let mut asked = asked(&body)?;
+    let Some(answer) = script.after(asked.results) else {
+        let text = format!(
+            r#"{{"error":{{"message":"the script has no answer after {} results"}}}}"#,
+            asked.results
+        );
+        return Ok((response("400 Bad Request", "application/json", text.as_bytes()), Some(asked)));
+    };
+    asked.hangs = *answer == Answer::Hang;
+    let bytes = if body["stream"] == true {
+        in_chunks(&streamed(answer, asked.results), answer)
+    } else {
+        let text = whole(answer, asked.results).context("only a stream can hang")?;
+        response("200 OK", "application/json", text.as_bytes())
+    };
+    Ok((bytes, Some(asked)))
+}
+
+fn asked(body: &Value) -> Result<Asked> {
+    let messages = body["messages"].as_array().context("a request without messages")?;
+    let results: Vec<&Value> =
+        messages.iter().filter(|message| message["role"] == "tool").collect();
+    let last_result = results.last().map(|result| text_of(&result["content"])).unwrap_or_default();
+    let kept_bytes = serde_json::from_str(&last_result).map_or(0, |result| longest_file(&result));
+    Ok(Asked { results: results.len(), last_result, kept_bytes, hangs: false })
+}
+
+/// A file is what stands under the key `file`, however deep.
+fn longest_file(result: &Value) -> u64 {
+    let within = match result {
+        Value::Object(fields) => {
+            let file = fields.get("file").and_then(Value::as_str);
+            let length =
+                file.and_then(|path| std::fs::metadata(path).ok()).map_or(0, |it| it.len());
+            fields.values().map(longest_file).chain([length]).max()
+        }
+        Value::Array(values) => values.iter().map(longest_file).max(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    };
+    within.unwrap_or(0)
+}
+
+/// A content is a text, or a list of parts with texts.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        other => other.to_string(),
+    }
+}
+
+fn response(status: &str, kind: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// One chunk, and the end of them unless the answer hangs.
+fn in_chunks(text: &str, answer: &Answer) -> Vec<u8> {
+    let end = if *answer == Answer::Hang { "" } else { "0\r\n\r\n" };
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked";
+    format!("{head}\r\n\r\n{:x}\r\n{text}\r\n{end}", text.len()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::agent::script::LAST_WORDS;
+    use serde_json::json;
+    use std::io::Read;
+
+    /// Sends the bodies over one connection, closes it, and gives all that came back.
+    fn talk(server: &Server, bodies: &[Value]) -> String {
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        for body in bodies {
+            let body = body.to_string();
+            let head = format!(
+                "POST {COMPLETIONS} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    fn result(text: &str) -> Value {
+        json!({ "role": "tool", "tool_call_id": "call_0_0", "content": text })
+    }
+
+    #[test]
+    fn one_connection_carries_a_conversation_and_what_was_asked_is_told() {
+        let server = Server::start(Script::one_by_one(&["echo 1"])).unwrap();
+        let text = talk(
+            &server,
+            &[
+                json!({ "messages": [{ "role": "user", "content": "go" }], "stream": true }),
+                json!({ "messages": [{ "role": "user", "content": "go" }, result("one")] }),
+            ],
+        );
+        let (first, second) = text.split_once("0\r\n\r\n").unwrap();
+        assert!(first.contains("text/event-stream") && first.contains("call_0_0"), "{first}");
+        assert!(second.contains("application/json") && second.contains(LAST_WORDS), "{second}");
+        let asked = server.take_asked();
+        assert_eq!(asked.iter().map(|asked| asked.results).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(asked[1].last_result, "one");
+        assert!(server.take_asked().is_empty());
+    }
+
+    #[test]
+    fn a_request_beyond_the_script_is_refused() {
+        let server = Server::start(Script::one_by_one(&[])).unwrap();
+        let text = talk(&server, &[json!({ "messages": [result("x")] })]);
+        assert!(text.starts_with("HTTP/1.1 400 ") && text.contains("after 1 results"), "{text}");
+    }
+
+    #[test]
+    fn the_file_that_a_result_names_is_measured_when_the_request_comes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("stdout");
+        std::fs::write(&file, "twelve bytes").unwrap();
+        let content = json!({ "output_cut": { "stdout": { "file": file, "bytes": 12 } } });
+        let asked = asked(&json!({ "messages": [result(&content.to_string())] })).unwrap();
+        assert_eq!(asked.kept_bytes, 12);
+        assert_eq!(asked_of("no JSON").kept_bytes, 0);
+        assert_eq!(asked_of(r#"{"file":"/no/such/file"}"#).kept_bytes, 0);
+    }
+
+    fn asked_of(content: &str) -> Asked {
+        asked(&json!({ "messages": [result(content)] })).unwrap()
+    }
+
+    #[test]
+    fn contents_in_parts_are_read_as_one_text() {
+        let parts = json!([{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }]);
+        assert_eq!(text_of(&parts), "ab");
+        assert_eq!(text_of(&json!("ab")), "ab");
+    }
+}

@@ -1,0 +1,70 @@
+//! An agent with a shell, as one writes it with `rig-core` in an hour: no plugins, no questions, no
+//! record, no guard over what it starts. What `jaato run` may cost is compared with it.
+//!
+//! `rig-agent TASK` asks the model at `OPENAI_BASE_URL` and prints its answer. It has a
+//! current-thread runtime, which is the cheapest for one conversation: the yardstick must not look
+//! worse than it is.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use rig_agent::AgentBuilder;
+use rig_agent::tool::{Tool, ToolContext};
+use rig_core::providers::openai::OpenAI;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+/// More than any script of the bench asks for.
+const REQUESTS_MAX: usize = 64;
+
+/// As many as `jaato` runs together.
+const CALLS_TOGETHER: usize = 8;
+
+#[derive(Deserialize)]
+struct Call {
+    command: String,
+}
+
+#[derive(Serialize)]
+struct Output {
+    stdout: String,
+    stderr: String,
+    returncode: Option<i32>,
+}
+
+struct Shell;
+
+impl Tool for Shell {
+    const NAME: &'static str = "cli_based_tool";
+    type Args = Call;
+    type Output = Output;
+    type Error = std::io::Error;
+
+    fn description(&self) -> String {
+        "Runs a shell command and gives what it printed.".to_owned()
+    }
+
+    fn parameters(&self) -> Value {
+        let command = json!({ "type": "string", "description": "The command." });
+        json!({ "type": "object", "properties": { "command": command }, "required": ["command"] })
+    }
+
+    async fn call(&self, _context: &mut ToolContext, call: Call) -> std::io::Result<Output> {
+        let mut shell = Command::new("sh");
+        let output = shell.arg("-c").arg(call.command).stdin(Stdio::null()).output().await?;
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        Ok(Output { stdout, stderr, returncode: output.status.code() })
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<()> {
+    let task = std::env::args().nth(1).context("no task; `rig-agent TASK`")?;
+    let model = OpenAI::from_env()?.chat("scripted");
+    let agent = AgentBuilder::new(model).preamble("You work in a shell.").tool(Shell).build();
+    let run = agent.prompt(task).max_turns(REQUESTS_MAX).tool_concurrency(CALLS_TOGETHER);
+    println!("{}", run.await?.output());
+    Ok(())
+}
