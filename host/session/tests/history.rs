@@ -74,6 +74,42 @@ fn unsent_prompts_stand_in_the_record_alone() {
 }
 
 #[test]
+fn what_a_gc_collected_or_cut_stands_in_the_record() {
+    let collected = |entry| marked(entry, Mark::Collected);
+    let summary = Part::text("before: much");
+    let sent = Message { role: Role::User, parts: vec![summary, Part::text("short"), data()] };
+    let cut = Entry { sent: Some(sent.clone()), ..entry(Role::User, [text(), data()]) };
+    let history = takes(vec![
+        collected(user()),
+        collected(entry(Role::Model, [call("1")])),
+        collected(entry(Role::Tool, [result("1")])),
+        collected(entry(Role::Model, [text()])),
+        cut,
+        entry(Role::Model, [call("2")]),
+        entry(Role::Tool, [result("2")]),
+    ]);
+    assert_eq!((history.messages().count(), history.turns()), (3, 2));
+    assert_eq!(history.messages().next(), Some(&sent));
+    assert!(history.has_call(&"1".into()), "an id stays taken");
+}
+
+#[test]
+fn refuses_to_send_something_else() {
+    let instead = |sent: Message| Entry { sent: Some(sent), ..user() };
+    refuses(vec![instead(Message::model(vec![text()]))], HistoryError::Sent);
+    refuses(vec![instead(Message { role: Role::User, parts: vec![] })], HistoryError::Sent);
+    refuses(vec![instead(Message { role: Role::User, parts: vec![data()] })], HistoryError::Sent);
+    let answered = |sent: Part| {
+        let sent = Message { role: Role::Tool, parts: vec![sent] };
+        let results = Entry { sent: Some(sent), ..entry(Role::Tool, [result("1")]) };
+        vec![user(), entry(Role::Model, [call("1")]), results]
+    };
+    takes(answered(result("1")));
+    refuses(answered(result("2")), HistoryError::Sent);
+    refuses(answered(text()), HistoryError::Sent);
+}
+
+#[test]
 fn refuses_roles_out_of_turn() {
     let model = || entry(Role::Model, [text()]);
     let role = |expected, found| HistoryError::Role { expected, found };

@@ -12,8 +12,8 @@ use super::json_bytes;
 use crate::Session;
 use crate::output::{self, Cut, Fitting};
 
-/// No part is cut shorter than this, as JSON: less tells a model nothing.
-pub(super) const PART_BYTES_MIN: u64 = 1024;
+/// No part is cut shorter than this, as JSON: less tells a model nothing but where the whole is.
+pub(super) const PART_BYTES_MIN: u64 = 512;
 
 /// What became shorter.
 #[derive(Debug, Default)]

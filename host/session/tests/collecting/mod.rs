@@ -1,0 +1,56 @@
+//! What the tests of the gc share: turns with prepared tokens, and what came of them in short.
+#![allow(dead_code)] // Each test file uses its own part.
+
+use jaato_session::testing::{Beat, Stage};
+use jaato_session::{Cancel, GcSettings, Session, SessionSetup, TurnReport};
+use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Request, Usage};
+
+/// Tokens that a provider tells.
+pub fn used(prompt_tokens: u64) -> Beat {
+    Beat::Usage(Usage { prompt_tokens, output_tokens: 10, cached_tokens: 0 })
+}
+
+pub fn overflow() -> Beat {
+    Beat::Fail(Error::new(ErrorKind::ContextOverflow, "prompt is too long"))
+}
+
+pub fn setup(settings: GcSettings) -> SessionSetup {
+    SessionSetup { gc: settings, ..Stage::setup() }
+}
+
+/// Starts a session and plays so many turns, each answered with `so`.
+pub async fn after_turns(stage: &Stage, setup: SessionSetup, turns: usize) -> Session {
+    let mut session = stage.start(setup).unwrap();
+    for turn in 0..turns {
+        stage.provider.then([Beat::text("so"), used(100)]);
+        let report = session.turn(format!("prompt {turn}"), &Cancel::new()).await;
+        assert_eq!(report.outcome, Outcome::Done);
+    }
+    session
+}
+
+pub async fn turn(session: &mut Session, prompt: &str) -> TurnReport {
+    session.turn(prompt, &Cancel::new()).await
+}
+
+/// The events of the gc: reason, source, removed, cut, note or error.
+pub fn gcs(stage: &Stage) -> Vec<String> {
+    let lines = stage.events.events().into_iter().filter_map(|event| match event {
+        Event::Gc { reason, source, messages_removed, turns_removed, messages_cut, note, error, .. } => {
+            let end = error.map(|error| error.message).or(note).unwrap_or_default();
+            Some(format!(
+                "{reason:?} {source}: {messages_removed}/{turns_removed} removed, {messages_cut} cut. {end}"
+            ))
+        }
+        _ => None,
+    });
+    lines.collect()
+}
+
+pub fn texts(request: &Request) -> Vec<String> {
+    request.messages.iter().map(Message::text).collect()
+}
+
+pub fn last_request(stage: &Stage) -> Request {
+    stage.provider.requests().pop().unwrap()
+}

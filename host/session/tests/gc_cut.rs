@@ -1,0 +1,138 @@
+//! What no gc makes room for is sent as head and tail, and requests change only with an event.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod collecting;
+
+use collecting::*;
+use jaato_session::SessionSetup;
+use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_types::{Outcome, Output, Request};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_is_too_large_is_sent_as_head_and_tail_for_ever_the_same() {
+    let stage = Stage::new([]);
+    let setup = SessionSetup { context_limit: 8_192, ..Stage::setup() };
+    let mut session = after_turns(&stage, setup, 2).await;
+    let prompt = format!("the beginning {} the end", "0123456789".repeat(105_000));
+    stage.provider.then([Beat::text("I see"), used(3_400)]).then([Beat::text("yes")]);
+    assert_eq!(turn(&mut session, &prompt).await.outcome, Outcome::Done);
+    let sent = last_request(&stage).messages.pop().unwrap().text();
+    assert!(sent.starts_with("the beginning 0123") && sent.ends_with(" the end"));
+    assert!((10_000..13_500).contains(&sent.len()), "{}", sent.len());
+    let (path, whole) = stage.outputs.files().pop().unwrap();
+    assert_eq!(whole, prompt.as_bytes());
+    let (head, rest) = sent.split_once("\n\n[… ").unwrap();
+    let (gap, tail) = rest.split_once(" …]\n\n").unwrap();
+    let left_out = prompt.len() - head.len() - tail.len();
+    let counts = format!("{left_out} of {} bytes are left out here", prompt.len());
+    assert_eq!(gap, format!("{counts}; the whole text is in the file `{path}`"));
+    let [line] = &gcs(&stage)[..] else { panic!("{:?}", gcs(&stage)) };
+    assert!(
+        line.starts_with("Threshold host: 0/0 removed, 1 cut. a text of 1050022 bytes"),
+        "{line}"
+    );
+    // What went before stays, and so does the cut one from here on.
+    assert_eq!(last_request(&stage).messages.len(), 5);
+    turn(&mut session, "and?").await;
+    assert_eq!(last_request(&stage).messages[4].text(), sent);
+    assert_eq!(session.history().entries()[4].message.text(), prompt, "the record has it whole");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_fits_is_left_alone() {
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::text("I see")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let prompt = "word ".repeat(6_000);
+    turn(&mut session, &prompt).await;
+    assert_eq!(last_request(&stage).messages[0].text(), prompt);
+    assert!(gcs(&stage).is_empty());
+}
+
+fn loud(name: &str) -> Tool {
+    Tool::new(name, |call, _| async move {
+        let text = format!("{}-", call.id).repeat(4_000);
+        Ok(Output::json(json!({ "stdout": text, "exit_code": 0 })))
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_that_are_too_large_together_share_what_room_there_is() {
+    let stage = Stage::new([loud("loud"), Tool::echo("look")]);
+    let calls = (0..6).map(|n| Beat::call(&format!("call-{n}"), "loud", json!({})));
+    let small = Beat::call("small", "look", json!({ "text": "small" }));
+    stage.provider.then(calls.chain([small])).then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(turn(&mut session, "look at all").await.outcome, Outcome::Done);
+    let results: Vec<_> = last_request(&stage).messages[2].tool_results().cloned().collect();
+    let bytes: usize = results.iter().map(|result| json!(result.content).to_string().len()).sum();
+    assert!((12_000..17_000).contains(&bytes), "{bytes}");
+    for result in &results[..6] {
+        assert_eq!(result.content["exit_code"], 0, "what is small stays");
+        let cut = &result.content["output_cut"]["stdout"];
+        let shown = result.content["stdout"].as_str().unwrap();
+        let (head, tail) = shown.split_once("\n[… ").unwrap();
+        let (_, tail) = tail.split_once(" …]\n").unwrap();
+        // Cut for the second time: the file and the count are those of the whole.
+        assert_eq!(cut["bytes"], 4_000 * (result.call_id.as_str().len() + 1));
+        assert_eq!(
+            (&cut["head_bytes"], &cut["tail_bytes"]),
+            (&json!(head.len()), &json!(tail.len()))
+        );
+        let files = stage.outputs.files();
+        let (_, whole) = files.iter().find(|(path, _)| *path == cut["file"]).unwrap();
+        assert_eq!(cut["bytes"], whole.len());
+    }
+    assert_eq!(results[6].content.get("output_cut"), None);
+    assert_eq!(gcs(&stage).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_turn_goes_on_with_shorter_results() {
+    let stage = Stage::new([loud("loud")]);
+    for number in 0..12 {
+        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+    }
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let report = turn(&mut session, "go on").await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Done, 13));
+    for request in stage.provider.requests() {
+        let bytes = serde_json::to_string(&request).unwrap().len();
+        assert!(bytes / 4 < 10_000, "{bytes}");
+    }
+    let lines = gcs(&stage);
+    assert!((1..10).contains(&lines.len()), "{lines:?}");
+}
+
+/// Only directly behind an event of the gc does a request begin differently.
+#[tokio::test(start_paused = true)]
+async fn requests_share_their_beginning_but_for_recorded_events() {
+    let stage = Stage::new([loud("loud")]);
+    stage.gc.does([GcBeat::keeping(2)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let mut changed = Vec::new();
+    let (mut before, mut told): (Option<Request>, usize) = (None, 0);
+    for number in 0..12 {
+        // The first and the second request of the turn.
+        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+        stage.provider.then([Beat::text("done")]);
+        let from = stage.provider.requests().len();
+        turn(&mut session, &format!("prompt {number}")).await;
+        for request in &stage.provider.requests()[from..] {
+            let text = serde_json::to_string(&(&request.system, &request.tools, &request.messages));
+            if let Some(before) = before.replace(request.clone()) {
+                let text = text.unwrap();
+                let old = (&before.system, &before.tools, &before.messages);
+                let old = serde_json::to_string(&old).unwrap();
+                changed.push(!text.starts_with(old.strip_suffix("]]").unwrap()));
+            }
+        }
+        let collected = gcs(&stage).len();
+        let changes = changed.iter().filter(|changed| **changed).count();
+        assert_eq!(changes, collected, "turn {number}: {:?}", gcs(&stage));
+        told = collected;
+    }
+    assert!((2..=12).contains(&told), "{told}");
+}

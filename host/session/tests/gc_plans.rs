@@ -1,0 +1,191 @@
+//! Plans and what becomes of them: bad ones are refused whole, good ones applied whole.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod collecting;
+
+use std::time::Duration;
+
+use collecting::*;
+use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::{Cancel, GcSettings, Random, SeededRandom};
+use jaato_types::{Error, ErrorKind, GcPlan, Message, Outcome, Part};
+use serde_json::json;
+
+/// Plays until the gc is asked, twice, and returns the events of the gc.
+async fn misbehaving(beat: GcBeat, settings: GcSettings) -> Vec<String> {
+    let stage = Stage::new([]);
+    stage.gc.does([beat]);
+    let mut session = after_turns(&stage, setup(settings), 3).await;
+    for _ in 0..3 {
+        stage.provider.then([Beat::text("so"), used(9_000)]);
+    }
+    for prompt in ["x", "y", "z"] {
+        let before = session.history().messages().count();
+        assert_eq!(turn(&mut session, prompt).await.outcome, Outcome::Done);
+        assert_eq!(session.history().messages().count(), before + 2, "nothing has gone");
+    }
+    assert_eq!(stage.gc.requests().len(), 2);
+    gcs(&stage)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gc_that_misbehaves_costs_nothing_but_the_collection_and_is_told_once() {
+    let plan = |drop: &[usize]| GcBeat::dropping(drop.iter().copied());
+    let summary = GcPlan {
+        summary: Some(Message::user("x".repeat(999))),
+        drop: vec![0, 1],
+        ..GcPlan::default()
+    };
+    let cases = [
+        (GcBeat::Fail(Error::failed("out of ideas")), "out of ideas"),
+        (GcBeat::Hang, "the gc took longer than 10 s for its plan"),
+        (plan(&[3, 2]), "the gc's plan is refused: its indices do not ascend"),
+        (plan(&[0, 1, 900]), "the gc's plan is refused: it drops message 900, and there are 9"),
+        (
+            plan(&[0, 1, 8]),
+            "the gc's plan is refused: it drops message 8, which belongs to the last turn",
+        ),
+        (
+            plan(&[2, 3]),
+            "the gc's plan is refused: it drops message 2, which belongs to a pinned turn",
+        ),
+        (
+            plan(&[0]),
+            "the gc's plan is refused: the history needs a prompt next, not a message of role `model`",
+        ),
+        (
+            GcBeat::Plan(summary),
+            "the gc's plan is refused: it makes nothing smaller: 113 bytes go and 1050 bytes of summary come",
+        ),
+    ];
+    for (beat, expected) in cases {
+        let settings = GcSettings { pinned_turn_indices: vec![1], ..GcSettings::default() };
+        let lines = misbehaving(beat, settings).await;
+        // Plans that name the last turn by number are other plans in the next turn.
+        let first = lines[0].split_once("cut. ").unwrap();
+        assert_eq!(first.1, expected, "{lines:?}");
+        assert!(
+            lines.len() == 1 || expected.contains("message 8") || expected.contains("are 9"),
+            "{lines:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gc_that_hangs_is_waited_for_so_long_and_once_a_turn() {
+    let stage = Stage::new([Tool::echo("look")]);
+    stage.gc.does([GcBeat::Hang]);
+    let settings = GcSettings { deadline_ms: 2_000, ..GcSettings::default() };
+    let mut session = after_turns(&stage, setup(settings), 2).await;
+    stage.provider.then([Beat::text("so"), used(9_000)]);
+    turn(&mut session, "x").await;
+    for number in 0..5 {
+        stage.provider.then([Beat::call(&number.to_string(), "look", json!({})), used(9_000)]);
+    }
+    stage.provider.then([Beat::text("done")]);
+    let start = tokio::time::Instant::now();
+    turn(&mut session, "y").await;
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_while_the_gc_thinks_ends_the_turn_at_once() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::Hang]);
+    let mut session = after_turns(&stage, Stage::setup(), 2).await;
+    stage.provider.then([Beat::text("so"), used(9_000)]);
+    turn(&mut session, "x").await;
+    let cancel = Cancel::new();
+    let start = tokio::time::Instant::now();
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cancel.cancel();
+    };
+    let (report, ()) = tokio::join!(session.turn("y", &cancel), stop);
+    assert_eq!((report.outcome, start.elapsed()), (Outcome::Cancelled, Duration::from_millis(500)));
+    assert_eq!(gcs(&stage), Vec::<String>::new(), "a cancel is nobody's failure");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pinned_turns_keep_their_numbers_after_others_went() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::dropping([0, 1, 2, 3]), GcBeat::dropping([0, 1])]);
+    let settings = GcSettings { pinned_turn_indices: vec![2], ..GcSettings::default() };
+    let mut session = after_turns(&stage, setup(settings), 5).await;
+    session.gc(&Cancel::new()).await.unwrap();
+    session.gc(&Cancel::new()).await.unwrap_err();
+    let places: Vec<_> = stage
+        .gc
+        .requests()
+        .iter()
+        .map(|asked| asked.settings["pinned_turn_indices"].clone())
+        .collect();
+    assert_eq!(places, [json!([2]), json!([0])]);
+    assert_eq!(texts(&session.request())[0], "prompt 2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_summary_stands_before_what_stays() {
+    let stage = Stage::new([]);
+    let summary = Some(Message::user("[before] "));
+    stage.gc.does([GcBeat::Plan(GcPlan { drop: vec![0, 1, 2, 3], summary, ..GcPlan::default() })]);
+    let mut session = after_turns(&stage, Stage::setup(), 3).await;
+    session.gc(&Cancel::new()).await.unwrap();
+    assert_eq!(texts(&session.request()), ["[before] prompt 2", "so"]);
+}
+
+/// Plans at random, from a history with calls and torn turns: each is applied whole or not at all.
+#[tokio::test(start_paused = true)]
+async fn whatever_a_plan_says_the_history_stays_whole() {
+    let random = SeededRandom::new(11);
+    let (mut applied, mut refused) = (0, 0);
+    for round in 0..150_u64 {
+        let stage = Stage::new([Tool::echo("look")]);
+        let seed = random.next_u64();
+        let dice = SeededRandom::new(seed);
+        stage.gc.does([GcBeat::plan_of(move |request| {
+            let count = request.messages.len() as u64;
+            // Runs of messages: single ones are hardly ever a plan.
+            let (first, second) = (dice.below(count + 1), dice.below(count + 1));
+            let drop = (first.min(second)..first.max(second)).map(|at| at as usize).collect();
+            let summary = (dice.below(3) == 0).then(|| Message::user("s"));
+            GcPlan { drop, summary, ..GcPlan::default() }
+        })]);
+        let settings = GcSettings {
+            pinned_turn_indices: (0..random.below(2)).map(|_| random.below(5)).collect(),
+            ..GcSettings::default()
+        };
+        let mut session = stage.start(setup(settings)).unwrap();
+        for turn_number in 0..4 {
+            for call in 0..random.below(3) {
+                let id = format!("{round}-{turn_number}-{call}");
+                stage.provider.then([Beat::call(&id, "look", json!({}))]);
+            }
+            stage.provider.then([Beat::text("so")]);
+            turn(&mut session, &format!("prompt {turn_number}")).await;
+            for _ in 0..3 {
+                let before = session.history().clone();
+                match session.gc(&Cancel::new()).await {
+                    Ok(report) => {
+                        applied += u64::from(report.messages_removed > 0);
+                        assert!(report.tokens_after <= report.tokens_before);
+                    }
+                    Err(error) => {
+                        refused += 1;
+                        assert_eq!(error.kind, ErrorKind::PluginMisbehaved);
+                        assert_eq!(*session.history(), before);
+                    }
+                }
+                let entries = session.history().entries().iter().cloned();
+                assert_eq!(
+                    jaato_session::History::restore(entries).as_ref(),
+                    Ok(session.history())
+                );
+                let last = session.history().messages().next_back().unwrap();
+                assert!(matches!(&last.parts[..], [Part::Text { text }] if text == "so"));
+                assert_eq!(session.history().entries().len(), before.entries().len());
+            }
+        }
+    }
+    assert!(applied > 50 && refused > 200, "{applied} {refused}");
+}
