@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
-use jaato_runtime::types::{API_VERSION, Manifest};
+use jaato_runtime::types::{API_VERSION, Kind, Manifest};
 use jaato_runtime::{Runtime, describe, description, loader, sha256_of, supervisor, why_not};
 use serde_json::{Value, json};
 
@@ -73,8 +73,20 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     for tool in &description.tools {
         report::line(&format!("  tool        {}", tool.name))?;
     }
+    if manifest.kinds.contains(&Kind::Gc) {
+        report::line(&format!("  gc          {}", manifest.name.source()))?;
+    }
     if let Some(provider) = &description.provider {
         report::line(&format!("  provider    {} {}", provider.name, provider.title))?;
+    }
+    for credential in &description.credentials {
+        let CredentialSpec { variable, origin, base_url_variable, .. } = credential;
+        let or = if base_url_variable.is_empty() {
+            String::new()
+        } else {
+            format!(", or for the server that `{base_url_variable}` names")
+        };
+        report::line(&format!("  key         {variable} for {origin}{or}"))?;
     }
     for asset in &description.assets {
         report::line(&format!(
@@ -196,7 +208,9 @@ fn offers(entry: &PluginEntry) -> String {
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
     let provider =
         description.provider.iter().map(|provider| format!("provider {}", provider.name));
-    tools.chain(provider).collect::<Vec<_>>().join(", ")
+    let manifest = &entry.candidate.manifest;
+    let gc = manifest.kinds.contains(&Kind::Gc).then(|| format!("gc {}", manifest.name.source()));
+    tools.chain(provider).chain(gc).collect::<Vec<_>>().join(", ")
 }
 
 fn trusted(entry: &PluginEntry) -> String {

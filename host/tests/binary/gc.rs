@@ -182,3 +182,14 @@ fn settings_out_of_range_are_told_with_their_place() {
         "`gc.threshold_percent` takes a whole number from 1 to 100, but is the number `101`";
     assert!(output.stderr.contains(wants) || output.stderr.contains("but is `101`"), "{output}");
 }
+
+#[test]
+fn lists_say_that_a_plugin_is_a_gc() {
+    let house = house!();
+    ship_gc(&house);
+    let output = house.run(&["plugin", "list"]).code(0);
+    let line = output.stdout.lines().find(|line| line.starts_with("gc-truncate ")).unwrap();
+    assert!(line.ends_with("  gc truncate"), "{output}");
+    let output = house.run(&["plugin", "show", "gc-truncate"]).code(0);
+    assert!(output.stdout.contains("  gc          truncate\n"), "{output}");
+}
