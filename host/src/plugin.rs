@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
-use jaato_runtime::types::{API_VERSION, Kind, Manifest};
+use jaato_runtime::types::{API_VERSION, CredentialSpec, Kind, Manifest};
 use jaato_runtime::{Runtime, describe, description, loader, sha256_of, supervisor, why_not};
 use serde_json::{Value, json};
 

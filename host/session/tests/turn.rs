@@ -317,6 +317,13 @@ async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_si
     ]);
     let (_, report) = play(&stage, setup(), "x").await;
     assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 2_997));
+
+    // What comes and cannot be shown yet, such as the arguments of a call.
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Wait(999), Beat::text(""), Beat::Wait(999), Beat::text("ok")]);
+    let (session, report) = play(&stage, setup(), "x").await;
+    assert_eq!((report.outcome, report.duration_ms), (Outcome::Done, 1_998));
+    assert_eq!(outline(session.history()), ["User: \"x\"", "Model: \"ok\""]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -80,6 +80,10 @@ fn a_key_in_ones_own_file_is_used_and_never_shown() {
     assert_eq!(asked.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
     let shown = house.run(&["config", "show"]).silent();
     assert!(shown.stdout.contains("plugins.provider-openai.api_key = ********"), "{shown}");
+    let plugin = house.run(&["plugin", "show", "provider-openai"]).silent().stdout;
+    let line = "  key         OPENAI_API_KEY for https://api.openai.com, \
+                or for the server that `OPENAI_BASE_URL` names\n";
+    assert!(plugin.contains(line), "{plugin}");
     for words in [&["doctor"][..], &["plugin", "show", "provider-openai"], &["plugin", "list"]] {
         let output = house.run(words);
         assert!(!output.to_string().contains(SECRET), "{output}");
