@@ -84,7 +84,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     }
     view.finish();
     runtime.close_session(session.id()).await;
-    crate::start::close(runtime).await;
+    start::close(runtime).await;
     outcome
 }
 
