@@ -1,5 +1,6 @@
 //! Keeps what is too large for the model in files that it can read.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -8,6 +9,9 @@ use futures_util::future::BoxFuture;
 use jaato_session::OutputStore;
 use jaato_types::{CallId, Error, ErrorKind};
 use tempfile::TempDir;
+
+/// Longest name of a file, in bytes.
+const NAME_BYTES_MAX: usize = 120;
 
 /// A folder of the host's own, made with the first output and removed with the host.
 #[derive(Debug)]
@@ -35,15 +39,22 @@ impl Outputs {
                 self.folder.get_or_init(|| made)
             }
         };
-        let safe: String = name
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || c == '-' || c == '_' || c == '.' { c } else { '_' }
-            })
-            .take(120)
-            .collect();
-        Ok(folder.path().join(safe.trim_start_matches('.')))
+        Ok(folder.path().join(file_name(name)))
     }
+}
+
+/// Makes a name safe. Ids come from providers: two that differ must not become one file.
+fn file_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) && !name.starts_with('.') {
+        return name.to_owned();
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    // The end tells what is in the file.
+    let end: Vec<char> = name.chars().rev().take(NAME_BYTES_MAX / 2).collect();
+    let end = end.into_iter().rev().map(|c| if is_plain(c) { c } else { '_' });
+    format!("{:016x}-{}", hasher.finish(), end.collect::<String>())
 }
 
 fn make(parent: &Path) -> io::Result<TempDir> {
@@ -83,6 +94,28 @@ impl OutputStore for Outputs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_differ_are_files_that_differ_and_stay_in_the_folder() {
+        assert_eq!(file_name("call_1-stdout.txt"), "call_1-stdout.txt");
+        let long = |middle: &str, end: &str| format!("{}{middle}-{end}.txt", "x".repeat(128));
+        let names = [
+            "a/b-output.txt",
+            "a_b-output.txt",
+            "../../x",
+            "..",
+            &long("1", "stdout"),
+            &long("2", "stdout"),
+            &long("1", "stderr"),
+        ];
+        let files: std::collections::BTreeSet<String> =
+            names.iter().map(|name| file_name(name)).collect();
+        assert_eq!(files.len(), names.len());
+        for file in files {
+            assert!(!file.contains('/') && !file.starts_with('.') && file.len() <= 120, "{file}");
+        }
+        assert!(file_name(&long("1", "stdout")).ends_with("-stdout.txt"));
+    }
 
     #[tokio::test]
     async fn an_output_lands_in_a_folder_that_goes_with_the_host() {

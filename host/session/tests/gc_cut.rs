@@ -6,7 +6,7 @@ mod collecting;
 use collecting::*;
 use jaato_session::SessionSetup;
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
-use jaato_types::{Outcome, Output, Request};
+use jaato_types::{Outcome, Output, Request, Role};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -104,6 +104,25 @@ async fn a_long_turn_goes_on_with_shorter_results() {
     }
     let lines = gcs(&stage);
     assert!((1..10).contains(&lines.len()), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_model_said_stays_whole_and_the_results_give_way() {
+    let stage = Stage::new([loud("loud")]);
+    let said = "thinking aloud ".repeat(200);
+    for number in 0..5 {
+        let call = Beat::call(&format!("c{number}"), "loud", json!({}));
+        stage.provider.then([Beat::text(&said), call]);
+    }
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(turn(&mut session, "go on").await.outcome, Outcome::Done);
+    for request in stage.provider.requests() {
+        let bytes = serde_json::to_string(&request).unwrap().len();
+        assert!(bytes / 4 < 9_600, "{bytes}");
+        let model = request.messages.iter().filter(|message| message.role == Role::Model);
+        assert!(model.into_iter().all(|message| message.text() == said));
+    }
 }
 
 /// Only directly behind an event of the gc does a request begin differently.

@@ -63,7 +63,8 @@ impl Session {
 
     /// Returns the sizes of all parts that could be shorter.
     fn sizes(&self, places: Range<usize>) -> Vec<u64> {
-        let parts = self.history.sent_in(places).flat_map(|message| &message.parts);
+        let others = self.history.sent_in(places).filter(|message| message.role != Role::Model);
+        let parts = others.flat_map(|message| &message.parts);
         parts.filter(|part| can_be_shorter(part)).map(json_bytes).collect()
     }
 
