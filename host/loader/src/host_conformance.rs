@@ -36,6 +36,10 @@ impl Services for TestServices {
                 let stream = futures_util::StreamExt::chain(pieces, open);
                 Ok(Served::Stream(Box::new(stream)))
             }
+            TestReply::Head { head, piece } => {
+                let pieces = futures_util::stream::iter([Ok(piece)]);
+                Ok(Served::StreamWith(head, Box::new(pieces)))
+            }
             TestReply::Panic => panic!("the service `{operation}` panics, as the check wants it"),
             TestReply::Unknown => {
                 let text = format!("this host has no service `{operation}`");

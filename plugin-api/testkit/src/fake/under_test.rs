@@ -12,7 +12,7 @@ impl FakeHost {
     /// Adds the services that [`crate::host_conformance`] asks for.
     #[must_use]
     pub fn with_test_services(self) -> Self {
-        let names = ["test.echo", "test.never", "test.panic", "test.stream"];
+        let names = ["test.echo", "test.never", "test.panic", "test.stream", "test.head"];
         names.into_iter().fold(self, |host, name| host.with_service(name, test_answer))
     }
 }
@@ -30,6 +30,9 @@ fn test_answer(request: &ServiceRequest) -> jaato_types::Result<Reply> {
                 stream.finish();
             }
             Ok(Reply::Stream(stream))
+        }
+        TestReply::Head { head, piece } => {
+            Ok(Reply::StreamWith(head.into(), FakeStream::of([piece])))
         }
         TestReply::Panic => {
             panic!("the service `{}` panics, as the check wants it", request.operation)

@@ -5,7 +5,7 @@
 //! holds in an author's unit test holds in the real thing.
 //!
 //! A host under test answers these services (see [`test_service`]): `test.echo`, `test.never`, `test.stream`,
-//! `test.panic`.
+//! `test.head`, `test.panic`.
 
 mod at_its_end;
 mod bodies;
@@ -15,6 +15,7 @@ mod while_it_runs;
 
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::Frame;
+use serde_json::{Map, Value};
 
 pub use bodies::{BODIES_MANIFEST, Bodies};
 
@@ -30,8 +31,9 @@ use programs::{
     what_cannot_be_started_is_told,
 };
 use while_it_runs::{
-    a_dropped_next_loses_nothing, a_panic_is_the_hosts, answers_arrive, bad_emits_are_refused,
-    calls_spawn_nothing, emits_come_first, jobs_run, services_answer, streams_end,
+    a_dropped_next_loses_nothing, a_head_comes_with_its_stream, a_panic_is_the_hosts,
+    answers_arrive, bad_emits_are_refused, calls_spawn_nothing, emits_come_first, jobs_run,
+    services_answer, streams_end,
 };
 
 /// What runs in place of a plugin's call; it is polled and dropped where a plugin's future is.
@@ -75,6 +77,13 @@ pub enum TestReply {
         /// Whether the stream ends after them.
         ends: bool,
     },
+    /// A stream of one piece, whose answer holds more than the handle: what is known before its first byte.
+    Head {
+        /// What is known, an object.
+        head: Map<String, Value>,
+        /// The piece.
+        piece: Vec<u8>,
+    },
     /// It panics inside the host.
     Panic,
     /// The host does not know it.
@@ -84,7 +93,8 @@ pub enum TestReply {
 /// Says what a host under test must answer to a service.
 ///
 /// `test.echo` gives back its frame; `test.never` never answers; `test.panic` panics; `test.stream` takes a list
-/// of texts, its pieces, and stays open when the last of them is null.
+/// of texts, its pieces, and stays open when the last of them is null; `test.head` takes an object, which is known
+/// before the one piece `a`.
 pub fn test_service(operation: &str, frame: &[u8]) -> TestReply {
     match operation {
         "test.echo" => TestReply::Frame(frame.to_vec()),
@@ -95,6 +105,9 @@ pub fn test_service(operation: &str, frame: &[u8]) -> TestReply {
             let ends = pieces.last().is_none_or(Option::is_some);
             let pieces = pieces.into_iter().flatten().map(String::into_bytes).collect();
             TestReply::Stream { pieces, ends }
+        }
+        "test.head" => {
+            TestReply::Head { head: Frame::read(frame).unwrap_or_default(), piece: b"a".to_vec() }
         }
         _ => TestReply::Unknown,
     }
@@ -111,6 +124,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("services answer, and unknown ones say so", services_answer),
     ("a service that panics is the host's fault", a_panic_is_the_hosts),
     ("a stream gives its pieces and then its end, and nothing after close", streams_end),
+    ("what is known before a stream's first byte comes with it", a_head_comes_with_its_stream),
     ("dropping a waiting next loses nothing", a_dropped_next_loses_nothing),
     ("a pool job runs, on another thread", jobs_run),
     ("a call's context takes no background work", calls_spawn_nothing),

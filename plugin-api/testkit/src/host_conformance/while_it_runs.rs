@@ -86,6 +86,20 @@ pub(super) fn streams_end(host: &dyn HostUnderTest) {
     assert_eq!(ended.answer, Ok(frame(&("ab", true, false))));
 }
 
+pub(super) fn a_head_comes_with_its_stream(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let known = serde_json::json!({ "status": 200, "headers": [["a", "b"]] });
+        let answer = ask(&context, "test.head", &known).await?;
+        let bad = |error: jaato_types::FrameError| Error::failed(error.to_string());
+        let mut head: serde_json::Map<String, Value> = Frame::read(&answer).map_err(bad)?;
+        let handle = head.remove("handle").and_then(|handle| handle.as_u64()).unwrap_or_default();
+        let first = piece(&context, handle).await?;
+        let last = piece(&context, handle).await?;
+        Ok(frame(&(Value::Object(head) == known, first, last)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(true, Some("a"), None::<&str>))));
+}
+
 pub(super) fn a_dropped_next_loses_nothing(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let handle = open(&context, &[Some("a"), Some("b"), Some("c")]).await?;
