@@ -227,3 +227,22 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
          assumed; `context_limit` under `[models.\"test/model\"]` sets it\n"
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_guessed_window_shrinks_to_what_was_refused() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    let setup = SessionSetup { context_limit_assumed: true, ..Stage::setup() };
+    let mut session = after_turns(&stage, setup, 2).await;
+    stage.provider.then([Beat::text("so"), used(4_990)]);
+    turn(&mut session, "x").await;
+    stage.provider.then([overflow()]).then([Beat::text("so"), used(4_100)]);
+    turn(&mut session, "y").await;
+    stage.provider.then([Beat::text("so")]);
+    turn(&mut session, "z").await;
+    let asked = stage.gc.requests();
+    let reasons: Vec<_> = asked.iter().map(|asked| asked.reason).collect();
+    assert_eq!(reasons, [GcReason::ContextLimit, GcReason::Threshold]);
+    // 4,990 and 10, and the prompt that was refused.
+    assert!((5_000..5_030).contains(&asked[1].context_limit), "{}", asked[1].context_limit);
+}
