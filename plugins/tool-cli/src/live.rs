@@ -10,7 +10,7 @@ use jaato_plugin_sdk::process::OutputStream;
 use crate::plain::Plain;
 
 /// Bytes that are shown at once.
-const BURST_BYTES: u64 = 256 * 1024;
+const BURST_BYTES: u64 = 64 * 1024;
 
 /// Bytes that are shown a second after that.
 const BYTES_PER_SECOND: u64 = 64 * 1024;
@@ -93,17 +93,17 @@ mod tests {
     #[test]
     fn a_burst_is_shown_and_then_as_much_as_time_allows() {
         let mut live = Live::new();
-        let (begin, piece) = (live.since, vec![b'x'; 64 * 1024]);
+        let (begin, piece) = (live.since, vec![b'x'; 16 * 1024]);
         let mut take = |after_ms| {
             let now = begin + Duration::from_millis(after_ms);
             live.take(OutputStream::Stdout, &piece, now)
         };
         for _ in 0..4 {
-            assert_eq!(take(0).map(|text| text.len()), Some(64 * 1024));
+            assert_eq!(take(0).map(|text| text.len()), Some(16 * 1024));
         }
-        assert_eq!((take(0), take(500)), (None, None));
-        let later = take(1100).unwrap();
-        assert!(later.starts_with("\n[… 131072 bytes not shown …]\nxxx"), "{:.60}", later);
-        assert_eq!(take(1200), None);
+        assert_eq!((take(0), take(200)), (None, None));
+        let later = take(300).unwrap();
+        assert!(later.starts_with("\n[… 32768 bytes not shown …]\nxxx"), "{:.60}", later);
+        assert_eq!(take(310), None);
     }
 }

@@ -235,6 +235,30 @@ fn a_server_that_is_left_behind_does_not_hang_the_call() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn nothing_outlives_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = host_in(folder.path());
+    call(&host, json!({ "command": "sleep 300 & echo $! > left" }));
+    let command = "echo $$ > running; echo on; exec sleep 300";
+    let mut running = host.start("cli_based_tool", json!({ "command": command })).unwrap();
+    assert!(running.next_delta().unwrap().is_some());
+    let lives = |name: &str| {
+        let pid = std::fs::read_to_string(folder.path().join(name)).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        let stat = std::fs::read_to_string(stat).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    };
+    assert!(lives("left") && lives("running"));
+    drop((running, host));
+    let bound = Instant::now() + SOON;
+    while lives("left") || lives("running") {
+        assert!(Instant::now() < bound, "a program outlives its host");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
 fn a_command_that_prints_without_end_ends_with_its_call() {
     let host = host();
     let command = "while :; do echo 0123456789; done";

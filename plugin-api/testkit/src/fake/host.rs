@@ -237,6 +237,7 @@ impl Drop for FakeHost {
         let factory = std::mem::replace(&mut self.factory, gone());
         self.shared.executor.post(move || drop(factory));
         self.shared.executor.stop(self.shared.patience());
+        self.shared.services.end_programs();
     }
 }
 

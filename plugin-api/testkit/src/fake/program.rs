@@ -126,15 +126,24 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        for program in self.programs.values() {
-            program.is_to_end.store(true, SeqCst);
-        }
-        for group in self.left.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+impl Running {
+    /// Kills all that runs and all that was left running, at once: the test program may end next, and the
+    /// threads with it.
+    pub(crate) fn end_all(&mut self) {
+        let running = std::mem::take(&mut self.programs).into_values();
+        let running = running.filter(|program| !program.has_ended.load(SeqCst));
+        let groups: Vec<Pid> = running.map(|program| program.group).collect();
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        for group in groups.into_iter().chain(left.drain(..)) {
             // It may have ended by itself.
             let _ = killpg(group, SystemSignal::SIGKILL);
         }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end_all();
     }
 }
 

@@ -33,6 +33,12 @@ impl Programs {
         self.time = Some(time);
     }
 
+    /// Ends all programs at once.
+    pub(crate) fn end_all(&mut self) {
+        #[cfg(unix)]
+        self.running.end_all();
+    }
+
     /// Answers an operation of the service.
     pub(crate) fn answer(
         &mut self,

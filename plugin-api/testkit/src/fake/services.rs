@@ -114,6 +114,11 @@ impl Services {
         self.lock().programs.set_time(time);
     }
 
+    /// Ends the programs that calls have started.
+    pub(crate) fn end_programs(&self) {
+        self.lock().programs.end_all();
+    }
+
     pub(crate) fn set_session(&self, facts: Option<SessionFacts>) {
         self.lock().session = facts;
     }
