@@ -22,13 +22,16 @@ pub async fn doctor(global: Global) -> Outcome {
     programs()?;
     memory()?;
     report::problems(runtime.problems());
+    let has_no_provider = runtime.registry().providers().next().is_none();
     runtime.close().await;
     if can_run {
         report::line("\nready: jaato run \"What operating system am I running on?\"")?;
         Ok(Exit::Done)
     } else {
-        Err(Failure::new(Exit::Plugin, "no model can be used, so no task can be run")
-            .hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins"))
+        let failure = Failure::new(Exit::Plugin, "no model can be used, so no task can be run");
+        let hint = has_no_provider
+            .then_some("in a checkout, `cargo xtask build-plugins` builds the shipped plugins");
+        Err(failure.maybe_hint(hint))
     }
 }
 

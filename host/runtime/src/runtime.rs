@@ -157,7 +157,8 @@ impl Runtime {
 
     /// Lists the models of all providers; those that a provider must ask a server for included.
     ///
-    /// The second list tells which providers could not be asked, and why.
+    /// The second list tells which providers could not be asked, and why; but not that one which nobody
+    /// uses is not set up.
     pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         for name in self.registry().providers().map(str::to_owned).collect::<Vec<_>>() {
@@ -169,8 +170,11 @@ impl Runtime {
                 Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
                 Err(error) => problems.push(format!("provider `{name}`: {error}")),
             }
+            let is_configured =
+                self.setup().config.model.split().is_some_and(|(provider, _)| provider == name);
         }
         (models, problems)
+                Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
     }
 
     /// Ends everything that runs: instances, then child processes. Returns the processes that commands had

@@ -31,7 +31,8 @@ pub trait Provider: Send + Sync + 'static {
     /// Lists the models that can be used.
     ///
     /// # Errors
-    /// What the person is told.
+    /// What the person is told. `not_found` where nobody has set the provider up (no key): lists leave it out
+    /// then, unless its model is the configured one.
     fn models(_cx: &Cx<Self::State>) -> impl Future<Output = Result<Vec<ModelInfo>>> + Send {
         ready(Ok(Self::spec().models))
     }

@@ -102,8 +102,8 @@ impl Provider for OpenAiProvider {
         let url = endpoint::below(&config(cx).await?.base_url, "models");
         let sent = cx.http("GET", url.as_str()).credential(KEY).timeout(LIST_WAIT);
         let response = match sent.send().await {
-            // Nobody has set it up: that is nothing to complain of in a list.
-            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Vec::new()),
+            // Nobody has set it up, which the host tells only those who want to use it.
+            Err(error) if error.kind == ErrorKind::NotFound => return Err(error),
             sent => sent.map_err(failure::of_exchange)?,
         };
         if !is_success(&response) {
