@@ -125,15 +125,17 @@ impl People {
         if self.line_is_open || self.output_is_open.as_deref().is_some_and(|open| open != source) {
             self.close_lines()?;
         }
+        let label = self.label(source);
+        // Written at once: a tool may print a hundred thousand short lines, and a cancel waits for them.
+        let mut lines = String::new();
         for piece in printable(text).split_inclusive('\n') {
             if self.output_is_open.is_none() {
-                let label = self.label(source);
-                self.errors.write_str(&label)?;
+                lines.push_str(&label);
             }
-            self.errors.write_str(piece)?;
+            lines.push_str(piece);
             self.output_is_open = (!piece.ends_with('\n')).then(|| source.to_owned());
         }
-        Ok(())
+        self.errors.write_str(&lines)
     }
 
     fn label(&self, source: &str) -> String {
