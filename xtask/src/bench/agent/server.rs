@@ -128,12 +128,13 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
         let (reply, asked) = reply(&script, &request)?;
         let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
         std::thread::sleep(script.pause);
-        let mut stream = stream;
-        stream.write_all(&reply)?;
         if let Some(asked) = asked {
-            // Told after the answer has left: whoever waits for it finds it on its way.
+            // Before the answer, which may be the last that the agent waits for. A server that is gone
+            // has nobody who wants to know.
             let _ = shared.asked.lock().unwrap_or_else(PoisonError::into_inner).send(asked);
         }
+        let mut stream = stream;
+        stream.write_all(&reply)?;
         if hangs {
             // Until the client has had enough.
             std::io::copy(&mut reader, &mut std::io::sink())?;
@@ -215,14 +216,15 @@ fn asked(body: &Value) -> Result<Asked> {
     Ok(Asked { results: results.len(), last_result, kept_bytes, hangs: false })
 }
 
-/// A file is what stands under the key `file`, however deep.
+/// Under which keys a result names a file that holds more than it shows, however deep they stand.
+const FILE_KEYS: [&str; 2] = ["file", "output_file"];
+
 fn longest_file(result: &Value) -> u64 {
     let within = match result {
         Value::Object(fields) => {
-            let file = fields.get("file").and_then(Value::as_str);
-            let length =
-                file.and_then(|path| std::fs::metadata(path).ok()).map_or(0, |it| it.len());
-            fields.values().map(longest_file).chain([length]).max()
+            let files = FILE_KEYS.iter().filter_map(|key| fields.get(*key)?.as_str());
+            let lengths = files.filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
+            fields.values().map(longest_file).chain(lengths).max()
         }
         Value::Array(values) => values.iter().map(longest_file).max(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
@@ -316,6 +318,8 @@ mod tests {
         let content = json!({ "output_cut": { "stdout": { "file": file, "bytes": 12 } } });
         let asked = asked(&json!({ "messages": [result(&content.to_string())] })).unwrap();
         assert_eq!(asked.kept_bytes, 12);
+        let content = json!({ "stdout": "twelve", "output_file": file }).to_string();
+        assert_eq!(asked_of(&content).kept_bytes, 12);
         assert_eq!(asked_of("no JSON").kept_bytes, 0);
         assert_eq!(asked_of(r#"{"file":"/no/such/file"}"#).kept_bytes, 0);
     }
