@@ -40,10 +40,12 @@ pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, F
     Ok(Box::leak(Box::new(runtime(arguments).await?)))
 }
 
-/// Ends everything that runs, and tells of what commands had left running.
+/// Ends everything that runs, and tells of what commands had left running and of a ledger that is not
+/// whole.
 pub async fn close(runtime: Runtime) {
-    let ended = runtime.close().await;
-    report::problems(&ended.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let ending = runtime.close().await;
+    report::problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
+    report::problems(&ending.ledger);
 }
 
 /// Tells what could not be used, for commands that do not list the plugins themselves: a line for each file

@@ -1,6 +1,6 @@
 //! The table of keys in `docs/configuration.md`, made from the table of keys in the code.
 
-use crate::keys::{KEYS, KeyInfo, Merge};
+use crate::keys::{KEYS, KeyInfo, Merge, Owner};
 
 /// The known keys as a Markdown table.
 pub fn keys_as_markdown() -> String {
@@ -20,8 +20,12 @@ fn row(key: &KeyInfo) -> String {
         Merge::Replace => "",
         Merge::Add => " Layers add up.",
     };
+    let owner = match key.owner {
+        Owner::Anyone => "",
+        Owner::User => " No workspace may say it.",
+    };
     format!(
-        "| `{}` | {} | `{}` | {} | {option} | {}{adds} |\n",
+        "| `{}` | {} | `{}` | {} | {option} | {}{adds}{owner} |\n",
         key.path,
         key.wants(),
         (key.default)(),

@@ -61,7 +61,7 @@ impl Folders {
         self.places().map(|places| places.config.as_path())
     }
 
-    /// Holds `plugins/`, `trusted/` and `trust.json`.
+    /// Holds `plugins/`, `trusted/`, `trust.json` and `ledger.jsonl`.
     pub fn data(&self) -> Result<&Path, NoHome> {
         self.places().map(|places| places.data.as_path())
     }
@@ -89,6 +89,11 @@ impl Folders {
     /// Private copies of the plugin files that the user trusts.
     pub fn trusted(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("trusted"))
+    }
+
+    /// The ledger, where nobody names another file.
+    pub fn ledger(&self) -> Result<PathBuf, NoHome> {
+        Ok(self.data()?.join("ledger.jsonl"))
     }
 
     /// Weights of local models.

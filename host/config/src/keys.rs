@@ -37,6 +37,8 @@ pub struct KeyInfo {
     pub merge: Merge,
     /// How files and variables rank.
     pub precedence: Precedence,
+    /// Who may say it.
+    pub owner: Owner,
     /// What it does, for people.
     pub doc: &'static str,
 }
@@ -58,6 +60,15 @@ pub enum Precedence {
     VariablesWin,
     /// A file wins over a variable. For `model`: `MODEL_NAME` is often set for other programs.
     FilesWin,
+}
+
+/// Whose word counts for a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// Every layer may give it.
+    Anyone,
+    /// No file of a workspace gives it, trusted or not: only what the person wrote or named.
+    User,
 }
 
 impl KeyInfo {
@@ -89,6 +100,11 @@ impl KeyInfo {
         self
     }
 
+    const fn users_own(mut self) -> Self {
+        self.owner = Owner::User;
+        self
+    }
+
     const fn files_win(mut self) -> Self {
         self.precedence = Precedence::FilesWin;
         self
@@ -105,6 +121,7 @@ const fn key(path: &'static str) -> KeyInfo {
         limits: None,
         merge: Merge::Replace,
         precedence: Precedence::VariablesWin,
+        owner: Owner::Anyone,
         doc: "",
     }
 }
@@ -306,6 +323,12 @@ keys! {
     gc_deadline_ms: u64 = 10_000,
         key("gc.deadline_ms").variables(&["JAATO_GC_DEADLINE_MS"])
             .limits(100, 600_000);
+    /// Keep a ledger of requests, tool calls and decisions.
+    ledger_enabled: bool = true,
+        key("ledger.enabled").variables(&["JAATO_LEDGER_ENABLED"]).users_own();
+    /// File of the ledger; without one it is `ledger.jsonl` among your data.
+    ledger_path: Option<PathBuf> = None,
+        key("ledger.path").variables(&["LEDGER_PATH"]).users_own();
     /// File whose text follows the built-in part of the prompt.
     prompt_file: Option<PathBuf> = None,
         key("prompt.file").variables(&["JAATO_PROMPT_FILE"]);

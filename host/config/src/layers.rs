@@ -9,7 +9,7 @@ use crate::env_file::EnvFile;
 use crate::error::{ConfigError, Warning};
 use crate::file::{ConfigFile, read_text, text_of};
 use crate::folders::Folders;
-use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Precedence};
+use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Owner, Precedence};
 use crate::model_id::DEFAULT_PROVIDER;
 use crate::model_settings::{self, ModelSettings};
 use crate::origin::{Layer, Origin};
@@ -107,6 +107,9 @@ impl<'a> Layers<'a> {
         }
         for file in &mut self.files {
             self.warnings.append(&mut file.warnings);
+            if file.layer == Layer::Workspace {
+                self.warnings.extend(drop_users_own(file));
+            }
         }
         Ok(())
     }
@@ -129,8 +132,25 @@ impl<'a> Layers<'a> {
             (None, None) => return Ok(()),
         };
         self.env_file.is_own = sources.env_file.is_some();
-        self.take_env_file(&path, dotenv::parse(&text));
+        let mut found = dotenv::parse(&text);
+        if sources.env_file.is_none() {
+            self.drop_users_own_variables(&path, &mut found);
+        }
+        self.take_env_file(&path, found);
         Ok(())
+    }
+
+    /// Takes what only the user may say out of a workspace's variables.
+    fn drop_users_own_variables(&mut self, path: &Path, found: &mut DotEnv) {
+        found.assignments.retain(|one| {
+            let key = KEYS.iter().find(|key| key.variables.contains(&one.name.as_str()));
+            let is_dropped = key.is_some_and(|key| key.owner == Owner::User);
+            if is_dropped && !one.value.is_empty() {
+                let place = format!("{}:{}", path.display(), one.line);
+                self.warnings.push(not_the_workspaces(&one.name, &place));
+            }
+            !is_dropped
+        });
     }
 
     fn take_env_file(&mut self, path: &Path, found: DotEnv) {
@@ -303,6 +323,23 @@ impl<'a> Layers<'a> {
     fn bases<'b>(&'b self, folder: &'b Path) -> Bases<'b> {
         Bases { folder, home: self.home.as_deref() }
     }
+}
+
+/// Takes what only the user may say out of a workspace's file.
+fn drop_users_own(file: &mut ConfigFile) -> Vec<Warning> {
+    let users_own = KEYS.iter().filter(|key| key.owner == Owner::User);
+    let dropped = users_own.filter_map(|key| {
+        let node = file.values.remove(key.path)?;
+        Some(not_the_workspaces(key.path, &format!("{}:{}", file.path.display(), node.line)))
+    });
+    dropped.collect()
+}
+
+fn not_the_workspaces(name: &str, place: &str) -> Warning {
+    let text = format!(
+        "`{name}` in `{place}` is not used: only you say it, in your own configuration or a variable"
+    );
+    Warning { text }
 }
 
 fn wrong_value(key: &KeyInfo, origin: Origin, has: String) -> ConfigError {

@@ -30,7 +30,7 @@ pub use docs::keys_as_markdown;
 pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, Warning};
 pub use folders::{Folders, NoHome};
-pub use keys::{Config, KEYS, KeyInfo, Merge, Overrides, Precedence};
+pub use keys::{Config, KEYS, KeyInfo, Merge, Overrides, Owner, Precedence};
 pub use layers::{Sources, load};
 pub use mask::{is_secret_name, mask_credentials};
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id};

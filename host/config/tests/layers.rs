@@ -64,6 +64,8 @@ fn later_layers_win_and_each_value_tells_its_place() {
         gc.max_turns = 0                              # built-in
         gc.notify_on_gc = true                        # built-in
         gc.deadline_ms = 10000                        # built-in
+        ledger.enabled = true                         # built-in
+        ledger.path = (not set)                       # built-in
         prompt.file = "/p.md"                         # variable JAATO_PROMPT_FILE
     "#]].assert_eq(&shown.concat());
 }
@@ -227,4 +229,30 @@ fn odd_lines_and_typos_in_variables_are_told() {
         variable `JAATO_MODLE` (the process) means nothing; did you mean `JAATO_MODEL`?
     "#]]
     .assert_eq(&bench.relative(&warnings.concat()));
+}
+
+#[test]
+fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
+    let mut bench = Bench::new();
+    bench.workspace_file(".jaato/config.toml", "[ledger]\nenabled = false\npath = \"/evil\"\n");
+    bench.workspace_file(".env", "LEDGER_PATH=/evil\nJAATO_OFFLINE=1\n");
+    bench.trust();
+    let config = bench.load().unwrap();
+    assert_eq!((config.ledger_enabled, config.ledger_path.clone()), (true, None));
+    assert!(config.offline, "the rest of the file counts");
+    let warnings: Vec<_> =
+        config.warnings.iter().map(|warning| bench.relative(&warning.text) + "\n").collect();
+    expect![[r#"
+        `ledger.enabled` in `ROOT/work/.jaato/config.toml:2` is not used: only you say it, in your own configuration or a variable
+        `ledger.path` in `ROOT/work/.jaato/config.toml:3` is not used: only you say it, in your own configuration or a variable
+        `LEDGER_PATH` in `ROOT/work/.env:1` is not used: only you say it, in your own configuration or a variable
+    "#]]
+    .assert_eq(&warnings.concat());
+    bench.variable("LEDGER_PATH", "mine.jsonl");
+    let path = bench.load().unwrap().ledger_path;
+    assert_eq!(path, Some(bench.work().join("mine.jsonl")), "relative to the working directory");
+    bench.variable("LEDGER_PATH", "");
+    bench.env_file = Some(bench.work().join(".env"));
+    let path = bench.load().unwrap().ledger_path;
+    assert_eq!(path, Some("/evil".into()), "a file that the person named is the person's word");
 }

@@ -4,16 +4,23 @@
 //! of trust, and says who has which name.
 //!
 //! Invariants:
-//! - A name is taken once: who comes later is refused whole, and the refusal names both paths.
+//! - A name is taken once: who comes later is refused whole, and the refusal names both paths. Only a
+//!   command whose name is taken is refused alone: its plugin stays.
 //! - The outcome depends on the order of the candidates and on the rules alone.
 
+mod commands;
 mod conflict;
 mod names;
 mod registry;
 
+pub use commands::{CommandEntry, CommandRefusal, CommandStatus};
 pub use conflict::Refusal;
 pub use names::nearest;
 pub use registry::{Candidate, PluginEntry, Registry, Rules, Status, ToolEntry, ToolStatus, Trust};
 
 /// Tool names that the host keeps for itself.
 pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];
+
+/// Command names that the host keeps for itself: those that it has, and those by which people expect to
+/// get help and to leave.
+pub const RESERVED_COMMANDS: [&str; 4] = ["exit", "gc", "help", "quit"];

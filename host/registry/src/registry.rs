@@ -1,11 +1,12 @@
 //! Builds the registry from candidates in the order of trust, and answers who has a name.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jaato_types::{Availability, Description, Error, Manifest, PluginName, ToolName, ToolSpec};
 
 use crate::RESERVED_TOOLS;
+use crate::commands::Commands;
 use crate::conflict::Refusal;
 
 /// A plugin file that was found and whose manifest could be read.
@@ -108,6 +109,7 @@ pub struct Registry {
     tools: BTreeMap<ToolName, ToolPlace>,
     /// The same, for providers.
     providers: BTreeMap<String, usize>,
+    pub(crate) commands: Commands,
 }
 
 /// Where a tool's spec stands. A copy of all specs would cost a start with many plugins more than
@@ -174,7 +176,7 @@ impl Registry {
         let status = self.status_of(&candidate, rules);
         let is_listed = matches!(status, Status::Active | Status::NotTrusted);
         if is_listed && let Some(Ok(description)) = &mut candidate.description {
-            self.take_names(description, &status, rules);
+            self.take_names(&candidate.path, description, &status, rules);
         }
         if !matches!(status, Status::Refused(Refusal::PluginName { .. })) {
             self.names.insert(candidate.manifest.name.clone(), self.plugins.len());
@@ -225,7 +227,13 @@ impl Registry {
     }
 
     /// Notes the names of the plugin that is added next.
-    fn take_names(&mut self, description: &mut Description, status: &Status, rules: &Rules) {
+    fn take_names(
+        &mut self,
+        path: &Path,
+        description: &mut Description,
+        status: &Status,
+        rules: &Rules,
+    ) {
         let plugin = self.plugins.len();
         for (tool, spec) in description.tools.iter_mut().enumerate() {
             if rules.tools_only.is_some() {
@@ -241,6 +249,14 @@ impl Registry {
         }
         if let Some(provider) = &description.provider {
             self.providers.insert(provider.name.clone(), plugin);
+        }
+        if !description.commands.is_empty() {
+            let plugins = &self.plugins;
+            let path_of = |held: usize| {
+                let holder = plugins.get(held);
+                holder.map_or_else(|| path.to_owned(), |holder| holder.candidate.path.clone())
+            };
+            self.commands.take(plugin, description, path_of);
         }
     }
 }

@@ -37,6 +37,7 @@
 //! ```
 
 mod assets;
+mod commands;
 mod credentials;
 mod describe;
 mod discover;
@@ -44,6 +45,7 @@ mod facts;
 mod gc;
 mod http;
 mod instances;
+mod ledger;
 mod log;
 mod outputs;
 mod processes;
@@ -66,18 +68,22 @@ pub use jaato_loader as loader;
 pub use jaato_registry as registry;
 /// The turn loop and the traits that it stands on.
 pub use jaato_session as session_loop;
+/// The ledger: its records, and what they come to.
+pub use jaato_store as store;
 /// What crosses the plugin boundary.
 pub use jaato_types as types;
 
 pub use assets::{Assets, delta_of};
+pub use commands::Command;
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{Discovery, places};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
+pub use ledger::ledger_path;
 pub use log::{LOG_BYTES_MAX, Log};
 pub use processes::{EndedProcess, SECRET_WORDS};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use runtime::{
-    GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, why_not,
+    Ending, GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, why_not,
 };
 pub use session::SessionOptions;
 pub use setup::{Arguments, Setup, SetupError};

@@ -7,6 +7,7 @@ use jaato_http::{Client, Network, Settings as HttpSettings};
 use jaato_loader::{Executor, Instance, Report, Services, Watch};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status, Trust};
+use jaato_store::Ledger;
 use jaato_types::{
     Asset, Description, Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId,
 };
@@ -15,6 +16,7 @@ use crate::assets::Assets;
 use crate::discover::{Discovery, discover};
 use crate::facts;
 use crate::instances::Instances;
+use crate::ledger::ledger_of;
 use crate::log::Log;
 use crate::outputs::Outputs;
 use crate::processes::{EndedProcess, Processes};
@@ -40,7 +42,18 @@ pub struct Host {
     pub(crate) registry: Registry,
     pub(crate) lent: Arc<Lent>,
     pub(crate) log: Log,
+    /// None where the person switched it off.
+    pub(crate) ledger: Option<Ledger>,
     instances: Instances,
+}
+
+/// What a person is to be told when everything has ended.
+#[derive(Debug, Default)]
+pub struct Ending {
+    /// The processes that commands had left running.
+    pub processes: Vec<EndedProcess>,
+    /// What went wrong with the ledger, a line each.
+    pub ledger: Vec<String>,
 }
 
 /// A model that can be used, or could be.
@@ -104,7 +117,9 @@ impl Runtime {
         });
         let watch = Arc::new(LogWatch(log.clone()));
         let executor = Executor::new(tokio::runtime::Handle::current(), watch);
-        let host = Host { setup, registry, lent, log, instances: Instances::new(executor) };
+        let ledger = ledger_of(&setup, &log);
+        let instances = Instances::new(executor);
+        let host = Host { setup, registry, lent, log, ledger, instances };
         Self { host: Arc::new(host), supervisor, problems, described }
     }
 
@@ -166,26 +181,31 @@ impl Runtime {
             if entry.status != Status::Active {
                 continue;
             }
-            match self.models_of(entry).await {
-                Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
-                Err(error) => problems.push(format!("provider `{name}`: {error}")),
-            }
             let is_configured =
                 self.setup().config.model.split().is_some_and(|(provider, _)| provider == name);
+            match self.models_of(entry).await {
+                Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
+                Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
+                Err(error) => problems.push(format!("provider `{name}`: {error}")),
+            }
         }
         (models, problems)
-                Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
     }
 
-    /// Ends everything that runs: instances, then child processes. Returns the processes that commands had
-    /// left running, for a person to be told.
-    pub async fn close(self) -> Vec<EndedProcess> {
+    /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
+    /// person is to be told in the end.
+    pub async fn close(self) -> Ending {
         self.host.instances.close(None).await;
-        let ended = self.host.lent.processes.living().await;
+        let processes = self.host.lent.processes.living().await;
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.line(1, "host", &format!("ending child processes: {error}"));
         }
-        ended
+        let Some(ledger) = self.host.ledger.clone() else {
+            return Ending { processes, ledger: Vec::new() };
+        };
+        // Its wait is short, and must not hold up what else this thread does.
+        let finished = tokio::task::spawn_blocking(move || ledger.finish());
+        Ending { processes, ledger: finished.await.unwrap_or_default() }
     }
 
     /// Ends the instances of a session.

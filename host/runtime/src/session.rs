@@ -13,6 +13,7 @@ use jaato_session::{
 use jaato_types::{Error, ErrorKind, ModelId, ToolName};
 
 use crate::gc::{self, PluginGc};
+use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::{NoProvider, PluginProvider};
 use crate::runtime::{Host, Runtime};
@@ -130,12 +131,16 @@ fn ports(
     options: SessionOptions,
     has_model: bool,
 ) -> Ports {
+    let events = match &host.ledger {
+        Some(ledger) => Arc::new(Recorded::new(ledger.clone(), options.events)) as _,
+        None => options.events,
+    };
     Ports {
         provider,
         tools: Arc::new(PluginTools::new(Arc::clone(host), has_model)),
         asker: options.asker,
         gc: None,
-        events: options.events,
+        events,
         outputs: Arc::clone(&host.lent.outputs) as _,
         clock: Arc::new(SystemClock::new()),
         ids,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use jaato_policy::{Caller, Rules};
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, ModelId, Output, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
+    Event, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
 };
 
 use crate::calls::CallRunner;
@@ -75,6 +75,8 @@ pub struct Session {
     pub(crate) facts: SharedFacts,
     pub(crate) tasks: Tasks,
     pub(crate) inbox: Inbox,
+    /// Answers of commands that the model is shown with the next request.
+    pub(crate) answers: Mutex<Vec<Part>>,
     pub(crate) gc: GcState,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
@@ -117,6 +119,7 @@ impl Session {
             facts,
             tasks,
             inbox,
+            answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, setup.context_limit_assumed),
             prefix,
         };

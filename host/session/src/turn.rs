@@ -224,10 +224,11 @@ impl Session {
         self.tasks.has_outcomes() || self.inbox.waiting() > 0
     }
 
-    /// Takes what the model is to be told with the next request: outcomes of tasks, then what the
-    /// person said.
+    /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
+    /// commands, then what the person said.
     fn take_news(&self) -> Vec<Part> {
         let mut news = self.tasks.take_outcomes();
+        news.extend(self.take_answers());
         for text in self.inbox.take() {
             self.emitter.emit(Event::MessageJoined { text: text.clone() });
             news.push(Part::text(text));

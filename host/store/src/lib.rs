@@ -24,6 +24,6 @@ pub use error::LedgerError;
 pub use file::{Appended, LedgerFile};
 pub use ledger::{Ledger, RECORDS_WAITING_MAX};
 pub use read::{LINE_BYTES_MAX, Line, Reader};
-pub use record::{GcRecord, Record, Stage};
+pub use record::{Record, Stage};
 pub use recorder::{Now, Recorder};
 pub use summary::{Summary, Totals, TurnRow};

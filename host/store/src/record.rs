@@ -1,6 +1,6 @@
 //! The shape of a record: one line of the ledger.
 
-use jaato_types::{CallId, ErrorKind, FinishReason, Outcome, SessionId, ToolName};
+use jaato_types::{CallId, ErrorKind, FinishReason, GcReason, Outcome, SessionId, ToolName};
 use serde::{Deserialize, Serialize};
 
 /// One record. Keys are only ever added; a reader ignores those that it does not know.
@@ -148,8 +148,24 @@ pub enum Stage {
         /// The rule that decided.
         rule: String,
     },
-    /// The context was made smaller.
-    Gc(GcRecord),
+    /// The context was made smaller, or should have been.
+    Gc {
+        /// Why.
+        reason: GcReason,
+        /// The gc's name without its kind, or `host`.
+        source: String,
+        /// Messages that are sent no more.
+        messages_removed: u64,
+        /// Messages that are sent as head and tail.
+        messages_cut: u64,
+        /// Tokens in use before.
+        tokens_before: u64,
+        /// Tokens in use after.
+        tokens_after: u64,
+        /// Why nothing was done.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error_kind: Option<ErrorKind>,
+    },
     /// A command that a person gave has its answer.
     Command {
         /// The command.
@@ -190,15 +206,4 @@ pub enum Stage {
     /// A stage that this side does not know.
     #[serde(other)]
     Unknown,
-}
-
-/// What a gc did to the context.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GcRecord {
-    /// Why it ran: `threshold`, `manual`, `turn_limit`, `context_limit`.
-    pub reason: String,
-    /// Tokens in use before.
-    pub tokens_before: u64,
-    /// Tokens in use after.
-    pub tokens_after: u64,
 }

@@ -169,8 +169,43 @@ impl Recorder {
                     duration_ms: *duration_ms,
                 }
             }
+            Event::Gc {
+                reason,
+                source,
+                messages_removed,
+                messages_cut,
+                tokens_before,
+                tokens_after,
+                error,
+                ..
+            } => Stage::Gc {
+                reason: *reason,
+                source: source.clone(),
+                messages_removed: *messages_removed,
+                messages_cut: *messages_cut,
+                tokens_before: *tokens_before,
+                tokens_after: *tokens_after,
+                error_kind: error.as_ref().map(|error| error.kind),
+            },
             // What is shown while it happens, and what was said: neither belongs into a ledger.
-            _ => return None,
+            Event::TextDelta { .. }
+            | Event::ThoughtDelta { .. }
+            | Event::Notice { .. }
+            | Event::Progress { .. }
+            | Event::PermissionAsked { .. }
+            | Event::ToolOutput { .. }
+            | Event::MessageJoined { .. } => return None,
+            // Taken by `stages`.
+            Event::SessionStarted { .. }
+            | Event::TurnStarted { .. }
+            | Event::StepStarted { .. }
+            | Event::PermissionDecided { .. }
+            | Event::ToolCallStarted { .. }
+            | Event::CommandStarted { .. }
+            | Event::Usage { .. }
+            | Event::Retry { .. }
+            | Event::StepFinished { .. }
+            | Event::TurnFinished { .. } => return None,
         })
     }
 

@@ -132,7 +132,7 @@ impl Summary {
             | Stage::AutoBackground { .. }
             | Stage::Task { .. }
             | Stage::PermissionCheck { .. }
-            | Stage::Gc(_)
+            | Stage::Gc { .. }
             | Stage::Command { .. }
             | Stage::Unknown => {}
         }
@@ -182,7 +182,7 @@ impl Totals {
                 self.failed_tool_calls += u64::from(!ok);
             }
             Stage::PermissionCheck { allowed, .. } => self.denied += u64::from(!allowed),
-            Stage::Gc(_) => self.gcs += 1,
+            Stage::Gc { error_kind, .. } => self.gcs += u64::from(error_kind.is_none()),
             Stage::Command { .. } => self.commands += 1,
             Stage::AutoBackground { .. }
             | Stage::Task { .. }

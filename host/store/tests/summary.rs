@@ -38,8 +38,11 @@ fn shown(summary: &Summary) -> String {
 
 #[test]
 fn a_row_a_turn_and_the_sum_of_all() {
-    let gc =
-        line("b", 2, r#""stage":"gc","reason":"threshold","tokens_before":9,"tokens_after":3"#);
+    let gc = line(
+        "b",
+        2,
+        r#""stage":"gc","reason":"threshold","source":"host","messages_removed":2,"messages_cut":0,"tokens_before":9,"tokens_after":3"#,
+    );
     let text = turn("a", 1) + &turn("b", 1) + &gc;
     expect![[r#"
         {"session":"a","turn":1,"started":"2026-11-21T19:40:01.000Z","model":"test/moon","outcome":"done","error_kind":null,"requests":2,"failed_requests":1,"prompt_tokens":20,"cached_tokens":8,"output_tokens":5,"tool_calls":1,"failed_tool_calls":1,"denied":1,"commands":0,"gcs":0}

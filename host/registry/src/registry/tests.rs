@@ -1,6 +1,9 @@
 //! Who gets a name, who is refused and why.
 
+use jaato_types::CommandSpec;
+
 use super::*;
+use crate::{CommandEntry, CommandRefusal, CommandStatus};
 
 fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate {
     let manifest =
@@ -127,4 +130,54 @@ fn a_plugin_that_could_not_be_described_holds_its_name_and_says_why() {
             "/b/moon.so: the plugin name `moon` is held by `/a/moon.so`",
         ],
     );
+}
+
+fn with_commands(mut candidate: Candidate, names: &[&str]) -> Candidate {
+    let command = |name: &&str| CommandSpec {
+        name: (*name).to_owned(),
+        description: String::new(),
+        parameters: serde_json::Value::Null,
+        share_with_model: false,
+    };
+    if let Some(Ok(description)) = &mut candidate.description {
+        description.commands = names.iter().map(command).collect();
+    }
+    candidate
+}
+
+#[test]
+fn a_command_whose_name_is_taken_is_refused_alone_and_its_plugin_stays() {
+    let moon = with_commands(trusted("/a/moon.so", "moon", &["phase"]), &["full", "new", "new"]);
+    let bad = ["full", "gc", "-x", "a b", "", "rise"];
+    let sun = with_commands(trusted("/b/sun.so", "sun", &["shine"]), &bad);
+    let registry =
+        check(vec![moon, sun], &Rules::default(), &["/a/moon.so: Active", "/b/sun.so: Active"]);
+    let line = |entry: CommandEntry<'_>| match &entry.status {
+        CommandStatus::Refused(refusal) => format!("{}: {refusal}", entry.spec.name),
+        other => format!("{} of {}: {other:?}", entry.spec.name, entry.plugin),
+    };
+    let taken: Vec<_> = registry.commands().map(line).collect();
+    assert_eq!(taken, ["full of moon: Enabled", "new of moon: Enabled", "rise of sun: Enabled"]);
+    let refused: Vec<_> = registry.refused_commands().map(line).collect();
+    let bad_name = CommandRefusal::BadName;
+    let expected = [
+        "new: the name is held by `/a/moon.so`".to_owned(),
+        "full: the name is held by `/a/moon.so`".to_owned(),
+        "gc: the name is one of jaato's own".to_owned(),
+        format!("-x: {bad_name}"),
+        format!("a b: {bad_name}"),
+        format!(": {bad_name}"),
+    ];
+    assert_eq!(refused, expected);
+}
+
+#[test]
+fn a_command_of_a_plugin_that_is_not_trusted_is_listed_and_cannot_be_run() {
+    let moon = candidate("/u/moon.so", "moon", Trust::No("ff".into()), &[]);
+    let off = with_commands(trusted("/b/sun.so", "sun", &[]), &["rise"]);
+    let rules = Rules { plugins_disabled: vec!["sun".into()], ..Rules::default() };
+    let plugins = vec![with_commands(moon, &["full"]), off];
+    let registry = check(plugins, &rules, &["/u/moon.so: NotTrusted", "/b/sun.so: Disabled"]);
+    assert_eq!(registry.command("full").map(|it| it.status), Some(CommandStatus::NotTrusted));
+    assert!(registry.command("rise").is_none(), "a plugin that is switched off offers nothing");
 }

@@ -6,7 +6,7 @@ mod execute;
 mod running;
 
 pub(crate) use execute::failed;
-pub(crate) use running::Running;
+pub(crate) use running::{Running, Start};
 
 use std::sync::Mutex;
 

@@ -1,0 +1,197 @@
+//! Commands that people give: listed, their words read, run in a session.
+
+mod words;
+
+use std::sync::Arc;
+
+use jaato_registry::{CommandStatus, nearest};
+use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
+use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, ToolSpec};
+use serde_json::{Map, Value, json};
+
+use crate::runtime::{Host, Runtime, why_not};
+use crate::services::{Place, Tell};
+use crate::tools::{drive, misbehaved};
+
+/// The operation by which a plugin is asked to run a command.
+const OPERATION: &str = "command";
+
+/// The built-in command that makes room in a conversation.
+const GC: &str = "gc";
+
+/// A command in the list.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// What is typed.
+    pub spec: CommandSpec,
+    /// The plugin; none where it is jaato's own.
+    pub plugin: Option<PluginName>,
+    /// Whether it can be run.
+    pub status: CommandStatus,
+}
+
+impl Command {
+    /// Returns how it is typed: `note <text…> [count]`.
+    pub fn usage(&self) -> String {
+        words::usage(&self.spec)
+    }
+}
+
+impl Runtime {
+    /// Lists the commands by name: jaato's own, those of plugins, and behind them the refused ones.
+    pub fn commands(&self) -> Vec<Command> {
+        let of_plugin = |entry: jaato_registry::CommandEntry<'_>| Command {
+            spec: entry.spec.clone(),
+            plugin: Some(entry.plugin.clone()),
+            status: entry.status,
+        };
+        let own = Command { spec: gc_spec(), plugin: None, status: CommandStatus::Enabled };
+        let mut commands: Vec<_> =
+            std::iter::once(own).chain(self.registry().commands().map(of_plugin)).collect();
+        commands.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
+        commands.extend(self.registry().refused_commands().map(of_plugin));
+        commands
+    }
+
+    /// Reads what was typed behind a command's name: one JSON object, or words in the order of its
+    /// parameters. Whether they fit is checked when it is run.
+    ///
+    /// # Errors
+    /// `invalid_arguments`, where there is no such command, or a word cannot be read.
+    pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
+        if name == GC {
+            return words::arguments(&gc_spec(), words);
+        }
+        let entry = self.registry().command(name).ok_or_else(|| self.unknown_command(name))?;
+        words::arguments(entry.spec, words)
+    }
+
+    /// Runs a command in a session. It is the person's own act: nobody is asked. Events tell of it, and
+    /// where its plugin says so, the model is shown the answer with the session's next request.
+    ///
+    /// # Errors
+    /// Where there is no such command, its plugin is not trusted, the arguments do not match, or what it
+    /// came to.
+    pub async fn command(
+        &self,
+        session: &mut Session,
+        name: &str,
+        arguments: Value,
+        cancel: &Cancel,
+    ) -> Result<Output, Error> {
+        if name == GC {
+            check(&gc_spec(), &arguments)?;
+            return collect(session, cancel).await;
+        }
+        let entry = self.registry().command(name).ok_or_else(|| self.unknown_command(name))?;
+        if entry.status != CommandStatus::Enabled {
+            return Err(self.unusable(name, entry.plugin));
+        }
+        check(entry.spec, &arguments)?;
+        let call = CommandCall {
+            name: name.to_owned(),
+            source: entry.plugin.source().to_owned(),
+            arguments: arguments.clone(),
+            share_with_model: entry.spec.share_with_model,
+        };
+        let has_model = !session.facts().model.is_empty();
+        let (host, plugin) = (Arc::clone(self.host()), entry.plugin.clone());
+        let request = json!({ "name": name, "arguments": arguments });
+        let work = |scope| Box::pin(run(host, plugin, request, scope, has_model)) as _;
+        session.command(call, work, cancel).await
+    }
+
+    fn unknown_command(&self, name: &str) -> Error {
+        let error =
+            Error::new(ErrorKind::InvalidArguments, format!("there is no command `{name}`"));
+        let known = self.registry().commands().map(|entry| entry.spec.name.as_str());
+        match nearest(name, known.chain([GC])) {
+            Some(near) => error.with_hint(format!("did you mean `{near}`?")),
+            None => error.with_hint("`jaato command` lists them"),
+        }
+    }
+
+    fn unusable(&self, name: &str, plugin: &PluginName) -> Error {
+        let why = self.registry().plugin(plugin.as_str()).and_then(why_not);
+        let (why, hint) = why.unwrap_or_else(|| ("not trusted".to_owned(), None));
+        let text = format!("command `{name}` of plugin `{plugin}` cannot be used: {why}");
+        Error { hint, ..Error::new(ErrorKind::PluginDisabled, text) }
+    }
+}
+
+async fn run(
+    host: Arc<Host>,
+    plugin: PluginName,
+    request: Value,
+    scope: CallScope,
+    has_model: bool,
+) -> Result<Output, Error> {
+    let sink = scope.output.clone();
+    let tell: Tell = Arc::new(move |delta| {
+        sink.delta(delta);
+    });
+    let place = Place {
+        session: scope.session.clone(),
+        facts: has_model.then(|| scope.facts.clone()),
+        call: Some(scope.call.clone()),
+    };
+    let (instance, services) = host.instance(plugin.as_str(), place, Arc::clone(&tell)).await?;
+    let frame = Frame::write(&request)
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+    let running = instance.operation(OPERATION, frame, services)?;
+    let answer = drive(running, &scope.cancel, |delta| tell(delta)).await?;
+    let parsed = Frame::parse(&answer).map_err(misbehaved)?;
+    Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
+}
+
+/// Makes room in a conversation, where there is one.
+async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error> {
+    if session.facts().model.is_empty() {
+        let text = "`gc` makes room in a conversation, and there is none here";
+        return Err(Error::new(ErrorKind::Unavailable, text)
+            .with_hint("in `jaato run` it happens by itself when the context is full"));
+    }
+    let GcReport { messages_removed, turns_removed, tokens_before, tokens_after, note } =
+        session.gc(cancel).await?;
+    Ok(Output::json(json!({
+        "messages_removed": messages_removed,
+        "turns_removed": turns_removed,
+        "tokens_before": tokens_before,
+        "tokens_after": tokens_after,
+        "note": note,
+    })))
+}
+
+fn gc_spec() -> CommandSpec {
+    CommandSpec {
+        name: GC.to_owned(),
+        description: "Makes room in the conversation: the oldest turns are sent no more."
+            .to_owned(),
+        parameters: Value::Null,
+        share_with_model: false,
+    }
+}
+
+/// Checks arguments as those of a tool are, before a plugin sees them.
+fn check(spec: &CommandSpec, arguments: &Value) -> Result<(), Error> {
+    let parameters = match &spec.parameters {
+        Value::Null => json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        schema => schema.clone(),
+    };
+    let as_tool = json!({ "name": spec.name, "description": "", "parameters": parameters });
+    let as_tool: ToolSpec = serde_json::from_value(as_tool)
+        .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+    ArgumentChecks::new().check(&as_tool, arguments).map_err(|error| match error.kind {
+        ErrorKind::InvalidArguments => Error { hint: Some(typed(spec)), ..error },
+        _ => error,
+    })
+}
+
+fn typed(spec: &CommandSpec) -> String {
+    format!("it is given as `{}`, or with one JSON object", words::usage(spec))
+}
+
+/// No arguments at all.
+fn nothing() -> Value {
+    Value::Object(Map::new())
+}

@@ -1,0 +1,182 @@
+//! Reads what a person typed behind a command's name. Pure.
+//!
+//! Words are taken in the order in which the schema lists its properties, each read as its property's
+//! type says. A text whose property says `"x-capture-rest": true` takes all that is left.
+
+use jaato_types::{CommandSpec, Error, ErrorKind};
+use serde_json::{Map, Number, Value};
+
+use super::{nothing, typed};
+
+/// The mark of a parameter that takes the rest of the words.
+const CAPTURE_REST: &str = "x-capture-rest";
+
+/// Returns the arguments that words stand for.
+pub(super) fn arguments(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
+    match words {
+        [] => Ok(nothing()),
+        [word] if word.trim_start().starts_with('{') => object(spec, word),
+        words => in_order(spec, words),
+    }
+}
+
+/// Returns how a command is typed: required parameters in `<…>`, others in `[…]`.
+pub(super) fn usage(spec: &CommandSpec) -> String {
+    let required = spec.parameters.get("required").and_then(Value::as_array);
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|known| known == name));
+    let mut text = spec.name.clone();
+    for (name, schema) in properties(spec) {
+        let rest = if takes_rest(schema) { "…" } else { "" };
+        let word =
+            if is_required(name) { format!(" <{name}{rest}>") } else { format!(" [{name}{rest}]") };
+        text.push_str(&word);
+    }
+    text
+}
+
+fn object(spec: &CommandSpec, word: &str) -> Result<Value, Error> {
+    serde_json::from_str(word)
+        .map_err(|error| wrong(spec, format!("the arguments are not JSON: {error}")))
+}
+
+fn in_order(spec: &CommandSpec, words: &[String]) -> Result<Value, Error> {
+    let mut properties = properties(spec);
+    let mut arguments = Map::new();
+    let mut rest = words;
+    while let [word, more @ ..] = rest {
+        let Some((name, schema)) = properties.next() else {
+            return Err(wrong(spec, format!("one word too many: `{word}`")));
+        };
+        if takes_rest(schema) {
+            arguments.insert(name.clone(), rest.join(" ").into());
+            break;
+        }
+        arguments.insert(name.clone(), read(spec, name, schema, word)?);
+        rest = more;
+    }
+    Ok(Value::Object(arguments))
+}
+
+fn properties(spec: &CommandSpec) -> impl Iterator<Item = (&String, &Value)> {
+    spec.parameters.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+fn takes_rest(schema: &Value) -> bool {
+    schema.get(CAPTURE_REST) == Some(&Value::Bool(true)) && type_of(schema) == "string"
+}
+
+/// The type of a parameter; of one that may be left out, the type that it has otherwise.
+fn type_of(schema: &Value) -> &str {
+    match schema.get("type") {
+        Some(Value::String(name)) => name,
+        Some(Value::Array(names)) => {
+            names.iter().filter_map(Value::as_str).find(|name| *name != "null").unwrap_or("null")
+        }
+        // A choice of texts may come without a type; what is neither is given as JSON.
+        _ if schema.get("enum").is_some() || schema.get("const").is_some() => "string",
+        _ => "any",
+    }
+}
+
+fn read(spec: &CommandSpec, name: &str, schema: &Value, word: &str) -> Result<Value, Error> {
+    let (value, wants) = match type_of(schema) {
+        "string" => (Some(word.into()), "a text"),
+        "integer" => (integer(word), "a whole number"),
+        "number" => (word.parse().ok().and_then(Number::from_f64).map(Value::Number), "a number"),
+        "boolean" => (word.parse::<bool>().ok().map(Value::Bool), "true or false"),
+        "any" => (Some(serde_json::from_str(word).unwrap_or_else(|_| word.into())), "anything"),
+        _ => (serde_json::from_str(word).ok(), "JSON"),
+    };
+    value.ok_or_else(|| wrong(spec, format!("`{name}` takes {wants}, not `{word}`")))
+}
+
+fn integer(word: &str) -> Option<Value> {
+    let signed = word.parse::<i64>().ok().map(Value::from);
+    signed.or_else(|| word.parse::<u64>().ok().map(Value::from))
+}
+
+fn wrong(spec: &CommandSpec, what: String) -> Error {
+    let text = format!("the command `{}` was not understood: {what}", spec.name);
+    Error::new(ErrorKind::InvalidArguments, text).with_hint(typed(spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn note() -> CommandSpec {
+        let properties = json!({
+            "count": { "type": "integer" },
+            "loud": { "type": ["boolean", "null"] },
+            "part": { "type": "number" },
+            "where": { "enum": ["here", "there"] },
+            "list": { "type": "array" },
+            "text": { "type": "string", "x-capture-rest": true },
+        });
+        let parameters = json!({ "properties": properties, "required": ["count"] });
+        let (name, description) = ("note".to_owned(), String::new());
+        CommandSpec { name, description, parameters, share_with_model: false }
+    }
+
+    #[track_caller]
+    fn check(spec: &CommandSpec, words: &[&str], expected: Result<Value, &str>) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let expected = expected
+            .map_err(|what| format!("the command `{}` was not understood: {what}", spec.name));
+        assert_eq!(arguments(spec, &words).map_err(|error| error.message), expected);
+    }
+
+    #[test]
+    fn words_are_read_as_their_parameters_say() {
+        check(&note(), &[], Ok(json!({})));
+        check(&note(), &["-7"], Ok(json!({ "count": -7 })));
+        check(
+            &note(),
+            &["18446744073709551615", "true", "0.5", "here", "[1]", "a", "", "b c"],
+            Ok(json!({
+                "count": u64::MAX, "loud": true, "part": 0.5, "where": "here", "list": [1],
+                "text": "a  b c",
+            })),
+        );
+    }
+
+    #[test]
+    fn a_word_that_cannot_be_read_is_told_with_what_is_wanted() {
+        check(&note(), &["7.5"], Err("`count` takes a whole number, not `7.5`"));
+        check(&note(), &["7", "yes"], Err("`loud` takes true or false, not `yes`"));
+        check(&note(), &["7", "true", "inf"], Err("`part` takes a number, not `inf`"));
+        check(&note(), &["7", "true", "1", "x", "[1"], Err("`list` takes JSON, not `[1`"));
+        let usage = "note <count> [loud] [part] [where] [list] [text…]";
+        assert_eq!(super::usage(&note()), usage);
+    }
+
+    #[test]
+    fn one_json_object_stands_for_itself() {
+        check(&note(), &[r#" {"text": "a"}"#], Ok(json!({ "text": "a" })));
+        let words = [r#"{"text""#.to_owned()];
+        let error = arguments(&note(), &words).unwrap_err().message;
+        assert!(error.contains("the arguments are not JSON: EOF"), "{error}");
+    }
+
+    #[test]
+    fn a_command_without_parameters_takes_no_word() {
+        let bare = CommandSpec { parameters: Value::Null, ..note() };
+        check(&bare, &[], Ok(json!({})));
+        check(&bare, &["x"], Err("one word too many: `x`"));
+    }
+
+    #[test]
+    fn only_a_text_takes_the_rest_and_a_choice_without_a_type_is_a_text() {
+        let parameters = json!({ "properties": {
+            "n": { "type": "integer", "x-capture-rest": true },
+            "any": {},
+        } });
+        let odd = CommandSpec { parameters, ..note() };
+        check(&odd, &["1", "2"], Ok(json!({ "n": 1, "any": 2 })));
+        check(&odd, &["1", "two"], Ok(json!({ "n": 1, "any": "two" })));
+        check(&odd, &["1", "2", "3"], Err("one word too many: `3`"));
+    }
+}

@@ -1,0 +1,121 @@
+//! The ledger of a runtime: which file, and the tap on each session's events that feeds it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jaato_session::{Clock, EventSink, SystemClock};
+use jaato_store::{DigestKey, Ledger, Now, Recorder};
+use jaato_types::{Envelope, Event};
+
+use crate::log::Log;
+use crate::setup::Setup;
+
+/// Returns the file of the ledger that a setup names.
+///
+/// # Errors
+/// When it names none and the system names no home.
+pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
+    setup.config.ledger_path.clone().map_or_else(|| setup.folders.ledger(), Ok)
+}
+
+/// Makes the ledger of a setup; none where it is switched off. Touches no file yet.
+pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
+    let log = log.clone();
+    let path = ledger_path(setup).map_err(|error| error.to_string());
+    let ledger = || Ledger::new(path, Box::new(move |text| log.line(1, "ledger", text)));
+    setup.config.ledger_enabled.then(ledger)
+}
+
+/// Passes a session's events on, and makes records of them on the way.
+pub(crate) struct Recorded {
+    ledger: Ledger,
+    to: Arc<dyn EventSink>,
+    clock: SystemClock,
+    state: Mutex<State>,
+}
+
+struct State {
+    recorder: Recorder,
+    /// Notices of the ledger that went among the session's events: what follows counts on behind them.
+    inserted: u64,
+}
+
+impl Recorded {
+    /// Taps a session's events.
+    pub(crate) fn new(ledger: Ledger, to: Arc<dyn EventSink>) -> Self {
+        let mut key = [0; 32];
+        // Without chance there is no digest that could not be guessed back, so there is none.
+        let key = getrandom::fill(&mut key).is_ok().then(|| DigestKey::new(key));
+        let state = Mutex::new(State { recorder: Recorder::new(key), inserted: 0 });
+        Self { ledger, to, clock: SystemClock::new(), state }
+    }
+}
+
+impl EventSink for Recorded {
+    fn event(&self, mut envelope: Envelope) {
+        // Held while the events go on, so that they keep their order whoever calls.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Now { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
+        for record in state.recorder.take(&envelope, now) {
+            self.ledger.record(&record);
+        }
+        envelope.seq += state.inserted;
+        if let Some(text) = self.ledger.notice() {
+            state.inserted += 1;
+            let event = Event::Notice { source: "host".to_owned(), text };
+            let notice = Envelope { event, session: envelope.session.clone(), ..envelope };
+            envelope.seq += 1;
+            self.to.event(notice);
+        }
+        self.to.event(envelope);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::SessionId;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Seen(Mutex<Vec<Envelope>>);
+
+    impl EventSink for Seen {
+        fn event(&self, envelope: Envelope) {
+            self.0.lock().unwrap().push(envelope);
+        }
+    }
+
+    #[test]
+    fn a_ledger_that_cannot_be_written_is_told_once_among_the_events_without_a_gap() {
+        let seen = Arc::new(Seen::default());
+        let (told, heard) = std::sync::mpsc::channel();
+        let log = Box::new(move |text: &str| told.send(text.to_owned()).unwrap());
+        let ledger = Ledger::new(Ok("/dev/full".into()), log);
+        let tap = Recorded::new(ledger.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
+        let mut seq = 0;
+        let mut send = |event: Event| {
+            seq += 1;
+            tap.event(Envelope { v: 1, seq, session: SessionId::from("s"), event });
+        };
+        let decided = Event::PermissionDecided {
+            call_id: "c".into(),
+            name: "t".into(),
+            allowed: true,
+            rule: "r".into(),
+            comment: None,
+        };
+        send(decided);
+        heard.recv().unwrap();
+        let is_notice = |envelope: &Envelope| matches!(envelope.event, Event::Notice { .. });
+        while !seen.0.lock().unwrap().iter().any(is_notice) {
+            send(Event::StepStarted { step: 1 });
+        }
+        send(Event::StepStarted { step: 2 });
+        let seen = seen.0.lock().unwrap();
+        let numbers: Vec<_> = seen.iter().map(|envelope| envelope.seq).collect();
+        assert_eq!(numbers, (1..=seen.len() as u64).collect::<Vec<_>>());
+        assert_eq!(seen.iter().filter(|envelope| is_notice(envelope)).count(), 1);
+        assert_eq!(ledger.finish(), ["1 record of this run is not in the ledger"]);
+    }
+}

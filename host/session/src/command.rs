@@ -1,0 +1,130 @@
+//! A command that a person gave: announced, run to its end or its cancellation, answered.
+//!
+//! It is the person's own act, so no gate stands before it and nothing of it joins the history by
+//! itself. Where its plugin says so, the model is shown the answer with the next request.
+
+use std::sync::{MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolName};
+use serde_json::{Value, json};
+
+use crate::calls::{Running, Start};
+use crate::output::{self, Fitting, error_content};
+use crate::{CallScope, Cancel, OutputSink, Session};
+
+/// Most answers of commands that wait for the next request; an older one gives way.
+pub const SHARED_ANSWERS_MAX: usize = 16;
+
+/// A command on its way.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CommandCall {
+    /// The name.
+    pub name: String,
+    /// Its plugin's name without the kind, or `host`.
+    pub source: String,
+    /// Its arguments, checked.
+    pub arguments: Value,
+    /// Whether the model is shown the answer.
+    pub share_with_model: bool,
+}
+
+impl Session {
+    /// Runs a command. `work` makes what does it, and is not asked where it is cancelled before.
+    ///
+    /// # Errors
+    /// What the command came to; `cancelled`, and `timeout` at the bound of tool calls.
+    pub async fn command(
+        &self,
+        command: CommandCall,
+        work: impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>>,
+        cancel: &Cancel,
+    ) -> Result<Output> {
+        if cancel.is_cancelled() {
+            let text = format!("the command `{}` was cancelled before it began", command.name);
+            return Err(Error::new(ErrorKind::Cancelled, text));
+        }
+        let call_id = self.ports.ids.call();
+        self.emitter.emit(Event::CommandStarted {
+            call_id: call_id.clone(),
+            name: command.name.clone(),
+            source: command.source.clone(),
+            arguments: command.arguments.clone(),
+        });
+        let mut running = self.start_command(&command, &call_id, work, cancel);
+        let outcome = running.finish().await;
+        let shared = match &outcome {
+            Ok(output) if command.share_with_model => {
+                self.share(&command, &call_id, output.clone()).await;
+                true
+            }
+            Ok(_) | Err(_) => false,
+        };
+        let (result, is_error) = match &outcome {
+            Ok(output) => (output.content.clone(), false),
+            Err(error) => (error_content(error), true),
+        };
+        self.emitter.emit(Event::CommandFinished {
+            call_id,
+            name: command.name,
+            source: command.source,
+            result,
+            is_error,
+            shared,
+            duration_ms: running.duration_ms(),
+        });
+        outcome
+    }
+
+    fn start_command(
+        &self,
+        command: &CommandCall,
+        call_id: &CallId,
+        work: impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>>,
+        cancel: &Cancel,
+    ) -> Running {
+        let output = OutputSink::new(self.emitter.clone(), call_id.clone(), &command.source);
+        let stop = cancel.child();
+        let scope = CallScope {
+            session: self.id.clone(),
+            call: call_id.clone(),
+            cancel: stop.clone(),
+            output: output.clone(),
+            facts: self.facts.clone(),
+        };
+        let name = ToolName::from(command.name.as_str());
+        Running::new(Start {
+            call: ToolCall { id: call_id.clone(), name, arguments: Value::Null },
+            source: command.source.clone(),
+            stop,
+            clock: self.ports.clock.clone(),
+            output,
+            work: work(scope),
+            deadline_ms: self.limits.call_deadline_ms,
+        })
+    }
+
+    /// Keeps an answer for the next request, no longer than a tool's result may be.
+    async fn share(&self, command: &CommandCall, call_id: &CallId, output: Output) {
+        let fitting = Fitting {
+            call: call_id,
+            bytes_max: self.limits.output_bytes_max,
+            store: &*self.ports.outputs,
+        };
+        let content = output::content(output, fitting).await;
+        let mut answers = self.answers();
+        if answers.len() >= SHARED_ANSWERS_MAX {
+            answers.remove(0);
+        }
+        answers.push(Part::json(json!({ "user_command": command.name, "answer": content })));
+    }
+
+    /// Takes the answers of commands that the model is to be shown.
+    pub(crate) fn take_answers(&self) -> Vec<Part> {
+        self.answers().drain(..).collect()
+    }
+
+    fn answers(&self) -> MutexGuard<'_, Vec<Part>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,135 @@
+//! Commands that a person gives: their events, their end, and what the model is shown of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use futures_util::future::BoxFuture;
+use jaato_session::testing::{Beat, Stage};
+use jaato_session::{CallScope, Cancel, CommandCall, SHARED_ANSWERS_MAX, Session};
+use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Outcome, Output, Part, Result};
+use serde_json::{Value, json};
+
+fn command(name: &str, share_with_model: bool) -> CommandCall {
+    let (name, source, arguments) = (name.to_owned(), "book".to_owned(), json!({ "text": "a" }));
+    CommandCall { name, source, arguments, share_with_model }
+}
+
+fn answers(value: Value) -> impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>> {
+    move |scope| {
+        scope.output.write("writing");
+        Box::pin(std::future::ready(Ok(Output::json(value))))
+    }
+}
+
+fn hangs(_scope: CallScope) -> BoxFuture<'static, Result<Output>> {
+    Box::pin(std::future::pending())
+}
+
+fn names(stage: &Stage) -> Vec<String> {
+    let name = |event: Event| serde_json::to_value(event).unwrap()["event"].clone();
+    let names = stage.events.events().into_iter().map(name);
+    names.skip(1).map(|name| name.as_str().unwrap().to_owned()).collect()
+}
+
+/// What the last request tells of commands, as the model is sent it.
+fn told(stage: &Stage) -> Vec<Value> {
+    let request = stage.provider.requests().pop().unwrap();
+    let parts = request.messages.into_iter().flat_map(|message| message.parts);
+    let json = |part| match part {
+        Part::Data(Data { content: DataContent::Json { json }, .. }) => Some(json),
+        _ => None,
+    };
+    parts.filter_map(json).collect()
+}
+
+fn start(stage: &Stage) -> Session {
+    stage.start(Stage::setup()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_answer_goes_with_the_next_prompt_once_and_another_never() {
+    let stage = Stage::new([]);
+    let session = &mut start(&stage);
+    let cancel = Cancel::new();
+    let output = session.command(command("note", true), answers(json!({ "kept": 1 })), &cancel);
+    assert_eq!(output.await.unwrap().content["kept"], 1);
+    session.command(command("secret", false), answers(json!({ "x": 2 })), &cancel).await.unwrap();
+    assert_eq!(
+        names(&stage),
+        [
+            "command_started",
+            "tool_output",
+            "command_finished",
+            "command_started",
+            "tool_output",
+            "command_finished"
+        ]
+    );
+    let is_shared = |event| match event {
+        Event::CommandFinished { shared, .. } => Some(shared),
+        _ => None,
+    };
+    let shared: Vec<_> = stage.events.events().into_iter().filter_map(is_shared).collect();
+    assert_eq!(shared, [true, false]);
+
+    stage.provider.then([Beat::text("one")]).then([Beat::text("two")]);
+    session.turn("first", &cancel).await;
+    let expected = [json!({ "user_command": "note", "answer": { "kept": 1 } })];
+    assert_eq!(told(&stage), expected);
+    let last = stage.provider.requests().pop().unwrap().messages.pop().unwrap();
+    assert_eq!(last.text(), "first", "it stands beside the prompt, not in it");
+    session.turn("second", &cancel).await;
+    assert_eq!(told(&stage), expected, "it stays in the history and is not told again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_answer_outlives_a_request_that_failed() {
+    let stage = Stage::new([]);
+    let session = &mut start(&stage);
+    let cancel = Cancel::new();
+    session.command(command("note", true), answers(json!({})), &cancel).await.unwrap();
+    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, "no"))]);
+    assert_eq!(session.turn("first", &cancel).await.outcome, Outcome::Failed);
+    stage.provider.then([Beat::text("ok")]);
+    session.turn("second", &cancel).await;
+    assert_eq!(told(&stage), [json!({ "user_command": "note", "answer": {} })]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_shared_answers_and_a_large_one_are_bounded() {
+    let stage = Stage::new([]);
+    let session = &mut start(&stage);
+    let cancel = Cancel::new();
+    for number in 0..=SHARED_ANSWERS_MAX {
+        session
+            .command(command("n", true), answers(json!({ "n": number })), &cancel)
+            .await
+            .unwrap();
+    }
+    let large = json!({ "text": "x".repeat(100_000) });
+    let output = session.command(command("n", true), answers(large), &cancel).await.unwrap();
+    assert_eq!(output.content["text"].as_str().unwrap().len(), 100_000, "the person has it whole");
+    stage.provider.then([Beat::text("ok")]);
+    session.turn("go", &cancel).await;
+    let told = told(&stage);
+    assert_eq!((told.len(), &told[0]["answer"]["n"]), (SHARED_ANSWERS_MAX, &json!(2)));
+    assert!(told.last().unwrap().to_string().len() < 20_000);
+    assert_eq!(stage.outputs.files().len(), 1, "the whole is in a file");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_hangs_ends_with_the_cancel_or_its_deadline() {
+    let stage = Stage::new([]);
+    let session = &mut start(&stage);
+    let cancel = Cancel::new();
+    let waiting = session.command(command("note", true), hangs, &cancel);
+    let (ended, ()) = tokio::join!(waiting, async { cancel.cancel() });
+    assert_eq!(ended.unwrap_err().kind, ErrorKind::Cancelled);
+    let before = names(&stage).len();
+    let refused = session.command(command("note", true), hangs, &cancel).await;
+    assert_eq!(refused.unwrap_err().kind, ErrorKind::Cancelled);
+    assert_eq!(names(&stage).len(), before, "one that never began is no event");
+    let late = session.command(command("note", true), hangs, &Cancel::new()).await;
+    assert_eq!(late.unwrap_err().kind, ErrorKind::Timeout);
+    stage.provider.then([Beat::text("ok")]);
+    session.turn("go", &Cancel::new()).await;
+    assert!(told(&stage).is_empty(), "a failure is not shared");
+}
