@@ -222,6 +222,9 @@ keys! {
     /// Plugins that are not used.
     plugins_disabled: Vec<String> = Vec::new(),
         key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
+    /// Plugins that run in a worker of their own, whatever they ask for; `*` means all.
+    plugins_isolated: Vec<String> = Vec::new(),
+        key("plugins.isolated").variables(&["JAATO_PLUGINS_ISOLATED"]).adding_up();
     /// Only these tools are offered; when empty, all are.
     tools_enabled: Vec<String> = Vec::new(),
         key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools");

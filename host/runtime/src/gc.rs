@@ -47,8 +47,9 @@ impl PluginGc {
             Error::new(ErrorKind::LimitReached, text)
         })?;
         let running = instance.plan(frame, services)?;
-        let answer = drive(running, &cancel, |_| {}).await?;
-        Frame::read(&answer).map_err(misbehaved)
+        let answer = drive(running, &cancel, |_| {}).await;
+        self.host.save(&self.plugin, &self.session, &instance).await;
+        Frame::read(&answer?).map_err(misbehaved)
     }
 
     /// Says why the plugin cannot be the gc.

@@ -1,44 +1,65 @@
-//! Opens plugins when they are first called and keeps their instances.
+//! Opens plugins when they are first called and keeps their instances, in this process or in workers.
 //!
 //! A plugin is opened once a process, and only to call it. One instance lives for each session, or one
-//! for the process where the manifest says so.
+//! for the process where the manifest says so. An instance whose worker is gone is made again, from what
+//! it saved, at the next call; a plugin whose workers are gone again and again is given up.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use jaato_loader::{Executor, Instance, Library, LoadError, Plugin};
+use jaato_loader::{CLOSE_STEP_MAX, Executor, Instance, Library, LoadError, Plugin, remote};
 use jaato_registry::{PluginEntry, Status, Trust};
-use jaato_types::{Error, ErrorKind, PluginName, Scope, SessionId};
-use tokio::sync::Mutex;
+use jaato_types::{Error, ErrorKind, Isolation, PluginName, Scope, SessionId};
+use tokio::sync::{Mutex, OnceCell};
+use tokio::time::Instant;
 
 use crate::services::PluginServices;
 use crate::setup::Setup;
 use crate::trusted::private_copy;
+use crate::workers::Workers;
+
+/// Deaths of its worker, one soon after the other, after which an instance is not made again.
+pub const DEATHS_MAX: u32 = 5;
+/// How long ago a death counts no more.
+const DEATHS_FORGOTTEN: Duration = Duration::from_secs(600);
+/// How long the second worker waits after the death of the first; doubles with each further one.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// Whose an instance is: a session's, or with none the process's.
+type Key = (PluginName, Option<SessionId>);
 
 /// Plugins that were opened and their instances.
 pub struct Instances {
     executor: Executor,
-    /// The lock is held while a plugin is opened or an instance made, so that both happen once.
-    open: Mutex<Open>,
+    workers: Workers,
+    plugins: StdMutex<HashMap<PluginName, Arc<OnceCell<Plugin>>>>,
+    /// Each is locked while its instance is made, so that this happens once.
+    slots: StdMutex<HashMap<Key, Arc<Mutex<Slot>>>>,
 }
 
+/// The place of one instance.
 #[derive(Default)]
-struct Open {
-    plugins: HashMap<PluginName, Plugin>,
-    instances: HashMap<(PluginName, Option<SessionId>), Arc<Instance>>,
+struct Slot {
+    instance: Option<Arc<Instance>>,
+    /// What the instance saved last.
+    saved: Option<Vec<u8>>,
+    deaths: u32,
+    last_death: Option<Instant>,
+    last_words: String,
 }
 
 impl Instances {
     /// Starts with nothing open.
-    pub fn new(executor: Executor) -> Self {
-        Self { executor, open: Mutex::new(Open::default()) }
+    pub fn new(executor: Executor, workers: Workers) -> Self {
+        Self { executor, workers, plugins: StdMutex::default(), slots: StdMutex::default() }
     }
 
     /// Returns the instance of a plugin for a session.
     ///
     /// # Errors
-    /// When the plugin cannot be used, opened, or makes no instance.
+    /// When the plugin cannot be used, opened, makes no instance, or died too often.
     pub async fn get(
         &self,
         setup: &Setup,
@@ -46,48 +67,166 @@ impl Instances {
         session: &SessionId,
         services: &Arc<PluginServices>,
     ) -> Result<Arc<Instance>, Error> {
-        let manifest = &entry.candidate.manifest;
-        let owner = match manifest.scope {
-            Scope::Session => Some(session.clone()),
-            Scope::Host => None,
-        };
-        let mut open = self.open.lock().await;
-        let key = (manifest.name.clone(), owner);
-        if let Some(instance) = open.instances.get(&key) {
-            return Ok(Arc::clone(instance));
+        let slot = self.slot(key(entry, session));
+        let mut slot = slot.lock().await;
+        if let Some(instance) = &slot.instance {
+            match instance.ended() {
+                None => return Ok(Arc::clone(instance)),
+                Some(error) => slot.died(&error),
+            }
         }
-        if !open.plugins.contains_key(&manifest.name) {
-            let path = file_to_open(setup, entry)?;
-            let opened = Library::open(&path).map_err(|error| load_error(&error))?;
-            let plugin = Plugin::start(&self.executor, &opened).await?;
-            open.plugins.insert(manifest.name.clone(), plugin);
-        }
-        let Some(plugin) = open.plugins.get(&manifest.name) else {
-            unreachable!("inserted above");
+        slot.check(&entry.candidate.manifest.name)?;
+        slot.wait_after_death().await;
+        let made = self.make(setup, entry, session, services, slot.saved.clone()).await;
+        let instance = match made {
+            Err(error) if slot.saved.is_some() && error.kind != ErrorKind::PluginCrashed => {
+                // What it saved is kept, for a version of the plugin that can read it.
+                let name = &entry.candidate.manifest.name;
+                let why = error.message;
+                let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
+                services.notice(text);
+                self.make(setup, entry, session, services, None).await
+            }
+            made => made,
         };
-        let instance = plugin.create(services.for_instance(), None).await?;
-        let instance = Arc::new(instance);
-        open.instances.insert(key, Arc::clone(&instance));
+        let instance = Arc::new(instance.inspect_err(|error| {
+            if error.kind == ErrorKind::PluginCrashed {
+                slot.died(error);
+            }
+        })?);
+        slot.instance = Some(Arc::clone(&instance));
         Ok(instance)
     }
 
-    /// Counts the plugins that were opened.
+    async fn make(
+        &self,
+        setup: &Setup,
+        entry: &PluginEntry,
+        session: &SessionId,
+        services: &Arc<PluginServices>,
+        saved: Option<Vec<u8>>,
+    ) -> Result<Instance, Error> {
+        let path = file_to_open(setup, entry)?;
+        let manifest = &entry.candidate.manifest;
+        if !runs_in_worker(setup, entry) {
+            let plugin = self.plugin(&manifest.name);
+            let opening = plugin.get_or_try_init(|| async {
+                let opened = Library::open(&path).map_err(|error| load_error(&error))?;
+                Plugin::start(&self.executor, &opened).await
+            });
+            return opening.await?.create(services.for_instance(), saved).await;
+        }
+        let is_shipped = entry.candidate.trust == Trust::Shipped;
+        let owner = (manifest.scope == Scope::Session).then(|| session.as_str());
+        let started = self.workers.start(&path, manifest, is_shipped, owner).await?;
+        let start = remote::Start {
+            manifest: manifest.clone(),
+            stream: started.stream,
+            process: started.process,
+            services: services.for_instance(),
+            saved,
+        };
+        Instance::in_worker(&self.executor, start).await
+    }
+
+    /// Asks an instance for what its successor is to be given.
+    pub async fn save(&self, entry: &PluginEntry, session: &SessionId, instance: &Instance) {
+        let saving = tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await;
+        // One that cannot save goes on with what it saved before.
+        if let Ok(Ok(Some(saved))) = saving {
+            self.slot(key(entry, session)).lock().await.saved = Some(saved);
+        }
+    }
+
+    /// Counts the plugins that were opened, here or in workers.
     pub async fn opened(&self) -> usize {
-        self.open.lock().await.plugins.len()
+        let here = lock(&self.plugins).values().filter(|plugin| plugin.initialized()).count();
+        let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
+        let mut elsewhere = 0;
+        for slot in slots {
+            let slot = slot.lock().await;
+            elsewhere += usize::from(slot.instance.as_ref().is_some_and(|it| it.is_in_worker()));
+        }
+        here + elsewhere
     }
 
     /// Closes the instances of a session, or with none those of the process.
     pub async fn close(&self, session: Option<&SessionId>) {
-        let mut open = self.open.lock().await;
-        let is_closed = |(_, owner): &(PluginName, Option<SessionId>)| owner.as_ref() == session;
-        let keys: Vec<_> = open.instances.keys().filter(|key| is_closed(key)).cloned().collect();
-        for key in keys {
-            if let Some(instance) = open.instances.remove(&key) {
+        let slots: Vec<_> = {
+            let mut slots = lock(&self.slots);
+            let is_closed = |(_, owner): &Key| owner.as_ref() == session;
+            slots.extract_if(|key, _| is_closed(key)).map(|(_, slot)| slot).collect()
+        };
+        let closing = slots.into_iter().map(|slot| async move {
+            let instance = slot.lock().await.instance.take();
+            if let Some(instance) = instance {
                 // What it saved is kept by sessions that outlive the process, which none does.
                 drop(instance.close().await);
             }
-        }
+        });
+        futures_util::future::join_all(closing).await;
     }
+
+    fn plugin(&self, name: &PluginName) -> Arc<OnceCell<Plugin>> {
+        Arc::clone(lock(&self.plugins).entry(name.clone()).or_default())
+    }
+
+    fn slot(&self, key: Key) -> Arc<Mutex<Slot>> {
+        Arc::clone(lock(&self.slots).entry(key).or_default())
+    }
+}
+
+impl Slot {
+    /// Counts a worker's death and lets go of its instance.
+    fn died(&mut self, error: &Error) {
+        let now = Instant::now();
+        if self.last_death.is_none_or(|last| now - last > DEATHS_FORGOTTEN) {
+            self.deaths = 0;
+        }
+        self.deaths += 1;
+        self.last_death = Some(now);
+        self.last_words.clone_from(&error.message);
+        self.instance = None;
+    }
+
+    /// Refuses another worker when too many died.
+    fn check(&self, name: &PluginName) -> Result<(), Error> {
+        if self.deaths < DEATHS_MAX {
+            return Ok(());
+        }
+        let text = format!(
+            "plugin `{name}` is not run any more: its worker died {DEATHS_MAX} times; the last time: {}",
+            self.last_words
+        );
+        Err(Error::new(ErrorKind::PluginDisabled, text)
+            .with_hint("tell the plugin's author; it can be kept out with `[plugins] disabled`"))
+    }
+
+    async fn wait_after_death(&self) {
+        let Some(last) = self.last_death.filter(|_| self.deaths > 1) else { return };
+        let wait = BACK_OFF * 2_u32.saturating_pow(self.deaths - 2);
+        tokio::time::sleep_until(last + wait).await;
+    }
+}
+
+/// Tells whether a plugin runs apart from the host: it asks for that, or the person does.
+pub fn runs_in_worker(setup: &Setup, entry: &PluginEntry) -> bool {
+    let manifest = &entry.candidate.manifest;
+    let is_named = |name: &String| name == "*" || name == manifest.name.as_str();
+    manifest.isolation == Isolation::Worker || setup.config.plugins_isolated.iter().any(is_named)
+}
+
+fn key(entry: &PluginEntry, session: &SessionId) -> Key {
+    let manifest = &entry.candidate.manifest;
+    let owner = match manifest.scope {
+        Scope::Session => Some(session.clone()),
+        Scope::Host => None,
+    };
+    (manifest.name.clone(), owner)
+}
+
+fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the file to open: a shipped one where it lies, a trusted one as its private copy.

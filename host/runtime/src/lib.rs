@@ -59,6 +59,7 @@ mod settings;
 mod setup;
 mod tools;
 mod trusted;
+mod workers;
 
 /// The configuration and what the person trusts.
 pub use jaato_config as config;

@@ -50,8 +50,9 @@ impl PluginProvider {
         let answer = drive(running, &cancel, |delta| {
             sink.emit(delta);
         })
-        .await?;
-        Frame::read(&answer).map_err(misbehaved)
+        .await;
+        self.host.save(&self.plugin, &self.session, &instance).await;
+        Frame::read(&answer?).map_err(misbehaved)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::services::{Lent, Place, PluginServices, Tell};
 use crate::settings;
 use crate::setup::Setup;
 use crate::tools::{drive, misbehaved};
+use crate::workers::Workers;
 
 /// The argument by which the executable becomes the guardian.
 pub const GUARDIAN_ARGUMENT: &str = "guardian";
@@ -117,8 +118,10 @@ impl Runtime {
         });
         let watch = Arc::new(LogWatch(log.clone()));
         let executor = Executor::new(tokio::runtime::Handle::current(), watch);
+        let executable = setup.executable.clone();
+        let workers = Workers::new(supervisor.clone(), executable, &setup.variables, log.clone());
         let ledger = ledger_of(&setup, &log);
-        let instances = Instances::new(executor);
+        let instances = Instances::new(executor, workers);
         let host = Host { setup, registry, lent, log, ledger, instances };
         Self { host: Arc::new(host), supervisor, problems, described }
     }
@@ -312,6 +315,16 @@ impl Host {
         let services = Arc::new(services.with_credentials(credentials));
         let instance = self.instances.get(&self.setup, entry, &session, &services).await?;
         Ok((instance, services))
+    }
+
+    /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before
+    /// the call is over, so that nothing is lost when the next one kills it.
+    pub(crate) async fn save(&self, plugin: &PluginName, session: &SessionId, instance: &Instance) {
+        if let Some(entry) =
+            self.registry.plugin(plugin.as_str()).filter(|_| instance.is_in_worker())
+        {
+            self.instances.save(entry, session, instance).await;
+        }
     }
 }
 

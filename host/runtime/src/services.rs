@@ -108,6 +108,11 @@ impl PluginServices {
         Self { credentials: Arc::new(credentials), ..self }
     }
 
+    /// Tells whoever follows the call one line.
+    pub fn notice(&self, text: String) {
+        (self.tell)(Delta::Notice { text });
+    }
+
     /// Makes the services for the instance itself: the same, with nobody to tell.
     pub fn for_instance(&self) -> Arc<dyn Services> {
         Arc::new(Self {

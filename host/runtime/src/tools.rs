@@ -47,7 +47,11 @@ impl PluginTools {
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let running = instance.call_tool(call.name.as_str(), frame, services)?;
-        let answer = drive(running, &scope.cancel, |delta| tell(delta)).await?;
+        let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
+        if !tool.spec.annotations.read_only {
+            host.save(tool.plugin, &scope.session, &instance).await;
+        }
+        let answer = answer?;
         let parsed = Frame::parse(&answer).map_err(misbehaved)?;
         Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
     }

@@ -178,11 +178,25 @@ impl House {
             let exe = fs::read_link(folder.join("exe")).unwrap_or_default();
             let words = fs::read(folder.join("cmdline")).unwrap_or_default();
             let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            if exe.starts_with(&self.path) || words.contains(&needle) {
+            // What a plugin starts itself has the house's home among its variables.
+            let variables = fs::read(folder.join("environ")).unwrap_or_default();
+            let is_below = String::from_utf8_lossy(&variables).contains(&needle);
+            if exe.starts_with(&self.path) || words.contains(&needle) || is_below {
                 found.push(format!("{}: {words}", entry.file_name().display()));
             }
         }
         found
+    }
+
+    /// Waits until the log holds this.
+    #[track_caller]
+    pub fn wait_for_log(&self, text: &str) {
+        let bound = std::time::Instant::now() + command::DEADLINE;
+        let log = self.cache().join("jaato.log");
+        while !fs::read_to_string(&log).unwrap_or_default().contains(text) {
+            assert!(std::time::Instant::now() < bound, "the log never holds {text:?}");
+            std::thread::sleep(command::LOOK_AGAIN);
+        }
     }
 
     /// Waits until no process of this house lives; fails when one outlives the bound.

@@ -1,0 +1,209 @@
+//! Starts the processes in which plugins run apart from the host.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_config::Variables;
+use jaato_config::trust::SESSION_MARKER;
+use jaato_loader::remote::WorkerProcess;
+use jaato_process::{Child, ChildOutput, Command, ErrorOutput, Exit, Limits, Output, Supervisor};
+use jaato_types::{Error, ErrorKind, Manifest, PluginName};
+use jaato_worker::SERVE_ARGUMENTS;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+use crate::log::Log;
+
+/// Descriptors that a worker may have open.
+pub const WORKER_OPEN_FILES: u64 = 512;
+/// Address space of a worker whose plugin was not shipped: it must not take the machine's memory.
+pub const WORKER_MEMORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Most of what a worker printed that an error repeats.
+const PRINTED_BYTES_MAX: usize = 400;
+/// How long the rest of what it printed is waited for after its end.
+const PRINTED_MAX: Duration = Duration::from_millis(100);
+/// Longest line of the log; a longer one goes on in the next.
+const LINE_BYTES_MAX: usize = 4096;
+/// Variables that every worker gets, where the host has them.
+const VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+
+/// What workers are started with.
+pub struct Workers {
+    supervisor: Supervisor,
+    executable: PathBuf,
+    variables: BTreeMap<OsString, OsString>,
+    log: Log,
+}
+
+/// A worker that was started: the host's end of its socket, and its process.
+pub struct StartedWorker {
+    pub stream: UnixStream,
+    pub process: Arc<dyn WorkerProcess>,
+}
+
+impl Workers {
+    /// Makes them; starts nothing.
+    pub fn new(
+        supervisor: Supervisor,
+        executable: PathBuf,
+        variables: &Variables,
+        log: Log,
+    ) -> Self {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { supervisor, executable, variables, log }
+    }
+
+    /// Starts a worker that opens this file. `owner` is the session that it belongs to.
+    ///
+    /// # Errors
+    /// When there is no socket, or the process cannot be started.
+    pub async fn start(
+        &self,
+        file: &Path,
+        manifest: &Manifest,
+        is_shipped: bool,
+        owner: Option<&str>,
+    ) -> Result<StartedWorker, Error> {
+        let failed = |what: String| Error::new(ErrorKind::Io, what);
+        let no_socket =
+            |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
+        let (ours, theirs) = StdUnixStream::pair().map_err(no_socket)?;
+        ours.set_nonblocking(true).map_err(no_socket)?;
+        let stream = UnixStream::from_std(ours).map_err(no_socket)?;
+        let mut command = Command::new(&self.executable, std::env::temp_dir());
+        command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
+        command.args.push(file.into());
+        command.variables = self.variables_for(manifest, owner);
+        command.stdout = Output::Piped;
+        command.stderr = ErrorOutput::Merged;
+        command.descriptor3 = Some(OwnedFd::from(theirs));
+        command.limits = Limits {
+            memory_bytes: (!is_shipped).then_some(WORKER_MEMORY_BYTES),
+            open_files: Some(WORKER_OPEN_FILES),
+            cpu_seconds: None,
+        };
+        let mut child = self.supervisor.spawn(command).await.map_err(|error| {
+            let made = failed(format!("cannot start a worker for `{}`: {error}", manifest.name));
+            error.hint().into_iter().fold(made, Error::with_hint)
+        })?;
+        let printed = Arc::new(Mutex::new(Vec::new()));
+        let (reading, read) = watch::channel(());
+        if let Some(output) = child.stdout.take() {
+            let reader = Printed { plugin: manifest.name.clone(), log: self.log.clone() };
+            let reader = reader.read(output, Arc::clone(&printed));
+            tokio::spawn(async move {
+                reader.await;
+                drop(reading);
+            });
+        }
+        Ok(StartedWorker { stream, process: Arc::new(WorkerChild { child, printed, read }) })
+    }
+
+    fn variables_for(
+        &self,
+        manifest: &Manifest,
+        owner: Option<&str>,
+    ) -> BTreeMap<OsString, OsString> {
+        let named = VARIABLES.into_iter().chain(manifest.variables.iter().map(String::as_str));
+        let value = |name: &str| Some((name.into(), self.variables.get(OsStr::new(name))?.clone()));
+        let mut variables: BTreeMap<OsString, OsString> = named.filter_map(value).collect();
+        // What runs below a plugin must not trust in the person's name.
+        variables.insert(SESSION_MARKER.into(), owner.unwrap_or("none").into());
+        variables
+    }
+}
+
+/// The process of one worker.
+struct WorkerChild {
+    child: Child,
+    printed: Arc<Mutex<Vec<u8>>>,
+    /// Closed when all that it printed was read.
+    read: watch::Receiver<()>,
+}
+
+impl WorkerProcess for WorkerChild {
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(async {
+            let exit = self.child.wait().await;
+            // A child of its own may hold the pipe open.
+            let mut read = self.read.clone();
+            let _ = tokio::time::timeout(PRINTED_MAX, read.changed()).await;
+            match exit {
+                Ok(Exit::Code(code)) => format!("exited with {code}"),
+                Ok(Exit::Signal(signal)) => format!("was ended by {}", signal_text(signal)),
+                Err(error) => format!("is gone: {error}"),
+            }
+        })
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            // What survives is not ours to end; the guardian tries again at the host's end.
+            let _ = self.child.end().await;
+        })
+    }
+
+    fn printed(&self) -> String {
+        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&printed).into_owned()
+    }
+}
+
+fn signal_text(signal: i32) -> String {
+    let name = match signal {
+        4 => " (illegal instruction)",
+        6 => " (abort)",
+        7 => " (bus error)",
+        9 => " (kill)",
+        11 => " (segmentation fault)",
+        15 => " (terminate)",
+        24 => " (processor time)",
+        _ => "",
+    };
+    format!("signal {signal}{name}")
+}
+
+/// Reads what a worker prints: a line of the log each, the last of it for the error of its death.
+struct Printed {
+    plugin: PluginName,
+    log: Log,
+}
+
+impl Printed {
+    async fn read(self, mut output: ChildOutput, kept: Arc<Mutex<Vec<u8>>>) {
+        let (mut line, mut buffer) = (Vec::new(), vec![0; 4096]);
+        while let Ok(read @ 1..) = output.read(&mut buffer).await {
+            let piece = &buffer[..read];
+            {
+                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(piece);
+                let surplus = kept.len().saturating_sub(PRINTED_BYTES_MAX);
+                kept.drain(..surplus);
+            }
+            for byte in piece {
+                if *byte == b'\n' || line.len() >= LINE_BYTES_MAX {
+                    self.line(&mut line);
+                }
+                if *byte != b'\n' {
+                    line.push(*byte);
+                }
+            }
+        }
+        self.line(&mut line);
+    }
+
+    fn line(&self, line: &mut Vec<u8>) {
+        if !line.is_empty() {
+            let text = String::from_utf8_lossy(line);
+            self.log.line(3, self.plugin.as_str(), &format!("printed: {text}"));
+            line.clear();
+        }
+    }
+}
