@@ -219,8 +219,13 @@ fn text_at(value: &Value, key: &str) -> Option<String> {
     }
 }
 
+/// Makes one line of a server's words, without the final period, so that they can stand inside another.
 fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = match line.strip_suffix('.') {
+        Some(sentence) if !sentence.ends_with('.') => sentence.to_owned(),
+        Some(_) | None => line,
+    };
     match line.char_indices().nth(SAID_CHARS_MAX) {
         Some((cut, _)) => format!("{}…", &line[..cut]),
         None => line,

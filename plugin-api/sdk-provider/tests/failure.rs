@@ -31,7 +31,7 @@ fn the_text_is_found_wherever_servers_put_it() {
         r#"{"error":"no such model"}"#,
         r#"[{"error":{"message":"no such model"}}]"#,
         r#"{"object":"error","message":"no such model","code":404}"#,
-        r#"{"detail":"no such model"}"#,
+        r#"{"detail":"no such model."}"#,
         "no such\nmodel\n",
     ] {
         check(404, body, kind, retry, "404 (not found): no such model");
