@@ -33,6 +33,9 @@ struct Output {
     returncode: Option<i32>,
 }
 
+/// The shell that `jaato` takes by default: what it costs by itself is no difference between the two.
+const SHELL: &str = "bash";
+
 struct Shell;
 
 impl Tool for Shell {
@@ -51,7 +54,7 @@ impl Tool for Shell {
     }
 
     async fn call(&self, _context: &mut ToolContext, call: Call) -> std::io::Result<Output> {
-        let mut shell = Command::new("sh");
+        let mut shell = Command::new(SHELL);
         let output = shell.arg("-c").arg(call.command).stdin(Stdio::null()).output().await?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));
