@@ -207,14 +207,14 @@ impl Reporter {
     /// Asks a service of the host, with raw bytes beside the request.
     ///
     /// # Errors
-    /// As [`Reporter::service`].
+    /// As [`Reporter::service`]; `limit_reached` when that is more than a frame may hold.
     pub async fn service_with_bytes<A: DeserializeOwned>(
         &self,
         operation: &str,
         request: &(impl Serialize + ?Sized),
         bytes: &[u8],
     ) -> Result<A> {
-        let frame = Frame::write_with_bytes(request, bytes).map_err(host_frame)?;
+        let frame = Frame::write_with_bytes(request, bytes).map_err(own_frame)?;
         let future = self.context.service(operation.into(), frame.into());
         let answer = future.await;
         Frame::read(&open(answer)?).map_err(host_frame)
@@ -309,6 +309,16 @@ fn open(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<RVec<u8>> {
 
 fn read_error(frame: &[u8]) -> Error {
     Frame::read(frame).unwrap_or_else(host_frame)
+}
+
+fn own_frame(error: jaato_types::FrameError) -> Error {
+    let kind = match error {
+        jaato_types::FrameError::TooLarge { .. } => ErrorKind::LimitReached,
+        jaato_types::FrameError::Short { .. } | jaato_types::FrameError::Json(_) => {
+            ErrorKind::InvalidArguments
+        }
+    };
+    Error::new(kind, error.to_string())
 }
 
 pub(crate) fn host_frame(error: jaato_types::FrameError) -> Error {

@@ -7,13 +7,17 @@
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Data, DataContent, Message, Part, Request, Role, ToolCall, ToolResult, ToolSpec,
+    Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request, Role, ToolCall, ToolResult,
+    ToolSpec,
 };
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 /// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again and
 /// refuse the whole conversation, for ever after, if they cannot.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// Largest body: a frame's bytes, less what stands beside it.
+const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
 
 /// What a server calls the most tokens that it may produce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub enum Dialect {
 /// Writes the body of a request.
 ///
 /// # Errors
-/// `host_bug` when it cannot be written as JSON.
+/// `context_overflow` when it is larger than what may cross to the host, which is more than any model reads.
 pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
     let most = request.options.max_output_tokens;
     let (vendors, common) = match dialect {
@@ -44,9 +48,15 @@ pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
         tools: request.tools.iter().map(tool).collect(),
         messages: messages(request),
     };
-    serde_json::to_vec(&body).map_err(|error| {
+    let bytes = serde_json::to_vec(&body).map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
-    })
+    })?;
+    if bytes.len() > BODY_BYTES_MAX {
+        let text =
+            format!("the request has {} bytes: at most {BODY_BYTES_MAX} can be sent", bytes.len());
+        return Err(Error::new(ErrorKind::ContextOverflow, text));
+    }
+    Ok(bytes)
 }
 
 /// The body; the order of the fields is what is sent.

@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
+use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Annotations, Availability, Data, DataContent, Message, Part, Request, RequestOptions, Role,
-    ToolCall, ToolResult, ToolSpec,
+    Annotations, Availability, Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request,
+    RequestOptions, Role, ToolCall, ToolResult, ToolSpec,
 };
 use provider_openai::request::{Dialect, body};
 
@@ -163,6 +164,15 @@ fn what_follows_results_is_said_by_the_user() {
             {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
             {"role":"user","content":"{\"task\":\"t-1\"}\nAnd now this."}"#]],
     );
+}
+
+#[test]
+fn a_body_that_cannot_cross_to_the_host_is_a_conversation_that_is_too_long() {
+    let of = |bytes: usize| body(&request(vec![Message::user("x".repeat(bytes))]), Dialect::Common);
+    let beside = of(0).unwrap().len();
+    let most = FRAME_BYTES_MAX - 64 * 1024;
+    assert_eq!(of(most - beside).unwrap().len(), most);
+    assert_eq!(of(most - beside + 1).unwrap_err().kind, ErrorKind::ContextOverflow);
 }
 
 #[test]
