@@ -303,6 +303,47 @@ fn eight_calls_of_one_answer_run_side_by_side() {
     assert_eq!(codes, vec![json!(0); 8]);
 }
 
+/// A command that waits for a file, and one that makes it.
+fn waiting_and_freeing() -> Value {
+    let waits = "echo on; echo $$ > pid; until [ -e go ]; do sleep 0.01; done; echo freed";
+    let step = |command: &str| {
+        let call = json!({ "name": "cli_based_tool", "arguments": { "command": command } });
+        json!({ "steps": [{ "call": call }] })
+    };
+    json!({ "answers": [step(waits), step("touch go"), { "steps": [{ "text": "done" }] }, { "steps": [{ "text": "told" }] }] })
+}
+
+#[test]
+fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
+    let house = cli_house!();
+    house.script(&waiting_and_freeing());
+    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
+    let output = house.run(&["run", "--yes", "--output", "json", "hello"]).code(0);
+    let events = output.json_lines();
+    let of = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
+    assert_eq!(of("task_started").len(), 1, "{output}");
+    let finished = of("task_finished");
+    assert_eq!(finished[0]["result"]["stdout"], "on\nfreed\n", "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn ctrl_c_ends_a_command_that_goes_on_as_a_task() {
+    let house = cli_house!();
+    let mut script = waiting_and_freeing();
+    script["answers"][1] = json!({ "steps": ["hang"] });
+    house.script(&script);
+    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
+    let running = house.command(&["run", "--yes", "--output", "json", "hello"]).no_input().start();
+    running.wait_for("task_started");
+    let pid = pid_in(&house.workspace().join("pid"));
+    assert!(lives(pid));
+    running.signal("INT");
+    running.finish().code(130);
+    ends(pid);
+    house.nothing_lives();
+}
+
 #[test]
 fn a_model_runs_no_command_unasked() {
     let house = cli_house!();
