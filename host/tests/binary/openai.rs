@@ -162,6 +162,29 @@ fn arguments_that_are_no_json_go_back_to_the_model() {
 }
 
 #[test]
+fn reasoning_is_told_and_goes_back_beside_the_calls() {
+    let house = house!();
+    furnish(&house);
+    let function = json!({ "name": "get_environment", "arguments": "{}" });
+    let events = [
+        json!({ "delta": { "reasoning_content": "I should " } }),
+        json!({ "delta": { "reasoning_content": "look." } }),
+        json!({ "delta": { "tool_calls": [{ "index": 0, "id": "a", "function": function }] } }),
+        json!({ "delta": {}, "finish_reason": "tool_calls" }),
+    ];
+    let thinking = vec![Step::Bytes(choices(&events)), Step::Bytes(end())];
+    let server = Server::start([Answer::stream(thinking), Answer::text(&["done"])]);
+    let words = ["run", "--model", "openai/test", "--output", "json", "hello"];
+    let lines = at(&house, &server, &words).run().code(0).json_lines();
+    let thoughts = lines.iter().filter(|line| line["event"] == "thought_delta");
+    let thoughts: String = thoughts.map(|line| line["text"].as_str().unwrap()).collect();
+    assert_eq!(thoughts, "I should look.");
+    let messages = server.asked()[1].json()["messages"].clone();
+    let [.., model, _tool] = messages.as_array().unwrap().as_slice() else { panic!("{messages}") };
+    assert_eq!(model["reasoning_content"], "I should look.", "{model}");
+}
+
+#[test]
 fn several_calls_at_once_are_all_answered() {
     let house = house!();
     furnish(&house);

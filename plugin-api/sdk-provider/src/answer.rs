@@ -28,15 +28,20 @@ impl Answer {
         Some(Delta::Text { text: piece.to_owned() })
     }
 
-    /// Adds reasoning; nothing to emit for an empty piece.
-    pub fn thought(&mut self, piece: &str) -> Option<Delta> {
+    /// Adds reasoning; nothing to emit for an empty piece. The signature is what the server wants back with
+    /// it, and stays with the part for later requests.
+    pub fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
         if piece.is_empty() {
             return None;
         }
-        if let Some(Part::Thought { text, .. }) = self.parts.last_mut() {
-            text.push_str(piece);
-        } else {
-            self.parts.push(Part::Thought { text: piece.to_owned(), signature: None });
+        match self.parts.last_mut() {
+            Some(Part::Thought { text, signature: known }) if known.as_deref() == signature => {
+                text.push_str(piece);
+            }
+            Some(_) | None => {
+                let signature = signature.map(str::to_owned);
+                self.parts.push(Part::Thought { text: piece.to_owned(), signature });
+            }
         }
         Some(Delta::Thought { text: piece.to_owned() })
     }

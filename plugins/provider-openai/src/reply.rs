@@ -8,6 +8,11 @@ use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Usage};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, failure};
 
+/// The field in which some servers give reasoning, and want it back; the signature of such a thought.
+/// DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and Mistral, which do
+/// not use it, refuse one that holds it.
+pub const REASONING: &str = "reasoning_content";
+
 /// The data of the last event.
 const DONE: &str = "[DONE]";
 
@@ -102,9 +107,12 @@ impl Reply {
     /// Takes reasoning, text and a refusal.
     fn said(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
-        let reasoning = ["reasoning_content", "reasoning"].iter().map(|key| &piece[*key]);
-        let reasoning = reasoning.filter_map(Value::as_str).find(|text| !text.is_empty());
-        deltas.extend(reasoning.and_then(|text| self.answer.thought(text)));
+        let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
+        deltas.extend(match (text(REASONING), text("reasoning")) {
+            (Some(text), _) => self.answer.thought(text, Some(REASONING)),
+            (None, Some(text)) => self.answer.thought(text, None),
+            (None, None) => None,
+        });
         match &piece["content"] {
             Value::String(text) => deltas.extend(self.answer.text(text)),
             Value::Array(parts) => {
@@ -127,7 +135,7 @@ impl Reply {
             Some("thinking") => {
                 let inner = part["thinking"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let text: String = inner.iter().filter_map(|one| one["text"].as_str()).collect();
-                self.answer.thought(&text)
+                self.answer.thought(&text, None)
             }
             Some("refusal") => {
                 self.is_refused = true;

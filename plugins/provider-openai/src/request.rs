@@ -12,6 +12,8 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
+use crate::reply::REASONING;
+
 /// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again and
 /// refuse the whole conversation, for ever after, if they cannot.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
@@ -117,12 +119,33 @@ fn user(parts: &[Part]) -> Value {
 fn assistant(message: &Message) -> Value {
     let calls: Vec<Value> = message.tool_calls().map(call).collect();
     let text = texts(&message.parts);
-    if calls.is_empty() {
-        return json!({ "role": "assistant", "content": text });
-    }
     // Null rather than an empty text, which some servers refuse beside calls.
-    let content = if text.is_empty() { Value::Null } else { Value::String(text) };
-    json!({ "role": "assistant", "content": content, "tool_calls": calls })
+    let has_none = text.is_empty() && !calls.is_empty();
+    let content = if has_none { Value::Null } else { Value::String(text) };
+    let mut written = json!({ "role": "assistant", "content": content });
+    let reasoning = reasoning(&message.parts);
+    if !reasoning.is_empty() {
+        written[REASONING] = reasoning.into();
+    }
+    if !calls.is_empty() {
+        written["tool_calls"] = calls.into();
+    }
+    written
+}
+
+/// Joins the thoughts that came under the name by which their server wants them back.
+fn reasoning(parts: &[Part]) -> String {
+    let thoughts = parts.iter().filter_map(|part| match part {
+        Part::Thought { text, signature } if signature.as_deref() == Some(REASONING) => {
+            Some(text.as_str())
+        }
+        Part::Thought { .. }
+        | Part::Text { .. }
+        | Part::Data(_)
+        | Part::ToolCall(_)
+        | Part::ToolResult(_) => None,
+    });
+    thoughts.collect()
 }
 
 fn call(call: &ToolCall) -> Value {
@@ -154,7 +177,7 @@ fn texts(parts: &[Part]) -> String {
     let said = parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.clone()),
         Part::Data(data) => Some(data_text(data)),
-        // Reasoning is the model's own: servers refuse it, or take it for an answer.
+        // Reasoning is no answer: it goes back in a field of its own, or not at all.
         Part::Thought { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     });
     said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")

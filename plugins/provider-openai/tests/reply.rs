@@ -55,7 +55,8 @@ fn delta(delta: &Delta) -> String {
 fn part(part: &Part) -> String {
     match part {
         Part::Text { text } => format!("text:{text:?}"),
-        Part::Thought { text, .. } => format!("thought:{text:?}"),
+        Part::Thought { text, signature: None } => format!("thought:{text:?}"),
+        Part::Thought { text, signature: Some(name) } => format!("{name}:{text:?}"),
         Part::ToolCall(call) => format!("call:{}", call.id),
         other => format!("{other:?}"),
     }
@@ -179,7 +180,7 @@ fn reasoning_is_a_thought_by_either_name() {
             thought "hm"
             thought " so"
             text "yes"
-            = thought:"hm so" text:"yes" Stop 0+0 (0 cached)"#]],
+            = reasoning_content:"hm" thought:" so" text:"yes" Stop 0+0 (0 cached)"#]],
     );
 }
 

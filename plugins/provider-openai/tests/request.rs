@@ -131,6 +131,25 @@ fn calls_alone_have_no_text() {
 }
 
 #[test]
+fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want_it() {
+    let thought = |signature: Option<&str>| Part::Thought {
+        text: "hm".to_owned(),
+        signature: signature.map(str::to_owned),
+    };
+    check(
+        vec![
+            Message::model(vec![thought(Some("reasoning_content")), call("a", json!({}))]),
+            Message::model(vec![thought(None), Part::text("so")]),
+            Message::model(vec![thought(Some("another provider's")), Part::text("so")]),
+        ],
+        expect![[r#"
+            {"role":"assistant","content":null,"reasoning_content":"hm","tool_calls":[{"id":"a","type":"function","function":{"name":"run","arguments":"{}"}}]}
+            {"role":"assistant","content":"so"}
+            {"role":"assistant","content":"so"}"#]],
+    );
+}
+
+#[test]
 fn an_answer_of_thoughts_alone_keeps_its_place() {
     let thought = Part::Thought { text: "hm".to_owned(), signature: Some("s".to_owned()) };
     check(vec![Message::model(vec![thought])], expect![[r#"{"role":"assistant","content":""}"#]]);
