@@ -335,3 +335,35 @@ fn shapes_that_nobody_expects_are_passed_over() {
         assert!(read.ends_with("ended in the middle"), "{odd}: {read}");
     }
 }
+
+/// A number made of the one before: any will do, as long as it is the same each time.
+fn next(seed: &mut u64) -> usize {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    usize::try_from(*seed % (1 << 32)).unwrap()
+}
+
+#[test]
+fn whatever_is_done_to_a_stream_there_is_an_answer_or_an_error_and_the_same_wherever_it_is_cut() {
+    let whole = stream(&[
+        r#"{"delta":{"reasoning_content":"hm","content":"Grü"}}"#,
+        r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\""}}]}}"#,
+        r#"{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]},"finish_reason":"tool_calls"}"#,
+    ]);
+    let pieces =
+        ["\n", "\r", "data:", "{", "}", "\"", "null", "[1]", ",", ":", "\u{0}", "é", "1e9", "-"];
+    for number in 1..=3_000_u64 {
+        let mut seed = number;
+        let mut bytes = whole.clone().into_bytes();
+        for _ in 0..=next(&mut seed) % 4 {
+            let at = next(&mut seed) % bytes.len();
+            let end = (at + next(&mut seed) % 12).min(bytes.len());
+            let piece = pieces[next(&mut seed) % pieces.len()];
+            drop(bytes.splice(at..end, piece.bytes()));
+        }
+        let cut = next(&mut seed) % bytes.len();
+        let read_whole = read([&bytes[..]]);
+        assert_eq!(read([&bytes[..cut], &bytes[cut..]]), read_whole, "seed {number}");
+    }
+}
