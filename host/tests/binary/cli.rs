@@ -1,36 +1,33 @@
-//! `cli_based_tool` in the real binary: what commands get, how they end, and that nothing of them is left.
+//! `cli_based_tool` in the real binary: what commands get, and what is told of them.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::command::LOOK_AGAIN;
 use crate::support::{Command, House, Output, fixtures, library_name};
-
-/// The promise is 100 ms; a busy machine gets the rest.
-const END_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the memory may grow by, however much is printed.
 const GROWTH_KIB_MAX: u64 = 8 * 1024;
 
 /// A house with the tool in it.
-fn cli_house() -> Option<House> {
+pub fn with_cli() -> Option<House> {
     let house = House::new()?;
     house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_cli")));
     Some(house)
 }
 
+/// Makes that house, or leaves the test out.
 macro_rules! cli_house {
     () => {
-        match cli_house() {
+        match $crate::cli::with_cli() {
             Some(house) => house,
             None => return,
         }
     };
 }
+pub(crate) use cli_house;
 
-fn shell(command: &str) -> String {
+pub fn shell(command: &str) -> String {
     json!({ "command": command }).to_string()
 }
 
@@ -40,13 +37,13 @@ fn call(house: &House, command: &str) -> Value {
     house.run(&["call", "cli_based_tool", &shell(command)]).code(0).json()
 }
 
-fn words<'a>(arguments: &'a str) -> [&'a str; 3] {
+pub fn words<'a>(arguments: &'a str) -> [&'a str; 3] {
     ["call", "cli_based_tool", arguments]
 }
 
 /// Calls the tool once a line, in one session.
 #[track_caller]
-fn batch(command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
+pub fn batch(command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
     let lines: Vec<String> = lines
         .iter()
         .map(|args| json!({ "tool": "cli_based_tool", "args": args }).to_string())
@@ -55,35 +52,7 @@ fn batch(command: Command, lines: &[Value]) -> (Vec<Value>, Output) {
     (output.json_lines(), output)
 }
 
-/// Reads a process id that a command has written.
-#[track_caller]
-fn pid_in(file: &Path) -> u32 {
-    let bound = Instant::now() + END_WITHIN;
-    loop {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        if let (Ok(pid), true) = (text.trim().parse(), text.ends_with('\n')) {
-            return pid;
-        }
-        assert!(Instant::now() < bound, "no process id in `{}`", file.display());
-        std::thread::sleep(LOOK_AGAIN);
-    }
-}
-
-fn lives(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
-}
-
-#[track_caller]
-fn ends(pid: u32) {
-    let bound = Instant::now() + END_WITHIN;
-    while lives(pid) {
-        assert!(Instant::now() < bound, "process {pid} lives on");
-        std::thread::sleep(LOOK_AGAIN);
-    }
-}
-
-fn one_call(command: &str) -> Value {
+pub fn one_call(command: &str) -> Value {
     let call = json!({ "name": "cli_based_tool", "arguments": { "command": command } });
     json!({ "answers": [{ "steps": [{ "call": call }] }, { "steps": [{ "text": "done" }] }] })
 }
@@ -150,44 +119,6 @@ fn a_command_cannot_give_trust() {
 }
 
 #[test]
-fn what_is_left_running_hangs_nothing_and_is_ended_and_told_at_the_end() {
-    let house = cli_house!();
-    for command in [
-        "(sleep 300 & echo $! > pid)",
-        "setsid sleep 300 & echo $! > pid",
-        "nohup sleep 300 >/dev/null 2>&1 & echo $! > pid",
-        "env -i setsid sh -c '(sleep 300 & echo $! > pid)'",
-    ] {
-        // Until then it has the name of who became it.
-        let settled = "until grep -q sleep /proc/$(cat pid)/comm; do :; done";
-        let arguments = shell(&format!("{command}\n{settled}\necho started"));
-        let output = house.run(&words(&arguments)).code(0);
-        let pid = pid_in(&house.workspace().join("pid"));
-        let answer = output.json();
-        assert_eq!(answer["stdout"], "started\n");
-        assert_eq!(answer["left_running"], json!([{ "pid": pid, "name": "sleep" }]), "{command}");
-        let told = format!("note: ended process {pid} (sleep), left running by `");
-        assert_eq!(output.stderr.matches(&told).count(), 1, "{output}");
-        assert!(!lives(pid), "{command}");
-        std::fs::remove_file(house.workspace().join("pid")).unwrap();
-    }
-    house.nothing_lives();
-}
-
-#[test]
-fn what_was_left_running_lives_on_for_the_next_call() {
-    let house = cli_house!();
-    let lines = [
-        // It prints after the command's end, when nobody reads that any more.
-        json!({ "command": "(while :; do echo tick; sleep 0.01; done) & echo $! > pid" }),
-        json!({ "command": "sleep 0.2; kill -0 $(cat pid) && kill $(cat pid) && echo alive" }),
-    ];
-    let (answers, output) = batch(house.command(&["call", "--batch"]), &lines);
-    assert_eq!(answers[1]["result"]["stdout"], "alive\n", "{output}");
-    house.nothing_lives();
-}
-
-#[test]
 fn much_and_binary_output_is_kept_whole_and_told_in_part() {
     let house = cli_house!();
     let mut running = house.command(&["call", "--batch"]).start();
@@ -225,64 +156,6 @@ fn memory_kib(pid: u32) -> u64 {
 }
 
 #[test]
-fn ctrl_c_ends_a_command_that_prints_without_end() {
-    let house = cli_house!();
-    let command = "(echo $$ > pid); while :; do echo tick; done";
-    house.script(&one_call(command));
-    let arguments = shell(command);
-    for words in [&["run", "--yes", "hello"][..], &words(&arguments)] {
-        for signal in ["INT", "TERM"] {
-            let running = house.command(words).no_input().start();
-            running.wait_for_error("tick");
-            let pid = pid_in(&house.workspace().join("pid"));
-            running.signal(signal);
-            let signalled = Instant::now();
-            let output = running.finish();
-            assert_eq!(output.code, 130, "{}", output.stderr.len());
-            assert!(signalled.elapsed() < END_WITHIN, "{:?}", signalled.elapsed());
-            ends(pid);
-            house.nothing_lives();
-            std::fs::remove_file(house.workspace().join("pid")).unwrap();
-        }
-    }
-}
-
-/// Commands that try to get away, and write the process id of who shall be looked for.
-const RUNAWAYS: [&str; 3] = [
-    "(echo $BASHPID > pid; exec sleep 300) & echo on; sleep 300",
-    "setsid sh -c 'echo $$ > pid; exec sleep 300' & echo on; sleep 300",
-    "env -i setsid sh -c '(sleep 300 & echo $! > pid)'; echo on; sleep 300",
-];
-
-#[test]
-fn ctrl_c_ends_what_tries_to_get_away() {
-    let house = cli_house!();
-    runaways_end(&house, "INT", 130);
-}
-
-#[test]
-fn a_killed_host_leaves_no_command_behind() {
-    let house = cli_house!();
-    runaways_end(&house, "KILL", 128 + 9);
-}
-
-#[track_caller]
-fn runaways_end(house: &House, signal: &str, code: i32) {
-    for command in RUNAWAYS {
-        house.script(&one_call(command));
-        let running = house.command(&["run", "--yes", "hello"]).no_input().start();
-        running.wait_for_error("│ on");
-        let pid = pid_in(&house.workspace().join("pid"));
-        assert!(lives(pid), "{command}");
-        running.signal(signal);
-        running.finish().code(code);
-        ends(pid);
-        house.nothing_lives();
-        std::fs::remove_file(house.workspace().join("pid")).unwrap();
-    }
-}
-
-#[test]
 fn eight_calls_of_one_answer_run_side_by_side() {
     let house = cli_house!();
     // Each waits for all: one after the other they would wait for ever.
@@ -303,47 +176,6 @@ fn eight_calls_of_one_answer_run_side_by_side() {
     assert_eq!(codes, vec![json!(0); 8]);
 }
 
-/// A command that waits for a file, and one that makes it.
-fn waiting_and_freeing() -> Value {
-    let waits = "echo on; echo $$ > pid; until [ -e go ]; do sleep 0.01; done; echo freed";
-    let step = |command: &str| {
-        let call = json!({ "name": "cli_based_tool", "arguments": { "command": command } });
-        json!({ "steps": [{ "call": call }] })
-    };
-    json!({ "answers": [step(waits), step("touch go"), { "steps": [{ "text": "done" }] }, { "steps": [{ "text": "told" }] }] })
-}
-
-#[test]
-fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
-    let house = cli_house!();
-    house.script(&waiting_and_freeing());
-    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
-    let output = house.run(&["run", "--yes", "--output", "json", "hello"]).code(0);
-    let events = output.json_lines();
-    let of = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
-    assert_eq!(of("task_started").len(), 1, "{output}");
-    let finished = of("task_finished");
-    assert_eq!(finished[0]["result"]["stdout"], "on\nfreed\n", "{output}");
-    house.nothing_lives();
-}
-
-#[test]
-fn ctrl_c_ends_a_command_that_goes_on_as_a_task() {
-    let house = cli_house!();
-    let mut script = waiting_and_freeing();
-    script["answers"][1] = json!({ "steps": ["hang"] });
-    house.script(&script);
-    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
-    let running = house.command(&["run", "--yes", "--output", "json", "hello"]).no_input().start();
-    running.wait_for("task_started");
-    let pid = pid_in(&house.workspace().join("pid"));
-    assert!(lives(pid));
-    running.signal("INT");
-    running.finish().code(130);
-    ends(pid);
-    house.nothing_lives();
-}
-
 #[test]
 fn a_model_runs_no_command_unasked() {
     let house = cli_house!();
@@ -353,16 +185,6 @@ fn a_model_runs_no_command_unasked() {
     let output = house.command(&["run", "--allow", "cli_based_tool", "hello"]).no_input().run();
     assert_eq!(output.code(0).stdout, "done\n");
     assert!(house.workspace().join("made").exists());
-}
-
-#[test]
-fn a_deadline_ends_a_command_with_all_that_it_started() {
-    let house = cli_house!();
-    let command = "(echo $BASHPID > pid; exec sleep 300) & echo so far; sleep 300";
-    let arguments = json!({ "command": command, "timeout_seconds": 1 }).to_string();
-    let answer = house.run(&words(&arguments)).code(0).json();
-    assert_eq!((&answer["stdout"], &answer["timed_out"]), (&json!("so far\n"), &json!(true)));
-    ends(pid_in(&house.workspace().join("pid")));
 }
 
 #[test]

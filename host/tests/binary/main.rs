@@ -11,6 +11,7 @@ mod cache;
 mod call;
 mod chat;
 mod cli;
+mod cli_ends;
 mod config;
 mod gc;
 mod help;

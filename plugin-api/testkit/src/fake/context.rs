@@ -12,7 +12,8 @@ use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
 use jaato_types::{Error, ErrorKind, Frame};
 
-use super::executor::{Executor, WaitToken};
+use super::executor::Executor;
+use super::held::WaitToken;
 use super::live::{Counters, Token};
 use super::log::LogBook;
 use super::services::Services;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::EXECUTOR_THREAD;
+use super::held::{JobToken, Time, WaitToken};
 use super::wanted::{Receiver, channel};
 
 /// How the host's time passes for a plugin that sleeps.
@@ -45,26 +46,26 @@ enum Work {
     Stop,
 }
 
-struct Inbox {
+pub(super) struct Inbox {
     state: Mutex<State>,
     /// There is work, or time has moved.
-    changed: Condvar,
+    pub(super) changed: Condvar,
     /// The executor has nothing to do, or has ended.
     calm: Condvar,
 }
 
-struct State {
+pub(super) struct State {
     work: VecDeque<Work>,
     alarms: BTreeMap<Alarm, Waker>,
     number: u64,
     clock: Clock,
     now_ms: u64,
     epoch: Instant,
-    jobs: usize,
+    pub(super) jobs: usize,
     /// Programs that run.
-    programs: usize,
+    pub(super) programs: usize,
     /// Tests that wait for an answer.
-    waits: usize,
+    pub(super) waits: usize,
     is_busy: bool,
     has_ended: bool,
 }
@@ -227,47 +228,6 @@ impl Drop for Executor {
     }
 }
 
-/// A blocking job that runs.
-pub(crate) struct JobToken(Arc<Inbox>);
-
-impl Drop for JobToken {
-    fn drop(&mut self) {
-        self.0.lock().jobs -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-/// The host's time.
-#[derive(Clone)]
-pub(crate) struct Time(Arc<Inbox>);
-
-impl Time {
-    /// Counts a program: while one runs, time does not skip.
-    pub(crate) fn hold(&self) -> TimeHeld {
-        self.0.lock().programs += 1;
-        TimeHeld(Arc::clone(&self.0))
-    }
-}
-
-/// A program that runs.
-pub(crate) struct TimeHeld(Arc<Inbox>);
-
-impl Drop for TimeHeld {
-    fn drop(&mut self) {
-        self.0.lock().programs -= 1;
-        self.0.changed.notify_all();
-    }
-}
-
-/// A test that waits for an answer.
-pub(crate) struct WaitToken(Arc<Inbox>);
-
-impl Drop for WaitToken {
-    fn drop(&mut self) {
-        self.0.lock().waits -= 1;
-    }
-}
-
 impl State {
     fn now(&mut self) -> u64 {
         if self.clock == Clock::Real {
@@ -291,7 +251,7 @@ impl State {
 }
 
 impl Inbox {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,6 +3,7 @@
 mod call;
 mod context;
 mod executor;
+mod held;
 mod host;
 mod http;
 mod instance;

@@ -22,7 +22,7 @@ use nix::sys::signal::{Signal as SystemSignal, killpg};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use super::executor::TimeHeld;
+use super::held::TimeHeld;
 use super::programs::Prepared;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;

@@ -10,7 +10,7 @@ use jaato_types::process::{SPAWN, Spawn};
 use jaato_types::service::SessionFacts;
 use jaato_types::{Error, ErrorKind, Result};
 
-use super::executor::Time;
+use super::held::Time;
 use super::services::{Reply, ServiceRequest};
 
 /// What makes a variable look like a secret, as in the host.

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::executor::Time;
+use super::held::Time;
 use super::programs::Programs;
 use super::stream::FakeStream;
 

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use super::executor::{Executor, WaitToken};
+use super::executor::Executor;
+use super::held::WaitToken;
 
 /// Whether a test waits for something that has not come yet: as long, time may skip.
 #[derive(Default)]
