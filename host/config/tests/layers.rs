@@ -48,6 +48,7 @@ fn later_layers_win_and_each_value_tells_its_place() {
         plugin_dirs = []                              # built-in
         local.download = true                         # built-in
         plugins.disabled = []                         # built-in
+        plugins.isolated = []                         # built-in
         tools.enabled = ["a"]                         # command line --tools
         tools.disabled = []                           # built-in
         tools.cli.pass = []                           # built-in
@@ -255,4 +256,42 @@ fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
     bench.env_file = Some(bench.work().join(".env"));
     let path = bench.load().unwrap().ledger_path;
     assert_eq!(path, Some("/evil".into()), "a file that the person named is the person's word");
+}
+
+#[test]
+fn variables_that_are_not_jaatos_own_are_given_by_name_and_never_shown() {
+    let mut bench = Bench::new();
+    bench.workspace_file(".env", "MOON_API_KEY=hidden-1\nMOON_API_KEY=hidden-2\nEMPTY=\n");
+    assert!(bench.load().unwrap().env_file_variable("MOON_API_KEY").is_none(), "not trusted");
+    bench.trust();
+    let config = bench.load().unwrap();
+    let found = config.env_file_variable("MOON_API_KEY").unwrap();
+    assert_eq!((found.value, found.is_own), ("hidden-2", false));
+    assert_eq!(
+        bench.relative(&found.origin.to_string()),
+        "variables file ROOT/work/.env:2 MOON_API_KEY"
+    );
+    assert!(config.env_file_variable("EMPTY").is_none());
+    assert!(config.env_file_variable("JAATO_OFFLINE").is_none());
+    let all = format!("{config:?} {found:?} {}", config.shown());
+    assert!(!all.contains("hidden"), "{all}");
+    bench.env_file = Some(bench.work().join(".env"));
+    assert!(bench.load().unwrap().env_file_variable("MOON_API_KEY").unwrap().is_own);
+}
+
+#[test]
+fn what_the_user_says_of_a_plugin_is_known_whatever_a_workspace_lays_over_it() {
+    let mut bench = Bench::new();
+    bench.user("[plugins.provider-moon]\nbase_url = 'https://mine'\n");
+    bench.workspace_file(
+        ".jaato/config.toml",
+        "[plugins.provider-moon]\nbase_url = 'https://theirs'\nplain = true\n",
+    );
+    bench.trust();
+    let config = bench.load().unwrap();
+    let settings = &config.plugin_settings["provider-moon"];
+    assert_eq!(settings.values()["base_url"], "https://theirs");
+    let (own, origin) = settings.own("base_url").unwrap();
+    assert_eq!((own.as_str(), origin.layer()), (Some("https://mine"), Layer::User));
+    assert!(settings.own("plain").is_none());
 }
