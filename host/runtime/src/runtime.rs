@@ -1,6 +1,5 @@
 //! The runtime: the plugins that were found, and what runs them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -19,7 +18,7 @@ use crate::instances::Instances;
 use crate::ledger::ledger_of;
 use crate::log::Log;
 use crate::outputs::Outputs;
-use crate::processes::{EndedProcess, Processes};
+use crate::processes::{EndedProcess, Processes, declared_secrets};
 use crate::services::{Lent, Place, PluginServices, Tell};
 use crate::settings;
 use crate::setup::Setup;
@@ -105,7 +104,7 @@ impl Runtime {
             processes: Arc::new(Processes::new(
                 supervisor.clone(),
                 &setup.variables,
-                &credential_variables(&registry),
+                &declared_secrets(&registry),
                 &setup.config.tools_cli_pass,
                 setup.workspace.working_directory().to_owned(),
             )),
@@ -326,13 +325,6 @@ impl Host {
             self.instances.save(entry, session, instance).await;
         }
     }
-}
-
-/// Lists the variables that plugins in use declare as secrets.
-fn credential_variables(registry: &Registry) -> BTreeSet<String> {
-    let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
-    let credentials = active.filter_map(description).flat_map(|it| &it.credentials);
-    credentials.map(|credential| credential.variable.clone()).collect()
 }
 
 /// Makes what starts child processes for a setup; starts nothing yet.

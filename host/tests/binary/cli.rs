@@ -37,7 +37,7 @@ fn call(house: &House, command: &str) -> Value {
     house.run(&["call", "cli_based_tool", &shell(command)]).code(0).json()
 }
 
-pub fn words<'a>(arguments: &'a str) -> [&'a str; 3] {
+pub fn words(arguments: &str) -> [&str; 3] {
     ["call", "cli_based_tool", arguments]
 }
 

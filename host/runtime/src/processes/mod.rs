@@ -29,7 +29,7 @@ use jaato_types::{Error, ErrorKind, SessionId};
 pub use left::EndedProcess;
 use left::LeftOvers;
 pub use service::CallProcesses;
-pub use variables::SECRET_WORDS;
+pub use variables::{SECRET_WORDS, declared_secrets};
 
 /// Programs that one session may have running at a time: each takes a keeper and four descriptors.
 pub const RUNNING_PER_SESSION_MAX: usize = 64;

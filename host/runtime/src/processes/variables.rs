@@ -4,9 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
 use jaato_config::Variables;
+use jaato_registry::{Registry, Status};
+
+use crate::runtime::description;
 
 /// What makes a variable look like a secret, wherever it stands in its name.
 pub const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+
+/// Lists the variables that plugins in use declare as secrets.
+pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
+    let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+    let credentials = active.filter_map(description).flat_map(|it| &it.credentials);
+    credentials.map(|credential| credential.variable.clone()).collect()
+}
 
 /// Returns the variables that programs get.
 ///
@@ -31,7 +41,38 @@ fn looks_secret(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use jaato_registry::{Candidate, Rules, Trust};
+    use jaato_types::{CredentialSpec, Description, Manifest};
+
     use super::*;
+
+    #[test]
+    fn secrets_are_those_that_plugins_in_use_declare() {
+        let candidate = |name: &str, variable: &str| {
+            let manifest = format!(
+                r#"{{"v":1,"name":"{name}","version":"1","api":"1.0.0","kinds":["provider"]}}"#
+            );
+            let credential = CredentialSpec {
+                variable: variable.to_owned(),
+                scheme: "bearer".to_owned(),
+                origin: String::new(),
+                base_url_variable: String::new(),
+            };
+            let credentials = vec![credential];
+            Candidate {
+                path: format!("/{name}.so").into(),
+                place: "user",
+                trust: Trust::Shipped,
+                manifest: Manifest::parse(manifest.as_bytes()).unwrap(),
+                description: Some(Ok(Description { credentials, ..Description::default() })),
+            }
+        };
+        let candidates =
+            [candidate("provider-moon", "MOON_ACCESS"), candidate("provider-sun", "SUN_ACCESS")];
+        let plugins_disabled = vec!["provider-sun".to_owned()];
+        let registry = Registry::build(candidates, &Rules { plugins_disabled, ..Rules::default() });
+        assert_eq!(declared_secrets(&registry), BTreeSet::from(["MOON_ACCESS".to_owned()]));
+    }
 
     #[track_caller]
     fn check(given: &[&str], pass: &[&str], expected: &[&str]) {
