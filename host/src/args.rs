@@ -207,6 +207,12 @@ pub enum PluginCommand {
         #[arg(long, value_name = "HEX")]
         sha256: String,
     },
+    /// Take the trust in a plugin file back; it runs in a worker then
+    Untrust {
+        /// The file, the plugin's name, or the digest
+        #[arg(value_name = "FILE|PLUGIN|HEX")]
+        what: String,
+    },
     /// Check a plugin file: manifest, layout, description
     Check {
         /// The file

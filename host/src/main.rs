@@ -86,6 +86,9 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Plugin { command: PluginCommand::Trust { file, sha256 } } => {
             plugin::trust(global, &file, &sha256)
         }
+        Command::Plugin { command: PluginCommand::Untrust { what } } => {
+            plugin::untrust(global, &what).await
+        }
         Command::Plugin { command: PluginCommand::Check { file } } => {
             plugin::check(global, &file).await
         }

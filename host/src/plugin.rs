@@ -6,7 +6,9 @@ use std::time::SystemTime;
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Kind, Manifest};
-use jaato_runtime::{Runtime, describe, description, loader, sha256_of, supervisor, why_not};
+use jaato_runtime::{
+    Runtime, describe, description, loader, sha256_of, supervisor, trust_command, why_not,
+};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -14,14 +16,15 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start, trust as workspace_trust};
 
 /// What a person must know before strangers' code runs.
-const TRUST_WARNING: &str =
-    "a trusted plugin runs as you do, inside jaato: trust only what you know";
+const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
+but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know";
 
 /// Lists the plugins, and what could not be used.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
-        let plugins: Vec<_> = runtime.registry().plugins().iter().map(to_json).collect();
+        let plugins = runtime.registry().plugins();
+        let plugins: Vec<_> = plugins.iter().map(|entry| to_json(&runtime, entry)).collect();
         return report::json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
     }
     report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
@@ -31,19 +34,22 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
         report::line("no plugins")?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<_> = plugins.iter().map(row).collect();
-    report::table(&["plugin", "version", "from", "status", "offers"], &rows)?;
+    let rows: Vec<_> = plugins.iter().map(|entry| row(&runtime, entry)).collect();
+    report::table(&["plugin", "version", "from", "status", "runs", "offers"], &rows)?;
     let mut hints = Vec::new();
     for entry in plugins {
         if let Some((why, hint)) = why_not(entry) {
             let hint = hint.map(|hint| format!("\n  {hint}")).unwrap_or_default();
             hints.push(format!("{} ({}): {why}{hint}", entry.candidate.manifest.name, path(entry)));
+        } else if let Some(command) = trust_command(entry) {
+            let name = &entry.candidate.manifest.name;
+            hints.push(format!("{name} ({}): not trusted\n  {command}", path(entry)));
         }
     }
     if !hints.is_empty() {
         report::line(&format!("\n{}", hints.join("\n")))?;
     }
-    if plugins.iter().any(|entry| entry.status == Status::NotTrusted) {
+    if plugins.iter().any(|entry| trust_command(entry).is_some()) {
         report::line(&format!("\n{TRUST_WARNING}"))?;
     }
     Ok(Exit::Done)
@@ -54,7 +60,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let entry = find(&runtime, name)?;
     if as_json {
-        return report::json(&to_json(entry));
+        return report::json(&to_json(&runtime, entry));
     }
     let manifest = &entry.candidate.manifest;
     report::line(&format!("{} {}", manifest.name, manifest.version))?;
@@ -62,7 +68,10 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     report::line(&format!("  from        {}", entry.candidate.place))?;
     report::line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
     report::line(&format!("  trusted     {}", trusted(entry)))?;
-    report::line(&format!("  runs        {}", runs(entry)))?;
+    report::line(&format!("  runs        {}", runs(&runtime, entry)))?;
+    if let Some(command) = trust_command(entry) {
+        report::line(&format!("              {command}"))?;
+    }
     if let Some((why, hint)) = why_not(entry) {
         report::line(&format!("  not used    {why}"))?;
         if let Some(hint) = hint {
@@ -131,6 +140,40 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
+/// Takes the trust in a plugin's content back: by a file, a digest, or the name of a plugin that is there.
+pub async fn untrust(global: Global, what: &str) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let setup = runtime.setup();
+    refuse_inside_session(&setup.variables).map_err(workspace_trust::failed)?;
+    let is_digest = what.len() == 64 && what.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let digest = if is_digest {
+        what.to_ascii_lowercase()
+    } else if let Some(entry) = runtime.registry().plugin(what) {
+        match &entry.candidate.trust {
+            Trust::ByHash(digest) | Trust::No(digest) => digest.clone(),
+            Trust::Shipped | Trust::WorkspaceNot => {
+                let text = format!("plugin `{what}` is not trusted by its content");
+                return Err(Failure::new(Exit::Plugin, text)
+                    .hint(format!("to leave it out put `{what}` into `[plugins] disabled`")));
+            }
+        }
+    } else {
+        sha256_of(Path::new(what)).map_err(|error| {
+            Failure::new(Exit::Usage, format!("there is no plugin and no file `{what}`: {error}"))
+                .hint("`jaato plugin list` lists the plugins")
+        })?
+    };
+    let data = setup
+        .folders
+        .data()
+        .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?;
+    let was_trusted =
+        TrustStore::in_folder(data).untrust_plugin(&digest).map_err(workspace_trust::failed)?;
+    let text = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+    report::line(&format!("the content {digest} {text}"))?;
+    Ok(Exit::Done)
+}
+
 /// Checks a plugin file step by step and says what it is.
 pub async fn check(global: Global, file: &Path) -> Outcome {
     let manifest = read_manifest(file)?;
@@ -182,19 +225,26 @@ fn path(entry: &PluginEntry) -> String {
     entry.candidate.path.display().to_string()
 }
 
-fn row(entry: &PluginEntry) -> Vec<String> {
+fn row(runtime: &Runtime, entry: &PluginEntry) -> Vec<String> {
     let manifest = &entry.candidate.manifest;
+    let runs = match (&entry.status, runtime.why_in_worker(entry)) {
+        (Status::Active, None) => "inside jaato",
+        (Status::Active, Some(_)) => "in a worker",
+        (_, _) => "-",
+    };
     vec![
         manifest.name.to_string(),
         manifest.version.clone(),
         entry.candidate.place.to_owned(),
         status(entry).to_owned(),
+        runs.to_owned(),
         offers(entry),
     ]
 }
 
 fn status(entry: &PluginEntry) -> &'static str {
     match &entry.status {
+        Status::Active if matches!(entry.candidate.trust, Trust::No(_)) => "not trusted",
         Status::Active => "active",
         Status::Disabled => "disabled",
         Status::NotTrusted => "not trusted",
@@ -224,15 +274,16 @@ fn trusted(entry: &PluginEntry) -> String {
     }
 }
 
-fn runs(entry: &PluginEntry) -> &'static str {
-    match (&entry.status, &entry.candidate.trust) {
-        (Status::Active, Trust::ByHash(_)) => "inside jaato, from a private copy",
-        (Status::Active, _) => "inside jaato",
-        _ => "not at all",
+fn runs(runtime: &Runtime, entry: &PluginEntry) -> String {
+    match (&entry.status, runtime.why_in_worker(entry), &entry.candidate.trust) {
+        (Status::Active, Some(why), _) => format!("in a worker, because {why}"),
+        (Status::Active, None, Trust::ByHash(_)) => "inside jaato, from a private copy".to_owned(),
+        (Status::Active, None, _) => "inside jaato".to_owned(),
+        (_, _, _) => "not at all".to_owned(),
     }
 }
 
-fn to_json(entry: &PluginEntry) -> Value {
+fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
     let (why, hint) = why_not(entry).unzip();
     let digest = match &entry.candidate.trust {
         Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
@@ -246,7 +297,8 @@ fn to_json(entry: &PluginEntry) -> Value {
         "from": entry.candidate.place,
         "status": status(entry).replace(' ', "_"),
         "why": why,
-        "hint": hint.flatten(),
+        "hint": hint.flatten().or_else(|| trust_command(entry)),
+        "runs": runs(runtime, entry),
         "sha256": digest,
         "trusted": matches!(entry.candidate.trust, Trust::Shipped | Trust::ByHash(_)),
         "manifest": entry.candidate.manifest,

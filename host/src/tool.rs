@@ -86,7 +86,6 @@ fn status(tool: &ToolEntry<'_>) -> &'static str {
         ToolStatus::Enabled => "enabled",
         ToolStatus::Disabled => "disabled",
         ToolStatus::NotEnabled => "not enabled",
-        ToolStatus::NotTrusted => "not trusted",
     }
 }
 

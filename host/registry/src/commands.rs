@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use jaato_types::{CommandSpec, Description, PluginName, ToolName};
 
 use crate::RESERVED_COMMANDS;
-use crate::registry::{PluginEntry, Registry, Status};
+use crate::registry::Registry;
 
 /// A command and whose it is.
 #[derive(Debug, Clone)]
@@ -28,8 +28,6 @@ pub struct CommandEntry<'a> {
 pub enum CommandStatus {
     /// It can.
     Enabled,
-    /// Its plugin is not trusted.
-    NotTrusted,
     /// Its name is taken, or none that can be typed.
     Refused(CommandRefusal),
 }
@@ -97,7 +95,7 @@ impl Commands {
 }
 
 impl Registry {
-    /// Lists the commands that have their name, by name; those of plugins that are not trusted too.
+    /// Lists the commands that have their name, by name.
     pub fn commands(&self) -> impl Iterator<Item = CommandEntry<'_>> {
         self.commands.taken.values().filter_map(|place| self.command_at(*place, None))
     }
@@ -118,14 +116,10 @@ impl Registry {
         place: Place,
         refusal: Option<&CommandRefusal>,
     ) -> Option<CommandEntry<'_>> {
-        let PluginEntry { candidate, status } = &self.plugins()[place.plugin];
-        let status = match (refusal, status) {
-            (Some(refusal), _) => CommandStatus::Refused(refusal.clone()),
-            (None, Status::Active) => CommandStatus::Enabled,
-            (
-                None,
-                Status::Disabled | Status::NotTrusted | Status::Refused(_) | Status::Failed(_),
-            ) => CommandStatus::NotTrusted,
+        let candidate = &self.plugins()[place.plugin].candidate;
+        let status = match refusal {
+            Some(refusal) => CommandStatus::Refused(refusal.clone()),
+            None => CommandStatus::Enabled,
         };
         Some(CommandEntry {
             spec: candidate.description.as_ref()?.as_ref().ok()?.commands.get(place.command)?,

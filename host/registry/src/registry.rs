@@ -31,7 +31,7 @@ pub enum Trust {
     Shipped,
     /// By its content hash.
     ByHash(String),
-    /// Not: the hash by which it can be trusted.
+    /// Not: the hash by which it can be trusted. It runs apart from the host.
     No(String),
     /// The workspace that it lies in is not trusted, so it was not even described.
     WorkspaceNot,
@@ -66,7 +66,7 @@ pub enum Status {
     Active,
     /// `[plugins] disabled` names it.
     Disabled,
-    /// It is not trusted.
+    /// The workspace that it lies in is not trusted: nothing of it is run.
     NotTrusted,
     /// Its names are taken.
     Refused(Refusal),
@@ -96,8 +96,6 @@ pub enum ToolStatus {
     Disabled,
     /// `[tools] enabled` or `--tools` does not name it.
     NotEnabled,
-    /// Its plugin is not trusted.
-    NotTrusted,
 }
 
 /// Who has which name.
@@ -174,9 +172,10 @@ impl Registry {
 
     fn add(&mut self, mut candidate: Candidate, rules: &Rules) {
         let status = self.status_of(&candidate, rules);
-        let is_listed = matches!(status, Status::Active | Status::NotTrusted);
-        if is_listed && let Some(Ok(description)) = &mut candidate.description {
-            self.take_names(&candidate.path, description, &status, rules);
+        if status == Status::Active
+            && let Some(Ok(description)) = &mut candidate.description
+        {
+            self.take_names(&candidate.path, description, rules);
         }
         if !matches!(status, Status::Refused(Refusal::PluginName { .. })) {
             self.names.insert(candidate.manifest.name.clone(), self.plugins.len());
@@ -204,10 +203,7 @@ impl Registry {
         if let Some(refusal) = self.conflict(description) {
             return Status::Refused(refusal);
         }
-        match candidate.trust {
-            Trust::Shipped | Trust::ByHash(_) => Status::Active,
-            Trust::No(_) | Trust::WorkspaceNot => Status::NotTrusted,
-        }
+        Status::Active
     }
 
     fn conflict(&self, description: &Description) -> Option<Refusal> {
@@ -227,24 +223,13 @@ impl Registry {
     }
 
     /// Notes the names of the plugin that is added next.
-    fn take_names(
-        &mut self,
-        path: &Path,
-        description: &mut Description,
-        status: &Status,
-        rules: &Rules,
-    ) {
+    fn take_names(&mut self, path: &Path, description: &mut Description, rules: &Rules) {
         let plugin = self.plugins.len();
         for (tool, spec) in description.tools.iter_mut().enumerate() {
             if rules.tools_only.is_some() {
                 spec.availability = Availability::Core;
             }
-            let status = match status {
-                Status::Active => rules.tool_status(spec.name.as_str()),
-                Status::Disabled | Status::NotTrusted | Status::Refused(_) | Status::Failed(_) => {
-                    ToolStatus::NotTrusted
-                }
-            };
+            let status = rules.tool_status(spec.name.as_str());
             self.tools.insert(spec.name.clone(), ToolPlace { plugin, tool, status });
         }
         if let Some(provider) = &description.provider {

@@ -76,6 +76,8 @@ pub struct Credentials {
     /// The base URL that counts, where it is a workspace's.
     workspace_base: Option<BaseUrl>,
     is_plain_http_allowed: bool,
+    /// Whether the plugin gets no key whatever is configured.
+    is_withheld: bool,
 }
 
 #[derive(Debug)]
@@ -139,7 +141,13 @@ impl Credentials {
             own_base,
             workspace_base,
             is_plain_http_allowed: found.is_plain_http_allowed()?,
+            is_withheld: false,
         })
+    }
+
+    /// Keeps every key back: the plugin is not trusted.
+    pub fn withhold(&mut self) {
+        self.is_withheld = true;
     }
 
     /// Returns the base URL that counts, where one is configured.
@@ -161,6 +169,11 @@ impl Credentials {
             let is_vendors =
                 credential.vendor.as_ref().is_some_and(|it| it.origin() == url.origin());
             return if is_vendors { Err(self.no_key(credential, url)) } else { Ok(None) };
+        }
+        if self.is_withheld {
+            let text = format!("plugin `{}` is not trusted, so it is given no key", self.plugin);
+            return Err(Error::new(ErrorKind::Configuration, text)
+                .with_hint("`jaato plugin list` prints the command that trusts it"));
         }
         let Some(key) = credential.keys.iter().find(|key| self.may_go(credential, key, url)) else {
             return Err(self.bound_elsewhere(credential, &credential.keys[0], url));

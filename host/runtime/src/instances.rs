@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jaato_loader::{CLOSE_STEP_MAX, Executor, Instance, Library, LoadError, Plugin, remote};
-use jaato_registry::{PluginEntry, Status, Trust};
+use jaato_registry::{Candidate, PluginEntry, Status, Trust};
 use jaato_types::{Error, ErrorKind, Isolation, PluginName, Scope, SessionId};
 use tokio::sync::{Mutex, OnceCell};
 use tokio::time::Instant;
@@ -108,13 +108,19 @@ impl Instances {
     ) -> Result<Instance, Error> {
         let path = file_to_open(setup, entry)?;
         let manifest = &entry.candidate.manifest;
-        if !runs_in_worker(setup, entry) {
+        if why_in_worker(setup, entry).is_none() {
             let plugin = self.plugin(&manifest.name);
             let opening = plugin.get_or_try_init(|| async {
                 let opened = Library::open(&path).map_err(|error| load_error(&error))?;
                 Plugin::start(&self.executor, &opened).await
             });
             return opening.await?.create(services.for_instance(), saved).await;
+        }
+        if matches!(entry.candidate.trust, Trust::No(_)) {
+            let name = &manifest.name;
+            services.notice(format!(
+                "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
+            ));
         }
         let is_shipped = entry.candidate.trust == Trust::Shipped;
         let owner = (manifest.scope == Scope::Session).then(|| session.as_str());
@@ -209,11 +215,19 @@ impl Slot {
     }
 }
 
-/// Tells whether a plugin runs apart from the host: it asks for that, or the person does.
-pub fn runs_in_worker(setup: &Setup, entry: &PluginEntry) -> bool {
-    let manifest = &entry.candidate.manifest;
+/// Returns why a plugin runs in a worker; none where it runs inside the host.
+pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str> {
+    let Candidate { manifest, trust, .. } = &entry.candidate;
     let is_named = |name: &String| name == "*" || name == manifest.name.as_str();
-    manifest.isolation == Isolation::Worker || setup.config.plugins_isolated.iter().any(is_named)
+    if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
+        Some("it is not trusted")
+    } else if manifest.isolation == Isolation::Worker {
+        Some("it asks for that")
+    } else if setup.config.plugins_isolated.iter().any(is_named) {
+        Some("`[plugins] isolated` names it")
+    } else {
+        None
+    }
 }
 
 fn key(entry: &PluginEntry, session: &SessionId) -> Key {
@@ -234,7 +248,8 @@ fn file_to_open(setup: &Setup, entry: &PluginEntry) -> Result<PathBuf, Error> {
     let candidate = &entry.candidate;
     let name = &candidate.manifest.name;
     match (&entry.status, &candidate.trust) {
-        (Status::Active, Trust::Shipped) => Ok(candidate.path.clone()),
+        // What is not trusted may change as it likes: only its worker opens it.
+        (Status::Active, Trust::Shipped | Trust::No(_)) => Ok(candidate.path.clone()),
         (Status::Active, Trust::ByHash(digest)) => {
             let folder = setup.folders.trusted().map_err(|error| {
                 Error::new(ErrorKind::Io, error.to_string()).with_hint(error.hint())

@@ -84,7 +84,8 @@ pub use log::{LOG_BYTES_MAX, Log};
 pub use processes::{EndedProcess, SECRET_WORDS};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use runtime::{
-    Ending, GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, why_not,
+    Ending, GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, trust_command,
+    why_not,
 };
 pub use session::SessionOptions;
 pub use setup::{Arguments, Setup, SetupError};

@@ -14,7 +14,7 @@ use jaato_types::{
 use crate::assets::Assets;
 use crate::discover::{Discovery, discover};
 use crate::facts;
-use crate::instances::Instances;
+use crate::instances::{Instances, why_in_worker};
 use crate::ledger::ledger_of;
 use crate::log::Log;
 use crate::outputs::Outputs;
@@ -148,6 +148,11 @@ impl Runtime {
     /// Counts the plugins that were opened so far.
     pub async fn opened(&self) -> usize {
         self.host.instances.opened().await
+    }
+
+    /// Returns why a plugin runs in a worker; none where it runs inside this process.
+    pub fn why_in_worker(&self, entry: &PluginEntry) -> Option<&'static str> {
+        why_in_worker(&self.host.setup, entry)
     }
 
     /// Returns the log.
@@ -301,7 +306,7 @@ impl Host {
             ));
         };
         let name = entry.candidate.manifest.name.clone();
-        let (config, credentials) = settings::of_plugin(&name, description, &self.setup)?;
+        let (config, credentials) = settings::of_plugin(entry, description, &self.setup)?;
         let session = place.session.clone();
         let services = PluginServices::new(
             Arc::clone(&self.lent),
@@ -340,23 +345,24 @@ pub fn description(entry: &PluginEntry) -> Option<&Description> {
 
 /// Returns why a plugin cannot be used, and what to do; none where it can.
 pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
-    let path = entry.candidate.path.to_string_lossy();
     Some(match &entry.status {
         Status::Active => return None,
         Status::Disabled => {
             let name = &entry.candidate.manifest.name;
             ("`[plugins] disabled` names it".into(), Some(format!("remove `{name}` there")))
         }
-        Status::NotTrusted => match &entry.candidate.trust {
-            Trust::No(digest) => (
-                "not trusted".into(),
-                Some(format!("jaato plugin trust {} --sha256 {digest}", shell_word(&path))),
-            ),
-            _ => ("its workspace is not trusted".into(), Some("jaato trust".into())),
-        },
+        Status::NotTrusted => ("its workspace is not trusted".into(), Some("jaato trust".into())),
         Status::Refused(refusal) => (refusal.to_string(), None),
         Status::Failed(error) => (error.message.clone(), error.hint.clone()),
     })
+}
+
+/// Returns the command that trusts a plugin which runs although it is not trusted.
+pub fn trust_command(entry: &PluginEntry) -> Option<String> {
+    let Trust::No(digest) = &entry.candidate.trust else { return None };
+    let path = entry.candidate.path.to_string_lossy();
+    let is_used = entry.status == Status::Active;
+    is_used.then(|| format!("jaato plugin trust {} --sha256 {digest}", shell_word(&path)))
 }
 
 /// Quotes a text so that a shell takes it as one word, whatever stands in it.

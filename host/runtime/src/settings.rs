@@ -1,7 +1,7 @@
 //! Checks `[plugins.NAME]` against the plugin's own schema and says where the wrong value stands.
 
 use jaato_config::{Config, PluginSettings, Variables};
-use jaato_registry::{Registry, nearest};
+use jaato_registry::{Candidate, PluginEntry, Registry, Trust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName};
 use serde_json::Value;
 
@@ -14,14 +14,19 @@ use crate::setup::Setup;
 /// # Errors
 /// `configuration`, with the place of what is wrong.
 pub fn of_plugin(
-    plugin: &PluginName,
+    entry: &PluginEntry,
     description: &Description,
     setup: &Setup,
 ) -> Result<(Value, Credentials), Error> {
+    let Candidate { manifest, trust, .. } = &entry.candidate;
+    let plugin = &manifest.name;
     let settings = setup.config.plugin_settings.get(plugin.as_str());
     let mut values = checked(plugin, description, settings)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
-    let credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
+    let mut credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
+    if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
+        credentials.withhold();
+    }
     if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
         // A variable wins over the files; the plugin need not know the variable.
         values.insert(BASE_URL.to_owned(), url.into());
@@ -105,7 +110,7 @@ fn first_place(settings: &PluginSettings) -> String {
 #[cfg(test)]
 mod tests {
     use jaato_config::{Folders, Overrides, Sources, load};
-    use jaato_registry::{Candidate, Rules, Trust};
+    use jaato_registry::Rules;
     use jaato_types::Manifest;
 
     use super::*;

@@ -59,7 +59,7 @@ impl PluginTools {
 
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.host.registry.tools().filter_map(known).collect()
+        self.host.registry.tools().map(known).collect()
     }
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>> {
@@ -67,8 +67,7 @@ impl ToolSet for PluginTools {
     }
 }
 
-/// Tools of plugins that are not trusted do not exist for a model.
-fn known(tool: ToolEntry<'_>) -> Option<KnownTool> {
+fn known(tool: ToolEntry<'_>) -> KnownTool {
     let state = match (tool.status, tool.spec.availability) {
         (ToolStatus::Enabled, Availability::Core) => ToolState::Active,
         (ToolStatus::Enabled, Availability::Discoverable) => ToolState::Inactive,
@@ -76,14 +75,13 @@ fn known(tool: ToolEntry<'_>) -> Option<KnownTool> {
         (ToolStatus::NotEnabled, _) => ToolState::Disabled {
             by: "because `[tools] enabled` or `--tools` does not name it".into(),
         },
-        (ToolStatus::NotTrusted, _) => return None,
     };
-    Some(KnownTool {
+    KnownTool {
         spec: tool.spec.clone(),
         plugin: tool.plugin.clone(),
         shipped: tool.is_shipped,
         state,
-    })
+    }
 }
 
 /// Reads what a call emits until its answer is there. A cancel ends it at once.

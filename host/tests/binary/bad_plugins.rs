@@ -29,15 +29,15 @@ fn a_constructor_that_panics() {
     check_failing(
         "constructor",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN               VERSION  FROM     STATUS  OFFERS
-        fixture-constructor  0.1.0    shipped  failed
-        tool-environment     0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN               VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-constructor  0.1.0    shipped  failed  -
+            tool-environment     0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): it failed to start: its constructor panicked
-          tell the plugin's author
-    "#]],
+            fixture-constructor ($HOUSE/plugins/libfixture_constructor.so): it failed to start: its constructor panicked
+              tell the plugin's author
+        "#]],
     );
 }
 
@@ -46,14 +46,14 @@ fn a_describe_that_aborts() {
     check_failing(
         "aborts",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-aborts    0.1.0    shipped  failed
-        tool-environment  0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-aborts    0.1.0    shipped  failed  -
+            tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6
-    "#]],
+            fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6
+        "#]],
     );
 }
 
@@ -62,15 +62,15 @@ fn a_plugin_without_tools() {
     check_failing(
         "vanished",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-vanished  0.1.0    shipped  failed
-        tool-environment  0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-vanished  0.1.0    shipped  failed  -
+            tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
-          add `tool!(…)` beside each tool's `impl`
-    "#]],
+            fixture-vanished ($HOUSE/plugins/libfixture_vanished.so): the plugin exports tools but has none
+              add `tool!(…)` beside each tool's `impl`
+        "#]],
     );
 }
 
@@ -79,15 +79,15 @@ fn a_manifest_without_a_plugin() {
     check_failing(
         "bare",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-bare      0.1.0    shipped  failed
-        tool-environment  0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-bare      0.1.0    shipped  failed  -
+            tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-bare ($HOUSE/plugins/libfixture_bare.so): it does not export `JAATO_PLUGIN_V1`
-          build the plugin with jaato-plugin-sdk 1.0.0
-    "#]],
+            fixture-bare ($HOUSE/plugins/libfixture_bare.so): it does not export `JAATO_PLUGIN_V1`
+              build the plugin with jaato-plugin-sdk 1.0.0
+        "#]],
     );
 }
 
@@ -96,14 +96,14 @@ fn a_description_that_is_no_frame() {
     check_failing(
         "raw",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-raw       0.1.0    shipped  failed
-        tool-environment  0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-raw       0.1.0    shipped  failed  -
+            tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-raw ($HOUSE/plugins/libfixture_raw.so): the plugin `fixture-raw` cannot be described: a frame of 0 bytes is too short: it needs 4
-    "#]],
+            fixture-raw ($HOUSE/plugins/libfixture_raw.so): the plugin `fixture-raw` cannot be described: a frame of 0 bytes is too short: it needs 4
+        "#]],
     );
 }
 
@@ -112,14 +112,14 @@ fn a_describe_that_hangs_costs_its_deadline_once() {
     check_failing(
         "hangs",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-hangs     0.1.0    shipped  failed
-        tool-environment  0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-hangs     0.1.0    shipped  failed  -
+            tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-hangs ($HOUSE/plugins/libfixture_hangs.so): describing it took longer than 5 s
-    "#]],
+            fixture-hangs ($HOUSE/plugins/libfixture_hangs.so): describing it took longer than 5 s
+        "#]],
     );
 }
 
@@ -128,13 +128,13 @@ fn a_describe_that_grows_past_its_memory() {
     check_failing(
         "grows",
         expect![[r#"
-        exit 0
-        --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-grows     0.1.0    shipped  failed
-        tool-environment  0.1.0    shipped  active  get_environment
+            exit 0
+            --- stdout
+            PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+            fixture-grows     0.1.0    shipped  failed  -
+            tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-        fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was ended by signal 6; it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
-    "#]],
+            fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was ended by signal 6; it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+        "#]],
     );
 }

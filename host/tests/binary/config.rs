@@ -35,7 +35,7 @@ fn an_unknown_key_is_told_with_the_nearest() {
         "[zzz]\nx = 3\n",
         expect![[r#"
             error: unknown key `zzz` (user $HOUSE/home/.config/jaato/config.toml:1)
-            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `prompt`, `models`
+            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `prompt`, `models`
         "#]],
     );
 }
@@ -100,7 +100,7 @@ fn a_newer_version_makes_unknown_keys_a_warning() {
         "version = 1\nmoon = true\n",
         expect![[r#"
             error: unknown key `moon` (user $HOUSE/home/.config/jaato/config.toml:2)
-            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `prompt`, `models`
+            hint: known here: `model`, `provider`, `offline`, `plugin_dirs`, `local`, `plugins`, `tools`, `session`, `gc`, `ledger`, `prompt`, `models`
         "#]],
     );
 }
@@ -145,6 +145,7 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         plugin_dirs = []                              # built-in
         local.download = true                         # built-in
         plugins.disabled = []                         # built-in
+        plugins.isolated = []                         # built-in
         tools.enabled = []                            # built-in
         tools.disabled = ["b", "c", "a"]              # variable JAATO_TOOLS_DISABLED, user $HOUSE/home/.config/jaato/config.toml:3
         tools.cli.pass = []                           # built-in
@@ -172,6 +173,8 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         gc.max_turns = 0                              # built-in
         gc.notify_on_gc = true                        # built-in
         gc.deadline_ms = 10000                        # built-in
+        ledger.enabled = true                         # built-in
+        ledger.path = (not set)                       # built-in
         prompt.file = (not set)                       # built-in
     "#]].assert_eq(&house.clean(&output.stdout));
 }
@@ -185,9 +188,9 @@ fn a_disabled_plugin_is_listed_and_not_used() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM     STATUS    OFFERS
-        fixture-probe     0.1.0    shipped  disabled
-        tool-environment  0.1.0    shipped  active    get_environment
+        PLUGIN            VERSION  FROM     STATUS    RUNS          OFFERS
+        fixture-probe     0.1.0    shipped  disabled  -
+        tool-environment  0.1.0    shipped  active    inside jaato  get_environment
 
         fixture-probe ($HOUSE/plugins/libfixture_probe.so): `[plugins] disabled` names it
           remove `fixture-probe` there

@@ -19,6 +19,7 @@ fn every_command_has_a_help() {
         "plugin list",
         "plugin show",
         "plugin trust",
+        "plugin untrust",
         "plugin check",
         "model",
         "model list",
@@ -49,7 +50,7 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
     let all =
         ["run", "chat", "call", "tool", "plugin", "model", "trust", "config", "doctor", "help"];
     assert_eq!(listed(&["--help"]), all);
-    assert_eq!(listed(&["plugin", "--help"]), ["list", "show", "trust", "check", "help"]);
+    assert_eq!(listed(&["plugin", "--help"]), ["list", "show", "trust", "untrust", "check", "help"]);
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);
     assert_eq!(listed(&["tool", "--help"]), ["list", "show", "help"]);
     assert_eq!(listed(&["config", "--help"]), ["show", "help"]);

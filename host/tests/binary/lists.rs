@@ -142,9 +142,9 @@ fn plugins_are_listed() {
     let house = house!();
     house.ship(&fixture("echo"));
     expect![[r#"
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        fixture-echo      0.1.0    shipped  active  count_bytes_echo
-        tool-environment  0.1.0    shipped  active  get_environment
+        PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+        fixture-echo      0.1.0    shipped  active  inside jaato  count_bytes_echo
+        tool-environment  0.1.0    shipped  active  inside jaato  get_environment
     "#]]
     .assert_eq(&house.run(&["plugin", "list"]).silent().stdout);
 }

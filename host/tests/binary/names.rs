@@ -23,9 +23,9 @@ fn a_plugin_name_is_held_by_the_more_trusted_place() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM          STATUS   OFFERS
-        tool-environment  0.1.0    shipped       active   get_environment
-        tool-environment  0.1.0    --plugin-dir  refused  get_environment
+        PLUGIN            VERSION  FROM          STATUS   RUNS          OFFERS
+        tool-environment  0.1.0    shipped       active   inside jaato  get_environment
+        tool-environment  0.1.0    --plugin-dir  refused  -             get_environment
 
         tool-environment ($HOUSE/given/another.so): the plugin name `tool-environment` is held by `$HOUSE/plugins/libtool_environment.so`
     "#]].assert_eq(&output.to_string());
@@ -64,10 +64,10 @@ fn a_tool_name_that_is_taken_refuses_the_plugin_whole() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM     STATUS   OFFERS
-        fixture-echo      0.1.0    shipped  active   count_bytes_echo
-        tool-environment  0.1.0    shipped  active   get_environment
-        zzzzzzz-echo      0.1.0    shipped  refused  count_bytes_echo
+        PLUGIN            VERSION  FROM     STATUS   RUNS          OFFERS
+        fixture-echo      0.1.0    shipped  active   inside jaato  count_bytes_echo
+        tool-environment  0.1.0    shipped  active   inside jaato  get_environment
+        zzzzzzz-echo      0.1.0    shipped  refused  -             count_bytes_echo
 
         zzzzzzz-echo ($HOUSE/plugins/zz.so): its tool name `count_bytes_echo` is held by `$HOUSE/plugins/libfixture_echo.so`
     "#]].assert_eq(&output.to_string());
@@ -87,9 +87,9 @@ fn a_reserved_tool_name_is_refused() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM     STATUS   OFFERS
-        tool-environment  0.1.0    shipped  active   get_environment
-        fixture-echo      0.1.0    shipped  refused  get_tool_schemas
+        PLUGIN            VERSION  FROM     STATUS   RUNS          OFFERS
+        tool-environment  0.1.0    shipped  active   inside jaato  get_environment
+        fixture-echo      0.1.0    shipped  refused  -             get_tool_schemas
 
         fixture-echo ($HOUSE/plugins/reserved.so): its tool name `get_tool_schemas` is one of jaato's own
     "#]].assert_eq(&output.to_string());

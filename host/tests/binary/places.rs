@@ -38,8 +38,8 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM     STATUS  OFFERS
-        tool-environment  0.1.0    shipped  active  get_environment
+        PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
+        tool-environment  0.1.0    shipped  active  inside jaato  get_environment
         --- stderr
         note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it
         hint: chmod go-w '$HOUSE/plugins/probe.so'

@@ -98,13 +98,11 @@ fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
 }
 
 #[test]
-fn a_tool_that_is_not_trusted_does_not_exist_for_the_model() {
+fn a_tool_of_a_plugin_that_is_not_trusted_is_offered_and_asked_about() {
     let house = house!();
     house.drop_in(&fixture("probe"));
-    house.script(&json!({ "answers": [
-        { "expect": { "tools": ["get_environment"] },
-          "steps": [{ "call": { "name": "count", "arguments": {} } }] },
-        { "expect": { "tool_result": "unknown_tool" }, "steps": [{ "text": "done" }] },
-    ] }));
-    house.run(&["run", "--yes", "count"]).code(0);
+    house.script(&calling("echo", "permission_denied"));
+    house.run(&["run", "echo"]).code(6);
+    house.script(&calling("echo", "\"text\":\"t\""));
+    house.run(&["run", "--yes", "echo"]).code(0);
 }

@@ -7,6 +7,7 @@ use expect_test::expect;
 use serde_json::json;
 
 use crate::house;
+use crate::support::server::{Answer, Server};
 use crate::support::{Command, House, fixture};
 
 /// The command that the list prints for a plugin that is not trusted.
@@ -34,25 +35,24 @@ fn a_plugin_that_is_dropped_in_is_listed_trusted_and_called() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM     STATUS       OFFERS
-        tool-environment  0.1.0    shipped  active       get_environment
-        fixture-echo      0.1.0    user     not trusted  count_bytes_echo
+        PLUGIN            VERSION  FROM     STATUS       RUNS          OFFERS
+        tool-environment  0.1.0    shipped  active       inside jaato  get_environment
+        fixture-echo      0.1.0    user     not trusted  in a worker   count_bytes_echo
 
         fixture-echo ($HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so): not trusted
           jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
 
-        a trusted plugin runs as you do, inside jaato: trust only what you know
+        what is not trusted runs in a worker: it cannot take jaato down and gets no key, but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know
     "#]].assert_eq(&list.to_string());
-    let tools = house.run(&["tool", "list"]).silent();
-    assert!(tools.stdout.contains("count_bytes_echo  fixture-echo      not trusted"), "{tools}");
-
-    let refused = house.run(&COUNT_BYTES).code(4);
+    // It works at once, apart from jaato.
+    let output = house.run(&COUNT_BYTES).code(0);
+    assert_eq!(output.json(), json!({ "bytes": 3 }));
     expect![[r#"
-        exit 4
-        --- stderr
-        error: tool `count_bytes_echo` of plugin `fixture-echo` cannot be used: not trusted
-        hint: jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
-    "#]].assert_eq(&refused.to_string());
+        fixture-echo: plugin `fixture-echo` is not trusted: it runs in a worker, which is no sandbox, and is given no key
+    "#]]
+    .assert_eq(&output.stderr);
+    let shown = house.run(&["plugin", "show", "fixture-echo"]).silent();
+    assert!(shown.stdout.contains("in a worker, because it is not trusted"), "{shown}");
 
     let trusted = paste(&house, &printed_command(&house)).run().silent();
     expect![[r#"
@@ -83,10 +83,61 @@ fn a_changed_file_is_not_trusted_any_more() {
     let mut bytes = fs::read(&file).unwrap();
     bytes.push(0);
     fs::write(&file, bytes).unwrap();
-    house.run(&["call", "count"]).code(4);
+    assert!(is_in_worker(&house));
+    let output = house.run(&["call", "count"]).code(0);
+    assert!(output.stderr.contains("is not trusted"), "{output}");
     let command = printed_command(&house);
     paste(&house, &command).run().silent();
     house.run(&["call", "count"]).silent();
+    assert!(!is_in_worker(&house));
+}
+
+/// Where the probe runs, as `plugin show` says.
+#[track_caller]
+fn is_in_worker(house: &House) -> bool {
+    let shown = house.run(&["plugin", "show", "fixture-probe", "--json"]).code(0).json();
+    match shown["runs"].as_str().unwrap() {
+        "in a worker, because it is not trusted" => true,
+        "inside jaato, from a private copy" => false,
+        other => panic!("runs {other}"),
+    }
+}
+
+#[test]
+fn trust_is_taken_back_by_file_name_or_digest() {
+    let house = house!();
+    let file = house.drop_in(&fixture("probe")).display().to_string();
+    let command = printed_command(&house);
+    let digest = command.split_whitespace().last().unwrap().to_owned();
+    for what in [file.as_str(), "fixture-probe", &digest] {
+        paste(&house, &command).run().silent();
+        assert!(!is_in_worker(&house));
+        let output = house.run(&["plugin", "untrust", what]).silent();
+        assert_eq!(output.stdout, format!("the content {digest} is not trusted any more\n"));
+        assert!(is_in_worker(&house), "{what}");
+    }
+    let output = house.run(&["plugin", "untrust", "fixture-probe"]).silent();
+    assert!(output.stdout.ends_with("was not trusted\n"), "{output}");
+    let output = house.run(&["plugin", "untrust", "tool-environment"]).code(4);
+    assert!(output.stderr.contains("`[plugins] disabled`"), "{output}");
+    let output = house.run(&["plugin", "untrust", "moon"]).code(2);
+    assert!(output.stderr.contains("there is no plugin and no file `moon`"), "{output}");
+    paste(&house, &command).run().silent();
+    let untrust = house.command(&["plugin", "untrust", "fixture-probe"]);
+    untrust.variable("JAATO_SESSION_ID", "s1").run().code(3);
+}
+
+#[test]
+fn a_plugin_that_is_not_trusted_is_given_no_key() {
+    let house = house!();
+    let built = crate::support::fixtures::house().unwrap().join("plugins");
+    house.drop_in(&built.join(crate::support::library_name("provider_openai")));
+    let server = Server::start([Answer::text(&["never"])]);
+    let run = house.command(&["run", "--model", "openai/m", "hello"]);
+    let run = run.variable("OPENAI_BASE_URL", server.base_url()).variable("OPENAI_API_KEY", "sk-1");
+    let output = run.run().code(3);
+    assert!(output.stderr.contains("is not trusted, so it is given no key"), "{output}");
+    assert!(server.asked().is_empty());
 }
 
 #[test]
@@ -113,7 +164,7 @@ fn a_wrong_digest_is_refused_with_both() {
     "#]].assert_eq(&output.to_string());
     let output = house.run(&["plugin", "trust", &file, "--sha256", "moon"]);
     assert!(output.code != 0, "{output}");
-    house.run(&["call", "count"]).code(4);
+    assert!(is_in_worker(&house));
 }
 
 #[test]
@@ -146,7 +197,7 @@ fn a_session_cannot_trust() {
     assert_eq!(refused.stderr, workspace.stderr);
     let remove = ["trust", "--remove"];
     house.command(&remove).variable("JAATO_SESSION_ID", "s1").run().code(3);
-    house.run(&["call", "count"]).code(4);
+    assert!(is_in_worker(&house));
 }
 
 #[test]

@@ -102,14 +102,12 @@ fn a_workspace_plugin_needs_both_steps() {
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM       STATUS       OFFERS
-        tool-environment  0.1.0    shipped    active       get_environment
-        fixture-echo      0.1.0    workspace  not trusted
+        PLUGIN            VERSION  FROM       STATUS       RUNS          OFFERS
+        tool-environment  0.1.0    shipped    active       inside jaato  get_environment
+        fixture-echo      0.1.0    workspace  not trusted  -
 
         fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): its workspace is not trusted
           jaato trust
-
-        a trusted plugin runs as you do, inside jaato: trust only what you know
         --- stderr
         note: workspace `$HOUSE/workspace` is not trusted, so `.jaato/plugins/libfixture_echo.so` there is not used; `jaato trust` trusts it
     "#]].assert_eq(&list.to_string());
@@ -126,30 +124,31 @@ fn a_workspace_plugin_needs_both_steps() {
     house.run(&COUNT_BYTES).code(2);
     fs::remove_file(house.home().join(".local/share/jaato/trust.json")).unwrap();
 
-    // The first step alone describes it and no more.
+    // The first step alone lets it run in a worker.
     house.run(&["trust"]).silent();
     let list = house.run(&["plugin", "list"]).code(0);
     expect![[r#"
         exit 0
         --- stdout
-        PLUGIN            VERSION  FROM       STATUS       OFFERS
-        tool-environment  0.1.0    shipped    active       get_environment
-        fixture-echo      0.1.0    workspace  not trusted  count_bytes_echo
+        PLUGIN            VERSION  FROM       STATUS       RUNS          OFFERS
+        tool-environment  0.1.0    shipped    active       inside jaato  get_environment
+        fixture-echo      0.1.0    workspace  not trusted  in a worker   count_bytes_echo
 
         fixture-echo ($HOUSE/workspace/.jaato/plugins/libfixture_echo.so): not trusted
           jaato plugin trust '$HOUSE/workspace/.jaato/plugins/libfixture_echo.so' --sha256 DIGEST
 
-        a trusted plugin runs as you do, inside jaato: trust only what you know
+        what is not trusted runs in a worker: it cannot take jaato down and gets no key, but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know
     "#]]
     .assert_eq(&list.to_string());
-    house.run(&COUNT_BYTES).code(4);
+    let output = house.run(&COUNT_BYTES).code(0);
+    assert!(output.stderr.contains("runs in a worker"), "{output}");
     house.run(&words).silent();
     assert_eq!(house.run(&COUNT_BYTES).silent().json(), json!({ "bytes": 3 }));
 
     // A change of the workspace takes the first step back.
     house.write("workspace/.jaato/config.toml", "");
-    let output = house.run(&COUNT_BYTES).code(4);
-    assert!(output.stderr.contains("its workspace is not trusted"), "{output}");
+    let output = house.run(&COUNT_BYTES).code(2);
+    assert!(output.stderr.contains("there is no tool"), "{output}");
 }
 
 fn digest_of(file: &std::path::Path) -> String {

@@ -141,3 +141,29 @@ fn a_call_past_its_deadline_ends_its_worker() {
     run.variable("JAATO_SESSION_CALL_DEADLINE_MS", "300").run().code(0);
     house.nothing_lives();
 }
+
+#[test]
+fn a_memory_hog_from_elsewhere_meets_its_limit() {
+    let Some(house) = House::new() else { return };
+    house.drop_in(&fixture("hostile"));
+    let hog = json!({ "steps": [die("hog")] });
+    let told = json!({ "tool_result": "was ended by signal 6 (abort)" });
+    house.script(&json!({ "answers": [hog, { "expect": told, "steps": [{ "text": "done" }] }] }));
+    house.run(&["run", "--yes", "go"]).code(0);
+}
+
+#[test]
+fn a_plugin_that_a_person_isolates_runs_in_a_worker() {
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("probe"));
+    let runs = |house: &House| {
+        let shown = house.run(&["plugin", "show", "fixture-probe", "--json"]).code(0).json();
+        shown["runs"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(runs(&house), "inside jaato");
+    house.configure("[plugins]\nisolated = [\"fixture-probe\"]\n");
+    assert_eq!(runs(&house), "in a worker, because `[plugins] isolated` names it");
+    let arguments = json!({ "text": "hello" }).to_string();
+    let output = house.run(&["call", "echo", &arguments]).silent();
+    assert_eq!(output.json()["text"], "hello");
+}

@@ -71,16 +71,16 @@ fn who_comes_later_is_refused_whole_and_told_who_has_the_name() {
 }
 
 #[test]
-fn a_plugin_that_is_not_trusted_is_listed_with_its_tools_and_cannot_be_used() {
+fn a_plugin_that_is_not_trusted_is_used_unless_its_workspace_is_not() {
     let registry = check(
         vec![
             candidate("/u/moon.so", "moon", Trust::No("ff".into()), &["phase"]),
             candidate("/w/sun.so", "sun", Trust::WorkspaceNot, &["rise"]),
         ],
         &Rules::default(),
-        &["/u/moon.so: NotTrusted", "/w/sun.so: NotTrusted"],
+        &["/u/moon.so: Active", "/w/sun.so: NotTrusted"],
     );
-    assert_eq!(registry.tool("phase").map(|tool| tool.status), Some(ToolStatus::NotTrusted));
+    assert_eq!(registry.tool("phase").map(|tool| tool.status), Some(ToolStatus::Enabled));
     assert!(
         registry.tool("rise").is_none(),
         "its workspace is not trusted: it was never described"
@@ -172,12 +172,12 @@ fn a_command_whose_name_is_taken_is_refused_alone_and_its_plugin_stays() {
 }
 
 #[test]
-fn a_command_of_a_plugin_that_is_not_trusted_is_listed_and_cannot_be_run() {
+fn a_command_of_a_plugin_that_is_switched_off_is_not_there() {
     let moon = candidate("/u/moon.so", "moon", Trust::No("ff".into()), &[]);
     let off = with_commands(trusted("/b/sun.so", "sun", &[]), &["rise"]);
     let rules = Rules { plugins_disabled: vec!["sun".into()], ..Rules::default() };
     let plugins = vec![with_commands(moon, &["full"]), off];
-    let registry = check(plugins, &rules, &["/u/moon.so: NotTrusted", "/b/sun.so: Disabled"]);
-    assert_eq!(registry.command("full").map(|it| it.status), Some(CommandStatus::NotTrusted));
+    let registry = check(plugins, &rules, &["/u/moon.so: Active", "/b/sun.so: Disabled"]);
+    assert_eq!(registry.command("full").map(|it| it.status), Some(CommandStatus::Enabled));
     assert!(registry.command("rise").is_none(), "a plugin that is switched off offers nothing");
 }
