@@ -46,6 +46,8 @@ pub enum Command {
     Chat(ChatArgs),
     /// Call one tool yourself, or many with --batch
     Call(CallArgs),
+    /// Run a command that a plugin offers to people, or list them
+    Command(CommandArgs),
     /// What tools there are
     Tool {
         #[command(subcommand)]
@@ -60,6 +62,11 @@ pub enum Command {
     Model {
         #[command(subcommand)]
         command: ModelCommand,
+    },
+    /// What requests, tool calls and decisions have come to
+    Ledger {
+        #[command(subcommand)]
+        command: LedgerCommand,
     },
     /// Trust this workspace: its .jaato folder, .env, .mcp.json and AGENTS.md as they are
     Trust {
@@ -163,6 +170,42 @@ pub struct CallArgs {
     /// Read calls from standard input, one JSON object {"tool", "args"} a line, in one session
     #[arg(long)]
     pub batch: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct CommandArgs {
+    /// The command; all are listed when it is absent
+    pub name: Option<String>,
+
+    /// Its arguments: words in the order of its parameters, or one JSON object; `--` before words that
+    /// begin with a dash
+    #[arg(allow_negative_numbers = true)]
+    pub arguments: Vec<String>,
+
+    /// List them as JSON
+    #[arg(long, conflicts_with = "name")]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// Show the last turns and the sums of all
+    Show(LedgerShowArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct LedgerShowArgs {
+    /// Only sessions whose id begins so
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+
+    /// How many turns to list
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]

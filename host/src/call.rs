@@ -215,7 +215,7 @@ fn skip_line(input: &mut impl io::BufRead) -> io::Result<()> {
 }
 
 /// Shows what a running tool shows; its result is printed by the command itself.
-struct LiveEvents(Arc<View>);
+pub struct LiveEvents(pub Arc<View>);
 
 impl EventSink for LiveEvents {
     fn event(&self, envelope: Envelope) {

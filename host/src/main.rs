@@ -4,10 +4,12 @@ mod args;
 mod ask;
 mod call;
 mod chat;
+mod command;
 mod config;
 mod conversation;
 mod doctor;
 mod exit;
+mod ledger;
 mod lines;
 mod model;
 mod plugin;
@@ -22,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use args::{Cli, Command, ConfigCommand, ModelCommand, PluginCommand, ToolCommand};
+use args::{Cli, Command, ConfigCommand, LedgerCommand, ModelCommand, PluginCommand, ToolCommand};
 use exit::{Exit, Failure, Outcome};
 
 fn main() -> ExitCode {
@@ -73,6 +75,7 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Run(args) => run::run(global, args).await,
         Command::Chat(args) => chat::chat(global, args).await,
         Command::Call(args) => call::call(global, args).await,
+        Command::Command(args) => command::command(global, args).await,
         Command::Tool { command: ToolCommand::List { json } } => tool::list(global, json).await,
         Command::Tool { command: ToolCommand::Show { tool, json } } => {
             tool::show(global, &tool, json).await
@@ -99,6 +102,7 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Model { command: ModelCommand::Import { file, name } } => {
             model::import(global, &file, name).await
         }
+        Command::Ledger { command: LedgerCommand::Show(args) } => ledger::show(global, args),
         Command::Trust { remove } => trust::workspace(global, remove),
         Command::Config { command: ConfigCommand::Show } => config::show(global),
         Command::Doctor => doctor::doctor(global).await,

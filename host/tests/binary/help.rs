@@ -12,6 +12,7 @@ fn every_command_has_a_help() {
         "run",
         "chat",
         "call",
+        "command",
         "tool",
         "tool list",
         "tool show",
@@ -25,6 +26,8 @@ fn every_command_has_a_help() {
         "model list",
         "model pull",
         "model import",
+        "ledger",
+        "ledger show",
         "trust",
         "config",
         "config show",
@@ -47,13 +50,16 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
             commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
     };
-    let all =
-        ["run", "chat", "call", "tool", "plugin", "model", "trust", "config", "doctor", "help"];
+    let all = [
+        "run", "chat", "call", "command", "tool", "plugin", "model", "ledger", "trust", "config",
+        "doctor", "help",
+    ];
     assert_eq!(listed(&["--help"]), all);
     assert_eq!(listed(&["plugin", "--help"]), ["list", "show", "trust", "untrust", "check", "help"]);
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);
     assert_eq!(listed(&["tool", "--help"]), ["list", "show", "help"]);
     assert_eq!(listed(&["config", "--help"]), ["show", "help"]);
+    assert_eq!(listed(&["ledger", "--help"]), ["show", "help"]);
 }
 
 #[track_caller]

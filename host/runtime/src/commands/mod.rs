@@ -139,8 +139,10 @@ async fn run(
     let frame = Frame::write(&request)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let running = instance.operation(OPERATION, frame, services)?;
-    let answer = drive(running, &scope.cancel, |delta| tell(delta)).await?;
-    let parsed = Frame::parse(&answer).map_err(misbehaved)?;
+    let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
+    host.save(&plugin, &scope.session, &instance).await;
+    let parsed = answer?;
+    let parsed = Frame::parse(&parsed).map_err(misbehaved)?;
     Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
 }
 

@@ -1,0 +1,111 @@
+//! `jaato command`: commands that plugins offer to people, listed and run.
+
+use std::sync::Arc;
+
+use jaato_runtime::registry::CommandStatus;
+use jaato_runtime::session_loop::Cancel;
+use jaato_runtime::types::Output;
+use jaato_runtime::{Command, Runtime, SessionOptions};
+use serde_json::{Value, json};
+
+use crate::args::{CommandArgs, Global, OutputForm};
+use crate::call::LiveEvents;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::run::cancel_on_signals;
+use crate::view::View;
+use crate::{report, start};
+
+/// Runs a command, or lists them all.
+pub async fn command(global: Global, args: CommandArgs) -> Outcome {
+    match args.name {
+        Some(name) => run(global, &name, &args.arguments).await,
+        None => list(global, args.json).await,
+    }
+}
+
+async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    report::problems(&start::problems(runtime));
+    let commands = runtime.commands();
+    if as_json {
+        return report::json(&commands.iter().map(to_json).collect());
+    }
+    let rows: Vec<_> = commands
+        .iter()
+        .map(|command| {
+            let plugin = command.plugin.as_ref().map_or("jaato", |plugin| plugin.as_str());
+            vec![
+                command.usage(),
+                plugin.to_owned(),
+                status(command),
+                command.spec.description.clone(),
+            ]
+        })
+        .collect();
+    report::table(&["command", "plugin", "status", "description"], &rows)?;
+    Ok(Exit::Done)
+}
+
+fn status(command: &Command) -> String {
+    match &command.status {
+        CommandStatus::Enabled => "enabled".to_owned(),
+        CommandStatus::NotTrusted => "not trusted".to_owned(),
+        CommandStatus::Refused(refusal) => format!("refused: {refusal}"),
+    }
+}
+
+fn to_json(command: &Command) -> Value {
+    let (status, why) = match &command.status {
+        CommandStatus::Enabled => ("enabled", None),
+        CommandStatus::NotTrusted => ("not_trusted", None),
+        CommandStatus::Refused(refusal) => ("refused", Some(refusal.to_string())),
+    };
+    json!({
+        "name": command.spec.name,
+        "description": command.spec.description,
+        "parameters": command.spec.parameters,
+        "share_with_model": command.spec.share_with_model,
+        "usage": command.usage(),
+        "plugin": command.plugin,
+        "status": status,
+        "why": why,
+    })
+}
+
+async fn run(global: Global, name: &str, words: &[String]) -> Outcome {
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let arguments = match runtime.command_arguments(name, words) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            if runtime.registry().command(name).is_none() {
+                // The command may be in a plugin that could not be used.
+                report::problems(&start::problems(&runtime));
+            }
+            return Err(error.into());
+        }
+    };
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let view = View::start(OutputForm::Text, cancel.clone());
+    let answer = answer(&runtime, name, arguments, &view, &cancel).await;
+    view.finish();
+    start::close(runtime).await;
+    if cancel.is_cancelled() {
+        return Ok(Exit::Cancelled);
+    }
+    report::json(&Value::Object(answer?.content))
+}
+
+async fn answer(
+    runtime: &Runtime,
+    name: &str,
+    arguments: Value,
+    view: &Arc<View>,
+    cancel: &Cancel,
+) -> Result<Output, Failure> {
+    let options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(view))));
+    let mut session = runtime.session_for_calls(options)?;
+    let answer = runtime.command(&mut session, name, arguments, cancel).await;
+    runtime.close_session(session.id()).await;
+    Ok(answer?)
+}

@@ -1,0 +1,168 @@
+//! `jaato ledger`: what requests, calls and decisions have come to.
+
+use std::io;
+
+use jaato_runtime::ledger_path;
+use jaato_runtime::store::{Reader, Summary, Totals, TurnRow};
+use jaato_runtime::types::Outcome as TurnOutcome;
+
+use crate::args::{Global, LedgerShowArgs};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{report, start};
+
+/// Shows the ledger, turn by turn, and its sums.
+pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let path = ledger_path(&setup)
+        .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?;
+    let failed = |error: io::Error| {
+        let text = format!("cannot read the ledger `{}`: {error}", path.display());
+        Failure::new(Exit::Failed, text)
+    };
+    let mut summary = Summary::new(args.last, args.session.clone());
+    let is_there = match Reader::open(&path) {
+        Ok(mut reader) => {
+            while let Some(line) = reader.next_line().map_err(failed)? {
+                summary.take(line);
+            }
+            true
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(failed(error)),
+    };
+    let summary = summary.finish();
+    if let Some(first) = summary.first_bad_line {
+        let count = summary.bad_lines;
+        let text = format!(
+            "skipped what is no record in the ledger `{}`: {count} {}, the first is line {first}",
+            path.display(),
+            if count == 1 { "line" } else { "lines" }
+        );
+        report::problems(&[text]);
+    }
+    if args.json {
+        let json = serde_json::to_value(&summary)
+            .map_err(|error| Failure::new(Exit::Failed, format!("cannot show it: {error}")))?;
+        return report::json(&json);
+    }
+    if summary.turns.is_empty() {
+        let text = match (is_there, &args.session) {
+            (false, _) => format!("no ledger yet (`{}`)", path.display()),
+            (true, Some(session)) => format!("no session `{session}` in the ledger"),
+            (true, None) => "nothing in the ledger yet".to_owned(),
+        };
+        report::line(&text)?;
+        return Ok(Exit::Done);
+    }
+    table(&summary)
+}
+
+const HEAD: [&str; 12] = [
+    "time (UTC)",
+    "session",
+    "turn",
+    "model",
+    "requests",
+    "in",
+    "cached",
+    "out",
+    "calls",
+    "denied",
+    "gc",
+    "outcome",
+];
+
+fn table(summary: &Summary) -> Outcome {
+    let rows: Vec<_> = summary.turns.iter().map(row).collect();
+    report::table(&HEAD, &rows)?;
+    let listed = summary.turns.iter().filter(|row| row.turn > 0).count() as u64;
+    if summary.turns_read > listed {
+        let earlier = summary.turns_read - listed;
+        report::line(&format!("(and {} earlier; `--last N` lists more)", turns(earlier)))?;
+    }
+    report::line(&format!("\nin all: {}", sums(summary)))?;
+    Ok(Exit::Done)
+}
+
+fn row(row: &TurnRow) -> Vec<String> {
+    let totals = &row.totals;
+    let turn = if row.turn == 0 { "-".to_owned() } else { row.turn.to_string() };
+    // To the second: who wants more reads the records themselves.
+    let time = row.started.split('.').next().unwrap_or_default().replace('T', " ");
+    let (requests, calls) = (
+        with_failed(totals.requests, totals.failed_requests),
+        with_failed(totals.tool_calls, totals.failed_tool_calls),
+    );
+    vec![
+        time,
+        row.session.to_string(),
+        turn,
+        row.model.clone().filter(|model| !model.is_empty()).unwrap_or_else(|| "-".to_owned()),
+        requests,
+        totals.prompt_tokens.to_string(),
+        totals.cached_tokens.to_string(),
+        totals.output_tokens.to_string(),
+        calls,
+        totals.denied.to_string(),
+        totals.gcs.to_string(),
+        outcome(row),
+    ]
+}
+
+fn with_failed(all: u64, failed: u64) -> String {
+    if failed == 0 { all.to_string() } else { format!("{all} ({failed} failed)") }
+}
+
+fn outcome(row: &TurnRow) -> String {
+    let word = match row.outcome {
+        Some(TurnOutcome::Done) => "done",
+        Some(TurnOutcome::Denied) => "denied",
+        Some(TurnOutcome::Limit) => "limit",
+        Some(TurnOutcome::Cancelled) => "cancelled",
+        Some(TurnOutcome::Failed) => "failed",
+        None if row.turn == 0 => "-",
+        None => "no end",
+    };
+    match row.error_kind {
+        Some(kind) => format!("{word} ({})", kind.name()),
+        None => word.to_owned(),
+    }
+}
+
+fn sums(summary: &Summary) -> String {
+    let Totals {
+        requests,
+        failed_requests,
+        prompt_tokens,
+        cached_tokens,
+        output_tokens,
+        tool_calls,
+        failed_tool_calls,
+        denied,
+        commands,
+        gcs,
+    } = summary.totals;
+    let mut parts = vec![
+        turns(summary.turns_read),
+        counted("request", requests, failed_requests),
+        format!("{prompt_tokens} tokens in ({cached_tokens} of them cached)"),
+        format!("{output_tokens} tokens out"),
+        counted("tool call", tool_calls, failed_tool_calls),
+        format!("{denied} denied"),
+    ];
+    if commands > 0 {
+        parts.push(counted("command", commands, 0));
+    }
+    parts.push(format!("{gcs} gc"));
+    parts.join(", ")
+}
+
+fn turns(count: u64) -> String {
+    counted("turn", count, 0)
+}
+
+fn counted(what: &str, count: u64, failed: u64) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    let failed = if failed == 0 { String::new() } else { format!(" ({failed} failed)") };
+    format!("{count} {what}{plural}{failed}")
+}

@@ -1,0 +1,278 @@
+//! The ledger of the real binary: what gets there, what must not, and what `jaato ledger show` makes of it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use expect_test::expect;
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{House, fixture};
+
+fn ledger(house: &House) -> PathBuf {
+    house.home().join(".local/share/jaato/ledger.jsonl")
+}
+
+fn records(path: &std::path::Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    assert!(text.ends_with('\n'), "the last line is whole: {text}");
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn stages(records: &[Value]) -> Vec<&str> {
+    records.iter().map(|record| record["stage"].as_str().unwrap()).collect()
+}
+
+/// One call of a tool, then the answer.
+fn script(house: &House) {
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "id": "c1", "name": "get_environment", "arguments": { "aspect": "os" } } }],
+          "usage": { "prompt_tokens": 20, "output_tokens": 5, "cached_tokens": 4 } },
+        { "steps": [{ "text": "It is Linux." }],
+          "usage": { "prompt_tokens": 40, "output_tokens": 6 } },
+    ] }));
+}
+
+#[test]
+fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
+    let house = house!();
+    script(&house);
+    house.run(&["run", "What system is this?"]).code(0);
+    let records = records(&ledger(&house));
+    assert_eq!(
+        stages(&records),
+        ["response", "permission-check", "tool-call", "response", "turn"]
+    );
+    for (at, record) in records.iter().enumerate() {
+        assert_eq!((&record["v"], &record["event_index"]), (&json!(1), &json!(at + 1)));
+        assert_eq!((&record["session"], &record["turn"]), (&records[0]["session"], &json!(1)));
+        let ts = record["ts"].as_str().unwrap();
+        assert!(ts.len() == 24 && ts.ends_with('Z'), "{ts}");
+    }
+    let tokens = |record: &Value| {
+        ["prompt_tokens", "output_tokens", "total_tokens", "cached_tokens"]
+            .map(|key| record[key].as_u64().unwrap())
+    };
+    assert_eq!((tokens(&records[0]), tokens(&records[3])), ([20, 5, 25, 4], [40, 6, 46, 0]));
+    assert_eq!(records[0]["model"], "scripted/test");
+    assert_eq!(records[1]["allowed"], true);
+    assert_eq!((&records[2]["tool"], &records[2]["ok"]), (&json!("get_environment"), &json!(true)));
+    assert_eq!(records[4]["outcome"], "done");
+
+    let shown = house.run(&["ledger", "show"]).silent().stdout;
+    let session = records[0]["session"].as_str().unwrap();
+    let time = &records[0]["ts"].as_str().unwrap()[..19].replace('T', " ");
+    let shown = shown.replace(session, "SESSION").replace(time, "TIME");
+    expect![[r#"
+        TIME (UTC)           SESSION                  TURN  MODEL          REQUESTS  IN  CACHED  OUT  CALLS  DENIED  GC  OUTCOME
+        TIME  SESSION  1     scripted/test  2         60  4       11   1      0       0   done
+
+        in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, 1 tool call, 0 denied, 0 gc
+    "#]]
+    .assert_eq(&shown);
+}
+
+#[test]
+fn no_secret_of_prompt_arguments_results_or_errors_is_in_the_ledger() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let arguments = json!({ "text": "hunter2", "line": 1 });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "thought": "hunter2" }, { "call": { "name": "echo", "arguments": arguments } }] },
+        { "steps": [{ "call": { "name": "echo", "arguments": { "hunter2": 1 } } }] },
+        { "steps": [{ "fail": { "kind": "provider", "message": "hunter2", "retry": "temporary" } }] },
+        { "steps": [{ "fail": { "kind": "provider", "message": "hunter2" } }] },
+    ] }));
+    house.configure_more("[session]\nretry_base_ms = 1\n");
+    house.run(&["run", "my password is hunter2"]).code(5);
+    let text = fs::read_to_string(ledger(&house)).unwrap();
+    assert!(!text.contains("hunter2"), "{text}");
+    let records = records(&ledger(&house));
+    assert_eq!(
+        stages(&records),
+        [
+            "response",
+            "permission-check",
+            "tool-call",
+            "response",
+            "tool-call",
+            "api-error",
+            "api-error",
+            "turn"
+        ]
+    );
+    let kinds: Vec<_> = records.iter().map(|record| &record["error_kind"]).collect();
+    assert_eq!(kinds[4..], ["invalid_arguments", "provider", "provider", "provider"]);
+}
+
+#[test]
+fn the_ledger_is_the_users_alone_and_lies_where_the_user_says() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = house!();
+    script(&house);
+    house.run(&["run", "go"]).code(0);
+    assert_eq!(fs::metadata(ledger(&house)).unwrap().permissions().mode() & 0o777, 0o600);
+    fs::remove_file(ledger(&house)).unwrap();
+    let run = |path: &str| house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
+    run("sums/mine.jsonl");
+    assert_eq!(records(&house.workspace().join("sums/mine.jsonl")).len(), 5);
+    assert!(!ledger(&house).exists());
+    run("");
+    assert_eq!(records(&ledger(&house)).len(), 5, "empty counts as not set");
+    house.configure_more("[ledger]\nenabled = false\n");
+    house.run(&["run", "go"]).code(0);
+    assert_eq!(records(&ledger(&house)).len(), 5, "switched off");
+}
+
+#[test]
+fn a_workspace_cannot_say_where_the_ledger_lies_though_it_is_trusted() {
+    let house = house!();
+    script(&house);
+    house.write("workspace/.env", "LEDGER_PATH=evil.jsonl\n");
+    house.run(&["trust"]).code(0);
+    let output = house.run(&["run", "go"]).code(0);
+    assert!(output.stderr.contains("`LEDGER_PATH` in `"), "{output}");
+    assert!(!house.workspace().join("evil.jsonl").exists());
+    assert_eq!(records(&ledger(&house)).len(), 5);
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_is_told_once_and_the_run_goes_on() {
+    let house = house!();
+    script(&house);
+    let folder = house.workspace().display().to_string();
+    let notes = house.write("notes.txt", "not yours").display().to_string();
+    for (path, cause) in [
+        ("/dev/full", "cannot write the ledger `/dev/full`: No space left on device"),
+        (&folder, "Is a directory"),
+        ("/proc/nothing/ledger.jsonl", "No such file or directory"),
+        (&notes, "is no ledger, so nothing is added to it"),
+    ] {
+        let output = house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
+        assert_eq!(output.stdout, "It is Linux.\n");
+        assert_eq!(output.stderr.matches(cause).count(), 1, "{output}");
+        let count = "5 records of this run are not in the ledger\n";
+        assert!(output.stderr.ends_with(count), "{output}");
+        let output = house
+            .command(&["run", "--output", "json", "go"])
+            .variable("LEDGER_PATH", path)
+            .run()
+            .code(0);
+        let told = format!("{}{}", output.stdout, output.stderr);
+        assert_eq!(told.matches(cause).count(), 1, "{output}");
+        for (at, line) in output.json_lines().iter().enumerate() {
+            assert_eq!(line["seq"], at + 1, "without gaps");
+        }
+    }
+    assert_eq!(fs::read_to_string(notes).unwrap(), "not yours");
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
+    house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "so" }, "hang"] }] }));
+    let running = house.command(&["run", "--output", "json", "go"]).start();
+    running.wait_for("\"text\":\"so\"");
+    // Written while the turn goes on, not at its end.
+    while fs::read_to_string(ledger(&house)).unwrap_or_default().lines().count() < 3 {
+        std::thread::yield_now();
+    }
+    running.signal("KILL");
+    assert_eq!(running.finish().code, 128 + 9);
+    let before = fs::read(ledger(&house)).unwrap();
+    // A power cut would have torn the last record.
+    fs::write(ledger(&house), [&before[..], b"{\"v\":1,\"ts\":\"20"].concat()).unwrap();
+    script(&house);
+    house.run(&["run", "go"]).code(0);
+    let records = records(&ledger(&house));
+    assert_eq!(stages(&records[..3]), ["response", "permission-check", "tool-call"]);
+    assert_eq!((records.len(), &records[7]["outcome"]), (8, &json!("done")));
+    let shown = house.run(&["ledger", "show", "--json"]).silent().json();
+    let outcomes: Vec<_> = shown["turns"].as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
+    assert_eq!(outcomes, [&Value::Null, &json!("done")]);
+}
+
+#[test]
+fn calls_that_a_person_types_are_in_the_ledger_too() {
+    let house = house!();
+    house.run(&["call", "get_environment"]).silent();
+    house.run(&["call", "get_environment", r#"{"aspect": "moon"}"#]).code(2);
+    let records = records(&ledger(&house));
+    assert_eq!(stages(&records), ["permission-check", "tool-call", "tool-call"]);
+    let turns: Vec<_> = records.iter().map(|record| record["turn"].as_u64().unwrap()).collect();
+    assert_eq!(turns, [0, 0, 0]);
+    let shown = house.run(&["ledger", "show"]).silent().stdout;
+    assert!(shown.contains("in all: 0 turns, 0 requests"), "{shown}");
+    assert!(shown.contains("2 tool calls (1 failed)"), "{shown}");
+}
+
+#[test]
+fn what_only_looks_touches_no_ledger() {
+    let house = house!();
+    script(&house);
+    for words in [&["tool", "list"][..], &["run", "--show-prompt"], &["ledger", "show"], &["command"]] {
+        house.run(words).silent();
+    }
+    assert!(!ledger(&house).exists());
+}
+
+#[test]
+fn a_ledger_that_is_not_there_or_empty_is_no_failure() {
+    let house = house!();
+    expect![[r#"
+        no ledger yet (`$HOUSE/home/.local/share/jaato/ledger.jsonl`)
+    "#]]
+    .assert_eq(&house.clean(&house.run(&["ledger", "show"]).silent().stdout));
+    let show = |path: &str| house.command(&["ledger", "show"]).variable("LEDGER_PATH", path).run();
+    assert_eq!(show("/dev/null").silent().stdout, "nothing in the ledger yet\n");
+    let output = show(&house.workspace().display().to_string()).code(1);
+    assert!(output.stderr.contains("cannot read the ledger `"), "{output}");
+}
+
+#[test]
+fn bad_lines_are_skipped_and_told_and_sessions_are_named_by_their_beginning() {
+    let house = house!();
+    let line = |session: &str, turn: u64| {
+        json!({ "v": 1, "ts": "2026-11-21T19:40:03.123Z", "session": session, "turn": turn,
+            "event_index": 1, "stage": "turn", "model": "m/m", "outcome": "limit",
+            "error_kind": "limit_reached", "steps": 1, "duration_ms": 1 })
+        .to_string()
+    };
+    let lines = [line("aa", 1), "junk".into(), line("ab", 1), line("ab", 2), "{}".into()];
+    house.write("home/.local/share/jaato/ledger.jsonl", &(lines.join("\n") + "\n"));
+    let output = house.run(&["ledger", "show", "--session", "ab", "--last", "1"]).code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        TIME (UTC)           SESSION  TURN  MODEL  REQUESTS  IN  CACHED  OUT  CALLS  DENIED  GC  OUTCOME
+        2026-11-21 19:40:03  ab       2     m/m    0         0   0       0    0      0       0   limit (limit_reached)
+        (and 1 turn earlier; `--last N` lists more)
+
+        in all: 2 turns, 0 requests, 0 tokens in (0 of them cached), 0 tokens out, 0 tool calls, 0 denied, 0 gc
+        --- stderr
+        note: skipped what is no record in the ledger `$HOUSE/home/.local/share/jaato/ledger.jsonl`: 2 lines, the first is line 2
+    "#]]
+    .assert_eq(&output.to_string());
+    let output = house.run(&["ledger", "show", "--session", "x"]).code(0);
+    assert_eq!(output.stdout, "no session `x` in the ledger\n");
+}
+
+#[test]
+fn a_ledger_whose_list_nobody_reads_ends_quietly() {
+    let house = house!();
+    let line = |turn: u64| {
+        json!({ "v": 1, "ts": "2026-11-21T19:40:03.123Z", "session": "s", "turn": turn,
+            "event_index": turn, "stage": "turn", "model": "m/m", "outcome": "done", "steps": 1,
+            "duration_ms": 1 })
+        .to_string()
+            + "\n"
+    };
+    let lines: String = (1..=5000).map(line).collect();
+    house.write("home/.local/share/jaato/ledger.jsonl", &lines);
+    for words in [&["ledger", "show", "--last", "5000"][..], &["ledger", "show", "--last", "5000", "--json"]] {
+        let output = house.command(words).run_into_closed_output(10);
+        assert_eq!(output.stderr, "", "{output}");
+    }
+}
