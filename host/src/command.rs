@@ -27,6 +27,7 @@ async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
     let commands = runtime.commands();
+    report::problems(&commands.iter().filter_map(refusal).collect::<Vec<_>>());
     if as_json {
         return report::json(&commands.iter().map(to_json).collect());
     }
@@ -37,7 +38,7 @@ async fn list(global: Global, as_json: bool) -> Outcome {
             vec![
                 command.usage(),
                 plugin.to_owned(),
-                status(command),
+                status(command).replace('_', " "),
                 command.spec.description.clone(),
             ]
         })
@@ -46,20 +47,22 @@ async fn list(global: Global, as_json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn status(command: &Command) -> String {
+fn status(command: &Command) -> &'static str {
     match &command.status {
-        CommandStatus::Enabled => "enabled".to_owned(),
-        CommandStatus::NotTrusted => "not trusted".to_owned(),
-        CommandStatus::Refused(refusal) => format!("refused: {refusal}"),
+        CommandStatus::Enabled => "enabled",
+        CommandStatus::NotTrusted => "not_trusted",
+        CommandStatus::Refused(_) => "refused",
     }
 }
 
+/// Says why a command is refused, where it is.
+fn refusal(command: &Command) -> Option<String> {
+    let CommandStatus::Refused(refusal) = &command.status else { return None };
+    let (name, plugin) = (&command.spec.name, command.plugin.as_ref()?);
+    Some(format!("command `{name}` of plugin `{plugin}` is refused: {refusal}"))
+}
+
 fn to_json(command: &Command) -> Value {
-    let (status, why) = match &command.status {
-        CommandStatus::Enabled => ("enabled", None),
-        CommandStatus::NotTrusted => ("not_trusted", None),
-        CommandStatus::Refused(refusal) => ("refused", Some(refusal.to_string())),
-    };
     json!({
         "name": command.spec.name,
         "description": command.spec.description,
@@ -67,8 +70,7 @@ fn to_json(command: &Command) -> Value {
         "share_with_model": command.spec.share_with_model,
         "usage": command.usage(),
         "plugin": command.plugin,
-        "status": status,
-        "why": why,
+        "status": status(command),
     })
 }
 

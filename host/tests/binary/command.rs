@@ -14,8 +14,22 @@ fn with_commands() -> Option<House> {
 #[test]
 fn commands_are_listed_with_how_they_are_typed_and_why_one_is_refused() {
     let Some(house) = with_commands() else { return };
-    expect![[""]].assert_eq(&house.run(&["command"]).silent().stdout);
-    let list = house.run(&["command", "--json"]).silent().json();
+    expect![[r#"
+        exit 0
+        --- stdout
+        COMMAND                  PLUGIN            STATUS   DESCRIPTION
+        count                    fixture-commands  enabled  Counts the notes of this session.
+        gc                       jaato             enabled  Makes room in the conversation: the oldest turns are sent no more.
+        note <priority> <text…>  fixture-commands  enabled  Keeps a note.
+        panic                    fixture-commands  enabled  Panics.
+        wait                     fixture-commands  enabled  Waits for ever.
+        gc                       fixture-commands  refused  A name that jaato keeps for itself.
+        two words                fixture-commands  refused  A name that nobody can type.
+        --- stderr
+        note: command `gc` of plugin `fixture-commands` is refused: the name is one of jaato's own
+        note: command `two words` of plugin `fixture-commands` is refused: a name has 1 to 64 letters, digits, `_` and `-`, and does not begin with `-`
+    "#]].assert_eq(&house.run(&["command"]).code(0).to_string());
+    let list = house.run(&["command", "--json"]).code(0).json();
     let note = list.as_array().unwrap().iter().find(|it| it["name"] == "note").unwrap();
     assert_eq!(note["usage"], "note <priority> <text…>");
     assert_eq!((&note["plugin"], &note["status"]), (&json!("fixture-commands"), &json!("enabled")));
@@ -55,28 +69,117 @@ fn refused(words: &[&str], code: i32, expected: Expect) {
 
 #[test]
 fn a_wrong_word_never_reaches_the_plugin() {
-    refused(&["note", "high", "x"], 2, expect![[""]]);
-    refused(&["note", "0", "x"], 2, expect![[""]]);
-    refused(&["note", "1"], 2, expect![[""]]);
-    refused(&["note", "{"], 2, expect![[""]]);
-    refused(&["count", "x"], 2, expect![[""]]);
+    refused(
+        &["note", "high", "x"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: the command `note` was not understood: `priority` takes a whole number, not `high`
+        hint: it is given as `note <priority> <text…>`, or with one JSON object
+    "#]],
+    );
+    refused(
+        &["note", "0", "x"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments of `note` do not match its schema: at `/priority`: 0 is less than the minimum of 1
+        hint: it is given as `note <priority> <text…>`, or with one JSON object
+    "#]],
+    );
+    refused(
+        &["note", "1"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: the arguments of `note` do not match its schema: the required property `text` is missing
+        hint: it is given as `note <priority> <text…>`, or with one JSON object
+    "#]],
+    );
+    refused(
+        &["note", "{"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: the command `note` was not understood: the arguments are not JSON: EOF while parsing an object at line 1 column 1
+        hint: it is given as `note <priority> <text…>`, or with one JSON object
+    "#]],
+    );
+    refused(
+        &["count", "x"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: the command `count` was not understood: one word too many: `x`
+        hint: it is given as `count`, or with one JSON object
+    "#]],
+    );
 }
 
 #[test]
 fn an_unknown_command_is_told_with_the_nearest() {
-    refused(&["notte"], 2, expect![[""]]);
-    refused(&["xyz"], 2, expect![[""]]);
+    refused(
+        &["notte"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no command `notte`
+        hint: did you mean `note`?
+    "#]],
+    );
+    refused(
+        &["xyz"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: there is no command `xyz`
+        hint: `jaato command` lists them
+    "#]],
+    );
 }
 
 #[test]
 fn gc_says_that_there_is_no_conversation_here() {
-    refused(&["gc"], 1, expect![[""]]);
-    refused(&["gc", "now"], 2, expect![[""]]);
+    refused(
+        &["gc"],
+        1,
+        expect![[r#"
+        exit 1
+        --- stderr
+        error: `gc` makes room in a conversation, and there is none here
+        hint: in `jaato run` it happens by itself when the context is full
+    "#]],
+    );
+    refused(
+        &["gc", "now"],
+        2,
+        expect![[r#"
+        exit 2
+        --- stderr
+        error: the command `gc` was not understood: one word too many: `now`
+        hint: it is given as `gc`, or with one JSON object
+    "#]],
+    );
 }
 
 #[test]
 fn a_panic_costs_the_command_alone() {
-    refused(&["panic"], 4, expect![[""]]);
+    refused(
+        &["panic"],
+        4,
+        expect![[r#"
+        exit 4
+        --- stderr
+        error: panicked at commands/src/lib.rs:LINE: boom in a command
+    "#]],
+    );
 }
 
 #[test]
@@ -96,10 +199,15 @@ fn a_waiting_command_ends_with_ctrl_c_or_its_deadline() {
 fn a_command_of_a_plugin_that_is_not_trusted_is_listed_and_refused_with_what_to_do() {
     let Some(house) = House::new() else { return };
     house.drop_in(&fixture("commands"));
-    let list = house.run(&["command"]).silent().stdout;
+    let list = house.run(&["command"]).code(0).stdout;
     assert!(list.contains("not trusted"), "{list}");
     let output = house.run(&["command", "count"]).code(4);
-    expect![[""]].assert_eq(&output.to_string());
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: command `count` of plugin `fixture-commands` cannot be used: not trusted
+        hint: jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so' --sha256 DIGEST
+    "#]].assert_eq(&output.to_string());
 }
 
 #[test]
@@ -118,5 +226,5 @@ fn a_command_is_in_the_ledger_without_what_was_said() {
 fn a_list_of_commands_that_nobody_reads_ends_quietly() {
     let Some(house) = with_commands() else { return };
     let output = house.command(&["command", "--json"]).run_into_closed_output(10);
-    assert_eq!(output.stderr, "", "{output}");
+    assert!(!output.stderr.contains("error:"), "{output}");
 }

@@ -39,10 +39,7 @@ fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
     script(&house);
     house.run(&["run", "What system is this?"]).code(0);
     let records = records(&ledger(&house));
-    assert_eq!(
-        stages(&records),
-        ["response", "permission-check", "tool-call", "response", "turn"]
-    );
+    assert_eq!(stages(&records), ["response", "permission-check", "tool-call", "response", "turn"]);
     for (at, record) in records.iter().enumerate() {
         assert_eq!((&record["v"], &record["event_index"]), (&json!(1), &json!(at + 1)));
         assert_eq!((&record["session"], &record["turn"]), (&records[0]["session"], &json!(1)));
@@ -113,7 +110,8 @@ fn the_ledger_is_the_users_alone_and_lies_where_the_user_says() {
     house.run(&["run", "go"]).code(0);
     assert_eq!(fs::metadata(ledger(&house)).unwrap().permissions().mode() & 0o777, 0o600);
     fs::remove_file(ledger(&house)).unwrap();
-    let run = |path: &str| house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
+    let run =
+        |path: &str| house.command(&["run", "go"]).variable("LEDGER_PATH", path).run().code(0);
     run("sums/mine.jsonl");
     assert_eq!(records(&house.workspace().join("sums/mine.jsonl")).len(), 5);
     assert!(!ledger(&house).exists());
@@ -172,8 +170,10 @@ fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     let house = house!();
     house.ship(&fixture("probe"));
     let call = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
-    house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "so" }, "hang"] }] }));
-    let running = house.command(&["run", "--output", "json", "go"]).start();
+    house.script(
+        &json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "so" }, "hang"] }] }),
+    );
+    let running = house.command(&["run", "--output", "json", "go"]).no_input().start();
     running.wait_for("\"text\":\"so\"");
     // Written while the turn goes on, not at its end.
     while fs::read_to_string(ledger(&house)).unwrap_or_default().lines().count() < 3 {
@@ -190,7 +190,8 @@ fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     assert_eq!(stages(&records[..3]), ["response", "permission-check", "tool-call"]);
     assert_eq!((records.len(), &records[7]["outcome"]), (8, &json!("done")));
     let shown = house.run(&["ledger", "show", "--json"]).silent().json();
-    let outcomes: Vec<_> = shown["turns"].as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
+    let outcomes: Vec<_> =
+        shown["turns"].as_array().unwrap().iter().map(|it| &it["outcome"]).collect();
     assert_eq!(outcomes, [&Value::Null, &json!("done")]);
 }
 
@@ -212,7 +213,9 @@ fn calls_that_a_person_types_are_in_the_ledger_too() {
 fn what_only_looks_touches_no_ledger() {
     let house = house!();
     script(&house);
-    for words in [&["tool", "list"][..], &["run", "--show-prompt"], &["ledger", "show"], &["command"]] {
+    for words in
+        [&["tool", "list"][..], &["run", "--show-prompt"], &["ledger", "show"], &["command"]]
+    {
         house.run(words).silent();
     }
     assert!(!ledger(&house).exists());
@@ -271,7 +274,9 @@ fn a_ledger_whose_list_nobody_reads_ends_quietly() {
     };
     let lines: String = (1..=5000).map(line).collect();
     house.write("home/.local/share/jaato/ledger.jsonl", &lines);
-    for words in [&["ledger", "show", "--last", "5000"][..], &["ledger", "show", "--last", "5000", "--json"]] {
+    for words in
+        [&["ledger", "show", "--last", "5000"][..], &["ledger", "show", "--last", "5000", "--json"]]
+    {
         let output = house.command(words).run_into_closed_output(10);
         assert_eq!(output.stderr, "", "{output}");
     }
