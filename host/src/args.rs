@@ -47,7 +47,8 @@ pub enum Command {
     /// Call one tool yourself, or many with --batch
     Call(CallArgs),
     /// Run a command that a plugin offers to people, or list them
-    Command(CommandArgs),
+    #[command(name = "command")]
+    Offered(CommandArgs),
     /// What tools there are
     Tool {
         #[command(subcommand)]

@@ -38,7 +38,7 @@ async fn list(global: Global, as_json: bool) -> Outcome {
             vec![
                 command.usage(),
                 plugin.to_owned(),
-                status(command).replace('_', " "),
+                status(command).to_owned(),
                 command.spec.description.clone(),
             ]
         })
@@ -50,7 +50,6 @@ async fn list(global: Global, as_json: bool) -> Outcome {
 fn status(command: &Command) -> &'static str {
     match &command.status {
         CommandStatus::Enabled => "enabled",
-        CommandStatus::NotTrusted => "not_trusted",
         CommandStatus::Refused(_) => "refused",
     }
 }

@@ -75,7 +75,7 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Run(args) => run::run(global, args).await,
         Command::Chat(args) => chat::chat(global, args).await,
         Command::Call(args) => call::call(global, args).await,
-        Command::Command(args) => command::command(global, args).await,
+        Command::Offered(args) => command::command(global, args).await,
         Command::Tool { command: ToolCommand::List { json } } => tool::list(global, json).await,
         Command::Tool { command: ToolCommand::Show { tool, json } } => {
             tool::show(global, &tool, json).await

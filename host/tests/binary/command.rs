@@ -196,18 +196,14 @@ fn a_waiting_command_ends_with_ctrl_c_or_its_deadline() {
 }
 
 #[test]
-fn a_command_of_a_plugin_that_is_not_trusted_is_listed_and_refused_with_what_to_do() {
+fn a_command_of_a_plugin_that_is_not_trusted_runs_in_a_worker_with_its_state() {
     let Some(house) = House::new() else { return };
     house.drop_in(&fixture("commands"));
-    let list = house.run(&["command"]).code(0).stdout;
-    assert!(list.contains("not trusted"), "{list}");
-    let output = house.run(&["command", "count"]).code(4);
-    expect![[r#"
-        exit 4
-        --- stderr
-        error: command `count` of plugin `fixture-commands` cannot be used: not trusted
-        hint: jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_commands.so' --sha256 DIGEST
-    "#]].assert_eq(&output.to_string());
+    let output = house.run(&["command", "note", "1", "x"]).code(0);
+    assert_eq!(output.json(), json!({ "number": 1, "note": { "priority": 1, "text": "x" } }));
+    let panicked = house.run(&["command", "panic"]).code(4);
+    assert!(panicked.stderr.contains("boom in a command"), "{panicked}");
+    house.nothing_lives();
 }
 
 #[test]

@@ -55,7 +55,10 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
         "doctor", "help",
     ];
     assert_eq!(listed(&["--help"]), all);
-    assert_eq!(listed(&["plugin", "--help"]), ["list", "show", "trust", "untrust", "check", "help"]);
+    assert_eq!(
+        listed(&["plugin", "--help"]),
+        ["list", "show", "trust", "untrust", "check", "help"]
+    );
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);
     assert_eq!(listed(&["tool", "--help"]), ["list", "show", "help"]);
     assert_eq!(listed(&["config", "--help"]), ["show", "help"]);

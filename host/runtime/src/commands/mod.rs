@@ -9,7 +9,7 @@ use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Se
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::runtime::{Host, Runtime, why_not};
+use crate::runtime::{Host, Runtime};
 use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
 
@@ -70,8 +70,7 @@ impl Runtime {
     /// where its plugin says so, the model is shown the answer with the session's next request.
     ///
     /// # Errors
-    /// Where there is no such command, its plugin is not trusted, the arguments do not match, or what it
-    /// came to.
+    /// Where there is no such command, the arguments do not match, or what it came to.
     pub async fn command(
         &self,
         session: &mut Session,
@@ -84,9 +83,6 @@ impl Runtime {
             return collect(session, cancel).await;
         }
         let entry = self.registry().command(name).ok_or_else(|| self.unknown_command(name))?;
-        if entry.status != CommandStatus::Enabled {
-            return Err(self.unusable(name, entry.plugin));
-        }
         check(entry.spec, &arguments)?;
         let call = CommandCall {
             name: name.to_owned(),
@@ -109,13 +105,6 @@ impl Runtime {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error.with_hint("`jaato command` lists them"),
         }
-    }
-
-    fn unusable(&self, name: &str, plugin: &PluginName) -> Error {
-        let why = self.registry().plugin(plugin.as_str()).and_then(why_not);
-        let (why, hint) = why.unwrap_or_else(|| ("not trusted".to_owned(), None));
-        let text = format!("command `{name}` of plugin `{plugin}` cannot be used: {why}");
-        Error { hint, ..Error::new(ErrorKind::PluginDisabled, text) }
     }
 }
 
