@@ -30,6 +30,7 @@ mod run;
 mod run_bad;
 mod run_cancel;
 mod run_gate;
+mod story;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;

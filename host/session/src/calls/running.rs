@@ -45,7 +45,13 @@ impl Running {
         // A call that is done at the moment of the cancellation is done: its effects are there.
         let outcome = tokio::select! {
             biased;
-            outcome = &mut self.work => outcome,
+            outcome = &mut self.work => match outcome {
+                // A tool that hears the flag first says less than is known here.
+                Err(error) if error.kind == ErrorKind::Cancelled && self.stop.is_cancelled() => {
+                    Err(interrupted())
+                }
+                outcome => outcome,
+            },
             () = self.stop.cancelled() => Err(interrupted()),
             () = &mut self.deadline => Err(self.too_slow()),
         };

@@ -1,0 +1,104 @@
+//! The whole story, as a person lives it: a small repository is mended through the shell, under questions, at a
+//! terminal; stopped in the middle, gone on with by the next message of the same conversation, and told truthfully.
+
+use serde_json::{Value, json};
+
+use crate::openai::{SECRET, furnish};
+use crate::support::server::{Answer, Server};
+use crate::support::{Command, House, fixtures, library_name};
+use crate::terminal::on_terminal;
+
+const QUESTION: &str = "run it?";
+
+fn shell(command: &str) -> Answer {
+    Answer::calls(&[("cli_based_tool", json!({ "command": command }))])
+}
+
+/// What the model was told of its last call.
+#[track_caller]
+fn last_result(server: &Server) -> Value {
+    let asked = server.asked().pop().unwrap().json();
+    let messages = asked["messages"].as_array().unwrap();
+    let last = messages.iter().rev().find(|message| message["role"] == "tool");
+    serde_json::from_str(last.unwrap()["content"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
+    let Some(house) = House::new() else { return };
+    furnish(&house);
+    let plugins = fixtures::house().unwrap().join("plugins");
+    house.ship(&plugins.join(library_name("tool_cli")));
+    house.write("workspace/greet.sh", "echo 'Helo, world'\n");
+    house.write("workspace/test.sh", "test \"$(sh greet.sh)\" = 'Hello, world'\n");
+
+    let server = Server::start([
+        shell("sh test.sh; cat greet.sh"),
+        shell("rm -rf greet.sh"),
+        shell("sed -i s/Helo/Hello/ greet.sh && sh test.sh"),
+        shell("sleep 300; echo late >> greet.sh"),
+        shell("sh test.sh && cat greet.sh"),
+        Answer::text(&[
+            "`greet.sh` says Hello now and its test passes; ",
+            "the last command was stopped.",
+        ]),
+    ]);
+    let url = server.base_url();
+    let editing = |command: Command| {
+        command
+            .variable("TERM", "xterm")
+            .variable("OPENAI_BASE_URL", url)
+            .variable("OPENAI_API_KEY", SECRET)
+    };
+    let Some(mut running) = on_terminal(&house, "chat --model openai/test", editing) else {
+        return;
+    };
+    running.wait_for_text("> ");
+    running.write(b"Mend the greeting\r");
+
+    // Looked at, with the command shown before it runs.
+    running.wait_for_text("sh test.sh; cat greet.sh");
+    running.wait_for_text(QUESTION);
+    running.write(b"y\n");
+    // Refused, with a reason that the model is told.
+    running.wait_for_text("rm -rf");
+    running.wait_for_text(QUESTION);
+    assert_eq!(last_result(&server)["stdout"], "echo 'Helo, world'\n");
+    running.write(b"do not delete it, edit it\n");
+    running.wait_for_text("sed -i");
+    running.wait_for_text(QUESTION);
+    let refusal = last_result(&server)["error"]["message"].to_string();
+    assert!(refusal.contains("do not delete it, edit it"), "{refusal}");
+    running.write(b"y\n");
+    running.wait_for_text("sleep 300");
+    running.wait_for_text(QUESTION);
+    assert_eq!(last_result(&server)["returncode"], 0);
+    running.write(b"y\n");
+    running.wait_for_text("running");
+    house.wait_for_process("sleep 300");
+    running.write(b"\x03");
+    running.wait_for_text("cancelled");
+    running.wait_for_text("> ");
+
+    running.write(b"Leave that. How does it stand?\r");
+    running.wait_for_text(QUESTION);
+    // The model knows what it has done, what it was refused, and what was stopped.
+    let messages = server.asked().pop().unwrap().json()["messages"].clone();
+    let messages = messages.as_array().unwrap();
+    let [.., stopped, marked, asked] = messages.as_slice() else { panic!("{messages:#?}") };
+    assert!(stopped["content"].as_str().unwrap().contains("cancelled this call while it ran"), "{messages:#?}");
+    assert!(marked["content"].as_str().unwrap().contains("[Generation cancelled]"), "{marked}");
+    assert_eq!(asked["content"], "Leave that. How does it stand?");
+    running.write(b"y\n");
+    running.wait_for_text("the last command was stopped.");
+    running.wait_for_text("> ");
+    running.write(b"/quit\r");
+    running.wait_with_open_input().code(0);
+
+    assert_eq!(last_result(&server)["stdout"], "echo 'Hello, world'\n");
+    let mended = std::fs::read_to_string(house.workspace().join("greet.sh")).unwrap();
+    assert_eq!(mended, "echo 'Hello, world'\n");
+    house.nothing_lives();
+    let ledger = house.run(&["ledger", "show"]).code(0).stdout;
+    assert!(ledger.contains("openai/test"), "{ledger}");
+}
