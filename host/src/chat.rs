@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use console::Style;
 use jaato_runtime::Runtime;
+use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Session};
+use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{ChatArgs, Global, OutputForm};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
 use crate::view::View;
 use crate::{conversation, report, start};
@@ -22,7 +24,7 @@ const HELP: &str = "\
 /help    this list
 /quit    end the conversation (so does Ctrl-D)
 A line that begins with // is sent to the model, with one / less.
-Ctrl-C stops an answer; a second one ends jaato.";
+Ctrl-C stops an answer; a second one ends jaato. Commands:";
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,7 +34,8 @@ enum Wish<'a> {
     Again,
     Help,
     Quit,
-    Unknown(&'a str),
+    /// A command by name, and what stands behind it.
+    Command(&'a str, &'a str),
 }
 
 /// Talks until the lines end. The exit code is that of the last turn, as a shell has it.
@@ -75,10 +78,12 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
                 outcome = Ok(conversation::exit_of_turn(&session.turn_again(&cancel).await));
                 turn.end();
             }
-            Wish::Help => note(HELP),
+            Wish::Help => help(&runtime),
             Wish::Quit => break,
-            Wish::Unknown(name) => {
-                note(&format!("there is no `/{name}`: `/help` lists what there is"))
+            Wish::Command(name, rest) => {
+                let cancel = turn.begin(&over);
+                outcome = Ok(command(&runtime, &mut session, &view, (name, rest), &cancel).await);
+                turn.end();
             }
         }
     }
@@ -98,7 +103,46 @@ fn wish(line: &str) -> Wish<'_> {
         "again" => Wish::Again,
         "help" => Wish::Help,
         "quit" | "exit" => Wish::Quit,
-        other => Wish::Unknown(other.split_whitespace().next().unwrap_or_default()),
+        other => {
+            let (name, rest) = other.split_once(char::is_whitespace).unwrap_or((other, ""));
+            Wish::Command(name, rest.trim())
+        }
+    }
+}
+
+/// Runs a command in the conversation and prints its answer, or why there is none.
+async fn command(
+    runtime: &Runtime,
+    session: &mut Session,
+    view: &View,
+    (name, rest): (&str, &str),
+    cancel: &Cancel,
+) -> Exit {
+    let words: Vec<String> = match rest.starts_with('{') {
+        true => vec![rest.to_owned()],
+        false => rest.split_whitespace().map(str::to_owned).collect(),
+    };
+    let answer = match runtime.command_arguments(name, &words) {
+        Ok(arguments) => runtime.command(session, name, arguments, cancel).await,
+        Err(error) => Err(error),
+    };
+    view.settle();
+    let printed = match answer {
+        Ok(output) => report::json(&Value::Object(output.content)),
+        Err(error) => Err(Failure::from(error)),
+    };
+    printed.unwrap_or_else(|failure| {
+        report::failure(&failure);
+        failure.exit
+    })
+}
+
+fn help(runtime: &Runtime) {
+    note(HELP);
+    for command in runtime.commands() {
+        if command.status == CommandStatus::Enabled {
+            note(&format!("/{}   {}", command.usage(), command.spec.description));
+        }
     }
 }
 
@@ -182,7 +226,7 @@ mod tests {
         assert_eq!(wish("//usr is a folder"), Wish::Say("/usr is a folder"));
         assert_eq!(wish("/help"), Wish::Help);
         assert_eq!(wish("/exit"), Wish::Quit);
-        assert_eq!(wish("/nonsense and more"), Wish::Unknown("nonsense"));
-        assert_eq!(wish("/"), Wish::Unknown(""));
+        assert_eq!(wish("/note two words"), Wish::Command("note", "two words"));
+        assert_eq!(wish("/gc"), Wish::Command("gc", ""));
     }
 }

@@ -54,10 +54,27 @@ fn a_failed_request_can_be_sent_again() {
 fn what_is_not_for_the_model_is_answered_here() {
     let house = house!();
     house.script(&json!({ "answers": [] }));
-    let output = house.command(&["chat"]).input("/help\n/moon x\n/quit\nnever\n").run().code(0);
+    let output = house.command(&["chat"]).input("/help\n/moon x\n/quit\nnever\n").run().code(2);
     assert!(output.stderr.contains("/again"), "{output}");
-    assert!(output.stderr.contains("there is no `/moon`"), "{output}");
+    assert!(output.stderr.contains("/gc   Makes room in the conversation"), "{output}");
+    assert!(output.stderr.contains("error: there is no command `moon`"), "{output}");
     assert_eq!(output.stdout, "");
+}
+
+#[test]
+fn commands_work_in_a_conversation() {
+    let house = house!();
+    let built = crate::support::fixtures::house().unwrap().join("plugins");
+    house.ship(&built.join(crate::support::library_name("gc_truncate")));
+    house.script(&json!({ "answers": [
+        says("one"),
+        says("two"),
+        { "expect": { "prompt": "c", "messages": 3 }, "steps": [{ "text": "three" }] },
+    ] }));
+    house.configure_more("[gc]\npreserve_recent_turns = 1\n");
+    let output = house.command(&["chat"]).input("a\nb\n/gc\nc\n").run().code(0);
+    assert!(output.stdout.contains("\"turns_removed\": 1"), "{output}");
+    assert!(output.stdout.ends_with("three\n"), "{output}");
 }
 
 #[test]
