@@ -96,7 +96,7 @@ fn a_killed_writer_leaves_a_file_that_the_next_one_goes_on_with() {
     let path = root.path().join("ledger.jsonl");
     let mut rest = 0;
     for _ in 0..5 {
-        let writer = Writer::start(&path, usize::MAX);
+        let mut writer = Writer::start(&path, usize::MAX);
         writer.wait_for_records(rest + 50);
         writer.kill();
         let appended = LedgerFile::open(&path).unwrap().append(&[line(1)]);

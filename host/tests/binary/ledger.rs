@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::house;
+use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::{House, fixture};
 
 fn ledger(house: &House) -> PathBuf {
@@ -176,8 +178,10 @@ fn a_run_that_is_killed_leaves_a_ledger_that_the_next_one_goes_on_with() {
     let running = house.command(&["run", "--output", "json", "go"]).no_input().start();
     running.wait_for("\"text\":\"so\"");
     // Written while the turn goes on, not at its end.
+    let bound = Instant::now() + DEADLINE;
     while fs::read_to_string(ledger(&house)).unwrap_or_default().lines().count() < 3 {
-        std::thread::yield_now();
+        assert!(Instant::now() < bound, "three records are written");
+        std::thread::sleep(LOOK_AGAIN);
     }
     running.signal("KILL");
     assert_eq!(running.finish().code, 128 + 9);

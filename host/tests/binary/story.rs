@@ -86,7 +86,10 @@ fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
     let messages = server.asked().pop().unwrap().json()["messages"].clone();
     let messages = messages.as_array().unwrap();
     let [.., stopped, marked, asked] = messages.as_slice() else { panic!("{messages:#?}") };
-    assert!(stopped["content"].as_str().unwrap().contains("cancelled this call while it ran"), "{messages:#?}");
+    assert!(
+        stopped["content"].as_str().unwrap().contains("cancelled this call while it ran"),
+        "{messages:#?}"
+    );
     assert!(marked["content"].as_str().unwrap().contains("[Generation cancelled]"), "{marked}");
     assert_eq!(asked["content"], "Leave that. How does it stand?");
     running.write(b"y\n");

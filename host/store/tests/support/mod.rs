@@ -91,9 +91,10 @@ impl Writer {
         said
     }
 
-    pub fn wait_for_records(&self, count: usize) {
+    pub fn wait_for_records(&mut self, count: usize) {
         let bytes = (count * line(1).len()) as u64;
         while fs::metadata(&self.path).map_or(0, |metadata| metadata.len()) < bytes {
+            assert!(self.child.try_wait().unwrap().is_none(), "the writer has ended");
             std::thread::yield_now();
         }
     }
