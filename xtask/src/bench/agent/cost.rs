@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use super::agents::{Agents, Who};
 use super::script::Script;
-use crate::bench::table::{Figure, Target, median};
+use crate::bench::table::{Figure, Target};
 use crate::bench::{Outcome, ROUNDS};
 use crate::workspace::Workspace;
 
@@ -27,7 +27,8 @@ const PAIRS: usize = 7;
 /// How long each answer is kept back when the memory is looked at: some dozens of looks.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// Of one agent.
+/// Of one agent: its least times, as noise only slows down, and its highest memory, as a look can
+/// miss a peak and never makes one. Each by itself: a bad moment of one is no merit of the other.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     wall_ms: f64,
@@ -38,69 +39,40 @@ struct Cost {
 /// Runs both in turns.
 pub fn cost(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "run")?;
-    let mut rounds = Vec::new();
+    let script = Script::one_by_one(&["echo hello"]);
+    let (mut jaato, mut yardstick) = (Cost::UNKNOWN, Cost::UNKNOWN);
     for _ in 0..ROUNDS {
-        rounds.push(Round::measure(&agents)?);
-    }
-    Ok(outcome(&rounds))
-}
-
-/// Both agents in one stretch of time.
-#[derive(Debug, Clone, Copy)]
-struct Round {
-    jaato: Cost,
-    yardstick: Cost,
-}
-
-impl Round {
-    fn measure(agents: &Agents) -> Result<Self> {
-        let script = Script::one_by_one(&["echo hello"]);
-        let (mut jaato, mut yardstick) = (Times::default(), Times::default());
         for _ in 0..PAIRS {
-            jaato.take(agents, Who::Jaato, &script)?;
-            yardstick.take(agents, Who::Yardstick, &script)?;
+            jaato.take_times(&agents, Who::Jaato, &script)?;
+            yardstick.take_times(&agents, Who::Yardstick, &script)?;
         }
-        let script = script.with_pause(PAUSE);
-        let mib = |who| Ok::<_, anyhow::Error>(agents.run_looked_at(who, &script)?.1.together);
-        Ok(Self {
-            jaato: jaato.cost(mib(Who::Jaato)?),
-            yardstick: yardstick.cost(mib(Who::Yardstick)?),
-        })
+        jaato.take_memory(&agents, Who::Jaato, &script)?;
+        yardstick.take_memory(&agents, Who::Yardstick, &script)?;
     }
+    Ok(outcome(jaato, yardstick))
 }
 
-/// The runs of one agent in a round.
-#[derive(Default)]
-struct Times {
-    wall_ms: Vec<f64>,
-    cpu_ms: Vec<f64>,
-}
+impl Cost {
+    const UNKNOWN: Self = Self { wall_ms: f64::INFINITY, cpu_ms: f64::INFINITY, mib: 0.0 };
 
-impl Times {
-    fn take(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
+    fn take_times(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
         let ended = agents.run(who, script)?.ended;
-        self.wall_ms.push(ended.wall.as_secs_f64() * 1e3);
-        self.cpu_ms.push(ended.cpu.as_secs_f64() * 1e3);
+        self.wall_ms = self.wall_ms.min(ended.wall.as_secs_f64() * 1e3);
+        self.cpu_ms = self.cpu_ms.min(ended.cpu.as_secs_f64() * 1e3);
         Ok(())
     }
 
-    fn cost(self, kib: u64) -> Cost {
-        let mib = kib as f64 / 1024.0;
-        Cost { wall_ms: median(self.wall_ms), cpu_ms: median(self.cpu_ms), mib }
+    fn take_memory(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
+        let (_, seen) = agents.run_looked_at(who, &script.clone().with_pause(PAUSE))?;
+        self.mib = self.mib.max(seen.together as f64 / 1024.0);
+        Ok(())
     }
 }
 
-/// Of times the round counts in which jaato did best against the yardstick. Of the memory each one's
-/// highest figure counts: a look can miss a peak and never makes one.
-fn outcome(rounds: &[Round]) -> Outcome {
-    let highest = |of: fn(&Round) -> f64| rounds.iter().map(of).fold(0.0, f64::max);
-    let best = |of: fn(&Cost) -> f64| {
-        let pairs = rounds.iter().map(|round| (of(&round.jaato), of(&round.yardstick)));
-        pairs.min_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))).unwrap_or((f64::NAN, f64::NAN))
-    };
-    let wall = best(|cost| cost.wall_ms);
-    let cpu = best(|cost| cost.cpu_ms);
-    let memory = (highest(|round| round.jaato.mib), highest(|round| round.yardstick.mib));
+fn outcome(jaato: Cost, yardstick: Cost) -> Outcome {
+    let wall = (jaato.wall_ms, yardstick.wall_ms);
+    let cpu = (jaato.cpu_ms, yardstick.cpu_ms);
+    let memory = (jaato.mib, yardstick.mib);
     let mut figures = Vec::new();
     for (what, unit, (jaato, yardstick)) in
         [("wall", "ms", wall), ("processor", "ms", cpu), ("peak memory", "MiB", memory)]
@@ -116,14 +88,14 @@ fn outcome(rounds: &[Round]) -> Outcome {
             ),
         ]);
     }
-    let least_cpu = rounds.iter().map(|round| round.yardstick.cpu_ms).fold(f64::INFINITY, f64::min);
-    match void(least_cpu, memory.1) {
+    match void(yardstick) {
         Some(why) => Outcome::Void { figures, why },
         None => Outcome::Figures(figures),
     }
 }
 
-fn void(cpu_ms: f64, mib: f64) -> Option<String> {
+fn void(yardstick: Cost) -> Option<String> {
+    let Cost { cpu_ms, mib, .. } = yardstick;
     if cpu_ms > YARDSTICK_CPU_MS_MAX {
         return Some(format!(
             "the yardstick takes {cpu_ms:.1} ms of processor time, {YARDSTICK_CPU_MS_MAX} at most \
@@ -139,25 +111,24 @@ fn void(cpu_ms: f64, mib: f64) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn round(jaato: f64, yardstick: f64) -> Round {
-        let cost = |value| Cost { wall_ms: value, cpu_ms: value, mib: value };
-        Round { jaato: cost(jaato), yardstick: cost(yardstick) }
+    fn cost(ms: f64, mib: f64) -> Cost {
+        Cost { wall_ms: ms, cpu_ms: ms, mib }
     }
 
     #[test]
-    fn the_best_round_counts_for_times_and_the_highest_for_memory() {
-        let Outcome::Figures(figures) = outcome(&[round(30.0, 9.0), round(16.0, 8.0)]) else {
+    fn each_figure_stands_beside_the_yardsticks_and_their_ratio() {
+        let Outcome::Figures(figures) = outcome(cost(16.0, 30.0), cost(8.0, 10.0)) else {
             panic!("the yardstick is a good one");
         };
         let measured: Vec<f64> = figures.iter().map(|figure| figure.measured).collect();
-        assert_eq!(measured, [8.0, 16.0, 2.0, 8.0, 16.0, 2.0, 9.0, 30.0, 30.0 / 9.0]);
+        assert_eq!(measured, [8.0, 16.0, 2.0, 8.0, 16.0, 2.0, 10.0, 30.0, 3.0]);
     }
 
     #[test]
     fn a_yardstick_that_has_grown_voids_the_run() {
-        assert_eq!(void(12.0, 10.0), None);
-        assert!(void(12.1, 7.0).unwrap().contains("12.1 ms of processor time"));
-        assert!(void(8.0, 10.1).unwrap().contains("10.1 MiB"));
-        assert!(matches!(outcome(&[round(30.0, 13.0)]), Outcome::Void { .. }));
+        assert_eq!(void(cost(12.0, 10.0)), None);
+        assert!(void(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
+        assert!(void(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
+        assert!(matches!(outcome(cost(30.0, 9.0), cost(13.0, 9.0)), Outcome::Void { .. }));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use super::agents::{Agents, Who};
 use super::script::Script;
-use crate::bench::table::{Figure, Target, median};
+use crate::bench::table::{Figure, Target};
 use crate::bench::{Outcome, ROUNDS};
 use crate::workspace::Workspace;
 
@@ -22,75 +22,75 @@ const TOGETHER: usize = 8;
 /// What they may take together.
 const TOGETHER_S_MAX: f64 = 1.15;
 
-/// Pairs of a round.
-const PAIRS: usize = 3;
+/// Pairs of a round with short calls.
+const PAIRS: usize = 5;
 
 /// Runs both in turns.
 pub fn shell_calls(workspace: &Workspace) -> Result<Outcome> {
     let agents = Agents::new(workspace, "shell-calls")?;
-    let mut best = Pair { jaato: f64::INFINITY, yardstick: 0.0 };
-    let mut together = Pair { jaato: f64::INFINITY, yardstick: f64::INFINITY };
+    let (mut jaato, mut yardstick) = (Walls::UNKNOWN, Walls::UNKNOWN);
     for _ in 0..ROUNDS {
-        let pair = Pair::measure(|who| call_ms(&agents, who))?;
-        if pair.more() < best.more() {
-            best = pair;
+        for _ in 0..PAIRS {
+            jaato.take_short(&agents, Who::Jaato)?;
+            yardstick.take_short(&agents, Who::Yardstick)?;
         }
-        let pair = Pair::measure(|who| together_s(&agents, who))?;
-        together.jaato = together.jaato.min(pair.jaato);
-        together.yardstick = together.yardstick.min(pair.yardstick);
+        jaato.take_together(&agents, Who::Jaato)?;
+        yardstick.take_together(&agents, Who::Yardstick)?;
     }
-    Ok(Outcome::Figures(vec![
-        Figure::new("shell calls: each, yardstick", best.yardstick, "ms", Target::None),
-        Figure::new("shell calls: each, jaato", best.jaato, "ms", Target::None),
-        Figure::new(
-            "shell calls: each, beyond the yardstick",
-            best.more(),
-            "ms",
-            Target::AtMost(MORE_MS_MAX),
-        ),
-        Figure::new("shell calls: 8 × `sleep 1`, yardstick", together.yardstick, "s", Target::None),
-        Figure::new(
-            "shell calls: 8 × `sleep 1`, jaato",
-            together.jaato,
-            "s",
-            Target::AtMost(TOGETHER_S_MAX),
-        ),
-    ]))
+    Ok(Outcome::Figures(figures(jaato, yardstick)))
 }
 
+fn figures(jaato: Walls, yardstick: Walls) -> Vec<Figure> {
+    let figure = |what, measured, unit, target| {
+        Figure::new(&format!("shell calls: {what}"), measured, unit, target)
+    };
+    let more_ms = jaato.call_ms() - yardstick.call_ms();
+    vec![
+        figure("each, yardstick", yardstick.call_ms(), "ms", Target::None),
+        figure("each, jaato", jaato.call_ms(), "ms", Target::None),
+        figure("each, beyond the yardstick", more_ms, "ms", Target::AtMost(MORE_MS_MAX)),
+        figure("8 × `sleep 1`, yardstick", yardstick.together_s(), "s", Target::None),
+        figure("8 × `sleep 1`, jaato", jaato.together_s(), "s", Target::AtMost(TOGETHER_S_MAX)),
+    ]
+}
+
+/// The least that whole runs of one agent took, as noise only slows down. What the start and the end
+/// of an agent take is in all of them and falls out.
 #[derive(Debug, Clone, Copy)]
-struct Pair {
-    jaato: f64,
-    yardstick: f64,
+struct Walls {
+    one_call: Duration,
+    many_calls: Duration,
+    together: Duration,
 }
 
-impl Pair {
-    fn measure(mut of: impl FnMut(Who) -> Result<f64>) -> Result<Self> {
-        Ok(Self { jaato: of(Who::Jaato)?, yardstick: of(Who::Yardstick)? })
+impl Walls {
+    const UNKNOWN: Self =
+        Self { one_call: Duration::MAX, many_calls: Duration::MAX, together: Duration::MAX };
+
+    fn take_short(&mut self, agents: &Agents, who: Who) -> Result<()> {
+        let one = wall(agents, who, &Script::one_by_one(&["echo hello"]), 1)?;
+        let many = wall(agents, who, &Script::one_by_one(&["echo hello"; CALLS]), CALLS)?;
+        self.one_call = self.one_call.min(one);
+        self.many_calls = self.many_calls.min(many);
+        Ok(())
     }
 
-    fn more(self) -> f64 {
-        self.jaato - self.yardstick
+    fn take_together(&mut self, agents: &Agents, who: Who) -> Result<()> {
+        let together = wall(agents, who, &Script::together(&["sleep 1"; TOGETHER]), TOGETHER)?;
+        self.together = self.together.min(together);
+        Ok(())
     }
-}
 
-/// What each further call takes: the start and the end of the agent are in both runs and fall out.
-fn call_ms(agents: &Agents, who: Who) -> Result<f64> {
-    let (few, many) =
-        (Script::one_by_one(&["echo hello"]), Script::one_by_one(&["echo hello"; CALLS]));
-    let mut each = Vec::new();
-    for _ in 0..PAIRS {
-        let (few, many) = (wall(agents, who, &few, 1)?, wall(agents, who, &many, CALLS)?);
-        each.push((many.as_secs_f64() - few.as_secs_f64()) * 1e3 / (CALLS - 1) as f64);
+    /// What each further call takes.
+    fn call_ms(self) -> f64 {
+        let further = self.many_calls.as_secs_f64() - self.one_call.as_secs_f64();
+        further * 1e3 / (CALLS - 1) as f64
     }
-    Ok(median(each))
-}
 
-/// What the calls take beyond a run with one call that does nothing.
-fn together_s(agents: &Agents, who: Who) -> Result<f64> {
-    let base = wall(agents, who, &Script::one_by_one(&["echo hello"]), 1)?;
-    let calls = wall(agents, who, &Script::together(&["sleep 1"; TOGETHER]), TOGETHER)?;
-    Ok(calls.as_secs_f64() - base.as_secs_f64())
+    /// What the calls side by side take beyond a run with one call that does nothing.
+    fn together_s(self) -> f64 {
+        self.together.as_secs_f64() - self.one_call.as_secs_f64()
+    }
 }
 
 fn wall(agents: &Agents, who: Who, script: &Script, calls: usize) -> Result<Duration> {
@@ -100,4 +100,20 @@ fn wall(agents: &Agents, who: Who, script: &Script, calls: usize) -> Result<Dura
         bail!("of {calls} calls not every result came back: {:?}", run.asked);
     }
     Ok(run.ended.wall)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_and_end_of_an_agent_fall_out() {
+        let ms = Duration::from_millis;
+        let walls = Walls { one_call: ms(12), many_calls: ms(69), together: ms(1_062) };
+        let close = |measured: f64, expected: f64| (measured - expected).abs() < 1e-9;
+        assert!(close(walls.call_ms(), 3.0) && close(walls.together_s(), 1.05), "{walls:?}");
+        let faster = Walls { one_call: ms(10), many_calls: ms(48), together: ms(1_010) };
+        let figures = figures(walls, faster);
+        assert!(close(figures[2].measured, 1.0), "{figures:?}");
+    }
 }
