@@ -118,6 +118,9 @@ const BENCHES: &[Bench] = &[
     },
 ];
 
+/// The load of a processor from which on the machine counts as busy.
+const BUSY_LOAD_MIN: f64 = 0.5;
+
 /// When a bench is void and nothing worse is to tell.
 const EXIT_VOID: u8 = 3;
 
@@ -128,6 +131,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let workspace = Workspace::load()?;
+    let busy = busy();
     let (mut figures, mut lines) = (Vec::new(), Vec::new());
     let (mut failed, mut voided) = (0, 0);
     for bench in chosen {
@@ -147,7 +151,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         }
     }
     print!("\n{}", table::render(&figures));
-    lines.iter().for_each(|line| println!("{line}"));
+    lines.iter().chain(&busy).for_each(|line| println!("{line}"));
     let missed = figures.iter().filter(|figure| figure.verdict() == Verdict::Missed).count();
     if missed > 0 {
         println!("{missed} targets missed");
@@ -156,6 +160,25 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         (0, 0) => ExitCode::SUCCESS,
         (0, _) => ExitCode::from(EXIT_VOID),
         _ => ExitCode::FAILURE,
+    })
+}
+
+/// A line for a machine that has other things to do, where the system tells (Linux). Asked before
+/// anything is built.
+fn busy() -> Option<String> {
+    let load = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let processors = std::thread::available_parallelism().ok()?.get();
+    busy_line(load.split(' ').next()?.parse().ok()?, processors)
+}
+
+fn busy_line(load: f64, processors: usize) -> Option<String> {
+    (load > BUSY_LOAD_MIN * processors as f64).then(|| {
+        let processors = if processors == 1 {
+            "1 processor".to_owned()
+        } else {
+            format!("{processors} processors")
+        };
+        format!("BUSY: a load of {load} on {processors} before the first bench; times are too long")
     })
 }
 
@@ -224,6 +247,13 @@ mod tests {
         assert_eq!(names("model hop"), ["model", "hop"]);
         let error = chosen(vec!["mpc".into()]).err().unwrap().to_string();
         assert!(error.starts_with("there is no bench `mpc`; there are: "), "{error}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_told() {
+        assert_eq!(busy_line(1.0, 2), None);
+        let line = "BUSY: a load of 1.1 on 2 processors before the first bench; times are too long";
+        assert_eq!(busy_line(1.1, 2).unwrap(), line);
     }
 
     #[test]
