@@ -225,12 +225,12 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
-fn a_plugins_section_holds_only_sections_and_disabled() {
+fn a_plugins_section_holds_sections_and_two_lists() {
     check(
         "[plugins]\ntool-web = 3\n",
         expect![[r#"
             unknown key `plugins.tool-web` (user ROOT/user/config/config.toml:2)
-            hint: known here: `disabled`"#]],
+            hint: known here: `disabled`, `isolated`"#]],
     );
     check(
         "[plugins.p]\nx = inf\n",

@@ -18,12 +18,12 @@ pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
     setup.config.ledger_path.clone().map_or_else(|| setup.folders.ledger(), Ok)
 }
 
-/// Makes the ledger of a setup; none where it is switched off. Touches no file yet.
+/// Makes the ledger of a setup; none where it is switched off, or where the system names no home and nobody
+/// names a file: such a process is nobody's, and has no books. Touches no file yet.
 pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
+    let path = ledger_path(setup).ok().filter(|_| setup.config.ledger_enabled)?;
     let log = log.clone();
-    let path = ledger_path(setup).map_err(|error| error.to_string());
-    let ledger = || Ledger::new(path, Box::new(move |text| log.line(1, "ledger", text)));
-    setup.config.ledger_enabled.then(ledger)
+    Some(Ledger::new(Ok(path), Box::new(move |text| log.line(1, "ledger", text))))
 }
 
 /// Passes a session's events on, and makes records of them on the way.
