@@ -199,7 +199,7 @@ mod tests {
         if !alone("bench::agent::tree::tests::what_does_not_end_is_killed_and_counted") {
             return;
         }
-        let ended = shell("setsid sleep 600 & exit 0").end(Duration::from_millis(50)).unwrap();
+        let ended = shell("setsid sleep 600 & exit 0").end(Duration::from_secs(1)).unwrap();
         assert!(matches!(ended.status, WaitStatus::Exited(_, 0)), "{ended:?}");
         assert_eq!(ended.killed, 1, "{ended:?}");
     }
@@ -211,14 +211,14 @@ mod tests {
         ) {
             return;
         }
-        let tree = shell("sleep 600 & wait");
+        let tree = shell("sleep 600; exit 3");
         let at = tree.interrupt().unwrap();
         let ended = tree.end(Duration::from_secs(60)).unwrap();
         assert!(matches!(ended.status, WaitStatus::Signaled(_, Signal::SIGINT, _)), "{ended:?}");
         assert!(ended.gone > at);
-        let tree = shell("sleep 600");
+        let tree = shell("exec sleep 600");
         tree.kill().unwrap();
-        let ended = tree.end(Duration::from_millis(50)).unwrap();
+        let ended = tree.end(Duration::from_secs(60)).unwrap();
         assert!(matches!(ended.status, WaitStatus::Signaled(_, Signal::SIGKILL, _)), "{ended:?}");
     }
 }
