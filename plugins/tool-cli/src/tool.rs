@@ -6,7 +6,7 @@ use crate::answer::answer;
 use crate::collect::collect;
 use crate::config::Cli;
 
-/// Run a command in the user's shell. Returns stdout, stderr and returncode. Input is closed.
+/// Run a command in the user's shell. Returns stdout, stderr and returncode.
 #[derive(ToolInput)]
 #[tool(
     core,
@@ -24,11 +24,11 @@ use crate::config::Cli;
     example("Make a folder named logs", command = "mkdir -p logs")
 )]
 struct CliBasedTool {
-    /// Shell command, or with `args` a program.
+    /// Shell command.
     command: String,
-    /// Words for it, not read by the shell.
+    /// Words that the shell does not read.
     args: Option<Vec<String>>,
-    /// When it is ended.
+    /// Limit.
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
 }

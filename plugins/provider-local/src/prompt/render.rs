@@ -149,12 +149,37 @@ fn tool_line(tool: &ToolSpec) -> String {
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": tool.parameters,
+            "parameters": terse(&tool.parameters),
         },
     });
     let mut line = String::from("\n");
     spaced_json(&spec, &mut line);
     line
+}
+
+/// What only a checker reads: the grammar holds the model to it, so that it need not read it.
+const UNREAD: [&str; 4] = ["additionalProperties", "minimum", "maximum", "default"];
+
+/// Leaves out of a schema what only costs tokens.
+fn terse(schema: &Value) -> Value {
+    let Some(object) = schema.as_object() else { return schema.clone() };
+    let kept = object.iter().filter(|(key, _)| !UNREAD.contains(&key.as_str()));
+    let kept = kept.map(|(key, value)| {
+        let value = match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                properties.iter().map(|(name, schema)| (name.clone(), terse(schema))).collect()
+            }
+            ("items", items) => terse(items),
+            // What may be absent need not be null.
+            ("type", Value::Array(types)) => match types.as_slice() {
+                [one, Value::String(null)] if null == "null" => one.clone(),
+                _ => value.clone(),
+            },
+            _ => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    Value::Object(kept.collect())
 }
 
 fn spaced_json(value: &Value, out: &mut String) {
@@ -204,5 +229,25 @@ mod tests {
             \"description\": \"Run it.\", \"parameters\": {\"type\": \"object\", \
             \"required\": [\"a\", \"b\"], \"nothing\": null}}}";
         assert_eq!(tool_line(&tool), expected);
+    }
+
+    #[test]
+    fn what_only_a_checker_reads_is_left_out_and_names_are_left_alone() {
+        let schema = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "properties": {
+                "minimum": { "type": ["integer", "null"], "minimum": 1, "maximum": 9 },
+                "words": { "type": ["array", "null"], "items": { "type": "string", "default": "x" } },
+            },
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "minimum": { "type": "integer" },
+                "words": { "type": "array", "items": { "type": "string" } },
+            },
+        });
+        assert_eq!(terse(&schema), expected);
     }
 }
