@@ -17,6 +17,7 @@ mod patch;
 mod processes;
 mod table;
 mod weights;
+mod worker;
 mod yardstick;
 
 #[cfg(not(target_os = "linux"))]
@@ -73,6 +74,12 @@ const BENCHES: &[Bench] = &[
         about: "the way to the plugin executor and back, against tokio's",
         when: When::Always,
         measure: boundary::hop,
+    },
+    Bench {
+        name: "worker",
+        about: "a plugin in a worker: a call, a start, a streamed piece, memory; and opening fifty without",
+        when: When::Always,
+        measure: worker::worker,
     },
     Bench {
         name: "list",
