@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use jaato_plugin_api::{API_VERSION, EXPORT_NAME};
+use jaato_plugin_api::{API_VERSION, EXPORT_NAME, EXPORT_NAME_C1};
 
 use crate::layout::Mismatch;
 use crate::manifest::{FileError, FileProblem};
@@ -40,6 +40,8 @@ pub enum LoadProblem {
         /// The first difference.
         mismatch: Mismatch,
     },
+    /// Its table of functions, where it is not written in Rust, cannot be used; the text says why.
+    CTable(String),
     /// Its root module could not be made; its own words.
     Root(String),
 }
@@ -59,6 +61,9 @@ impl LoadProblem {
             Self::Layout { .. } => Some(format!(
                 "rebuild the plugin with jaato-plugin-sdk {API_VERSION}, or update jaato"
             )),
+            Self::CTable(_) => {
+                Some("build the plugin with the `jaato_plugin.h` of this jaato's plugin-api".into())
+            }
             Self::Root(_) => Some("tell the plugin's author".into()),
         }
     }
@@ -88,6 +93,9 @@ impl fmt::Display for LoadProblem {
             Self::Api { has } => FileProblem::Api { has: has.clone() }.fmt(f),
             Self::Layout { api, mismatch } => {
                 write!(f, "its plugin-api {api} differs from this host's {API_VERSION}: {mismatch}")
+            }
+            Self::CTable(text) => {
+                write!(f, "what it exports as `{EXPORT_NAME_C1}` cannot be used: {text}")
             }
             Self::Root(text) => write!(f, "it failed to start: {text}"),
         }

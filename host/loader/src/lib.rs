@@ -8,6 +8,7 @@
 //!
 //! Not here: which plugins are trusted and enabled (the registry and the runtime), children and workers.
 
+mod c_entry;
 mod cache;
 mod call;
 mod context;

@@ -6,10 +6,11 @@ use abi_stable::StableAbi;
 use abi_stable::library::{AbiHeaderRef, LibHeader, LibraryError, RootModule, RootModuleError};
 use abi_stable::sabi_types::VersionNumber;
 use abi_stable::std_types::{RResult, RVec};
-use jaato_plugin_api::EXPORT_NAME;
-use jaato_plugin_api::abi::PluginModuleRef;
+use jaato_plugin_api::abi::{FactoryBox, LogBox, PluginModuleRef};
+use jaato_plugin_api::{EXPORT_NAME, EXPORT_NAME_C1, c1};
 use jaato_types::{Description, Error, ErrorKind, Frame, Manifest};
 
+use crate::c_entry::{self, Entry};
 use crate::error::{LoadError, LoadProblem};
 use crate::fence::plugin_code;
 use crate::layout::{self, Side};
@@ -23,7 +24,14 @@ pub struct Library;
 pub struct Opened {
     path: PathBuf,
     manifest: Manifest,
-    root: PluginModuleRef,
+    root: Root,
+}
+
+/// What a plugin exports.
+#[derive(Clone, Copy)]
+enum Root {
+    Rust(PluginModuleRef),
+    C(Entry),
 }
 
 impl Library {
@@ -37,11 +45,10 @@ impl Library {
     pub fn open(path: &Path) -> Result<Opened, LoadError> {
         let manifest = read_manifest(path)?;
         let fail = |problem| LoadError { path: path.to_owned(), problem };
-        let header = load(path).map_err(fail)?;
-        check(header).map_err(fail)?;
-        // SAFETY: `check` compared the layouts in the direction that holds for these versions.
-        let root = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
-        let root = root.map_err(|error| fail(LoadProblem::Root(root_text(&error))))?;
+        let root = match load(path).map_err(fail)? {
+            Exported::Rust(header) => Root::Rust(root(header).map_err(fail)?),
+            Exported::C(entry) => Root::C(entry),
+        };
         Ok(Opened { path: path.to_owned(), manifest, root })
     }
 }
@@ -57,8 +64,12 @@ impl Opened {
         &self.manifest
     }
 
-    pub(crate) fn root(&self) -> PluginModuleRef {
-        self.root
+    /// Gets the factory. Once a process; runs the plugin's code on the calling thread.
+    pub(crate) fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
+        match self.root {
+            Root::Rust(root) => root.factory()(log),
+            Root::C(entry) => c_entry::factory(entry, &self.manifest),
+        }
     }
 }
 
@@ -67,8 +78,11 @@ impl Opened {
 /// # Errors
 /// What the plugin answers, `plugin_misbehaved` when that is no description.
 pub fn describe(opened: &Opened) -> Result<Description, Error> {
-    let describe = opened.root.describe();
-    let answer = plugin_code(|| describe()).map_err(|text| misbehaved(opened, text))?;
+    let answer = plugin_code(|| match opened.root {
+        Root::Rust(root) => root.describe()(),
+        Root::C(entry) => entry.describe(&opened.manifest.name),
+    });
+    let answer = answer.map_err(|text| misbehaved(opened, text))?;
     let frame = match answer {
         RResult::ROk(frame) => frame,
         RResult::RErr(error) => return Err(read_error(opened, &error)),
@@ -85,9 +99,15 @@ fn misbehaved(opened: &Opened, what: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::PluginMisbehaved, text)
 }
 
-/// Loads the file and finds its header. The library stays loaded, also when it is refused: code of it
+/// What a loaded file leads to.
+enum Exported {
+    Rust(&'static LibHeader),
+    C(Entry),
+}
+
+/// Loads the file and finds what it exports. The library stays loaded, also when it is refused: code of it
 /// may run already, and destructors of thread locals make unloading unsafe.
-fn load(path: &Path) -> Result<&'static LibHeader, LoadProblem> {
+fn load(path: &Path) -> Result<Exported, LoadProblem> {
     // SAFETY: runs the file's constructors. Whoever calls `Library::open` trusts the file, or is a
     // child that may die of it.
     let library =
@@ -96,8 +116,27 @@ fn load(path: &Path) -> Result<&'static LibHeader, LoadProblem> {
     // SAFETY: a static of that name in a plugin is a `LibHeader`, which begins with an `AbiHeader`; the
     // upgrade compares its magic before anything else is read.
     let header = unsafe { library.get::<AbiHeaderRef>(EXPORT_NAME) };
-    let header = *header.map_err(|_| LoadProblem::NoSymbol)?;
-    header.upgrade().map_err(|error| LoadProblem::ForeignHeader(first_line(&error.to_string())))
+    let Ok(header) = header else { return c_table(&library).map(Exported::C) };
+    let upgraded = header.upgrade();
+    upgraded
+        .map(Exported::Rust)
+        .map_err(|error| LoadProblem::ForeignHeader(first_line(&error.to_string())))
+}
+
+/// Finds the table of a plugin that is not written in Rust.
+fn c_table(library: &libloading::Library) -> Result<Entry, LoadProblem> {
+    // SAFETY: the symbol is taken for an address alone.
+    let table = unsafe { library.get::<*const c1::Plugin>(EXPORT_NAME_C1) };
+    let table = *table.map_err(|_| LoadProblem::NoSymbol)?;
+    // SAFETY: a static of that name in a plugin is a table that begins with its size; the library stays loaded.
+    unsafe { Entry::read(table) }.map_err(LoadProblem::CTable)
+}
+
+fn root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProblem> {
+    check(header)?;
+    // SAFETY: `check` compared the layouts in the direction that holds for these versions.
+    let root = unsafe { header.init_root_module_with_unchecked_layout::<PluginModuleRef>() };
+    root.map_err(|error| LoadProblem::Root(root_text(&error)))
 }
 
 #[cfg(unix)]

@@ -36,10 +36,9 @@ impl Plugin {
         let manifest = opened.manifest().clone();
         let guest = executor.guest(manifest.name.clone());
         let log = HostLog { plugin: manifest.name.clone(), watch: Arc::clone(executor.watch()) };
-        let (own, own_guest, factory) =
-            (executor.clone(), Arc::clone(&guest), opened.root().factory());
+        let (own, own_guest, opened) = (executor.clone(), Arc::clone(&guest), opened.clone());
         let task = executor.spawn(&guest, async move {
-            let answer = plugin_code(|| factory(LogBox::from_value(log, TD_Opaque)));
+            let answer = plugin_code(|| opened.factory(LogBox::from_value(log, TD_Opaque)));
             match answer.map_err(|text| panicked(&own_guest, &text))? {
                 RResult::ROk(factory) => Ok(OnExecutor::new(&own, &own_guest, factory)),
                 RResult::RErr(error) => Err(read_error(&own_guest, &error)),

@@ -81,9 +81,11 @@ impl Connection {
         // Whoever waited may have gone.
         let _ = answer.send(Err(Error::cancelled()));
         self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
-        let (own, runtime) = (Arc::clone(self), self.core.executor.runtime().clone());
-        runtime.spawn(async move {
+        // Weak: what has ended meanwhile is not held for the rest of the time.
+        let own = Arc::downgrade(self);
+        self.core.executor.runtime().spawn(async move {
             tokio::time::sleep(OVERDUE_MAX).await;
+            let Some(own) = own.upgrade() else { return };
             if lock(&own.state).calls.contains_key(&id) {
                 own.process.end().await;
             }

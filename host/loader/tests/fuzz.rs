@@ -1,0 +1,275 @@
+//! Random bytes where strangers' bytes come in: manifests, frames, what a worker says. Nothing may panic, hang or
+//! keep anything; what comes of it is an answer or an error.
+//!
+//! The seeds are fixed, so that a failure comes again. `JAATO_FUZZ_TIMES=100 cargo test --release -p jaato-loader
+//! --test fuzz` tries a hundred times as many others.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_loader::remote::wire::{
+    Flag, HEADER_BYTES, Header, Kind, read_ask, read_call, read_stream,
+};
+use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_loader::{Instance, LiveCounts, read_manifest};
+use jaato_types::{Delta, Frame, Manifest};
+use serde_json::{Value, json};
+use support::*;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+
+/// SplitMix64: small, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end.max(1) as u64).unwrap()
+    }
+
+    fn bytes(&mut self, most: usize) -> Vec<u8> {
+        let length = self.below(most + 1);
+        (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
+    }
+
+    /// A byte that parsers trip over, or any.
+    fn byte(&mut self) -> u8 {
+        match self.below(4) {
+            0 => [0, 1, 0x7f, 0x80, 0xff, b'"', b'{', b'\\'][self.below(8)],
+            _ => self.next().to_le_bytes()[0],
+        }
+    }
+
+    /// Changes some bytes, cuts, or adds.
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(4) {
+            match self.below(8) {
+                0 => bytes.truncate(self.below(bytes.len() + 1)),
+                1 => bytes.extend(self.bytes(9)),
+                _ if bytes.is_empty() => {}
+                _ => {
+                    let at = self.below(bytes.len());
+                    bytes[at] = self.byte();
+                }
+            }
+        }
+    }
+}
+
+/// How often, and from which seed: the first times are the same in every run.
+fn times(each: u64) -> u64 {
+    let times = std::env::var("JAATO_FUZZ_TIMES").ok().and_then(|times| times.parse::<u64>().ok());
+    each * times.unwrap_or(1)
+}
+
+#[test]
+fn a_damaged_file_is_a_plugin_or_an_error() {
+    let whole = std::fs::read(fixture("probe")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.so");
+    std::fs::write(&path, &whole).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    let manifest = whole.windows(12).position(|window| window == b"\"name\":\"fixt").unwrap() - 8;
+    let sections =
+        usize::try_from(u64::from_le_bytes(whole[0x28..0x30].try_into().unwrap())).unwrap();
+    let mut random = Random(1);
+    let (mut read, mut refused) = (0, 0);
+    for _ in 0..times(4_000) {
+        // Where a reader looks: the header, the sections' headers, the manifest.
+        let places = [(0, 64), (sections, whole.len() - sections), (manifest, 200)];
+        let (start, length) = places[random.below(3)];
+        let changes: Vec<usize> =
+            (0..=random.below(6)).map(|_| start + random.below(length)).collect();
+        for at in &changes {
+            file.write_at(&[random.byte()], *at as u64).unwrap();
+        }
+        match read_manifest(&path) {
+            Ok(_) => read += 1,
+            Err(error) => {
+                assert!(!error.to_string().contains('\n'), "{error}");
+                refused += 1;
+            }
+        }
+        for at in &changes {
+            file.write_at(&whole[*at..=*at], *at as u64).unwrap();
+        }
+    }
+    assert!(read > 0 && refused > 0, "{read} read, {refused} refused");
+    assert!(read_manifest(&path).is_ok(), "what was changed is restored");
+}
+
+#[test]
+fn a_damaged_frame_is_a_frame_or_an_error() {
+    let good = Frame::write_with_bytes(
+        &json!({ "delta": "text", "text": "naïve \u{1f600}", "n": [1, 2.5, null] }),
+        b"bytes",
+    )
+    .unwrap();
+    let mut random = Random(2);
+    for _ in 0..times(100_000) {
+        let mut bytes = good.clone();
+        random.damage(&mut bytes);
+        if let Ok(frame) = Frame::parse(&bytes) {
+            let _: Result<Value, _> = frame.json();
+        }
+        let _ = Frame::read::<Delta>(&bytes);
+        let _ = read_call(&bytes);
+        let _ = read_ask(&bytes);
+        let _ = read_stream(&bytes);
+        if let Some(header) = bytes.first_chunk::<HEADER_BYTES>() {
+            let _ = Header::read(header);
+        }
+    }
+}
+
+/// A worker that is no process: what it says is written by the test.
+struct NoProcess(Arc<AtomicUsize>);
+
+impl WorkerProcess for NoProcess {
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::ready("exited with 0".to_owned()))
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(()))
+    }
+
+    fn printed(&self) -> String {
+        String::new()
+    }
+}
+
+fn message(kind: Kind, flag: Flag, id: u64, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Header { kind, flag, id, length: payload.len() }.write().to_vec();
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// One message that a worker might send, sometimes damaged.
+fn said(random: &mut Random) -> Vec<u8> {
+    const KINDS: [Kind; 14] = [
+        Kind::Emit,
+        Kind::Emit,
+        Kind::Answer,
+        Kind::Ask,
+        Kind::Ask,
+        Kind::Next,
+        Kind::CloseStream,
+        Kind::Forget,
+        Kind::Log,
+        Kind::Saved,
+        Kind::Closed,
+        Kind::Created,
+        Kind::Ready,
+        Kind::Call,
+    ];
+    const FLAGS: [Flag; 4] = [Flag::Frame, Flag::Error, Flag::Nothing, Flag::Stream];
+    let kind = KINDS[random.below(KINDS.len())];
+    let flag = FLAGS[random.below(4)];
+    let id = random.below(4) as u64;
+    let mut payload = match kind {
+        Kind::Ask => {
+            let operation = ["stream", "echo", "wait", "panicking", "unknown"][random.below(5)];
+            let mut payload =
+                jaato_loader::remote::wire::ask_head(random.below(3) as u64, operation);
+            payload.extend(Frame::empty());
+            payload
+        }
+        Kind::Next | Kind::CloseStream => {
+            let (context, handle) = (random.below(3) as u64, random.below(200) as u64);
+            jaato_loader::remote::wire::stream_of(context, handle).to_vec()
+        }
+        _ => match random.below(3) {
+            0 => random.bytes(40),
+            1 => Frame::empty().to_vec(),
+            _ => Frame::write(&json!({ "delta": "output", "text": "x" })).unwrap(),
+        },
+    };
+    if random.below(4) == 0 {
+        random.damage(&mut payload);
+    }
+    let mut bytes = message(kind, flag, id, &payload);
+    if random.below(12) == 0 {
+        random.damage(&mut bytes);
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&panics);
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        // A service of these tests panics when it is asked to.
+        if !info.to_string().contains("tests/support") {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        before(info);
+    }));
+    let house = House::new();
+    let manifest = br#"{"v":1,"name":"tool-fuzz","version":"1","api":"1.0.0","kinds":["tool"]}"#;
+    let manifest = Manifest::parse(manifest).unwrap();
+    for seed in 0..times(300) {
+        let mut random = Random(seed);
+        let (host, mut worker) = UnixStream::pair().unwrap();
+        let ended = Arc::new(AtomicUsize::new(0));
+        let start = Start {
+            manifest: manifest.clone(),
+            stream: host,
+            process: Arc::new(NoProcess(Arc::clone(&ended))),
+            services: services(),
+            saved: None,
+        };
+        let greet = async {
+            worker.write_all(&message(Kind::Ready, Flag::Nothing, 0, b"")).await.unwrap();
+            let mut create = [0; HEADER_BYTES];
+            worker.read_exact(&mut create).await.unwrap();
+            assert_eq!(Header::read(&create).unwrap().kind, Kind::Create);
+            worker.write_all(&message(Kind::Created, Flag::Frame, 0, &[1, 0, 0])).await.unwrap();
+        };
+        let (made, ()) = tokio::join!(Instance::in_worker(&house.executor, start), greet);
+        let instance = made.unwrap();
+        let mut calls = Vec::new();
+        for _ in 0..=random.below(3) {
+            calls.push(call(&instance, "any", json!({})));
+        }
+        let talk: Vec<u8> = (0..random.below(30)).flat_map(|_| said(&mut random)).collect();
+        // The host may hang up on nonsense before all is said.
+        let _ = worker.write_all(&talk).await;
+        if random.below(3) == 0 {
+            calls.pop();
+        }
+        drop(worker);
+        for mut call in calls {
+            guarded(async { while call.next_emission().await.is_some() {} }).await;
+            // An answer that fits, or an error: it is there.
+            let _ = guarded(call.answer()).await;
+        }
+        let _ = guarded(instance.close()).await;
+        drop(instance);
+        assert!(ended.load(Ordering::SeqCst) > 0, "seed {seed}: the worker is not ended");
+    }
+    // What reads and writes for a worker ends after it, in its own time.
+    guarded(async {
+        while house.executor.live() != LiveCounts::default() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    assert_eq!(panics.load(Ordering::SeqCst), 0);
+}
