@@ -262,6 +262,27 @@ pub enum PluginCommand {
         /// The file
         file: PathBuf,
     },
+    /// Install a plugin that lies on this machine into your own plugins folder
+    Install {
+        /// A plugin file, a folder with one, or a .tar.gz of such a folder
+        #[arg(value_name = "FILE|FOLDER|ARCHIVE")]
+        what: PathBuf,
+    },
+    /// Take a plugin out of your own plugins folder
+    Remove {
+        /// The plugin
+        plugin: String,
+    },
+    /// Use a plugin again that was disabled
+    Enable {
+        /// The plugin
+        plugin: String,
+    },
+    /// Leave a plugin out: lists it in `[plugins] disabled` of your config.toml
+    Disable {
+        /// The plugin
+        plugin: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

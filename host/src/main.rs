@@ -9,6 +9,7 @@ mod config;
 mod conversation;
 mod doctor;
 mod exit;
+mod install;
 mod ledger;
 mod lines;
 mod model;
@@ -16,6 +17,7 @@ mod plugin;
 mod report;
 mod run;
 mod start;
+mod switch;
 mod tool;
 mod trust;
 mod view;
@@ -26,6 +28,7 @@ use clap::Parser as _;
 
 use args::{Cli, Command, ConfigCommand, LedgerCommand, ModelCommand, PluginCommand, ToolCommand};
 use exit::{Exit, Failure, Outcome};
+use jaato_runtime::config::Listing;
 
 fn main() -> ExitCode {
     // The guardian forks: it must be itself before there is a thread or a heap full of arguments.
@@ -94,6 +97,18 @@ async fn dispatch(cli: Cli) -> Outcome {
         }
         Command::Plugin { command: PluginCommand::Check { file } } => {
             plugin::check(global, &file).await
+        }
+        Command::Plugin { command: PluginCommand::Install { what } } => {
+            install::install(global, &what).await
+        }
+        Command::Plugin { command: PluginCommand::Remove { plugin } } => {
+            install::remove(global, &plugin)
+        }
+        Command::Plugin { command: PluginCommand::Enable { plugin } } => {
+            switch::switch(global, &plugin, Listing::Out)
+        }
+        Command::Plugin { command: PluginCommand::Disable { plugin } } => {
+            switch::switch(global, &plugin, Listing::In)
         }
         Command::Model { command: ModelCommand::List { json } } => model::list(global, json).await,
         Command::Model { command: ModelCommand::Pull { model } } => {

@@ -5,9 +5,9 @@ use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
-use jaato_runtime::types::{API_VERSION, CredentialSpec, Kind, Manifest};
+use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
-    Runtime, describe, description, loader, sha256_of, supervisor, trust_command, why_not,
+    Runtime, Setup, describe, description, loader, sha256_of, supervisor, trust_command, why_not,
 };
 use serde_json::{Value, json};
 
@@ -154,7 +154,7 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
             Trust::Shipped | Trust::WorkspaceNot => {
                 let text = format!("plugin `{what}` is not trusted by its content");
                 return Err(Failure::new(Exit::Plugin, text)
-                    .hint(format!("to leave it out put `{what}` into `[plugins] disabled`")));
+                    .hint(format!("`jaato plugin disable {what}` leaves it out")));
             }
         }
     } else {
@@ -182,24 +182,38 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
         manifest.name, manifest.version, manifest.api
     ))?;
     let setup = start::setup(start::arguments(global))?;
+    let description = described(&setup, file).await?;
+    report::line("layout       ok: it fits this host")?;
+    report::line(&format!("description  ok: {}", offered(&manifest, &description)))?;
+    Ok(Exit::Done)
+}
+
+/// Lets a plugin describe itself, in a child.
+pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failure> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let described = describe(&supervisor(&setup), &setup.executable, &file).await;
-    let description = described.map_err(|error| Failure {
+    let described = describe(&supervisor(setup), &setup.executable, &file).await;
+    described.map_err(|error| Failure {
         exit: Exit::Plugin,
         message: format!("cannot use `{}` as a plugin: {}", file.display(), error.message),
         hint: error.hint,
-    })?;
-    report::line("layout       ok: it fits this host")?;
+    })
+}
+
+/// Says what a plugin offers.
+pub fn offered(manifest: &Manifest, description: &Description) -> String {
     let tools: Vec<_> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
-    let provider =
-        description.provider.as_ref().map(|provider| format!("; provider {}", provider.name));
-    let tools = if tools.is_empty() {
+    let mut offered = if tools.is_empty() {
         "no tools".to_owned()
     } else {
         format!("tools {}", tools.join(", "))
     };
-    report::line(&format!("description  ok: {tools}{}", provider.unwrap_or_default()))?;
-    Ok(Exit::Done)
+    if let Some(provider) = &description.provider {
+        offered.push_str(&format!("; provider {}", provider.name));
+    }
+    if manifest.kinds.contains(&Kind::Gc) {
+        offered.push_str(&format!("; gc {}", manifest.name.source()));
+    }
+    offered
 }
 
 fn read_manifest(file: &Path) -> Result<Manifest, Failure> {

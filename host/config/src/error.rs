@@ -59,6 +59,13 @@ pub enum ConfigError {
     },
     /// A file of the workspace cannot be used.
     Workspace(TrustError),
+    /// A file cannot be changed.
+    Edit {
+        /// The file.
+        path: PathBuf,
+        /// What the system, or the file's content, has against it.
+        cause: String,
+    },
 }
 
 /// Something a person should know that does not stop the host.
@@ -72,7 +79,7 @@ impl ConfigError {
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Read { .. } | Self::Syntax { .. } => None,
+            Self::Read { .. } | Self::Syntax { .. } | Self::Edit { .. } => None,
             Self::UnknownKey { nearest: Some(name), .. } => Some(format!("did you mean `{name}`?")),
             Self::UnknownKey { known, .. } if known.is_empty() => None,
             Self::UnknownKey { known, .. } => Some(format!("known here: `{}`", known.join("`, `"))),
@@ -102,6 +109,7 @@ impl fmt::Display for ConfigError {
                 write!(f, "`version` takes a whole number from 1, but is {has} ({origin})")
             }
             Self::Workspace(error) => error.fmt(f),
+            Self::Edit { path, cause } => write!(f, "cannot change `{}`: {cause}", path.display()),
         }
     }
 }

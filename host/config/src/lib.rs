@@ -1,6 +1,6 @@
 //! Configuration layers, trust, and where each value came from.
 //!
-//! Reads files and nothing else: it never asks, never prints and never decides what a plugin's
+//! Reads files, and writes what a person has it write: it never asks, never prints and never decides what a plugin's
 //! settings mean. Everything it needs (folders, variables, working directory) is passed in.
 //!
 //! Invariants: every value of a [`Config`] knows the layer that gave it; of a workspace nothing is
@@ -8,6 +8,7 @@
 
 mod docs;
 mod dotenv;
+mod edit;
 mod env_file;
 mod error;
 mod file;
@@ -27,6 +28,7 @@ pub mod trust;
 mod variables;
 
 pub use docs::keys_as_markdown;
+pub use edit::{Listing, list_disabled_plugin};
 pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, Warning};
 pub use folders::{Folders, NoHome};

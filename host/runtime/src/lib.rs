@@ -44,6 +44,7 @@ mod discover;
 mod facts;
 mod gc;
 mod http;
+pub mod install;
 mod instances;
 mod ledger;
 mod log;
@@ -85,7 +86,7 @@ pub use processes::{EndedProcess, SECRET_WORDS};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use runtime::{
     Ending, GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, trust_command,
-    why_not,
+    trust_line, why_not,
 };
 pub use session::SessionOptions;
 pub use setup::{Arguments, Setup, SetupError};

@@ -1,5 +1,6 @@
 //! The runtime: the plugins that were found, and what runs them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -360,9 +361,13 @@ pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
 /// Returns the command that trusts a plugin which runs although it is not trusted.
 pub fn trust_command(entry: &PluginEntry) -> Option<String> {
     let Trust::No(digest) = &entry.candidate.trust else { return None };
-    let path = entry.candidate.path.to_string_lossy();
     let is_used = entry.status == Status::Active;
-    is_used.then(|| format!("jaato plugin trust {} --sha256 {digest}", shell_word(&path)))
+    is_used.then(|| trust_line(&entry.candidate.path, digest))
+}
+
+/// Returns the command that trusts a file with this content.
+pub fn trust_line(file: &Path, sha256: &str) -> String {
+    format!("jaato plugin trust {} --sha256 {sha256}", shell_word(&file.to_string_lossy()))
 }
 
 /// Quotes a text so that a shell takes it as one word, whatever stands in it.

@@ -22,6 +22,10 @@ fn every_command_has_a_help() {
         "plugin trust",
         "plugin untrust",
         "plugin check",
+        "plugin install",
+        "plugin remove",
+        "plugin enable",
+        "plugin disable",
         "model",
         "model list",
         "model pull",
@@ -57,7 +61,10 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
     assert_eq!(listed(&["--help"]), all);
     assert_eq!(
         listed(&["plugin", "--help"]),
-        ["list", "show", "trust", "untrust", "check", "help"]
+        [
+            "list", "show", "trust", "untrust", "check", "install", "remove", "enable", "disable",
+            "help"
+        ]
     );
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);
     assert_eq!(listed(&["tool", "--help"]), ["list", "show", "help"]);

@@ -17,6 +17,7 @@ mod config;
 mod gc;
 mod help;
 mod hostile;
+mod install;
 mod ledger;
 mod lists;
 mod names;
@@ -33,6 +34,7 @@ mod run_gate;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;
+mod switch;
 mod terminal;
 mod trust_plugin;
 mod trust_workspace;

@@ -119,7 +119,7 @@ fn trust_is_taken_back_by_file_name_or_digest() {
     let output = house.run(&["plugin", "untrust", "fixture-probe"]).silent();
     assert!(output.stdout.ends_with("was not trusted\n"), "{output}");
     let output = house.run(&["plugin", "untrust", "tool-environment"]).code(4);
-    assert!(output.stderr.contains("`[plugins] disabled`"), "{output}");
+    assert!(output.stderr.contains("`jaato plugin disable tool-environment`"), "{output}");
     let output = house.run(&["plugin", "untrust", "moon"]).code(2);
     assert!(output.stderr.contains("there is no plugin and no file `moon`"), "{output}");
     paste(&house, &command).run().silent();

@@ -1,0 +1,253 @@
+//! Changes a person's configuration file on their behalf: comments, order and layout stay.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
+
+use crate::error::ConfigError;
+use crate::file::read_text;
+
+/// What is done to a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// The name is to be in it.
+    In,
+    /// The name is to be out of it.
+    Out,
+}
+
+/// Puts a plugin's name into `[plugins] disabled` of a file, or takes it out; tells whether that changed
+/// the file. A file that is not there counts as empty.
+///
+/// # Errors
+/// When the file cannot be read or written, or the list in it is none.
+pub fn list_disabled_plugin(
+    path: &Path,
+    name: &str,
+    listing: Listing,
+) -> Result<bool, ConfigError> {
+    let text = read_text(path)?.unwrap_or_default();
+    let failed = |cause: String| ConfigError::Edit { path: path.to_owned(), cause };
+    let Some(text) = edited(&text, name, listing).map_err(failed)? else { return Ok(false) };
+    write(path, &text).map_err(|error| failed(error.to_string()))?;
+    Ok(true)
+}
+
+/// The text with the name in or out; nothing when it is so already.
+fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, String> {
+    let mut document: DocumentMut =
+        text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+    let is_new = document.is_empty();
+    let plugins =
+        document.as_table_mut().entry("plugins").or_insert_with(|| Item::Table(Table::new()));
+    let plugins: &mut dyn TableLike =
+        plugins.as_table_like_mut().ok_or("`plugins` is no section")?;
+    if listing == Listing::Out && !plugins.contains_key("disabled") {
+        return Ok(None);
+    }
+    let disabled = plugins.entry("disabled").or_insert_with(|| Item::Value(Array::new().into()));
+    let disabled = disabled.as_array_mut().ok_or("`plugins.disabled` is no list")?;
+    let before = disabled.len();
+    let at = disabled.iter().position(|value| value.as_str() == Some(name));
+    match (listing, at) {
+        (Listing::In, None) => push(disabled, name),
+        (Listing::Out, Some(_)) => remove(disabled, name),
+        (Listing::In, Some(_)) | (Listing::Out, None) => {}
+    }
+    if disabled.len() == before {
+        return Ok(None);
+    }
+    let text = document.to_string();
+    Ok(Some(if is_new { format!("version = {}\n\n{text}", crate::CONFIG_VERSION) } else { text }))
+}
+
+/// Adds a name as the others are written: behind the last, on a line of its own where they have one each.
+fn push(list: &mut Array, name: &str) {
+    let mut value = Value::from(name);
+    let last = list.len().checked_sub(1).and_then(|last| list.get(last));
+    if let Some(prefix) = last.and_then(|value| value.decor().prefix()?.as_str()) {
+        // What is said in front of the last name is about that name.
+        let indent = prefix.rfind('\n').map_or(" ", |line| &prefix[line..]);
+        value.decor_mut().set_prefix(indent);
+        // So is what is said behind it, up to the end of its line.
+        let behind = list.trailing().as_str().unwrap_or_default().to_owned();
+        if behind.contains('#')
+            && let Some(line) = behind.rfind('\n')
+        {
+            value.decor_mut().set_prefix(format!("{}{indent}", &behind[..line]));
+            list.set_trailing(&behind[line..]);
+        }
+    }
+    list.push_formatted(value);
+}
+
+/// Takes a name out wherever it stands; the one that comes first then stands where the first did.
+fn remove(list: &mut Array, name: &str) {
+    let first = list.get(0).and_then(|value| Some(value.decor().prefix()?.as_str()?.to_owned()));
+    list.retain(|value| value.as_str() != Some(name));
+    if let (Some(value), Some(prefix)) = (list.get_mut(0), first)
+        && value.decor().prefix().and_then(|prefix| prefix.as_str()) == Some(" ")
+    {
+        value.decor_mut().set_prefix(prefix);
+    }
+}
+
+/// Writes beside and renames; a link is followed, the file's mode is kept.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let path: PathBuf = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(metadata) = fs::metadata(&path) {
+        file.as_file().set_permissions(metadata.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&path).map(drop).map_err(|error| error.error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+
+    #[track_caller]
+    fn check(text: &str, name: &str, listing: Listing, expected: Expect) {
+        let changed = edited(text, name, listing).unwrap();
+        expected.assert_eq(changed.as_deref().unwrap_or("unchanged"));
+        // Once is enough.
+        if let Some(changed) = changed {
+            assert_eq!(edited(&changed, name, listing), Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_name_is_added_where_there_is_nothing_a_section_or_a_list() {
+        check(
+            "",
+            "moon",
+            Listing::In,
+            expect![[r#"
+            version = 1
+
+            [plugins]
+            disabled = ["moon"]
+        "#]],
+        );
+        check(
+            "# mine\nmodel = \"a/b\" # best\n",
+            "moon",
+            Listing::In,
+            expect![[r#"
+            # mine
+            model = "a/b" # best
+
+            [plugins]
+            disabled = ["moon"]
+        "#]],
+        );
+        check(
+            "[plugins.sun]\nrays = 2\n",
+            "moon",
+            Listing::In,
+            expect![[r#"
+            [plugins]
+            disabled = ["moon"]
+            [plugins.sun]
+            rays = 2
+        "#]],
+        );
+        check(
+            "[plugins]\n# off\ndisabled = [\"sun\"] # hot\n",
+            "moon",
+            Listing::In,
+            expect![[r#"
+            [plugins]
+            # off
+            disabled = ["sun", "moon"] # hot
+        "#]],
+        );
+        check(
+            "plugins.disabled = []",
+            "moon",
+            Listing::In,
+            expect![[r#"
+            plugins.disabled = ["moon"]
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_list_of_many_lines_stays_one() {
+        let text = "[plugins]\ndisabled = [\n    # hot\n    \"sun\",\n    \"star\", # far\n]\n";
+        check(
+            text,
+            "moon",
+            Listing::In,
+            expect![[r#"
+            [plugins]
+            disabled = [
+                # hot
+                "sun",
+                "star", # far
+                "moon",
+            ]
+        "#]],
+        );
+        check(
+            text,
+            "star",
+            Listing::Out,
+            expect![[r#"
+            [plugins]
+            disabled = [
+                # hot
+                "sun", # far
+            ]
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_name_is_taken_out_everywhere_and_only_there() {
+        let text = "[plugins]\ndisabled = [\"moon\", \"sun\", \"moon\"]\n\n[tools]\ndisabled = [\"moon\"]\n";
+        check(
+            text,
+            "moon",
+            Listing::Out,
+            expect![[r#"
+            [plugins]
+            disabled = ["sun"]
+
+            [tools]
+            disabled = ["moon"]
+        "#]],
+        );
+        check("[plugins]\n", "moon", Listing::Out, expect!["unchanged"]);
+        check("", "moon", Listing::Out, expect!["unchanged"]);
+    }
+
+    #[test]
+    fn what_is_no_list_is_left_alone() {
+        for text in ["plugins = 1", "[plugins]\ndisabled = \"moon\"", "[plugins"] {
+            edited(text, "moon", Listing::In).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn the_file_is_replaced_whole_and_keeps_its_mode() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("jaato/config.toml");
+        assert!(list_disabled_plugin(&path, "moon", Listing::In).unwrap());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(list_disabled_plugin(&path, "sun", Listing::In).unwrap());
+        assert!(!list_disabled_plugin(&path, "sun", Listing::In).unwrap());
+        assert!(fs::read_to_string(&path).unwrap().ends_with("[\"moon\", \"sun\"]\n"));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+}

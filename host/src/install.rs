@@ -1,0 +1,127 @@
+//! `jaato plugin install` and `remove`: the person's own plugins folder.
+
+use std::path::{Path, PathBuf};
+
+use jaato_runtime::config::trust::TrustStore;
+use jaato_runtime::install::{self, PlacedPlugin, Source, placed_plugins};
+use jaato_runtime::loader::PlaceKind;
+use jaato_runtime::registry::nearest;
+use jaato_runtime::{Setup, places, sha256_of, trust_line};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{plugin, report, start, trust};
+
+/// Installs a plugin that lies on this machine.
+pub async fn install(global: Global, what: &Path) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let folder = own_folder(&setup)?;
+    let source = Source::find(what, &folder).map_err(refused)?;
+    let manifest = source.manifest();
+    let name = &manifest.name;
+    let all = placed_plugins(&places(&setup));
+    let shipped = all
+        .iter()
+        .find(|plugin| plugin.manifest.name == *name && plugin.file.place == PlaceKind::Shipped);
+    if let Some(shipped) = shipped {
+        let path = shipped.file.path.display();
+        let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
+        return Err(Failure::new(Exit::Plugin, text).hint("give yours a name of its own"));
+    }
+    let description = plugin::described(&setup, source.file()).await?;
+    let installed = install::install(&source, &folder).map_err(refused)?;
+    let instead = match &installed.before {
+        Some(before) => format!(", in place of {before}"),
+        None => String::new(),
+    };
+    let offered = plugin::offered(manifest, &description);
+    report::line(&format!("installed `{name}` {}{instead}: {offered}", manifest.version))?;
+    report::line(&format!("  {}", installed.path.display()))?;
+    if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
+        report::line(&format!("it is disabled: `jaato plugin enable {name}` lets it run"))?;
+    }
+    if is_trusted(&setup, &installed.path)? {
+        report::line("this content is trusted already: it runs inside jaato")?;
+        return Ok(Exit::Done);
+    }
+    report::line(&format!(
+        "it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside \
+         jaato:\n  {}",
+        trust_line(&installed.path, &digest(&installed.path)?)
+    ))?;
+    Ok(Exit::Done)
+}
+
+/// Takes a plugin out of the person's own folder.
+pub fn remove(global: Global, name: &str) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    own_folder(&setup)?;
+    let all = placed_plugins(&places(&setup));
+    let named: Vec<_> = all.iter().filter(|plugin| plugin.manifest.name.as_str() == name).collect();
+    let is_own = |plugin: &&&PlacedPlugin| plugin.file.place == PlaceKind::User;
+    let own: Vec<_> = named.iter().filter(is_own).collect();
+    if own.is_empty() {
+        return Err(match named.first() {
+            Some(other) => elsewhere(name, other),
+            None => unknown(name, &all),
+        });
+    }
+    for plugin in own {
+        let path = &plugin.file.path;
+        let trusted = if is_trusted(&setup, path)? { Some(digest(path)?) } else { None };
+        std::fs::remove_file(path).map_err(|error| {
+            Failure::new(Exit::Plugin, format!("cannot remove `{}`: {error}", path.display()))
+        })?;
+        let version = &plugin.manifest.version;
+        report::line(&format!("removed `{name}` {version}: {}", path.display()))?;
+        if let Some(digest) = trusted {
+            report::line(&format!(
+                "its content is trusted still, should it come back; to end that:\n  jaato plugin untrust {digest}"
+            ))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The failure for a name that no plugin has, with the nearest that one has.
+pub fn unknown(name: &str, all: &[PlacedPlugin]) -> Failure {
+    let failure = Failure::new(Exit::Usage, format!("there is no plugin `{name}`"));
+    match nearest(name, all.iter().map(|plugin| plugin.manifest.name.as_str())) {
+        Some(near) => failure.hint(format!("did you mean `{near}`?")),
+        None => failure.hint("`jaato plugin list` lists them"),
+    }
+}
+
+fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
+    let path = plugin.file.path.display();
+    let what = match plugin.file.place {
+        PlaceKind::Shipped => "is shipped with jaato",
+        PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
+            "does not lie in your own plugins folder"
+        }
+    };
+    Failure::new(Exit::Plugin, format!("plugin `{name}` {what}: `{path}`"))
+        .hint(format!("`jaato plugin disable {name}` leaves it out"))
+}
+
+fn own_folder(setup: &Setup) -> Result<PathBuf, Failure> {
+    let folder = setup.folders.plugins();
+    folder.map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))
+}
+
+fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, Failure> {
+    let Ok(data) = setup.folders.data() else { return Ok(false) };
+    TrustStore::in_folder(data).is_plugin_trusted(&digest(file)?).map_err(trust::failed)
+}
+
+fn digest(file: &Path) -> Result<String, Failure> {
+    sha256_of(file).map_err(|error| {
+        Failure::new(Exit::Plugin, format!("cannot read `{}`: {error}", file.display()))
+    })
+}
+
+fn refused(error: install::InstallError) -> Failure {
+    let is_address = matches!(error, install::InstallError::Address(_));
+    let exit = if is_address { Exit::Usage } else { Exit::Plugin };
+    Failure::new(exit, &error).maybe_hint(error.hint())
+}

@@ -1,0 +1,45 @@
+//! `jaato plugin enable` and `disable`: `[plugins] disabled` of the person's own configuration.
+
+use jaato_runtime::config::{ConfigError, Listing, list_disabled_plugin};
+use jaato_runtime::install::placed_plugins;
+use jaato_runtime::{Setup, places};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{install, report, start};
+
+/// Lists a plugin as disabled, or takes it off that list.
+pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
+    let arguments = start::arguments(global);
+    let setup = start::setup(arguments.clone())?;
+    let all = placed_plugins(&places(&setup));
+    let is_off = |setup: &Setup| setup.config.plugins_disabled.iter().any(|other| other == name);
+    // A name without a plugin may still be on the list: it can be taken off, not put there.
+    let is_there = all.iter().any(|plugin| plugin.manifest.name.as_str() == name);
+    if !is_there && (listing == Listing::In || !is_off(&setup)) {
+        return Err(install::unknown(name, &all));
+    }
+    let file = match arguments.config_file.clone() {
+        Some(file) => file,
+        None => setup
+            .folders
+            .config_file()
+            .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?,
+    };
+    let failed =
+        |error: ConfigError| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint());
+    let changed = list_disabled_plugin(&file, name, listing).map_err(failed)?;
+    // Lists of what is off add up: another layer may hold it too.
+    let stays_off = listing == Listing::Out && is_off(&start::setup(arguments)?);
+    if stays_off {
+        let text = format!("plugin `{name}` is disabled elsewhere too, so it stays so");
+        return Err(Failure::new(Exit::Configuration, text)
+            .hint("`jaato config show` tells where `plugins.disabled` comes from"));
+    }
+    let state = if listing == Listing::In { "disabled" } else { "enabled" };
+    report::line(&match changed {
+        true => format!("plugin `{name}` is {state}: {}", file.display()),
+        false => format!("plugin `{name}` is {state} already"),
+    })?;
+    Ok(Exit::Done)
+}

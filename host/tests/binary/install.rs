@@ -1,0 +1,238 @@
+//! Installing what lies on this machine, over what is there, and taking it away.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use expect_test::expect;
+use serde_json::json;
+
+use crate::house;
+use crate::support::{Command, House, fixture, library_name};
+
+const COUNT_BYTES: [&str; 3] = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
+
+/// The name under which the echo is installed.
+fn echo_place(house: &House) -> PathBuf {
+    house.user_plugins().join(library_name("fixture_echo"))
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Nothing but these stands in the person's folder.
+#[track_caller]
+fn check_folder(house: &House, expected: &[&str]) {
+    let entries = fs::read_dir(house.user_plugins()).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, expected);
+}
+
+/// Packs files of the given folder as people do.
+fn pack(house: &House, archive: &str, files: &[&str]) -> String {
+    let archive = text(&house.path().join(archive));
+    let mut tar = std::process::Command::new("tar");
+    tar.arg("-C").arg(house.given_folder()).args(["-caf", &archive]).args(files);
+    assert!(tar.status().unwrap().success());
+    archive
+}
+
+#[test]
+fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
+    let house = house!();
+    let given = house.give("any name.so", &fs::read(fixture("echo")).unwrap());
+    let output = house.run(&["plugin", "install", &text(&given)]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        installed `fixture-echo` 0.1.0: tools count_bytes_echo
+          $HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so
+        it is not trusted: it runs in a worker, which is no sandbox, and is given no key. To have it run inside jaato:
+          jaato plugin trust '$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so' --sha256 DIGEST
+    "#]].assert_eq(&output.to_string());
+    check_folder(&house, &["libfixture_echo.so"]);
+    let place = echo_place(&house);
+    assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(house.run(&COUNT_BYTES).code(0).json(), json!({ "bytes": 3 }));
+
+    let list = house.run(&["plugin", "list"]).code(0);
+    let command =
+        list.stdout.lines().map(str::trim).find(|line| line.starts_with("jaato plugin trust"));
+    let path = format!("{}:/usr/bin:/bin", house.path().join("bin").display());
+    let trust = Command::program(&house, "sh", &["-c", command.unwrap()]).variable("PATH", path);
+    trust.run().silent();
+    let again = house.run(&["plugin", "install", &text(&given)]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        installed `fixture-echo` 0.1.0, in place of 0.1.0: tools count_bytes_echo
+          $HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so
+        this content is trusted already: it runs inside jaato
+    "#]]
+    .assert_eq(&again.to_string());
+}
+
+#[test]
+fn what_is_there_gives_way_wherever_it_lies_and_is_never_written_to() {
+    let house = house!();
+    let old = house.user_plugins().join("old.so");
+    fs::create_dir_all(house.user_plugins()).unwrap();
+    fs::copy(fixture("echo"), &old).unwrap();
+    // A host that has it open keeps what it opened.
+    let mut open = fs::File::open(&old).unwrap();
+    let mut newer = fs::read(fixture("echo")).unwrap();
+    let before = newer.clone();
+    newer.push(0);
+    let given = house.give("echo.so", &newer);
+    house.run(&["plugin", "install", &text(&given)]).silent();
+    check_folder(&house, &["old.so"]);
+    assert_eq!(fs::read(&old).unwrap(), newer);
+    let mut mapped = Vec::new();
+    std::io::Read::read_to_end(&mut open, &mut mapped).unwrap();
+    assert!(mapped == before, "the open file changed");
+}
+
+#[test]
+fn a_folder_and_an_archive_are_installed() {
+    let house = house!();
+    let bytes = fs::read(fixture("echo")).unwrap();
+    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    house.give("flat/echo.so", &bytes);
+    house.give("flat/README.md", b"echo");
+    house.give(&format!("echo-1/lib/{triple}/echo.so"), &bytes);
+    house.give("echo-1/lib/x86_64-pc-windows-msvc/echo.dll", b"MZ");
+    house.give("echo-1/README.md", b"echo");
+    let given = |name: &str| text(&house.given_folder().join(name));
+    let whats = [
+        given("flat"),
+        given("echo-1"),
+        pack(&house, "flat.tar", &["flat"]),
+        pack(&house, "many.tar.gz", &["echo-1"]),
+        // Its end says nothing: the content does.
+        pack(&house, "file.tgz", &["flat/echo.so"]),
+    ];
+    for what in whats {
+        let output = house.run(&["plugin", "install", &what]).silent();
+        assert!(output.stdout.starts_with("installed `fixture-echo` 0.1.0: tools"), "{output}");
+        check_folder(&house, &["libfixture_echo.so"]);
+        assert!(fs::read(echo_place(&house)).unwrap() == bytes, "{what}");
+        house.run(&["plugin", "remove", "fixture-echo"]).silent();
+        check_folder(&house, &[]);
+    }
+}
+
+#[track_caller]
+fn refused(house: &House, what: &str, code: i32, expected: expect_test::Expect) {
+    let output = house.run(&["plugin", "install", what]).code(code);
+    expected.assert_eq(&house.clean(&output.stderr));
+    check_folder(house, &[]);
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_the_line_of_check() {
+    let house = house!();
+    let text_file = text(&house.give("moon.so", b"text"));
+    refused(
+        &house,
+        &text_file,
+        4,
+        expect![[r#"
+            error: cannot use `$HOUSE/given/moon.so` as a plugin: it is not a dynamic library
+        "#]],
+    );
+    let check = house.run(&["plugin", "check", &text_file]).code(4);
+    assert_eq!(house.run(&["plugin", "install", &text_file]).stderr, check.stderr);
+    let none = text(&house.given_folder().join("none"));
+    refused(
+        &house,
+        &none,
+        4,
+        expect![[r#"
+            error: cannot read `$HOUSE/given/none`: No such file or directory (os error 2)
+        "#]],
+    );
+    refused(
+        &house,
+        "https://example.org/moon.so",
+        2,
+        expect![[r#"
+        error: `https://example.org/moon.so` is an address; what is installed must lie on this machine
+        hint: download it, look at where it comes from, then `jaato plugin install FILE`
+    "#]],
+    );
+    house.give("crate/Cargo.toml", b"[package]");
+    refused(
+        &house,
+        &text(&house.given_folder().join("crate")),
+        4,
+        expect![[r#"
+            error: `$HOUSE/given/crate` is a crate's sources, not a plugin
+            hint: `cargo build --release` in `$HOUSE/given/crate`, then install the library below `target/release`
+        "#]],
+    );
+}
+
+#[test]
+fn a_plugin_that_dies_when_it_is_described_is_not_installed() {
+    let house = house!();
+    let given = text(&fixture("aborts"));
+    let check = house.run(&["plugin", "check", &given]).code(4);
+    let install = house.run(&["plugin", "install", &given]).code(4);
+    assert_eq!(install.stderr, check.stderr);
+    assert!(install.stderr.contains("as a plugin: "), "{install}");
+    check_folder(&house, &[]);
+}
+
+#[test]
+fn the_name_of_a_shipped_plugin_and_a_strangers_place_are_not_taken() {
+    let house = house!();
+    house.ship(&fixture("echo"));
+    refused(
+        &house,
+        &text(&fixture("echo")),
+        4,
+        expect![[r#"
+            error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so` has the name
+            hint: give yours a name of its own
+        "#]],
+    );
+    let output = house.run(&["plugin", "remove", "fixture-echo"]).code(4);
+    expect![[r#"
+        error: plugin `fixture-echo` is shipped with jaato: `$HOUSE/plugins/libfixture_echo.so`
+        hint: `jaato plugin disable fixture-echo` leaves it out
+    "#]]
+    .assert_eq(&house.clean(&output.stderr));
+    house.drop_in(&fixture("probe"));
+    let place = house.user_plugins().join(library_name("fixture_probe"));
+    fs::rename(&place, echo_place(&house)).unwrap();
+    fs::remove_file(house.shipped().join(library_name("fixture_echo"))).unwrap();
+    let output = house.run(&["plugin", "install", &text(&fixture("echo"))]).code(4);
+    assert!(output.stderr.contains("where something else lies"), "{output}");
+    assert_eq!(fs::read(echo_place(&house)).unwrap(), fs::read(fixture("probe")).unwrap());
+}
+
+#[test]
+fn only_what_lies_in_the_persons_folder_is_removed() {
+    let house = house!();
+    let output = house.run(&["plugin", "remove", "fixture-ecco"]).code(2);
+    assert!(output.stderr.contains("`jaato plugin list` lists them"), "{output}");
+    house.run(&["plugin", "install", &text(&fixture("echo"))]).silent();
+    let output = house.run(&["plugin", "remove", "fixture-ecco"]).code(2);
+    assert!(output.stderr.contains("did you mean `fixture-echo`?"), "{output}");
+    let output = house.run(&["plugin", "remove", "fixture-echo"]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        removed `fixture-echo` 0.1.0: $HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so
+    "#]]
+    .assert_eq(&output.to_string());
+    check_folder(&house, &[]);
+    house.run(&COUNT_BYTES).code(2);
+    let given = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
+    let folder = text(&house.given_folder());
+    let output = house.run(&["plugin", "remove", "fixture-echo", "--plugin-dir", &folder]).code(4);
+    assert!(output.stderr.contains("does not lie in your own plugins folder"), "{output}");
+    assert!(given.exists());
+}

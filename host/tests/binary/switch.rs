@@ -1,0 +1,95 @@
+//! Switching plugins off and on: the person's file is changed, and nothing else in it.
+
+use std::fs;
+
+use expect_test::expect;
+
+use crate::house;
+use crate::support::{House, fixture};
+
+fn config(house: &House) -> String {
+    fs::read_to_string(house.home().join(".config/jaato/config.toml")).unwrap()
+}
+
+#[track_caller]
+fn status(house: &House) -> String {
+    let shown = house.run(&["plugin", "show", "tool-environment", "--json"]).code(0).json();
+    shown["status"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_plugin_is_switched_off_and_on_and_comments_stay() {
+    let house = house!();
+    house.configure("# mine\nversion = 1\nmodel = \"a/b\" # best\n\n[tools]\ndisabled = []\n");
+    let output = house.run(&["plugin", "disable", "tool-environment"]).silent();
+    expect![[r#"
+        exit 0
+        --- stdout
+        plugin `tool-environment` is disabled: $HOUSE/home/.config/jaato/config.toml
+    "#]]
+    .assert_eq(&output.to_string());
+    expect![[r#"
+        # mine
+        version = 1
+        model = "a/b" # best
+
+        [tools]
+        disabled = []
+
+        [plugins]
+        disabled = ["tool-environment"]
+    "#]]
+    .assert_eq(&config(&house));
+    assert_eq!(status(&house), "disabled");
+    let before = config(&house);
+    let again = house.run(&["plugin", "disable", "tool-environment"]).silent();
+    assert_eq!(again.stdout, "plugin `tool-environment` is disabled already\n");
+    assert_eq!(config(&house), before);
+    house.run(&["plugin", "enable", "tool-environment"]).silent();
+    assert_eq!(config(&house), before.replace("\"tool-environment\"", ""));
+    assert_eq!(status(&house), "active");
+    let again = house.run(&["plugin", "enable", "tool-environment"]).silent();
+    assert_eq!(again.stdout, "plugin `tool-environment` is enabled already\n");
+}
+
+#[test]
+fn an_unknown_plugin_is_told_with_the_nearest_and_one_that_is_gone_is_taken_off_the_list() {
+    let house = house!();
+    for word in ["disable", "enable"] {
+        let output = house.run(&["plugin", word, "tool-environmant"]).code(2);
+        assert!(output.stderr.contains("did you mean `tool-environment`?"), "{output}");
+    }
+    assert!(!house.home().join(".config/jaato/config.toml").exists());
+    house.configure("[plugins]\ndisabled = [\"gone\"]\n");
+    house.run(&["plugin", "enable", "gone"]).silent();
+    assert_eq!(config(&house), "[plugins]\ndisabled = []\n");
+}
+
+#[test]
+fn another_file_is_changed_where_one_is_named_and_another_layer_is_told() {
+    let house = house!();
+    let file = house.write("other.toml", "").display().to_string();
+    house.run(&["plugin", "disable", "tool-environment", "--config", &file]).silent();
+    assert!(!house.home().join(".config/jaato/config.toml").exists());
+    assert!(fs::read_to_string(&file).unwrap().contains("[\"tool-environment\"]"));
+
+    house.write("workspace/.jaato/config.toml", "[plugins]\ndisabled = [\"tool-environment\"]\n");
+    house.run(&["trust"]).silent();
+    let output = house.run(&["plugin", "enable", "tool-environment", "--config", &file]).code(3);
+    expect![[r#"
+        error: plugin `tool-environment` is disabled elsewhere too, so it stays so
+        hint: `jaato config show` tells where `plugins.disabled` comes from
+    "#]]
+    .assert_eq(&output.stderr);
+    assert!(!fs::read_to_string(&file).unwrap().contains("tool-environment"));
+}
+
+#[test]
+fn an_installed_plugin_that_is_disabled_is_told_so() {
+    let house = house!();
+    let given = fixture("echo").display().to_string();
+    house.run(&["plugin", "install", &given]).silent();
+    house.run(&["plugin", "disable", "fixture-echo"]).silent();
+    let output = house.run(&["plugin", "install", &given]).silent();
+    assert!(output.stdout.contains("`jaato plugin enable fixture-echo` lets it run"), "{output}");
+}
