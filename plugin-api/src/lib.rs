@@ -14,6 +14,7 @@
 //! - A plugin is never unloaded.
 
 pub mod abi;
+pub mod c1;
 
 /// Version of the boundary: `major.minor.patch`. Another major is another boundary; of two minors the
 /// older is the interface.
@@ -21,6 +22,9 @@ pub const API_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Name of the static that a plugin exports; a later boundary gets a name of its own beside it.
 pub const EXPORT_NAME: &str = "JAATO_PLUGIN_V1";
+
+/// Name of the static that a plugin in C exports in place of [`EXPORT_NAME`].
+pub const EXPORT_NAME_C1: &str = "JAATO_PLUGIN_C1";
 
 /// Name of the section that holds the manifest on ELF and PE. (Mach-O: segment `__DATA`, section `__jaato`.)
 pub const MANIFEST_SECTION: &str = ".jaato_manifest";

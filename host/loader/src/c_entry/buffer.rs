@@ -1,0 +1,104 @@
+//! Bytes that cross: lent for a call, or handed over with who frees them.
+
+use std::ffi::c_char;
+
+use jaato_plugin_api::c1::Buffer;
+use jaato_types::FRAME_BYTES_MAX;
+
+/// More than this is not looked at: one byte too many is enough for a check to find a frame too large.
+const LOOKED_AT_MAX: usize = FRAME_BYTES_MAX + 1;
+
+/// Views bytes that a plugin lends; none for a null pointer with a length.
+///
+/// # Safety
+/// `bytes` is null or points to `length` bytes that live and do not change for `'a`.
+pub(super) unsafe fn lent<'a>(bytes: *const u8, length: usize) -> Option<&'a [u8]> {
+    if length == 0 {
+        return Some(&[]);
+    }
+    if bytes.is_null() {
+        return None;
+    }
+    // SAFETY: not null, and as the caller says; no longer than what is there.
+    Some(unsafe { std::slice::from_raw_parts(bytes, length.min(LOOKED_AT_MAX)) })
+}
+
+/// Views a text that a plugin lends.
+///
+/// # Safety
+/// As [`lent`].
+pub(super) unsafe fn text<'a>(text: *const c_char, length: usize) -> Option<&'a [u8]> {
+    // SAFETY: as the caller says; characters of C are bytes.
+    unsafe { lent(text.cast(), length) }
+}
+
+/// Copies what a plugin handed over and gives it back; none for a null pointer with a length.
+///
+/// # Safety
+/// `buffer` is empty, or as a plugin filled it.
+pub(super) unsafe fn take(buffer: &mut Buffer) -> Option<Vec<u8>> {
+    // SAFETY: the plugin's bytes live until they are released, right below.
+    let bytes = unsafe { lent(buffer.bytes, buffer.length) }.map(<[u8]>::to_vec);
+    if let Some(release) = buffer.release.take() {
+        // SAFETY: the plugin's own function for this very buffer, called once.
+        unsafe { release(buffer) };
+    }
+    bytes
+}
+
+/// Hands bytes over to a plugin.
+pub(super) fn give(bytes: Vec<u8>) -> Buffer {
+    let bytes = Box::leak(bytes.into_boxed_slice());
+    Buffer {
+        bytes: bytes.as_ptr(),
+        length: bytes.len(),
+        owner: bytes.as_mut_ptr().cast(),
+        release: Some(release),
+    }
+}
+
+unsafe extern "C" fn release(buffer: *mut Buffer) {
+    // SAFETY: null, or a buffer that the plugin was given and may use until it is released.
+    let Some(buffer) = (unsafe { buffer.as_mut() }) else { return };
+    let owner: *mut u8 = buffer.owner.cast();
+    let length = buffer.length;
+    *buffer = Buffer::empty();
+    if !owner.is_null() {
+        // SAFETY: `give` leaked it with this address and length; emptied above, so that it goes once.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(owner, length)) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_is_released_twice_goes_once() {
+        let mut buffer = give(vec![1, 2, 3]);
+        let again = buffer.release.unwrap();
+        // SAFETY: a buffer of `give`'s, and its own function.
+        assert_eq!(unsafe { take(&mut buffer) }, Some(vec![1, 2, 3]));
+        // SAFETY: as above; it is empty.
+        unsafe { again(&mut buffer) };
+        // SAFETY: null is allowed.
+        unsafe { again(std::ptr::null_mut()) };
+    }
+
+    #[test]
+    fn a_null_pointer_with_a_length_is_nothing() {
+        let mut buffer = Buffer { length: 5, ..Buffer::empty() };
+        // SAFETY: null is allowed.
+        assert_eq!(unsafe { take(&mut buffer) }, None);
+        // SAFETY: no bytes at all.
+        assert_eq!(unsafe { take(&mut Buffer::empty()) }, Some(Vec::new()));
+    }
+
+    #[test]
+    fn no_more_is_looked_at_than_is_needed_to_refuse_it() {
+        let bytes = vec![0; LOOKED_AT_MAX + 1];
+        // SAFETY: the bytes are there.
+        let seen = unsafe { lent(bytes.as_ptr(), bytes.len()) }.map(<[u8]>::len);
+        assert_eq!(seen, Some(FRAME_BYTES_MAX + 1));
+    }
+}

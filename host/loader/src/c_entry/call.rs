@@ -1,0 +1,153 @@
+//! A call of a plugin in C, as the future that the executor polls and drops.
+
+use std::ffi::c_void;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_plugin_api::abi::ContextBox;
+use jaato_plugin_api::c1::{self, Buffer};
+use jaato_types::PluginName;
+
+use super::context::{Lent, waker_address};
+use super::entry::{Entry, answer, error_frame};
+use super::{buffer, misbehaved};
+
+/// An instance of a plugin in C. Calls hold it, so that it ends after the last of them.
+pub(super) struct Made {
+    pub(super) entry: Entry,
+    pub(super) plugin: PluginName,
+    /// The instance's own context, lent until its end.
+    context: Arc<Lent>,
+    instance: *mut c_void,
+}
+
+// SAFETY: the header tells authors that an instance is used from several threads at once.
+unsafe impl Send for Made {}
+// SAFETY: as above.
+unsafe impl Sync for Made {}
+
+impl Made {
+    /// Makes an instance; the error is a frame.
+    pub(super) fn create(
+        entry: Entry,
+        plugin: PluginName,
+        context: ContextBox,
+    ) -> Result<Arc<Self>, Vec<u8>> {
+        let context = Lent::new(context);
+        // SAFETY: the plugin's function; the context lives as long as what is made.
+        let instance = unsafe { (entry.create)(context.address()) };
+        if instance.is_null() {
+            return Err(error_frame(&misbehaved(&plugin, "`create` made no instance")));
+        }
+        Ok(Arc::new(Self { entry, plugin, context, instance }))
+    }
+
+    /// Begins a call in the context of the instance itself.
+    pub(super) fn begin_own(self: &Arc<Self>, kind: u32, frame: &[u8]) -> Call {
+        Call::begin(Arc::clone(self), kind, "", Arc::clone(&self.context), frame)
+    }
+
+    /// Begins a call.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        kind: u32,
+        name: &str,
+        context: ContextBox,
+        frame: &[u8],
+    ) -> Call {
+        Call::begin(Arc::clone(self), kind, name, Lent::new(context), frame)
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        // SAFETY: the plugin's function for what its `create` made, called once; no call holds it any more.
+        unsafe { (self.entry.destroy)(self.instance) };
+    }
+}
+
+/// A call that goes on. Dropped, it is ended: its context after it, the instance at last.
+pub(super) struct Call {
+    call: *mut c_void,
+    is_over: bool,
+    _context: Arc<Lent>,
+    made: Arc<Made>,
+}
+
+// SAFETY: the header tells authors that a call is gone on with from one thread at a time, not always the same.
+unsafe impl Send for Call {}
+
+impl Call {
+    fn begin(made: Arc<Made>, kind: u32, name: &str, context: Arc<Lent>, frame: &[u8]) -> Self {
+        let (begin, instance) = (made.entry.begin, made.instance);
+        let (text, length) = (name.as_ptr().cast(), name.len());
+        // SAFETY: the plugin's function; name and frame live until it returns, the context until the call's end.
+        let call = unsafe {
+            begin(instance, kind, text, length, context.address(), frame.as_ptr(), frame.len())
+        };
+        Self { call, is_over: false, _context: context, made }
+    }
+
+    fn end(&mut self) {
+        self.is_over = true;
+        if !self.call.is_null() {
+            let call = std::mem::replace(&mut self.call, std::ptr::null_mut());
+            // SAFETY: the plugin's function for what its `begin` made; gone from here, so called once.
+            unsafe { (self.made.entry.end)(call) };
+        }
+    }
+
+    fn refused(&self, what: &str) -> Vec<u8> {
+        error_frame(&misbehaved(&self.made.plugin, what))
+    }
+}
+
+impl Future for Call {
+    /// A frame, no bytes at all, or a frame with an error.
+    type Output = Result<Vec<u8>, Vec<u8>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.call.is_null() {
+            let what = if self.is_over { "it was over" } else { "`begin` began no call" };
+            return Poll::Ready(Err(self.refused(what)));
+        }
+        let mut out = Buffer::empty();
+        // SAFETY: the plugin's function for a call of its that was not ended; waker and buffer live until it returns.
+        let status =
+            unsafe { (self.made.entry.poll)(self.call, waker_address(cx.waker()), &mut out) };
+        // SAFETY: as the plugin filled it.
+        let bytes = unsafe { buffer::take(&mut out) };
+        if status == c1::PENDING {
+            return Poll::Pending;
+        }
+        let answer = answer(&self.made.plugin, "poll", status, bytes);
+        self.end();
+        Poll::Ready(answer)
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// As a call must answer.
+pub(super) fn frame(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<RVec<u8>, RVec<u8>> {
+    match answer {
+        Ok(frame) => RResult::ROk(frame.into()),
+        Err(error) => RResult::RErr(error.into()),
+    }
+}
+
+/// As a call may answer: no bytes are nothing.
+pub(super) fn maybe(answer: Result<Vec<u8>, Vec<u8>>) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
+    match answer {
+        Ok(frame) if frame.is_empty() => RResult::ROk(ROption::RNone),
+        Ok(frame) => RResult::ROk(ROption::RSome(frame.into())),
+        Err(error) => RResult::RErr(error.into()),
+    }
+}

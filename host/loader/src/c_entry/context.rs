@@ -1,0 +1,66 @@
+//! Contexts and wakers as a plugin in C holds them: addresses that it hands back.
+
+use std::sync::Arc;
+use std::task;
+
+use jaato_plugin_api::abi::ContextBox;
+use jaato_plugin_api::c1::{Context, Waker};
+
+/// A context that is lent. The plugin may keep it; after its end it refuses everything.
+pub(super) struct Lent(ContextBox);
+
+impl Lent {
+    pub(super) fn new(context: ContextBox) -> Arc<Self> {
+        Arc::new(Self(context))
+    }
+
+    /// Returns the address that the plugin gets.
+    pub(super) fn address(self: &Arc<Self>) -> *const Context {
+        Arc::as_ptr(self).cast()
+    }
+
+    /// Finds the context behind an address.
+    ///
+    /// # Safety
+    /// Null, or an address of [`Lent::address`] whose context is lent or kept.
+    pub(super) unsafe fn behind<'a>(context: *const Context) -> Option<&'a ContextBox> {
+        // SAFETY: as the caller says.
+        unsafe { context.cast::<Self>().as_ref() }.map(|lent| &lent.0)
+    }
+
+    /// Counts one owner more.
+    ///
+    /// # Safety
+    /// As [`Lent::behind`].
+    pub(super) unsafe fn keep(context: *const Context) {
+        if !context.is_null() {
+            // SAFETY: it came out of an `Arc`, which lives.
+            unsafe { Arc::increment_strong_count(context.cast::<Self>()) };
+        }
+    }
+
+    /// Counts one owner less.
+    ///
+    /// # Safety
+    /// As [`Lent::behind`], and it was kept as many times as it is dropped.
+    pub(super) unsafe fn drop(context: *const Context) {
+        if !context.is_null() {
+            // SAFETY: the owner that `keep` counted.
+            unsafe { Arc::decrement_strong_count(context.cast::<Self>()) };
+        }
+    }
+}
+
+/// Returns the address of a waker, for as long as a poll takes.
+pub(super) fn waker_address(waker: &task::Waker) -> *const Waker {
+    std::ptr::from_ref(waker).cast()
+}
+
+/// Finds the waker behind an address.
+///
+/// # Safety
+/// Null, or an address of a waker that is lent or kept.
+pub(super) unsafe fn waker<'a>(waker: *const Waker) -> Option<&'a task::Waker> {
+    // SAFETY: as the caller says.
+    unsafe { waker.cast::<task::Waker>().as_ref() }
+}

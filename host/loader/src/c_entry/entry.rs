@@ -1,0 +1,117 @@
+//! A plugin's table of functions, checked: every member is there.
+
+use std::ffi::c_void;
+use std::mem::offset_of;
+
+use abi_stable::std_types::{RResult, RVec};
+use jaato_plugin_api::c1::{self, Buffer, Context, Plugin, VERSION, Waker};
+use jaato_types::{Frame, PluginName};
+
+use super::{buffer, misbehaved};
+
+/// What a plugin exports.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    describe: unsafe extern "C" fn(*mut Buffer) -> i32,
+    pub(super) start: unsafe extern "C" fn(*const c1::Host, *mut Buffer) -> i32,
+    pub(super) create: unsafe extern "C" fn(*const Context) -> *mut c_void,
+    pub(super) begin: Begin,
+    pub(super) poll: unsafe extern "C" fn(*mut c_void, *const Waker, *mut Buffer) -> i32,
+    pub(super) end: unsafe extern "C" fn(*mut c_void),
+    pub(super) destroy: unsafe extern "C" fn(*mut c_void),
+}
+
+type Begin = unsafe extern "C" fn(
+    *mut c_void,
+    u32,
+    *const std::ffi::c_char,
+    usize,
+    *const Context,
+    *const u8,
+    usize,
+) -> *mut c_void;
+
+impl Entry {
+    /// Reads a plugin's table; the error says what is wrong with it.
+    ///
+    /// # Safety
+    /// `table` is the address of what a plugin exports as its C entry: it begins with a size, as many bytes
+    /// are there, and the file is never unloaded.
+    pub(crate) unsafe fn read(table: *const Plugin) -> Result<Self, String> {
+        if table.is_null() || !table.is_aligned() {
+            return Err("its address is not one of a table".to_owned());
+        }
+        // SAFETY: as the caller says, the size is there.
+        let size = unsafe { (&raw const (*table).size).read() } as usize;
+        let needs = size_of::<Plugin>();
+        let too_short =
+            || Err(format!("its table has {size} bytes, version {VERSION} has {needs}"));
+        if size < offset_of!(Plugin, version) + size_of::<u32>() {
+            return too_short();
+        }
+        // SAFETY: within the size.
+        let version = unsafe { (&raw const (*table).version).read() };
+        if version != VERSION {
+            return Err(format!("its table has version {version}, this host speaks {VERSION}"));
+        }
+        if size < needs {
+            return too_short();
+        }
+        // SAFETY: within the size; each member is a number or a pointer that may be null.
+        Self::checked(&unsafe { table.read() })
+    }
+
+    fn checked(table: &Plugin) -> Result<Self, String> {
+        fn there<T>(function: Option<T>, name: &str) -> Result<T, String> {
+            function.ok_or_else(|| format!("its function `{name}` is null"))
+        }
+        Ok(Self {
+            describe: there(table.describe, "describe")?,
+            start: there(table.start, "start")?,
+            create: there(table.create, "create")?,
+            begin: there(table.begin, "begin")?,
+            poll: there(table.poll, "poll")?,
+            end: there(table.end, "end")?,
+            destroy: there(table.destroy, "destroy")?,
+        })
+    }
+
+    /// Asks for the description.
+    pub(crate) fn describe(&self, plugin: &PluginName) -> RResult<RVec<u8>, RVec<u8>> {
+        let mut out = Buffer::empty();
+        // SAFETY: the plugin's function; the buffer lives until it returns.
+        let status = unsafe { (self.describe)(&mut out) };
+        // SAFETY: as the plugin filled it.
+        let bytes = unsafe { buffer::take(&mut out) };
+        match answer(plugin, "describe", status, bytes) {
+            Ok(bytes) => RResult::ROk(bytes.into()),
+            Err(error) => RResult::RErr(error.into()),
+        }
+    }
+}
+
+/// Reads what a function of the plugin's gave: a frame, or a frame with an error.
+pub(super) fn answer(
+    plugin: &PluginName,
+    function: &str,
+    status: i32,
+    bytes: Option<Vec<u8>>,
+) -> Result<Vec<u8>, Vec<u8>> {
+    let refused = |what: String| Err(error_frame(&misbehaved(plugin, what)));
+    match (status, bytes) {
+        (c1::READY | c1::FAILED, None) => {
+            refused(format!("`{function}` gave a length without bytes"))
+        }
+        (c1::READY, Some(bytes)) => Ok(bytes),
+        (c1::FAILED, Some(bytes)) if bytes.is_empty() => {
+            refused(format!("`{function}` failed without an error"))
+        }
+        (c1::FAILED, Some(bytes)) => Err(bytes),
+        (other, _) => refused(format!("`{function}` answered {other}, which is no status of it")),
+    }
+}
+
+/// Writes an error as a frame; an error is small, so that it always fits.
+pub(super) fn error_frame(error: &jaato_types::Error) -> Vec<u8> {
+    Frame::write(error).unwrap_or_else(|_| Frame::empty())
+}

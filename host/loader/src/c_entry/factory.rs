@@ -1,0 +1,133 @@
+//! The factory, the instances and the facets of a plugin in C, as the traits of the boundary.
+
+use std::sync::Arc;
+
+use abi_stable::sabi_trait::TD_Opaque;
+use abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use async_ffi::{FfiFuture, FutureExt};
+use jaato_plugin_api::abi::{
+    Answer, ContextBox, FactoryAbi, FactoryBox, GcAbi, GcBox, InstanceAbi, InstanceBox, Maybe,
+    ProviderAbi, ProviderBox, ToolAbi, ToolBox,
+};
+use jaato_plugin_api::c1::{self, Buffer};
+use jaato_types::{Kind, Manifest};
+
+use super::call::{Made, frame, maybe};
+use super::entry::{Entry, answer};
+use super::{buffer, host};
+
+/// Begins a plugin's life in this process. Runs its code on the calling thread.
+pub(crate) fn factory(entry: Entry, manifest: &Manifest) -> RResult<FactoryBox, RVec<u8>> {
+    let mut out = Buffer::empty();
+    // SAFETY: the plugin's function; the host's table lives for ever, the buffer until it returns.
+    let status = unsafe { (entry.start)(&host::HOST, &mut out) };
+    // SAFETY: as the plugin filled it.
+    let bytes = unsafe { buffer::take(&mut out) };
+    match answer(&manifest.name, "start", status, bytes) {
+        Ok(_) => {
+            let factory = Factory { entry, manifest: manifest.clone() };
+            RResult::ROk(FactoryBox::from_value(factory, TD_Opaque))
+        }
+        Err(error) => RResult::RErr(error.into()),
+    }
+}
+
+struct Factory {
+    entry: Entry,
+    manifest: Manifest,
+}
+
+struct Instance {
+    made: Arc<Made>,
+    kinds: Vec<Kind>,
+}
+
+/// One for all facets: what is asked is a number.
+struct Facet(Arc<Made>);
+
+impl FactoryAbi for Factory {
+    fn create(
+        &self,
+        context: ContextBox,
+        saved: ROption<RVec<u8>>,
+    ) -> FfiFuture<RResult<InstanceBox, RVec<u8>>> {
+        let made = Made::create(self.entry, self.manifest.name.clone(), context);
+        let kinds = self.manifest.kinds.clone();
+        let opened = made.map(|made| {
+            let saved = saved.into_option();
+            let open = made.begin_own(c1::OPEN, saved.as_deref().unwrap_or_default());
+            (made, open)
+        });
+        let create = async move {
+            let (made, open) = opened?;
+            open.await?;
+            Ok(InstanceBox::from_value(Instance { made, kinds }, TD_Opaque))
+        };
+        async move { create.await.map_err(|error: Vec<u8>| error.into()).into() }.into_ffi()
+    }
+}
+
+impl Instance {
+    fn facet(&self, kind: Kind) -> Option<Facet> {
+        self.kinds.contains(&kind).then(|| Facet(Arc::clone(&self.made)))
+    }
+}
+
+impl InstanceAbi for Instance {
+    fn tools(&self) -> ROption<ToolBox> {
+        self.facet(Kind::Tool).map(|facet| ToolBox::from_value(facet, TD_Opaque)).into()
+    }
+
+    fn gc(&self) -> ROption<GcBox> {
+        self.facet(Kind::Gc).map(|facet| GcBox::from_value(facet, TD_Opaque)).into()
+    }
+
+    fn provider(&self) -> ROption<ProviderBox> {
+        self.facet(Kind::Provider).map(|facet| ProviderBox::from_value(facet, TD_Opaque)).into()
+    }
+
+    fn operation(&self, name: RStr<'_>, context: ContextBox, payload: RVec<u8>) -> Answer {
+        let call = self.made.begin(c1::OPERATION, &name, context, &payload);
+        async move { frame(call.await) }.into_ffi()
+    }
+
+    fn save(&self) -> Maybe {
+        let call = self.made.begin_own(c1::SAVE, &[]);
+        async move { maybe(call.await) }.into_ffi()
+    }
+
+    fn close(&self) -> FfiFuture<()> {
+        let call = self.made.begin_own(c1::CLOSE, &[]);
+        // It ends in any case; there is nobody whom a refusal would help.
+        async move { call.await.map_or((), drop) }.into_ffi()
+    }
+}
+
+impl Facet {
+    fn call(&self, kind: u32, name: &str, context: ContextBox, payload: &[u8]) -> Answer {
+        let call = self.0.begin(kind, name, context, payload);
+        async move { frame(call.await) }.into_ffi()
+    }
+}
+
+impl ToolAbi for Facet {
+    fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        Self::call(self, c1::TOOL, &name, context, &frame)
+    }
+}
+
+impl GcAbi for Facet {
+    fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        Self::call(self, c1::GC, "", context, &frame)
+    }
+}
+
+impl ProviderAbi for Facet {
+    fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        Self::call(self, c1::COMPLETE, "", context, &frame)
+    }
+
+    fn models(&self, context: ContextBox) -> Answer {
+        Self::call(self, c1::MODELS, "", context, &[])
+    }
+}

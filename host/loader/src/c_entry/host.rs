@@ -1,0 +1,191 @@
+//! The table that plugins in C are lent. Its functions check what they are given and let no panic out.
+
+use std::ffi::c_char;
+use std::task;
+
+use abi_stable::std_types::{RStr, RVec};
+use jaato_plugin_api::abi::ContextBox;
+use jaato_plugin_api::c1::{self, Buffer, Context, Host, Request, VERSION, Waker};
+use jaato_types::Error;
+
+use super::buffer;
+use super::context::{Lent, waker};
+use super::request::{Held, Work, failed};
+use crate::executor::HostCode;
+use crate::fence::host_code;
+
+/// One table for every plugin: what differs is behind the contexts.
+pub(super) static HOST: Host = Host {
+    size: size_of::<Host>() as u32,
+    version: VERSION,
+    context_id: Some(context_id),
+    context_keep: Some(context_keep),
+    context_drop: Some(context_drop),
+    is_cancelled: Some(is_cancelled),
+    log: Some(log),
+    emit: Some(emit),
+    sleep_ms: Some(sleep_ms),
+    service: Some(service),
+    next: Some(next),
+    close: Some(close),
+    request_poll: Some(request_poll),
+    request_drop: Some(request_drop),
+    waker_keep: Some(waker_keep),
+    waker_wake: Some(waker_wake),
+    waker_drop: Some(waker_drop),
+};
+
+/// Runs host code that a plugin called. The context's own methods report their panics; this is what stands
+/// behind them, so that nothing unwinds into C.
+fn fenced<T>(work: impl FnOnce() -> T, failed: impl FnOnce(Error) -> T) -> T {
+    let _host = HostCode::enter();
+    host_code(work).unwrap_or_else(failed)
+}
+
+/// As [`fenced`], with the context behind an address; without one it is `otherwise`.
+///
+/// # Safety
+/// As [`Lent::behind`].
+unsafe fn with<T: Copy>(
+    context: *const Context,
+    otherwise: T,
+    work: impl FnOnce(&ContextBox) -> Option<T>,
+) -> T {
+    // SAFETY: as the caller says.
+    let Some(context) = (unsafe { Lent::behind(context) }) else { return otherwise };
+    fenced(|| work(context).unwrap_or(otherwise), |_| otherwise)
+}
+
+unsafe extern "C" fn context_id(context: *const Context) -> u64 {
+    // SAFETY: the plugin hands back what it was lent.
+    unsafe { with(context, 0, |context| Some(context.id())) }
+}
+
+unsafe extern "C" fn context_keep(context: *const Context) {
+    // SAFETY: the plugin hands back what it was lent.
+    unsafe { Lent::keep(context) };
+}
+
+unsafe extern "C" fn context_drop(context: *const Context) {
+    // SAFETY: the plugin has kept it.
+    fenced(|| unsafe { Lent::drop(context) }, |_| ());
+}
+
+unsafe extern "C" fn is_cancelled(context: *const Context) -> i32 {
+    // SAFETY: the plugin hands back what it was lent.
+    unsafe { with(context, 1, |context| Some(context.is_cancelled().into())) }
+}
+
+unsafe extern "C" fn log(context: *const Context, level: u8, text: *const c_char, length: usize) {
+    // SAFETY: the plugin hands back what it was lent, and lends a text for the time of the call.
+    unsafe {
+        with(context, (), |context| {
+            let text = String::from_utf8_lossy(buffer::text(text, length)?);
+            context.log(level, RStr::from_str(&text));
+            Some(())
+        });
+    }
+}
+
+unsafe extern "C" fn emit(context: *const Context, frame: *const u8, length: usize) -> i32 {
+    // SAFETY: the plugin hands back what it was lent, and lends a frame for the time of the call.
+    unsafe {
+        with(context, 0, |context| {
+            let frame = RVec::from(buffer::lent(frame, length)?);
+            Some(context.emit(frame).into())
+        })
+    }
+}
+
+unsafe extern "C" fn sleep_ms(context: *const Context, milliseconds: u64) -> *mut Request {
+    // SAFETY: the plugin hands back what it was lent.
+    unsafe {
+        with(context, std::ptr::null_mut(), |context| {
+            Some(Held::new(Work::Sleep(context.sleep_ms(milliseconds))))
+        })
+    }
+}
+
+unsafe extern "C" fn service(
+    context: *const Context,
+    name: *const c_char,
+    name_length: usize,
+    frame: *const u8,
+    length: usize,
+) -> *mut Request {
+    // SAFETY: the plugin hands back what it was lent, and lends name and frame for the time of the call.
+    unsafe {
+        with(context, std::ptr::null_mut(), |context| {
+            let name = std::str::from_utf8(buffer::text(name, name_length)?).ok()?;
+            let frame = RVec::from(buffer::lent(frame, length)?);
+            Some(Held::new(Work::Service(context.service(RStr::from_str(name), frame))))
+        })
+    }
+}
+
+unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request {
+    // SAFETY: the plugin hands back what it was lent.
+    unsafe {
+        with(context, std::ptr::null_mut(), |context| {
+            Some(Held::new(Work::Next(context.next(handle))))
+        })
+    }
+}
+
+unsafe extern "C" fn close(context: *const Context, handle: u64) {
+    // SAFETY: the plugin hands back what it was lent.
+    unsafe {
+        with(context, (), |context| {
+            context.close(handle);
+            Some(())
+        });
+    }
+}
+
+unsafe extern "C" fn request_poll(
+    request: *mut Request,
+    by: *const Waker,
+    out: *mut Buffer,
+) -> i32 {
+    // SAFETY: null, or a request of this host's that was not dropped.
+    let held = unsafe { request.cast::<Held>().as_ref() };
+    // SAFETY: null, or a waker that the plugin was lent or keeps.
+    let by = unsafe { waker(by) };
+    let nothing = || failed(&Error::failed("there is no request"));
+    let poll = || held.map_or_else(nothing, |held| held.poll(by));
+    let (status, bytes) = fenced(poll, |error| failed(&error));
+    if status == c1::PENDING || out.is_null() {
+        return status;
+    }
+    let given = if bytes.is_empty() { Buffer::empty() } else { buffer::give(bytes) };
+    // SAFETY: a buffer of the plugin's for one answer; what it held is the plugin's to have released.
+    unsafe { out.write(given) };
+    status
+}
+
+unsafe extern "C" fn request_drop(request: *mut Request) {
+    if !request.is_null() {
+        // SAFETY: `Held::new` made it, and the plugin drops it once.
+        fenced(|| drop(unsafe { Box::from_raw(request.cast::<Held>()) }), |_| ());
+    }
+}
+
+unsafe extern "C" fn waker_keep(by: *const Waker) -> *mut Waker {
+    // SAFETY: null, or a waker that the plugin was lent or keeps.
+    let Some(by) = (unsafe { waker(by) }) else { return std::ptr::null_mut() };
+    fenced(|| Box::into_raw(Box::new(by.clone())).cast(), |_| std::ptr::null_mut())
+}
+
+unsafe extern "C" fn waker_wake(by: *const Waker) {
+    // SAFETY: null, or a waker that the plugin was lent or keeps.
+    if let Some(by) = unsafe { waker(by) } {
+        fenced(|| by.wake_by_ref(), |_| ());
+    }
+}
+
+unsafe extern "C" fn waker_drop(by: *mut Waker) {
+    if !by.is_null() {
+        // SAFETY: `waker_keep` made it, and the plugin drops it once.
+        fenced(|| drop(unsafe { Box::from_raw(by.cast::<task::Waker>()) }), |_| ());
+    }
+}
