@@ -101,7 +101,7 @@ unsafe extern "C" fn sleep_ms(context: *const Context, milliseconds: u64) -> *mu
     // SAFETY: the plugin hands back what it was lent.
     unsafe {
         with(context, std::ptr::null_mut(), |context| {
-            Some(Held::new(Work::Sleep(context.sleep_ms(milliseconds))))
+            Some(Held::hand_out(Work::Sleep(context.sleep_ms(milliseconds))))
         })
     }
 }
@@ -118,7 +118,7 @@ unsafe extern "C" fn service(
         with(context, std::ptr::null_mut(), |context| {
             let name = std::str::from_utf8(buffer::text(name, name_length)?).ok()?;
             let frame = RVec::from(buffer::lent(frame, length)?);
-            Some(Held::new(Work::Service(context.service(RStr::from_str(name), frame))))
+            Some(Held::hand_out(Work::Service(context.service(RStr::from_str(name), frame))))
         })
     }
 }
@@ -127,7 +127,7 @@ unsafe extern "C" fn next(context: *const Context, handle: u64) -> *mut Request 
     // SAFETY: the plugin hands back what it was lent.
     unsafe {
         with(context, std::ptr::null_mut(), |context| {
-            Some(Held::new(Work::Next(context.next(handle))))
+            Some(Held::hand_out(Work::Next(context.next(handle))))
         })
     }
 }
@@ -165,7 +165,7 @@ unsafe extern "C" fn request_poll(
 
 unsafe extern "C" fn request_drop(request: *mut Request) {
     if !request.is_null() {
-        // SAFETY: `Held::new` made it, and the plugin drops it once.
+        // SAFETY: `Held::hand_out` made it, and the plugin drops it once.
         fenced(|| drop(unsafe { Box::from_raw(request.cast::<Held>()) }), |_| ());
     }
 }

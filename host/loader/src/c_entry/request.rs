@@ -27,7 +27,7 @@ pub(super) enum Work {
 pub(super) type Outcome = (i32, Vec<u8>);
 
 impl Held {
-    pub(super) fn new(work: Work) -> *mut c1::Request {
+    pub(super) fn hand_out(work: Work) -> *mut c1::Request {
         Box::into_raw(Box::new(Self(Mutex::new(work)))).cast()
     }
 

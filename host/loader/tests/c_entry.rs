@@ -1,0 +1,215 @@
+//! A plugin in C through the C entry: it answers, waits, emits, asks, keeps its state, and misbehaves.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../tests/support/moon.rs"]
+mod moon;
+#[path = "../../tests/support/skip.rs"]
+mod skip;
+mod support;
+
+use std::sync::OnceLock;
+
+use jaato_loader::{Instance, Library, LoadProblem, Opened, describe, read_manifest};
+use jaato_types::{Error, ErrorKind, Kind};
+use moon::moon;
+use serde_json::{Value, json};
+use skip::skip;
+use support::*;
+
+const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+/// The plugin as it should be, compiled and opened once.
+fn opened() -> Option<Opened> {
+    static OPENED: OnceLock<Option<Opened>> = OnceLock::new();
+    let open = || Some(Library::open(&moon(HOST, None)?).unwrap_or_else(|error| panic!("{error}")));
+    let opened = OPENED.get_or_init(open).clone();
+    if opened.is_none() {
+        skip("no compiler for C");
+    }
+    opened
+}
+
+/// Makes an instance of the plugin, or leaves the test.
+macro_rules! instance {
+    ($house:ident) => {
+        match opened() {
+            Some(opened) => $house.instance(&opened, None).await,
+            None => return,
+        }
+    };
+}
+
+async fn misbehaves(instance: &Instance, what: &str) -> Error {
+    ask(instance, "moon_c_bad", json!({ "what": what })).await.unwrap_err()
+}
+
+async fn tally(instance: &Instance, key: &str) -> i64 {
+    ask(instance, "moon_c_tally", json!({})).await.unwrap()[key].as_i64().unwrap()
+}
+
+#[test]
+fn its_manifest_and_its_description_are_read_as_every_plugins() {
+    let Some(opened) = opened() else { return };
+    let manifest = read_manifest(opened.path()).unwrap();
+    assert_eq!(manifest.name.as_str(), "tool-moon-c");
+    assert_eq!(manifest.kinds, [Kind::Tool]);
+    let description = describe(&opened).unwrap();
+    let names: Vec<_> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names.len(), 9);
+    assert!(names.contains(&"moon_c_phase"));
+}
+
+#[test]
+fn a_table_that_cannot_be_used_is_refused_in_one_line() {
+    let hint = "build the plugin with the `jaato_plugin.h` of this jaato's plugin-api";
+    for (variant, text) in [
+        ("BAD_SIZE", "its table has 12 bytes, version 1 has 64"),
+        ("BAD_VERSION", "its table has version 2, this host speaks 1"),
+        ("NO_POLL", "its function `poll` is null"),
+    ] {
+        let Some(place) = moon(HOST, Some(variant)) else { return };
+        let Err(error) = Library::open(&place) else { panic!("`{variant}` was opened") };
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "cannot load plugin `{}`: what it exports as `JAATO_PLUGIN_C1` cannot be used: {text}",
+                place.display()
+            )
+        );
+        assert!(matches!(error.problem, LoadProblem::CTable(_)));
+        assert_eq!(error.problem.hint().as_deref(), Some(hint));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_takes_arguments_and_answers_or_refuses() {
+    let house = House::new();
+    let instance = instance!(house);
+    assert!(instance.has_tools() && !instance.has_gc() && !instance.has_provider());
+    let phase = ask(&instance, "moon_c_phase", json!({ "day": 16 })).await;
+    assert_eq!(phase, Ok(json!({ "phase": "full" })));
+    let refused = ask(&instance, "moon_c_phase", json!({ "day": -1 })).await;
+    let expected = Error::new(ErrorKind::InvalidArguments, "`day` is at least 0");
+    assert_eq!(refused, Err(expected));
+    let unknown = instance.operation("command", frame(&json!(null)), services()).unwrap();
+    let error = guarded(unknown.answer()).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownOperation);
+    guarded(instance.close()).await.unwrap();
+    drop(instance);
+    house.nothing_lives();
+}
+
+#[tokio::test]
+async fn what_it_emits_is_there_before_the_answer() {
+    let house = House::new();
+    let instance = instance!(house);
+    let mut call = call(&instance, "moon_c_watch", json!({ "day": 3 }));
+    for text in ["1", "2", "3"] {
+        wait_for(&mut call, text).await;
+    }
+    assert_eq!(guarded(call.next_emission()).await, None);
+    assert_eq!(guarded(call.answer()).await.map(|frame| json_of(&frame)), Ok(json!({})));
+}
+
+#[tokio::test]
+async fn it_sleeps_and_its_own_threads_wake_it() {
+    let house = House::new();
+    let instance = instance!(house);
+    let slept = ask(&instance, "moon_c_slow", json!({ "day": 1 })).await;
+    assert_eq!(slept, Ok(json!({ "waited": true })));
+    let woken = ask(&instance, "moon_c_thread", json!({})).await;
+    assert_eq!(woken, Ok(json!({ "woken": true })));
+}
+
+#[tokio::test]
+async fn a_call_that_waits_is_cancelled_and_ended_on_the_executor() {
+    let house = House::new();
+    let instance = instance!(house);
+    let before = tally(&instance, "cancelled").await;
+    for keeps in [true, false] {
+        let mut call = call(&instance, "moon_c_slow", json!({ "day": 3_600_000 }));
+        wait_for(&mut call, "waiting").await;
+        if keeps {
+            call.cancel();
+            assert_eq!(guarded(call.answer()).await.unwrap_err().kind, ErrorKind::Cancelled);
+        } else {
+            drop(call);
+        }
+    }
+    // The call that was dropped ends when the executor comes to it.
+    guarded(async {
+        while tally(&instance, "cancelled").await < before + 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    drop(instance);
+}
+
+#[tokio::test]
+async fn it_asks_services_and_reads_streams() {
+    let house = House::new();
+    let instance = instance!(house);
+    let service = |name: &str| ask(&instance, "moon_c_ask", json!({ "what": name }));
+    assert_eq!(service("echo").await, Ok(json!({ "what": "echo" })));
+    assert_eq!(service("sleep").await, Ok(json!("slept")));
+    let caller = service("caller").await.unwrap();
+    assert_eq!(caller, json!({ "plugin": "tool-moon-c", "kind": "Call" }));
+    assert_eq!(service("refuse").await.unwrap_err().kind, ErrorKind::PermissionDenied);
+    assert_eq!(service("unheard").await.unwrap_err().kind, ErrorKind::UnknownOperation);
+    for panics in ["panic", "panic_later", "bad_frame"] {
+        assert_eq!(service(panics).await.unwrap_err().kind, ErrorKind::HostBug, "{panics}");
+    }
+    let read = |name: &str| ask(&instance, "moon_c_read", json!({ "what": name }));
+    let sum = PIECES.iter().sum::<usize>();
+    assert_eq!(read("pieces").await, Ok(json!({ "bytes": sum })));
+    assert_eq!(read("broken").await.unwrap_err().kind, ErrorKind::Io);
+    assert_eq!(read("panicking").await.unwrap_err().kind, ErrorKind::HostBug);
+    assert_eq!(read("echo").await, Err(Error::failed("it is no stream")));
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_its_error() {
+    let house = House::new();
+    let instance = instance!(house);
+    for (what, text) in [
+        ("no frame", "its answer is no frame: a frame of 5 bytes is too short: it needs 13"),
+        ("too large", "its answer is no frame: a frame of 8388609 bytes is too large"),
+        ("null", "`poll` gave a length without bytes"),
+        ("status", "`poll` answered 77, which is no status of it"),
+        ("nothing at all", "`poll` failed without an error"),
+    ] {
+        let error = misbehaves(&instance, what).await;
+        assert_eq!(error.kind, ErrorKind::PluginMisbehaved, "{error}");
+        let line = format!("the plugin `tool-moon-c` misbehaved: {text}");
+        assert!(error.message.starts_with(&line), "{error}");
+    }
+    let error = ask(&instance, "nothing", json!({})).await.unwrap_err();
+    assert!(error.message.ends_with("misbehaved: `begin` began no call"), "{error}");
+}
+
+#[tokio::test]
+async fn wrong_arguments_of_the_hosts_functions_hurt_nobody() {
+    let house = House::new();
+    let instance = instance!(house);
+    assert_eq!(ask(&instance, "moon_c_nulls", json!({})).await, Ok(json!({ "good": true })));
+    assert_eq!(house.troubles(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn its_state_outlives_the_instance_and_the_instance_ends() {
+    let house = House::new();
+    let fresh = instance!(house);
+    assert_eq!(guarded(fresh.save()).await, Ok(None));
+    let opened = opened().unwrap();
+    let instance = house.instance(&opened, Some(json!({ "calls": 1000 }))).await;
+    assert_eq!(tally(&instance, "calls").await, 1001);
+    let saved = guarded(instance.close()).await.unwrap();
+    assert_eq!(saved, Some(frame(&json!({ "calls": 1001 }))));
+    assert_eq!(tally(&fresh, "destroyed").await, 1);
+
+    let plugin = house.plugin(&opened).await;
+    let unreadable = plugin.create(services(), Some(frame(&json!({ "moons": Value::Null })))).await;
+    assert_eq!(unreadable.err().unwrap().kind, ErrorKind::InvalidArguments);
+    drop((fresh, instance));
+}
