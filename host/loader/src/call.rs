@@ -14,7 +14,7 @@ use crate::context::{Core, EndOnDrop};
 use crate::executor::{Guest, PluginTask};
 use crate::fence::plugin_code;
 use crate::local::{Living, Place};
-use crate::remote::RemoteCall;
+use crate::remote::{RemoteCall, RemoteCanceller};
 
 /// A call that runs, on the plugin executor or in a worker. Dropping it cancels the call.
 ///
@@ -68,6 +68,15 @@ impl RunningCall {
         }
     }
 
+    /// Returns what cancels the call while somebody else waits for it.
+    pub fn canceller(&self) -> Canceller {
+        let remote = match &self.work {
+            Work::Local(_) => None,
+            Work::Remote(call) => Some(call.canceller()),
+        };
+        Canceller { core: Arc::clone(&self.core.0), remote }
+    }
+
     /// Waits for the answer: a checked frame.
     ///
     /// # Errors
@@ -82,6 +91,23 @@ impl RunningCall {
             biased;
             answer = task => answer.unwrap_or_else(|| Err(guest.lost_error())),
             () = guest.disabled() => Err(guest.disabled_error()),
+        }
+    }
+}
+
+/// Cancels a call, from anywhere.
+pub struct Canceller {
+    core: Arc<Core>,
+    remote: Option<RemoteCanceller>,
+}
+
+impl Canceller {
+    /// Cancels the call: from here on nothing that it waits for is given to it.
+    pub fn cancel(&self) {
+        self.core.cancel();
+        match &self.remote {
+            None => self.core.wake_call(),
+            Some(remote) => remote.cancel(),
         }
     }
 }

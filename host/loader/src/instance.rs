@@ -59,6 +59,14 @@ impl Instance {
         }
     }
 
+    /// Counts the calls in flight, with those that were cancelled and not yet let go of.
+    pub fn in_flight(&self) -> usize {
+        match &self.0 {
+            Place::Local(local) => local.in_flight(),
+            Place::Worker(worker) => worker.in_flight(),
+        }
+    }
+
     /// Tells whether it has tools.
     pub fn has_tools(&self) -> bool {
         self.facets()[0]

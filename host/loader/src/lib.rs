@@ -32,7 +32,7 @@ mod watch;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use cache::{Described, DescriptionCache, Entry, Stamp};
-pub use call::RunningCall;
+pub use call::{Canceller, RunningCall};
 pub use context::{EMITTED_BYTES_MAX, PIECE_BYTES_MAX, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 pub use error::{LoadError, LoadProblem};
 pub use executor::{

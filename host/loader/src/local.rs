@@ -141,6 +141,10 @@ impl Local {
         self.core.guest.name()
     }
 
+    pub(crate) fn in_flight(&self) -> usize {
+        lock(&self.calls.state).count
+    }
+
     /// Whether it has tools, a gc, a provider.
     pub(crate) fn facets(&self) -> [bool; 3] {
         self.facets

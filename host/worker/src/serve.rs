@@ -15,13 +15,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_loader::remote::link::{Link, Message, Reader};
 use jaato_loader::remote::wire::{self, Facet, Flag, Kind};
 use jaato_loader::{
-    ByteStream, Caller, Executor, Instance, Library, Plugin, Report, RunningCall, Served, Services,
-    Watch,
+    ByteStream, Caller, Canceller, Executor, Instance, Library, Plugin, Report, RunningCall,
+    Served, Services, Watch,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use serde_json::{Map, Value};
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use crate::platform;
 
@@ -60,19 +60,23 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
 
 async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
     let link = Arc::new(Link::new(socket));
-    let writing = Arc::clone(&link);
-    tokio::spawn(async move { writing.write_waiting().await });
     let watch = Arc::new(HostLog(Arc::clone(&link)));
     let executor = Executor::new(tokio::runtime::Handle::current(), watch);
-    let questions = Arc::new(Questions::new(&link));
-    let plugin = match open(&executor, file).await {
-        Ok(plugin) => plugin,
+    let writing = Arc::clone(&link);
+    tokio::spawn(async move { writing.write_waiting().await });
+    match open(&executor, file).await {
+        Ok(plugin) => talk(link, plugin).await,
         Err(error) => {
             tell(&link, Kind::Ready, 0, Err(error));
-            return Ok(());
+            Ok(())
         }
-    };
+    }
+}
+
+/// Says that the plugin is open and does what the host asks, until its end closes.
+async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Nothing, 0, b"", b"");
+    let questions = Arc::new(Questions::new(&link));
     let house = Arc::new(House {
         link,
         plugin,
@@ -101,8 +105,8 @@ struct House {
     plugin: Plugin,
     questions: Arc<Questions>,
     instance: Mutex<Option<Arc<Instance>>>,
-    /// Wakes the drivers of calls that are to be cancelled.
-    calls: Mutex<HashMap<u64, Arc<Notify>>>,
+    /// The calls in flight.
+    calls: Mutex<HashMap<u64, Canceller>>,
 }
 
 impl House {
@@ -116,8 +120,9 @@ impl House {
             }
             Kind::Call => own.call(id, &payload),
             Kind::Cancel => {
-                if let Some(cancel) = lock(&self.calls).get(&id) {
-                    cancel.notify_one();
+                // At once: an answer that is on its way to the call must find it cancelled.
+                if let Some(call) = lock(&self.calls).get(&id) {
+                    call.cancel();
                 }
             }
             Kind::Served | Kind::Piece => self.questions.answered(id, flag, payload),
@@ -183,36 +188,17 @@ impl House {
             Ok(running) => running,
             Err(error) => return tell(&self.link, Kind::Answer, id, Err(error)),
         };
-        let cancel = Arc::new(Notify::new());
-        lock(&self.calls).insert(id, Arc::clone(&cancel));
+        lock(&self.calls).insert(id, running.canceller());
         tokio::spawn(async move {
-            let answer = self.drive(id, running, &cancel).await;
+            let answer = self.drive(id, running).await;
             lock(&self.calls).remove(&id);
             tell(&self.link, Kind::Answer, id, answer.map(Some));
         });
     }
 
-    async fn drive(
-        &self,
-        id: u64,
-        mut running: RunningCall,
-        cancel: &Notify,
-    ) -> Result<Vec<u8>, Error> {
-        let mut cancelled = false;
-        loop {
-            tokio::select! {
-                biased;
-                () = cancel.notified(), if !cancelled => {
-                    cancelled = true;
-                    running.cancel();
-                }
-                emission = running.next_emission() => match emission {
-                    Some(frame) => {
-                        self.link.send(Kind::Emit, Flag::Frame, id, b"", &frame);
-                    }
-                    None => break,
-                }
-            }
+    async fn drive(&self, id: u64, mut running: RunningCall) -> Result<Vec<u8>, Error> {
+        while let Some(frame) = running.next_emission().await {
+            self.link.send(Kind::Emit, Flag::Frame, id, b"", &frame);
         }
         running.answer().await
     }
@@ -396,3 +382,6 @@ impl Watch for HostLog {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use super::link::{Link, Message};
 use super::wire::{self, Flag, Kind};
 use super::{OVERDUE_MAX, WorkerProcess, death};
 use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
+use crate::fence::host_code;
 use crate::lock;
 
 /// What a call is answered with.
@@ -76,11 +77,15 @@ impl Connection {
         let (core, answer) = (Arc::clone(&pending.core), pending.answer.take());
         drop(state);
         core.cancel();
+        if answer.is_some() {
+            // Before the end of the context: what the call waits for is refused by that, and the worker
+            // must know by then that the call is not to go on.
+            self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
+        }
         core.end();
         let Some(answer) = answer else { return };
         // Whoever waited may have gone.
         let _ = answer.send(Err(Error::cancelled()));
-        self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
         // Weak: what has ended meanwhile is not held for the rest of the time.
         let own = Arc::downgrade(self);
         self.core.executor.runtime().spawn(async move {
@@ -117,6 +122,11 @@ impl Connection {
     /// Returns why the worker is of no use any more.
     pub(super) fn ended(&self) -> Option<Error> {
         lock(&self.state).ended.clone()
+    }
+
+    /// Counts the calls that the worker has not answered, cancelled ones too.
+    pub(super) fn in_flight(&self) -> usize {
+        lock(&self.state).calls.len()
     }
 
     /// Cancels all calls that are in flight.
@@ -262,8 +272,11 @@ impl Connection {
         let Some(core) = self.context(context) else {
             return self.tell(Kind::Served, id, &Crossing::refused());
         };
-        let work = Lent::new(&core, core.serve(operation, frame));
-        self.answer_later(Kind::Served, id, work);
+        // A service that panics is the host's fault, and costs the question alone.
+        match host_code(|| core.serve(operation, frame)) {
+            Ok(work) => self.answer_later(Kind::Served, id, Lent::new(&core, work)),
+            Err(error) => self.tell(Kind::Served, id, &Crossing::error(&error)),
+        }
     }
 
     fn next(self: &Arc<Self>, id: u64, context: u64, handle: u64) {

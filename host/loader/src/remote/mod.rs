@@ -12,4 +12,4 @@ pub mod wire;
 mod worker;
 
 pub use worker::{CREATE_MAX, OVERDUE_MAX, Start, WorkerProcess};
-pub(crate) use worker::{RemoteCall, Worker};
+pub(crate) use worker::{RemoteCall, RemoteCanceller, Worker};

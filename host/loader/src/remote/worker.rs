@@ -1,6 +1,6 @@
 //! An instance in a worker, and its calls.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -98,6 +98,10 @@ impl Worker {
         self.connection.core.guest.name()
     }
 
+    pub(crate) fn in_flight(&self) -> usize {
+        self.connection.in_flight()
+    }
+
     /// Whether it has tools, a gc, a provider.
     pub(crate) fn facets(&self) -> [bool; 3] {
         self.facets
@@ -193,10 +197,28 @@ impl RemoteCall {
         self.connection.cancel(self.id);
     }
 
+    pub(crate) fn canceller(&self) -> RemoteCanceller {
+        RemoteCanceller { connection: Arc::downgrade(&self.connection), id: self.id }
+    }
+
     pub(crate) async fn answer(&mut self) -> Result<Vec<u8>, Error> {
         let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(Error::cancelled()));
         self.is_over = true;
         answer
+    }
+}
+
+/// Cancels a call in a worker, from anywhere.
+pub(crate) struct RemoteCanceller {
+    connection: Weak<Connection>,
+    id: u64,
+}
+
+impl RemoteCanceller {
+    pub(crate) fn cancel(&self) {
+        if let Some(connection) = self.connection.upgrade() {
+            connection.cancel(self.id);
+        }
     }
 }
 

@@ -1,0 +1,167 @@
+//! A host whose plugin lives in a worker, under the testkit's checks of a host: the fake host and the host
+//! without a worker pass the very same. The worker is the real one, on a runtime of its own in this process.
+
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::time::Duration;
+
+use jaato_loader::NoServices;
+use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_plugin_testkit::host_conformance::{
+    BODIES_MANIFEST, Bodies, Body, CallUnderTest, Ended, HostUnderTest, TestReply,
+    host_conformance, test_service,
+};
+use jaato_types::Manifest;
+use tokio::runtime::{Builder, Runtime};
+
+use super::*;
+
+/// How long a check may wait for the worker to let go of a call.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The services that the checks ask for, on the host's side of the socket.
+struct TestServices;
+
+impl Services for TestServices {
+    fn call(
+        &self,
+        _caller: Caller,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let pieces = |pieces: Vec<Vec<u8>>| futures_util::stream::iter(pieces.into_iter().map(Ok));
+        let served = match test_service(operation, &frame) {
+            TestReply::Frame(frame) => Ok(Served::Frame(frame)),
+            TestReply::Never => return Box::pin(std::future::pending()),
+            TestReply::Stream { pieces: all, ends } => {
+                let open = futures_util::stream::poll_fn(move |_| match ends {
+                    true => Poll::Ready(None),
+                    false => Poll::Pending,
+                });
+                Ok(Served::Stream(Box::new(futures_util::StreamExt::chain(pieces(all), open))))
+            }
+            TestReply::Head { head, piece } => {
+                Ok(Served::StreamWith(head, Box::new(pieces(vec![piece]))))
+            }
+            TestReply::Panic => panic!("the service `{operation}` panics, as the check wants it"),
+            TestReply::Unknown => {
+                let text = format!("this host has no service `{operation}`");
+                Err(Error::new(ErrorKind::UnknownOperation, text))
+            }
+        };
+        Box::pin(std::future::ready(served))
+    }
+}
+
+struct Silent;
+
+impl Watch for Silent {
+    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
+
+    fn misbehaved(&self, _report: &Report) {}
+
+    fn trouble(&self, _text: &str) {}
+}
+
+/// A worker that ends with its socket.
+struct InThisProcess;
+
+impl WorkerProcess for InThisProcess {
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn printed(&self) -> String {
+        String::new()
+    }
+}
+
+struct WorkerHost {
+    bodies: Bodies,
+    instance: Arc<Instance>,
+    runtime: Arc<Runtime>,
+    _worker: Runtime,
+}
+
+struct WorkerCall {
+    call: RunningCall,
+    runtime: Arc<Runtime>,
+    instance: Arc<Instance>,
+}
+
+impl WorkerHost {
+    fn new() -> Self {
+        let runtime =
+            || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (host, worker) = (runtime(), runtime());
+        let (ours, theirs) = StdUnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let bodies = Bodies::default();
+        let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
+        let executor = Executor::new(worker.handle().clone(), Arc::new(Silent));
+        let plugin = Plugin::of(&executor, bodies.factory(), manifest.clone());
+        worker.spawn(async move {
+            let link = Arc::new(Link::new(UnixStream::from_std(theirs).unwrap()));
+            let writing = Arc::clone(&link);
+            tokio::spawn(async move { writing.write_waiting().await });
+            talk(link, plugin).await.unwrap();
+        });
+        let instance = host.block_on(async {
+            let start = Start {
+                manifest,
+                stream: UnixStream::from_std(ours).unwrap(),
+                process: Arc::new(InThisProcess),
+                services: Arc::new(NoServices),
+                saved: None,
+            };
+            let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
+            Instance::in_worker(&executor, start).await.unwrap()
+        });
+        let (instance, runtime) = (Arc::new(instance), Arc::new(host));
+        Self { bodies, instance, runtime, _worker: worker }
+    }
+}
+
+impl HostUnderTest for WorkerHost {
+    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
+        let start = || self.instance.call_tool("body", Frame::empty(), Arc::new(TestServices));
+        let call = self.bodies.give(body, start).unwrap();
+        let (runtime, instance) = (Arc::clone(&self.runtime), Arc::clone(&self.instance));
+        Box::new(WorkerCall { call, runtime, instance })
+    }
+}
+
+impl CallUnderTest for WorkerCall {
+    fn cancel(self: Box<Self>) {
+        self.call.cancel();
+        let answer = self.runtime.block_on(self.call.answer());
+        assert!(answer.is_err(), "a cancelled call has no answer");
+        // The host has its answer at once; the worker lets go of the call a moment later.
+        let start = std::time::Instant::now();
+        while self.instance.in_flight() > 0 {
+            assert!(start.elapsed() < PATIENCE, "the worker holds on to the call");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn wait(self: Box<Self>) -> Ended {
+        let Self { mut call, runtime, .. } = *self;
+        runtime.block_on(async {
+            let mut emitted = Vec::new();
+            while let Some(frame) = call.next_emission().await {
+                emitted.push(frame);
+            }
+            let answer = call.answer().await;
+            Ended { emitted, answer: answer.map_err(|error| Frame::write(&error).unwrap()) }
+        })
+    }
+}
+
+#[test]
+fn a_host_with_a_worker_passes_the_checks_that_one_without_passes() {
+    host_conformance(&WorkerHost::new());
+}
