@@ -19,13 +19,13 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 /// The fixtures that these tests open.
-const FIXTURES: [&str; 5] = ["bare", "constructor", "probe", "raw", "vanished"];
+const FIXTURES: [&str; 6] = ["bare", "constructor", "echo", "probe", "raw", "vanished"];
 
 /// Returns the path of a built fixture. The first call of a test binary builds them all.
 pub fn fixture(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
+        let target = fixtures_target();
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../plugin-api/testkit/fixtures/Cargo.toml");
         let status = Command::new(env!("CARGO"))
@@ -42,8 +42,17 @@ pub fn fixture(name: &str) -> PathBuf {
         assert!(status.unwrap().success(), "the fixtures do not build");
         target.join("debug")
     });
-    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    folder.join(format!("{prefix}fixture_{name}{suffix}"))
+    folder.join(library_name(&format!("fixture_{name}")))
+}
+
+/// The target folder of all fixtures, kept between runs.
+pub fn fixtures_target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures")
+}
+
+/// The file name of a crate's dynamic library.
+pub fn library_name(krate: &str) -> String {
+    format!("{}{krate}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX)
 }
 
 /// Opens a fixture; each test binary does so once.

@@ -1,0 +1,121 @@
+//! Compatibility: plugins for other boundaries and of unknown kinds on the present host.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod boundaries;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use boundaries::built;
+use jaato_loader::{FileProblem, Library, LoadProblem};
+use jaato_types::Kind;
+use serde_json::json;
+use support::*;
+
+#[track_caller]
+fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
+    let path = built().plugin(boundary);
+    let Err(error) = Library::open(&path) else { panic!("`{}` was opened", path.display()) };
+    let text = error.to_string();
+    assert!(!text.contains('\n') && text.len() < 900, "{text}");
+    assert!(text.starts_with(&format!("cannot load plugin `{}`: ", path.display())), "{text}");
+    let LoadProblem::Layout { mismatch, .. } = &error.problem else { panic!("{text}") };
+    assert!(mismatch.what.contains(what), "{text}");
+    assert!(mismatch.plugin.contains(plugin), "{text}");
+    assert!(mismatch.host.contains(host), "{text}");
+    let hint = error.problem.hint().unwrap();
+    assert_eq!(hint, "rebuild the plugin with jaato-plugin-sdk 1.0.0, or update jaato");
+}
+
+#[tokio::test]
+async fn a_plugin_for_a_newer_boundary_runs_and_does_without_what_this_host_lacks() {
+    let house = House::new();
+    let opened = Library::open(&built().plugin("newer")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(opened.manifest().api, "1.1.0");
+    assert_eq!(opened.manifest().kinds, [Kind::Tool, Kind::Unknown]);
+    let instance = house.instance(&opened, None).await;
+    let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
+    let expected = json!({ "bytes": 4, "doubled": 0, "moon": "unknown_operation" });
+    assert_eq!(answer, Ok(expected));
+}
+
+#[test]
+fn a_plugin_for_an_older_boundary_runs_on_a_newer_host_which_does_without_what_it_lacks() {
+    assert_eq!(on_the_newer_host(&fixture("echo")), ["age 7", r#"{"bytes":4}"#]);
+}
+
+#[test]
+fn both_of_the_newer_boundary_use_all_of_it() {
+    let expected = r#"{"bytes":4,"doubled":42,"moon":"unknown_operation"}"#;
+    assert_eq!(on_the_newer_host(&built().plugin("newer")), ["age 9", expected]);
+}
+
+fn on_the_newer_host(plugin: &Path) -> Vec<String> {
+    let output = Command::new(built().newer_host()).arg(plugin).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_method_that_was_retyped_is_refused() {
+    refused("retyped", "type", "i64", "u64");
+}
+
+#[test]
+fn a_method_that_was_renamed_is_refused() {
+    refused("renamed", "field", "number", "id");
+}
+
+#[test]
+fn a_method_that_was_removed_in_the_middle_is_refused() {
+    refused("without-one", "size", "88", "96");
+}
+
+#[test]
+fn a_last_method_that_was_removed_is_refused() {
+    refused("without-the-last", "size", "88", "96");
+}
+
+#[test]
+fn a_boundary_that_grew_without_a_version_is_refused() {
+    refused("grown", "too many fields", "14", "13");
+}
+
+#[test]
+fn another_major_is_refused_also_where_the_manifest_says_otherwise() {
+    let Err(error) = Library::open(&built().plugin("another-major")) else {
+        panic!("it was opened");
+    };
+    assert_eq!(error.problem, LoadProblem::Api { has: "2.0.0".to_owned() });
+    assert!(error.to_string().contains("2.0.0"), "{error}");
+}
+
+/// Writes a copy of the echo fixture whose manifest offers another kind, a word as long as `tool`.
+fn of_kind(kind: &str) -> (tempfile::TempDir, PathBuf) {
+    let (from, to) = (r#""kinds":["tool"]"#, format!(r#""kinds":["{kind}"]"#));
+    assert_eq!(from.len(), to.len());
+    let mut bytes = fs::read(fixture("echo")).unwrap();
+    let places = bytes.windows(from.len()).enumerate();
+    let places: Vec<usize> =
+        places.filter(|(_, text)| *text == from.as_bytes()).map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kind.so");
+    fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
+    let (_folder, path) = of_kind("oven");
+    let Err(error) = Library::open(&path) else { panic!("it was opened") };
+    assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
+    assert!(error.to_string().ends_with("this host knows none of the kinds that it offers"));
+}
