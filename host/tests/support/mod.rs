@@ -4,6 +4,7 @@
 pub mod command;
 pub mod elf;
 pub mod fixtures;
+pub mod moon;
 pub mod server;
 pub mod skip;
 

@@ -1,0 +1,51 @@
+//! A plugin in C, dropped in as any other: listed, called in a worker, trusted, called inside jaato.
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::moon::moon;
+
+const PHASE: [&str; 3] = ["call", "moon_c_phase", r#"{"day": 16}"#];
+
+#[test]
+fn a_plugin_in_c_is_dropped_in_trusted_and_called() {
+    let house = house!();
+    let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), None) else { return };
+    let file = house.drop_in(&built);
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let plugins = list["plugins"].as_array().unwrap();
+    let listed = plugins.iter().find(|plugin| plugin["name"] == "tool-moon-c").unwrap();
+    assert_eq!(listed["version"], "0.1.0", "{list:#}");
+
+    // It works at once, apart from jaato; what it asks and what it waits for crosses too.
+    let output = house.run(&PHASE).code(0);
+    assert_eq!(output.json(), json!({ "phase": "full" }));
+    assert!(output.stderr.contains("it runs in a worker"), "{output}");
+    let asks = ["call", "moon_c_ask", r#"{"what": "session"}"#];
+    let waits = ["call", "moon_c_slow", r#"{"day": 5}"#];
+    let workspace = json!(house.workspace());
+    let facts = house.run(&asks).code(0).json();
+    assert_eq!(facts["working_directory"], workspace, "{facts:#}");
+    assert_eq!(house.run(&waits).code(0).json(), json!({ "waited": true }));
+    let refused = house.run(&["call", "moon_c_phase", r#"{"day": -1}"#]).code(2);
+    assert!(refused.stderr.contains("`day` is at least 0"), "{refused}");
+
+    let digest = listed["sha256"].as_str().unwrap();
+    let path = file.to_str().unwrap();
+    house.run(&["plugin", "trust", path, "--sha256", digest]).code(0);
+    let shown = house.run(&["plugin", "show", "tool-moon-c"]).silent();
+    assert!(shown.stdout.contains("inside jaato, from a private copy"), "{shown}");
+    assert_eq!(house.run(&PHASE).silent().json(), json!({ "phase": "full" }));
+    assert_eq!(house.run(&asks).silent().json()["working_directory"], workspace);
+    house.nothing_lives();
+}
+
+#[test]
+fn a_table_of_another_version_is_told_in_one_line() {
+    let house = house!();
+    let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_VERSION")) else { return };
+    house.drop_in(&built);
+    let output = house.run(&["plugin", "list"]);
+    let text = "what it exports as `JAATO_PLUGIN_C1` cannot be used: its table has version 2, this host speaks 1";
+    assert!(output.to_string().contains(text), "{output}");
+}
