@@ -21,7 +21,6 @@ mod install;
 mod ledger;
 mod lists;
 mod names;
-mod new_plugin;
 mod offline;
 mod openai;
 mod openai_bad;
