@@ -7,11 +7,12 @@ mod moon;
 mod skip;
 mod support;
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use jaato_loader::{Instance, Library, LoadProblem, Opened, describe, read_manifest};
 use jaato_types::{Error, ErrorKind, Kind};
-use moon::moon;
+use moon::{compile, moon};
 use serde_json::{Value, json};
 use skip::skip;
 use support::*;
@@ -212,4 +213,20 @@ async fn its_state_outlives_the_instance_and_the_instance_ends() {
     let unreadable = plugin.create(services(), Some(frame(&json!({ "moons": Value::Null })))).await;
     assert_eq!(unreadable.err().unwrap().kind, ErrorKind::InvalidArguments);
     drop((fresh, instance));
+}
+
+#[tokio::test]
+async fn the_plugin_in_the_authors_guide_works() {
+    let guide = Path::new(HOST).join("../docs/plugin-authors.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, rest) = guide.split_once("```c\n").expect("the guide has a plugin in C");
+    let (source, _) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("die.c");
+    std::fs::write(&place, source).unwrap();
+    let Some(built) = compile(HOST, &place, None) else { return };
+    let house = House::new();
+    let instance = house.instance(&Library::open(&built).unwrap(), None).await;
+    assert_eq!(ask(&instance, "roll_die", json!({})).await, Ok(json!({ "eyes": 4 })));
+    assert_eq!(guarded(instance.close()).await, Ok(None));
 }

@@ -115,3 +115,62 @@ pub(super) fn answer(
 pub(super) fn error_frame(error: &jaato_types::Error) -> Vec<u8> {
     Frame::write(error).unwrap_or_else(|_| Frame::empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table's worth of words, of which only so many bytes count as there.
+    fn read(size: u32, version: u32, members: [usize; 7]) -> Result<(), String> {
+        let mut words = vec![0_u64; size.div_ceil(8).max(1) as usize];
+        let head = [size.to_ne_bytes(), version.to_ne_bytes()].concat();
+        let members = members.iter().flat_map(|member| member.to_ne_bytes());
+        let bytes: Vec<u8> = head.into_iter().chain(members).take(words.len() * 8).collect();
+        for (word, bytes) in words.iter_mut().zip(bytes.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        // SAFETY: as many bytes are there as the size says, and at least the size.
+        unsafe { Entry::read(words.as_ptr().cast()) }.map(|_| ())
+    }
+
+    const WHOLE: u32 = size_of::<Plugin>() as u32;
+
+    #[test]
+    fn a_table_that_is_cut_anywhere_is_refused_and_a_longer_one_is_taken() {
+        for size in 0..WHOLE {
+            let refused = read(size, VERSION, [1; 7]).unwrap_err();
+            assert_eq!(
+                refused,
+                format!("its table has {size} bytes, version 1 has {WHOLE}"),
+                "{size}"
+            );
+        }
+        for size in [WHOLE, WHOLE + 8, WHOLE + 800] {
+            assert_eq!(read(size, VERSION, [1; 7]), Ok(()), "{size}");
+        }
+    }
+
+    #[test]
+    fn another_version_and_a_null_function_are_refused() {
+        for version in [0, VERSION + 1, u32::MAX] {
+            assert!(read(WHOLE, version, [1; 7]).unwrap_err().contains("this host speaks 1"));
+        }
+        let names = ["describe", "start", "create", "begin", "poll", "end", "destroy"];
+        for (at, name) in names.into_iter().enumerate() {
+            let mut members = [1; 7];
+            members[at] = 0;
+            let expected = format!("its function `{name}` is null");
+            assert_eq!(read(WHOLE, VERSION, members), Err(expected));
+        }
+    }
+
+    #[test]
+    fn an_address_of_nothing_is_refused() {
+        for address in [std::ptr::null(), std::ptr::without_provenance(3)] {
+            // SAFETY: neither is read.
+            assert!(unsafe { Entry::read(address) }.is_err());
+        }
+    }
+}
