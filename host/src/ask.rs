@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{Answer, Asker, Question};
+use serde_json::Value;
 
 use crate::view::{View, printable};
 
@@ -45,14 +46,34 @@ impl Asker for TerminalAsker {
 }
 
 fn question_text(question: &Question<'_>) -> String {
-    let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     format!(
-        "{} of {} wants to run with\n{}\n({})\n",
+        "{} of {} wants to run with\n{}({})\n",
         question.call.name,
         question.tool.plugin,
-        printable(&arguments),
+        shown(&question.call.arguments),
         printable(&question.why)
     )
+}
+
+/// Shows arguments as a person reads them: a text as it is and not as JSON has it, each of its lines
+/// behind a bar, so that none can pass for a line of ours.
+fn shown(arguments: &Value) -> String {
+    let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
+        return format!("  {}\n", printable(&arguments.to_string()));
+    };
+    let mut text = String::new();
+    for (name, value) in arguments {
+        let name = printable(name).replace('\n', " ");
+        let value = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+        let value = printable(&value).into_owned();
+        if value.contains('\n') {
+            text.push_str(&format!("  {name}:\n"));
+            value.lines().for_each(|line| text.push_str(&format!("  │ {line}\n")));
+        } else {
+            text.push_str(&format!("  {name}: {value}\n"));
+        }
+    }
+    text
 }
 
 fn ask(text: &str) -> Answer {
@@ -91,7 +112,18 @@ fn read_answer(line: &str) -> Option<Answer> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn arguments_are_shown_as_a_person_reads_them() {
+        let arguments = json!({ "command": "echo \"a\"", "text": "one\ntwo\u{1b}[2J", "n": [1] });
+        let expected = "  command: echo \"a\"\n  text:\n  │ one\n  │ two\u{fffd}[2J\n  n:\n  │ [\n  │   1\n  │ ]\n";
+        assert_eq!(shown(&arguments), expected);
+        assert_eq!(shown(&json!({})), "  {}\n");
+        assert_eq!(shown(&json!("x")), "  \"x\"\n");
+    }
 
     #[test]
     fn an_empty_line_decides_nothing_and_a_sentence_is_a_refusal_with_a_comment() {
