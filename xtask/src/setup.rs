@@ -4,6 +4,8 @@
 //! as most of the house works without. Packages of the system are installed only where nobody is
 //! surprised: by root on a machine of the continuous integration.
 
+mod compilers;
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -132,6 +134,9 @@ pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
         missing.retain(|need| !is_there(need.probe));
     }
     skipped.extend(missing.iter().map(|need| format!("no {}: {}", need.name, need.without)));
+    if is_ci() {
+        skipped.extend(compilers::unpack(&workspace.target));
+    }
     if let Some(install) = install_command(&missing, &is_program) {
         println!("some of what is missing can be had by: sudo {}", install.join(" "));
     }

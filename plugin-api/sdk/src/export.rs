@@ -141,6 +141,8 @@ macro_rules! __export_plugin {
 
             fn root() -> private::abi::PluginModuleRef {
                 use abi_stable::prefix_type::PrefixTypeTrait as _;
+                // The `#[used]` of older compilers does not keep a linker from dropping what nothing names.
+                ::core::hint::black_box(&MANIFEST);
                 private::abi::PluginModule { describe, factory }.leak_into_prefix()
             }
 

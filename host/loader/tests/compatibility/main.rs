@@ -1,7 +1,10 @@
-//! Compatibility: plugins for other boundaries and of unknown kinds on the present host.
+//! Compatibility: plugins for other boundaries, by other compilers and of unknown kinds on this host.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod boundaries;
+mod compilers;
+#[path = "../../../tests/support/skip.rs"]
+mod skip;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -10,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use boundaries::built;
-use jaato_loader::{FileProblem, Library, LoadProblem};
-use jaato_types::Kind;
+use jaato_loader::{FileProblem, Library, LoadProblem, describe};
+use jaato_types::{ErrorKind, Kind};
 use serde_json::json;
 use support::*;
 
@@ -118,4 +121,24 @@ fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
     let Err(error) = Library::open(&path) else { panic!("it was opened") };
     assert_eq!(error.problem, LoadProblem::File(FileProblem::UnknownKind));
     assert!(error.to_string().ends_with("this host knows none of the kinds that it offers"));
+}
+
+#[tokio::test]
+async fn a_plugin_by_another_compiler_describes_itself_and_runs() {
+    let Some(compiler) = compilers::another() else {
+        skip::skip(
+            "no other compiler: `rustup toolchain install 1.85`, or `CI=true cargo xtask setup`",
+        );
+        return;
+    };
+    let house = House::new();
+    let path = compiler.build("echo");
+    let version = compiler.version();
+    let opened = Library::open(&path).unwrap_or_else(|error| panic!("{version}: {error}"));
+    assert_eq!(describe(&opened).unwrap(), describe(&open("echo")).unwrap(), "{version}");
+    let instance = house.instance(&opened, None).await;
+    let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
+    assert_eq!(answer, Ok(json!({ "bytes": 4 })), "{version}");
+    let error = ask(&instance, "moon", json!({})).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownTool, "{version}");
 }
