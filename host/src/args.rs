@@ -262,6 +262,17 @@ pub enum PluginCommand {
         /// The file
         file: PathBuf,
     },
+    /// Write the crate of a plugin of your own: it builds, tests itself, and has a README and a CI file
+    New {
+        /// Its name: small letters, digits and `-`
+        name: String,
+        /// What it is to be
+        #[arg(long, value_enum, default_value_t = NewKind::Tool)]
+        kind: NewKind,
+        /// The folder to write; one of its name when absent
+        #[arg(long, value_name = "DIR")]
+        path: Option<PathBuf>,
+    },
     /// Install a plugin that lies on this machine into your own plugins folder
     Install {
         /// A plugin file, a folder with one, or a .tar.gz of such a folder
@@ -283,6 +294,16 @@ pub enum PluginCommand {
         /// The plugin
         plugin: String,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewKind {
+    /// Offers tools to models
+    Tool,
+    /// Decides what leaves a context that gets full
+    Gc,
+    /// Answers requests: a model back end
+    Provider,
 }
 
 #[derive(Debug, Subcommand)]

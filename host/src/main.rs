@@ -13,6 +13,7 @@ mod install;
 mod ledger;
 mod lines;
 mod model;
+mod new_plugin;
 mod plugin;
 mod report;
 mod run;
@@ -97,6 +98,9 @@ async fn dispatch(cli: Cli) -> Outcome {
         }
         Command::Plugin { command: PluginCommand::Check { file } } => {
             plugin::check(global, &file).await
+        }
+        Command::Plugin { command: PluginCommand::New { name, kind, path } } => {
+            new_plugin::write(&name, kind, path)
         }
         Command::Plugin { command: PluginCommand::Install { what } } => {
             install::install(global, &what).await

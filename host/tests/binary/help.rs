@@ -22,6 +22,7 @@ fn every_command_has_a_help() {
         "plugin trust",
         "plugin untrust",
         "plugin check",
+        "plugin new",
         "plugin install",
         "plugin remove",
         "plugin enable",
@@ -62,8 +63,8 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
     assert_eq!(
         listed(&["plugin", "--help"]),
         [
-            "list", "show", "trust", "untrust", "check", "install", "remove", "enable", "disable",
-            "help"
+            "list", "show", "trust", "untrust", "check", "new", "install", "remove", "enable",
+            "disable", "help"
         ]
     );
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);

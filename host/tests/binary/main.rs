@@ -21,6 +21,7 @@ mod install;
 mod ledger;
 mod lists;
 mod names;
+mod new_plugin;
 mod offline;
 mod openai;
 mod openai_bad;

@@ -45,6 +45,7 @@ const TABLE: &[Row] = &[
     row("jaato-registry", &["jaato-types"], &[]),
     row("jaato-session", &["jaato-types", "jaato-policy"], &[]),
     row("jaato-store", &["jaato-types"], &[]),
+    row("jaato-template", &[], &[]),
     // Those that open plugins:
     row("jaato-loader", &["jaato-types", "jaato-plugin-api", "jaato-process"], TESTKIT),
     row("jaato-worker", &["jaato-types", "jaato-plugin-api", "jaato-loader"], TESTKIT),
@@ -54,9 +55,10 @@ const TABLE: &[Row] = &[
         "jaato-process", "jaato-registry", "jaato-session", "jaato-store", "jaato-worker",
     ], TESTKIT),
     row("jaato", &[
-        "jaato-types", "jaato-config", "jaato-process", "jaato-runtime", "jaato-worker",
+        "jaato-types", "jaato-config", "jaato-process", "jaato-runtime", "jaato-template",
+        "jaato-worker",
     ], TESTKIT),
-    row("xtask", &[], &[]),
+    row("xtask", &["jaato-template"], &[]),
 ];
 
 /// Every plugin alike: a new one needs no line here.

@@ -1,0 +1,49 @@
+//! Why a plugin's crate cannot be written.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use crate::name::NAME_BYTES_MAX;
+
+/// Why a plugin's crate cannot be written.
+#[derive(Debug)]
+pub enum TemplateError {
+    /// Not a plugin's name.
+    Name(String),
+    /// A name that means something else where it is used.
+    NameTaken(String),
+    /// The folder is there.
+    Exists(PathBuf),
+    /// A file cannot be written.
+    Write(PathBuf, io::Error),
+}
+
+impl fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(f, "`{name}` cannot be a plugin's name"),
+            Self::NameTaken(name) => {
+                write!(f, "`{name}` cannot be a plugin's name: in Rust it means something else")
+            }
+            Self::Exists(path) => write!(f, "`{}` exists already", path.display()),
+            Self::Write(path, error) => write!(f, "cannot write `{}`: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for TemplateError {}
+
+impl TemplateError {
+    /// Returns what to do about it, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Name(_) => Some(format!(
+                "small letters, digits and single `-`, a letter first, at most {NAME_BYTES_MAX}"
+            )),
+            Self::NameTaken(_) => Some("say what it is about, as `tool-moon-phase`".to_owned()),
+            Self::Exists(_) => Some("take it away, or name another with `--path`".to_owned()),
+            Self::Write(..) => None,
+        }
+    }
+}

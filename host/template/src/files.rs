@@ -1,0 +1,91 @@
+//! The files of a plugin's crate, filled in.
+
+use crate::name::{crate_name, library_name, short_name, type_name};
+use crate::{Sdk, TemplateKind};
+
+/// What the templates call the plugin; valid Rust, so that they can be read as such.
+const TEMPLATE_TYPE: &str = "TemplateName";
+const TEMPLATE_NAME: &str = "template-name";
+const TEMPLATE_CRATE: &str = "template_name";
+const TEMPLATE_SHORT: &str = "template-short";
+const TEMPLATE_KIND: &str = "template-kind";
+const TEMPLATE_LIBRARY: &str = "template-library";
+const TEMPLATE_OFFERS: &str = "template-offers";
+
+/// Every file by its path below the crate.
+pub(crate) fn files(name: &str, kind: TemplateKind, sdk: &Sdk) -> Vec<(&'static str, String)> {
+    let source = match kind {
+        TemplateKind::Tool => include_str!("../templates/tool.rs"),
+        TemplateKind::Gc => include_str!("../templates/gc.rs"),
+        TemplateKind::Provider => include_str!("../templates/provider.rs"),
+    };
+    let fill = |template: &str| filled(template, name, kind);
+    vec![
+        ("Cargo.toml", manifest(name, sdk)),
+        ("src/lib.rs", fill(source)),
+        ("tests/conformance.rs", fill(include_str!("../templates/conformance.rs"))),
+        ("README.md", fill(include_str!("../templates/README.md"))),
+        (".github/workflows/ci.yml", fill(include_str!("../templates/ci.yml"))),
+        (".gitignore", "target/\n".to_owned()),
+    ]
+}
+
+fn filled(template: &str, name: &str, kind: TemplateKind) -> String {
+    let short = short_name(name);
+    let offers = match kind {
+        TemplateKind::Tool => format!("the tool `{}`, which counts words", crate_name(short)),
+        TemplateKind::Gc => {
+            "a gc that drops the oldest turns when the context gets full".to_owned()
+        }
+        TemplateKind::Provider => format!("the provider `{short}`, which says what was said to it"),
+    };
+    template
+        .replace(TEMPLATE_TYPE, &type_name(name))
+        .replace(TEMPLATE_OFFERS, &offers)
+        .replace(TEMPLATE_LIBRARY, &library_name(name))
+        .replace(TEMPLATE_CRATE, &crate_name(name))
+        .replace(TEMPLATE_NAME, name)
+        .replace(TEMPLATE_SHORT, short)
+        .replace(TEMPLATE_KIND, kind.word())
+}
+
+fn manifest(name: &str, sdk: &Sdk) -> String {
+    let note = match sdk {
+        Sdk::Sources(_) => {
+            "# Sources on this machine. Elsewhere, as in CI, copy them into this repository and name that path.\n"
+        }
+        Sdk::Version(_) => {
+            "# Where no registry has it, name sources: { path = \"…/plugin-api/sdk\" }, and `testkit` beside it.\n"
+        }
+    };
+    let dependency = |part: &str| match sdk {
+        // As a literal string of TOML, in which `\` stands for itself.
+        Sdk::Sources(folder) => format!("{{ path = '{}' }}", folder.join(part).display()),
+        Sdk::Version(version) => format!("\"{version}\""),
+    };
+    format!(
+        "[package]\n\
+         name = \"{name}\"\n\
+         version = \"0.1.0\"\n\
+         edition = \"2024\"\n\
+         rust-version = \"1.85\"\n\
+         \n\
+         [lib]\n\
+         crate-type = [\"cdylib\", \"rlib\"]\n\
+         \n\
+         {note}\
+         [dependencies]\n\
+         jaato-plugin-sdk = {sdk}\n\
+         \n\
+         [dev-dependencies]\n\
+         jaato-plugin-testkit = {testkit}\n\
+         \n\
+         [profile.release]\n\
+         strip = \"symbols\"\n\
+         \n\
+         # A workspace of its own, wherever it lies.\n\
+         [workspace]\n",
+        sdk = dependency("sdk"),
+        testkit = dependency("testkit"),
+    )
+}

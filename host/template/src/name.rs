@@ -1,0 +1,154 @@
+//! Names of plugins, and what they become in Rust and in files.
+
+use crate::TemplateKind;
+use crate::error::TemplateError;
+
+/// Longest name: it is part of file names, and of a tool's name, for which providers have limits.
+pub const NAME_BYTES_MAX: usize = 48;
+
+/// What the sources name otherwise, or Rust does, as a type or as a crate.
+const TAKEN: &[&str] = &[
+    "Alloc",
+    "As",
+    "Async",
+    "Await",
+    "Box",
+    "Break",
+    "Completion",
+    "Const",
+    "Continue",
+    "Core",
+    "Crate",
+    "Cx",
+    "Delta",
+    "Dyn",
+    "Else",
+    "Enum",
+    "Error",
+    "Extern",
+    "False",
+    "FinishReason",
+    "Fn",
+    "For",
+    "Gc",
+    "GcPlan",
+    "GcRequest",
+    "Gen",
+    "If",
+    "Impl",
+    "In",
+    "Let",
+    "Loop",
+    "Match",
+    "Message",
+    "Mod",
+    "ModelInfo",
+    "Move",
+    "Mut",
+    "Option",
+    "Output",
+    "Part",
+    "Provider",
+    "ProviderSpec",
+    "Pub",
+    "Ref",
+    "Request",
+    "Result",
+    "Return",
+    "Self",
+    "Static",
+    "Std",
+    "String",
+    "Struct",
+    "Super",
+    "Test",
+    "Tool",
+    "ToolInput",
+    "Trait",
+    "True",
+    "Type",
+    "Unsafe",
+    "Usage",
+    "Use",
+    "Vec",
+    "Where",
+    "While",
+];
+
+/// Checks that a plugin can have this name.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn check_name(name: &str) -> Result<(), TemplateError> {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let good = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(is_plain)
+        && !name.ends_with('-')
+        && !name.contains("--")
+        && name.len() <= NAME_BYTES_MAX;
+    if !good {
+        return Err(TemplateError::Name(name.to_owned()));
+    }
+    if TAKEN.contains(&type_name(name).as_str()) {
+        return Err(TemplateError::NameTaken(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Returns the file name of a plugin's library on this system.
+pub fn library_name(plugin: &str) -> String {
+    use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+    format!("{DLL_PREFIX}{}{DLL_SUFFIX}", crate_name(plugin))
+}
+
+/// The name of the crate in Rust.
+pub(crate) fn crate_name(plugin: &str) -> String {
+    plugin.replace('-', "_")
+}
+
+/// The name without its kind, which is what people and models call it.
+pub(crate) fn short_name(name: &str) -> &str {
+    let kinds = TemplateKind::ALL.iter();
+    let short = kinds
+        .filter_map(|kind| name.strip_prefix(kind.word())?.strip_prefix('-'))
+        .find(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+    short.unwrap_or(name)
+}
+
+/// `tool-moon-phase` is `MoonPhase` in Rust, from which the tool's name `moon_phase` is made.
+pub(crate) fn type_name(name: &str) -> String {
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        letters.next().map(|first| first.to_ascii_uppercase().to_string() + letters.as_str())
+    };
+    short_name(name).split('-').filter_map(capital).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_files_and_models_take_are_taken() {
+        for good in ["moon-phase", "a", "tool-x2"] {
+            check_name(good).unwrap();
+        }
+        let long = "a".repeat(NAME_BYTES_MAX + 1);
+        check_name(&long[1..]).unwrap();
+        for bad in ["", "Moon", "moon_phase", "-a", "a-", "a--b", "2a", "a/b", "..", "é", &long] {
+            assert!(matches!(check_name(bad), Err(TemplateError::Name(_))), "{bad}");
+        }
+        for taken in ["fn", "tool", "tool-string", "gc-gc", "provider-self", "model-info"] {
+            assert!(matches!(check_name(taken), Err(TemplateError::NameTaken(_))), "{taken}");
+        }
+    }
+
+    #[test]
+    fn the_type_is_named_without_the_kind() {
+        assert_eq!(type_name("tool-moon-phase"), "MoonPhase");
+        assert_eq!(type_name("moon-phase"), "MoonPhase");
+        assert_eq!(type_name("gc-2nd"), "Gc2nd");
+        assert_eq!(type_name("tool"), "Tool");
+        assert_eq!(short_name("provider-parrot"), "parrot");
+    }
+}

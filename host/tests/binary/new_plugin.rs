@@ -1,0 +1,60 @@
+//! Writing the crate of a plugin; that it builds is tested where the crate is made.
+
+use std::fs;
+
+use crate::house;
+use crate::support::House;
+
+#[test]
+fn a_crate_is_written_against_the_sources_beside_the_executable() {
+    let house = house!();
+    for part in ["sdk", "testkit"] {
+        house.write(&format!("share/jaato/sdk/plugin-api/{part}/Cargo.toml"), "");
+    }
+    house.write("share/jaato/sdk/Cargo.lock", "# locked\n");
+    let output = house.run(&["plugin", "new", "tool-moon", "--kind", "tool"]).silent();
+    expect_test::expect![[r#"
+        exit 0
+        --- stdout
+        written to `tool-moon`, against the sdk in `$HOUSE/share/jaato/sdk/plugin-api`; next:
+
+          cd 'tool-moon'
+          cargo test
+          cargo build --release
+          jaato plugin check target/release/libtool_moon.so
+          jaato plugin install target/release/libtool_moon.so
+    "#]]
+    .assert_eq(&output.to_string());
+    let read = |file: &str| fs::read_to_string(house.workspace().join("tool-moon").join(file));
+    let manifest = read("Cargo.toml").unwrap();
+    let sources = house.path().join("share/jaato/sdk/plugin-api");
+    assert!(
+        manifest.contains(&format!("path = '{}'", sources.join("sdk").display())),
+        "{manifest}"
+    );
+    assert!(manifest.contains(&format!("'{}'", sources.join("testkit").display())), "{manifest}");
+    assert_eq!(read("Cargo.lock").unwrap(), "# locked\n");
+    for file in ["src/lib.rs", "tests/conformance.rs", "README.md", ".github/workflows/ci.yml"] {
+        assert!(!read(file).unwrap().contains("template"), "{file}");
+    }
+}
+
+/// Nothing is written, and the error says this.
+#[track_caller]
+fn check_refused(house: &House, words: &[&str], expected: &str) {
+    let words: Vec<&str> = ["plugin", "new"].into_iter().chain(words.iter().copied()).collect();
+    let output = house.run(&words).code(2);
+    assert!(output.stderr.contains(expected), "{output}");
+    assert!(!house.workspace().join("moon").join("Cargo.toml").exists());
+}
+
+#[test]
+fn what_is_there_and_what_is_no_name_is_refused() {
+    let house = house!();
+    fs::create_dir(house.workspace().join("moon")).unwrap();
+    check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
+    check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
+    check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: small letters");
+    check_refused(&house, &["tool-fn"], "in Rust it means something else");
+    check_refused(&house, &["a", "--kind", "modul"], "possible values: tool, gc, provider");
+}
