@@ -9,9 +9,6 @@
 //! - Who makes a buffer frees it: it carries its own release function.
 //! - What a plugin is asked is a kind, a name and a frame: a new kind is a number, not a member.
 
-// Names of C stand beside names of Rust on purpose.
-#![allow(non_camel_case_types)]
-
 #[cfg(test)]
 mod header;
 
@@ -89,7 +86,7 @@ constants!(KINDS: u32 {
     GC = 2,
     /// The provider: `Request` in, `Delta` frames emitted, `Completion` out.
     COMPLETE = 3,
-    /// The provider's models.
+    /// The provider's models: no bytes in, `[ModelInfo]` out.
     MODELS = 4,
     /// An operation, by name (`command`). One that is not known fails with `unknown_operation`.
     OPERATION = 5,

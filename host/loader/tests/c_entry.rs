@@ -216,6 +216,26 @@ async fn its_state_outlives_the_instance_and_the_instance_ends() {
 }
 
 #[tokio::test]
+async fn a_gc_and_a_provider_are_reached_by_their_kinds() {
+    let house = House::new();
+    let Some(place) = moon(HOST, Some("ALL_KINDS")) else { return };
+    let instance = house.instance(&Library::open(&place).unwrap(), None).await;
+    assert!(instance.has_tools() && instance.has_gc() && instance.has_provider());
+    let payload = || frame(&json!("payload"));
+    let bytes = payload().len();
+    let plan = instance.plan(payload(), services()).unwrap();
+    let planned = guarded(plan.answer()).await.map(|frame| json_of(&frame));
+    assert_eq!(planned, Ok(json!({ "kind": 2, "bytes": bytes })));
+    let mut completion = instance.complete(payload(), services()).unwrap();
+    wait_for(&mut completion, "thinking").await;
+    let completed = guarded(completion.answer()).await.map(|frame| json_of(&frame));
+    assert_eq!(completed, Ok(json!({ "kind": 3, "bytes": bytes })));
+    let models = instance.models(services()).unwrap();
+    let listed = guarded(models.answer()).await.map(|frame| json_of(&frame));
+    assert_eq!(listed, Ok(json!({ "kind": 4, "bytes": 0 })));
+}
+
+#[tokio::test]
 async fn the_plugin_in_the_authors_guide_works() {
     let guide = Path::new(HOST).join("../docs/plugin-authors.md");
     let guide = std::fs::read_to_string(guide).unwrap();

@@ -1,13 +1,16 @@
 //! A plugin's table of functions, checked: every member is there.
 
 use std::ffi::c_void;
-use std::mem::offset_of;
+use std::mem::{MaybeUninit, offset_of};
 
 use abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::c1::{self, Buffer, Context, Plugin, VERSION, Waker};
 use jaato_types::{Frame, PluginName};
 
 use super::{buffer, misbehaved};
+
+/// Bytes of the shortest table: what is behind this member was appended and may be missing.
+const FIRST_BYTES: usize = offset_of!(Plugin, destroy) + size_of::<usize>();
 
 /// What a plugin exports.
 #[derive(Clone, Copy)]
@@ -54,11 +57,15 @@ impl Entry {
         if version != VERSION {
             return Err(format!("its table has version {version}, this host speaks {VERSION}"));
         }
-        if size < needs {
+        if size < FIRST_BYTES {
             return too_short();
         }
-        // SAFETY: within the size; each member is a number or a pointer that may be null.
-        Self::checked(&unsafe { table.read() })
+        let mut own = MaybeUninit::<Plugin>::zeroed();
+        let bytes = size.min(size_of::<Plugin>());
+        // SAFETY: within the size there and here; bytes have no alignment.
+        unsafe { table.cast::<u8>().copy_to_nonoverlapping(own.as_mut_ptr().cast(), bytes) };
+        // SAFETY: each member is a number, or a pointer to a function that may be null.
+        Self::checked(&unsafe { own.assume_init() })
     }
 
     fn checked(table: &Plugin) -> Result<Self, String> {
