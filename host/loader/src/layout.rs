@@ -2,10 +2,14 @@
 //!
 //! `abi_stable`'s own check takes the host for the interface always, and so refuses an older plugin.
 
+mod traits;
+
 use std::fmt;
 
 use abi_stable::abi_stability::abi_checking::{AbiInstabilityErrors, check_layout_compatibility};
 use abi_stable::type_layout::TypeLayout;
+
+use traits::Growth;
 
 /// Longest text of one side of a difference: the checker prints whole types.
 const SIDE_CHARACTERS_MAX: usize = 200;
@@ -40,6 +44,11 @@ pub(crate) fn check(plugin: Side, host: Side) -> Result<(), Mismatch> {
     let plugin_is_older = plugin.version <= host.version;
     let (older, newer) = if plugin_is_older { (plugin, host) } else { (host, plugin) };
     check_layout_compatibility(older.layout, newer.layout).map_err(|errors| {
+        let same = plugin.version == host.version;
+        let growth = if same { Growth::None } else { Growth::Allowed };
+        if let Some(mismatch) = traits::first_difference(plugin.layout, host.layout, growth) {
+            return mismatch;
+        }
         let (what, expected, found) = first_difference(&errors);
         let (plugin, host) = if plugin_is_older { (expected, found) } else { (found, expected) };
         Mismatch { what, plugin, host }

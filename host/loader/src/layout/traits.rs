@@ -1,0 +1,143 @@
+//! Names the method in which two boundaries differ: what the layout checker's own words do not tell.
+//!
+//! Not the check itself: it looks only where that has found a difference, and may find none.
+
+use std::collections::VecDeque;
+
+use abi_stable::type_layout::{TLData, TLField, TLFunction, TypeLayout};
+
+use super::Mismatch;
+
+type Layout = &'static TypeLayout;
+
+/// Which side may know more than the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// The newer one may: its methods behind the frozen ones are no difference.
+    Allowed,
+    /// Neither: they say that they are of one version.
+    None,
+}
+
+/// A trait or a module of functions.
+struct Table {
+    name: String,
+    methods: Vec<Method>,
+    /// So many methods are there in every version.
+    frozen: usize,
+}
+
+#[derive(PartialEq, Eq)]
+struct Method {
+    name: &'static str,
+    signature: String,
+}
+
+/// Finds the first method that differs, in the order of the host's traits.
+pub(super) fn first_difference(plugin: Layout, host: Layout, growth: Growth) -> Option<Mismatch> {
+    let theirs = tables(plugin);
+    tables(host).iter().find_map(|host| {
+        let plugin = theirs.iter().find(|table| table.name == host.name)?;
+        difference(plugin, host, growth)
+    })
+}
+
+fn difference(plugin: &Table, host: &Table, growth: Growth) -> Option<Mismatch> {
+    let shared = plugin.methods.len().min(host.methods.len());
+    let of = |method: &str| format!("`{}::{method}`", host.name);
+    let nothing = || "no such method".to_owned();
+    for (has, wants) in plugin.methods.iter().zip(&host.methods).filter(|(has, wants)| has != wants)
+    {
+        let (what, has, wants) = if has.name == wants.name {
+            (of(wants.name), has.signature.clone(), wants.signature.clone())
+        } else if !plugin.has(wants.name) && !host.has(has.name) {
+            (of(wants.name), has.name.to_owned(), wants.name.to_owned())
+        } else if !plugin.has(wants.name) {
+            (of(wants.name), nothing(), wants.signature.clone())
+        } else if !host.has(has.name) {
+            (of(has.name), has.signature.clone(), nothing())
+        } else {
+            let place = format!("the order of `{}`", host.name);
+            (place, has.name.to_owned(), wants.name.to_owned())
+        };
+        return Some(Mismatch { what, plugin: has, host: wants });
+    }
+    if growth == Growth::Allowed && plugin.frozen == host.frozen {
+        return None;
+    }
+    let (added, missing) = (plugin.methods.get(shared), host.methods.get(shared));
+    let one = added.or(missing)?;
+    let side = |method: Option<&Method>| method.map_or_else(nothing, |it| it.signature.clone());
+    Some(Mismatch { what: of(one.name), plugin: side(added), host: side(missing) })
+}
+
+impl Table {
+    fn has(&self, name: &str) -> bool {
+        self.methods.iter().any(|method| method.name == name)
+    }
+}
+
+/// All that can be reached from the root, in the order of their first mention.
+fn tables(root: Layout) -> Vec<Table> {
+    let (mut seen, mut tables) = (Vec::new(), Vec::new());
+    let mut waiting = VecDeque::from([root]);
+    while let Some(layout) = waiting.pop_front() {
+        if seen.contains(&layout.get_utypeid()) {
+            continue;
+        }
+        seen.push(layout.get_utypeid());
+        let fields = fields_of(layout);
+        waiting.extend(fields.iter().flat_map(reached_by));
+        if let TLData::PrefixType(prefix) = layout.data() {
+            // What a macro puts in front of the methods of a trait.
+            let hidden =
+                fields.iter().take_while(|field| field.name().starts_with("_sabi")).count();
+            let methods = fields.iter().skip(hidden).filter(|field| field.is_function());
+            let methods = methods.map(Method::of).collect();
+            let frozen = usize::from(prefix.first_suffix_field).saturating_sub(hidden);
+            tables.push(Table { name: name_of(layout), methods, frozen });
+        }
+    }
+    tables
+}
+
+/// A trait's table stands in a module `Moon_trait`.
+fn name_of(layout: Layout) -> String {
+    let module = layout.mod_path().to_string();
+    let place = module.rsplit("::").next().and_then(|last| last.strip_suffix("_trait"));
+    place.unwrap_or(layout.name()).to_owned()
+}
+
+fn fields_of(layout: Layout) -> Vec<TLField> {
+    let fields = match layout.data() {
+        TLData::Primitive(_) | TLData::Opaque => None,
+        TLData::Struct { fields } | TLData::Union { fields } => Some(fields),
+        TLData::Enum(variants) => Some(variants.fields),
+        TLData::PrefixType(prefix) => Some(prefix.fields),
+    };
+    let all = fields.into_iter().chain([layout.phantom_fields()]);
+    all.flat_map(|fields| fields.to_vec()).collect()
+}
+
+fn reached_by(field: &TLField) -> Vec<Layout> {
+    let functions = field.function_range().iter();
+    let of_functions = functions.flat_map(|function| {
+        let parameters = function.param_type_layouts.iter();
+        parameters.chain(function.return_type_layout()).map(|of| of()).collect::<Vec<_>>()
+    });
+    [field.layout()].into_iter().chain(of_functions).collect()
+}
+
+impl Method {
+    fn of(field: &TLField) -> Self {
+        let signatures: Vec<_> = field.function_range().iter().map(|it| signature(&it)).collect();
+        Self { name: field.name(), signature: signatures.join(" | ") }
+    }
+}
+
+fn signature(function: &TLFunction) -> String {
+    let name = |of: extern "C" fn() -> Layout| of().full_type().to_string();
+    let parameters: Vec<_> = function.param_type_layouts.iter().map(name).collect();
+    let returns = function.return_type_layout().map(|of| format!(" -> {}", name(of)));
+    format!("fn({}){}", parameters.join(", "), returns.unwrap_or_default())
+}
