@@ -1,4 +1,4 @@
-//! Names the method in which two boundaries differ: what the layout checker's own words do not tell.
+//! Names the method in which two boundaries differ, which the checker's own words do not tell.
 //!
 //! Not the check itself: it looks only where that has found a difference, and may find none.
 
@@ -43,37 +43,48 @@ pub(super) fn first_difference(plugin: Layout, host: Layout, growth: Growth) -> 
 }
 
 fn difference(plugin: &Table, host: &Table, growth: Growth) -> Option<Mismatch> {
-    let shared = plugin.methods.len().min(host.methods.len());
-    let of = |method: &str| format!("`{}::{method}`", host.name);
-    let nothing = || "no such method".to_owned();
-    for (has, wants) in plugin.methods.iter().zip(&host.methods).filter(|(has, wants)| has != wants)
-    {
-        let (what, has, wants) = if has.name == wants.name {
-            (of(wants.name), has.signature.clone(), wants.signature.clone())
-        } else if !plugin.has(wants.name) && !host.has(has.name) {
-            (of(wants.name), has.name.to_owned(), wants.name.to_owned())
-        } else if !plugin.has(wants.name) {
-            (of(wants.name), nothing(), wants.signature.clone())
-        } else if !host.has(has.name) {
-            (of(has.name), has.signature.clone(), nothing())
-        } else {
-            let place = format!("the order of `{}`", host.name);
-            (place, has.name.to_owned(), wants.name.to_owned())
-        };
-        return Some(Mismatch { what, plugin: has, host: wants });
+    let mut both = plugin.methods.iter().zip(&host.methods);
+    if let Some((has, wants)) = both.find(|(has, wants)| has != wants) {
+        return Some(at_one_place(plugin, host, has, wants));
     }
     if growth == Growth::Allowed && plugin.frozen == host.frozen {
         return None;
     }
+    let shared = plugin.methods.len().min(host.methods.len());
     let (added, missing) = (plugin.methods.get(shared), host.methods.get(shared));
     let one = added.or(missing)?;
     let side = |method: Option<&Method>| method.map_or_else(nothing, |it| it.signature.clone());
-    Some(Mismatch { what: of(one.name), plugin: side(added), host: side(missing) })
+    Some(Mismatch { what: host.path(one), plugin: side(added), host: side(missing) })
+}
+
+/// Tells what happened to a method, from what stands in its place on both sides.
+fn at_one_place(plugin: &Table, host: &Table, has: &Method, wants: &Method) -> Mismatch {
+    let (what, plugin, host) = if has.name == wants.name {
+        (host.path(wants), has.signature.clone(), wants.signature.clone())
+    } else if !plugin.has(wants.name) && !host.has(has.name) {
+        (host.path(wants), has.name.to_owned(), wants.name.to_owned())
+    } else if !plugin.has(wants.name) {
+        (host.path(wants), nothing(), wants.signature.clone())
+    } else if !host.has(has.name) {
+        (host.path(has), has.signature.clone(), nothing())
+    } else {
+        let order = format!("the order of `{}`", host.name);
+        (order, has.name.to_owned(), wants.name.to_owned())
+    };
+    Mismatch { what, plugin, host }
+}
+
+fn nothing() -> String {
+    "no such method".to_owned()
 }
 
 impl Table {
     fn has(&self, name: &str) -> bool {
         self.methods.iter().any(|method| method.name == name)
+    }
+
+    fn path(&self, method: &Method) -> String {
+        format!("`{}::{}`", self.name, method.name)
     }
 }
 

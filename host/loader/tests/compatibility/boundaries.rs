@@ -1,6 +1,6 @@
 //! Makes boundaries of other versions from the present sources, builds plugins and a host for them.
 //!
-//! Each is a copy of `plugin-api` with small patches to its text. One cargo builds them all, with the
+//! Each is a copy of `plugin-api` with small patches to its text. One cargo builds all, with the
 //! versions that the house's lock file names, into the folder of the other fixtures.
 
 use std::fs;

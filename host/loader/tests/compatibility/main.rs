@@ -1,4 +1,4 @@
-//! Compatibility: plugins for other boundaries, by other compilers and of unknown kinds on this host.
+//! Compatibility: plugins for other boundaries, by other compilers and of unknown kinds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod boundaries;
