@@ -257,7 +257,9 @@ pub enum PluginCommand {
         #[arg(value_name = "FILE|PLUGIN|HEX")]
         what: String,
     },
-    /// Check a plugin file: manifest, layout, description
+    /// Check a plugin file: what it says of itself, and in a worker whether it works
+    ///
+    /// Only examples of tools that change nothing and stay on this machine are run.
     Check {
         /// The file
         file: PathBuf,

@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod call;
 mod chat;
+mod check;
 mod command;
 mod config;
 mod conversation;
@@ -97,7 +98,7 @@ async fn dispatch(cli: Cli) -> Outcome {
             plugin::untrust(global, &what).await
         }
         Command::Plugin { command: PluginCommand::Check { file } } => {
-            plugin::check(global, &file).await
+            check::check(global, &file).await
         }
         Command::Plugin { command: PluginCommand::New { name, kind, path } } => {
             new_plugin::write(&name, kind, path)

@@ -174,20 +174,6 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Checks a plugin file step by step and says what it is.
-pub async fn check(global: Global, file: &Path) -> Outcome {
-    let manifest = read_manifest(file)?;
-    report::line(&format!(
-        "manifest     ok: {} {}, plugin-api {}",
-        manifest.name, manifest.version, manifest.api
-    ))?;
-    let setup = start::setup(start::arguments(global))?;
-    let description = described(&setup, file).await?;
-    report::line("layout       ok: it fits this host")?;
-    report::line(&format!("description  ok: {}", offered(&manifest, &description)))?;
-    Ok(Exit::Done)
-}
-
 /// Lets a plugin describe itself, in a child.
 pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failure> {
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
@@ -216,7 +202,8 @@ pub fn offered(manifest: &Manifest, description: &Description) -> String {
     offered
 }
 
-fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
+/// Reads the manifest of a plugin file, without running it.
+pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
     loader::read_manifest(file)
         .map_err(|error| Failure::new(Exit::Plugin, &error).maybe_hint(error.problem.hint()))
 }

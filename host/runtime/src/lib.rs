@@ -37,6 +37,7 @@
 //! ```
 
 mod assets;
+mod check;
 mod commands;
 mod credentials;
 mod describe;

@@ -85,9 +85,15 @@ pub enum ModelState {
 impl Runtime {
     /// Finds the plugins. Opens none; describes those that are new, each in a child of its own.
     pub async fn start(setup: Setup) -> Self {
-        let log = Log::in_folder(setup.folders.cache().ok());
         let supervisor = supervisor(&setup);
-        let Discovery { registry, mut problems, described } = discover(&setup, &supervisor).await;
+        let discovery = discover(&setup, &supervisor).await;
+        Self::with(setup, supervisor, discovery)
+    }
+
+    /// Puts together what runs the plugins that were found.
+    pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
+        let log = Log::in_folder(setup.folders.cache().ok());
+        let Discovery { registry, mut problems, described } = discovery;
         problems.extend(settings::problems(&registry, &setup.config, &setup.variables));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let outputs = match setup.folders.cache() {

@@ -222,6 +222,8 @@ fn a_good_plugin_passes_the_check() {
         manifest     ok: fixture-echo 0.1.0, plugin-api 1.0.0
         layout       ok: it fits this host
         description  ok: tools count_bytes_echo
+        instance     ok: it starts in a worker
+        tool count_bytes_echo  ok: 1 example ran
     "#]]
     .assert_eq(&output.to_string());
 }

@@ -10,6 +10,7 @@ mod batch;
 mod cache;
 mod call;
 mod chat;
+mod check;
 mod cli;
 mod cli_ends;
 mod command;

@@ -1,0 +1,161 @@
+//! `jaato plugin check`: what a plugin file says of itself, and in a worker whether it works.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_runtime::session_loop::{Cancel, EventSink, Session};
+use jaato_runtime::types::{Envelope, Error, ErrorKind, Kind, ToolSpec};
+use jaato_runtime::{Runtime, SessionOptions};
+use serde_json::Value;
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::{plugin, report, start};
+
+/// How long one example may take: it is what shows a tool off.
+const EXAMPLE_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Checks a plugin file step by step. What it says of itself is refused with an error; what it does is
+/// told line by line to its end.
+pub async fn check(global: Global, file: &Path) -> Outcome {
+    let manifest = plugin::read_manifest(file)?;
+    report::line(&format!(
+        "manifest     ok: {} {}, plugin-api {}",
+        manifest.name, manifest.version, manifest.api
+    ))?;
+    let setup = start::setup(start::arguments(global))?;
+    let description = plugin::described(&setup, file).await?;
+    report::line("layout       ok: it fits this host")?;
+    report::line(&format!("description  ok: {}", plugin::offered(&manifest, &description)))?;
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let runtime = Runtime::of_one(setup, &file, manifest, description).map_err(|error| {
+        let text = format!("cannot use `{}` as a plugin: {}", file.display(), error.message);
+        Failure::new(Exit::Plugin, text).maybe_hint(error.hint)
+    })?;
+    let session = runtime.session_for_calls(SessionOptions::unattended(Arc::new(Unseen)))?;
+    let told = run(&runtime, &session).await;
+    runtime.close_session(session.id()).await;
+    start::close(runtime).await;
+    match told? {
+        0 => Ok(Exit::Done),
+        failed => {
+            let what = if failed == 1 { "check" } else { "checks" };
+            let text = format!("{failed} {what} of `{}` failed", file.display());
+            Err(Failure::new(Exit::Plugin, text))
+        }
+    }
+}
+
+/// Runs what may be run, and counts what failed.
+async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
+    let Some(entry) = runtime.registry().plugins().first() else { return Ok(0) };
+    if let Err(error) = runtime.make_instance(entry, session).await {
+        line("instance", &Err(error))?;
+        return Ok(1);
+    }
+    line("instance", &Ok("it starts in a worker".to_owned()))?;
+    let mut failed = 0;
+    for tool in jaato_runtime::description(entry).into_iter().flat_map(|it| &it.tools) {
+        let what = format!("tool {}", tool.name);
+        match why_left_out(tool) {
+            Some(why) => report::line(&format!("{what:<11}  left out: {why}"))?,
+            None => failed += line(&what, &examples(session, tool).await)?,
+        }
+    }
+    let manifest = &entry.candidate.manifest;
+    if manifest.kinds.contains(&Kind::Gc) {
+        let trying = in_time(|cancel| async move { runtime.try_gc(session, cancel.clone()).await });
+        let told = trying.await.map(|(dropped, count)| {
+            format!("of {count} messages that fill the context it would drop {dropped}")
+        });
+        failed += line(&format!("gc {}", manifest.name.source()), &told)?;
+    }
+    if let Some(provider) = jaato_runtime::description(entry).and_then(|it| it.provider.as_ref()) {
+        let name = &provider.name;
+        let what = format!("provider {name}");
+        report::line(&format!("{what:<11}  left out: an answer may cost something"))?;
+    }
+    Ok(failed)
+}
+
+/// Why a tool is not called; none where it may be.
+fn why_left_out(tool: &ToolSpec) -> Option<&'static str> {
+    if !tool.annotations.read_only {
+        Some("it may change things")
+    } else if tool.annotations.open_world {
+        Some("it may reach beyond this machine")
+    } else if tool.examples.is_empty() {
+        Some("it has no example")
+    } else {
+        None
+    }
+}
+
+/// Runs a tool's examples up to the first that fails. One that wants what is not here, as a session with a
+/// model, is no fault of the plugin.
+async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
+    let (mut ran, mut wanting) = (0_usize, Vec::new());
+    for example in &tool.examples {
+        let arguments = Value::Object(example.arguments.clone());
+        let calling =
+            in_time(|cancel| async move { session.call(&tool.name, arguments, &cancel).await });
+        match calling.await {
+            Ok(_) => ran += 1,
+            Err(error) if error.kind == ErrorKind::Unavailable => {
+                wanting.push(format!(
+                    "; \"{}\" cannot be run here: {}",
+                    example.phrase, error.message
+                ));
+            }
+            Err(error) => {
+                let text = format!("example \"{}\": {}", example.phrase, error.message);
+                let told = Error::new(error.kind, text);
+                return Err(error.hint.into_iter().fold(told, Error::with_hint));
+            }
+        }
+    }
+    let examples = if ran == 1 { "example" } else { "examples" };
+    Ok(format!("{ran} {examples} ran{}", wanting.concat()))
+}
+
+/// Cancels what does not end in time, and says so.
+async fn in_time<T, F>(start: impl FnOnce(Cancel) -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    let cancel = Cancel::new();
+    let mut work = std::pin::pin!(start(cancel.clone()));
+    if let Ok(ended) = tokio::time::timeout(EXAMPLE_DEADLINE, work.as_mut()).await {
+        return ended;
+    }
+    cancel.cancel();
+    match work.await {
+        Ok(done) => Ok(done),
+        Err(_) => {
+            let text = format!("it did not end within {} s", EXAMPLE_DEADLINE.as_secs());
+            Err(Error::new(ErrorKind::Timeout, text))
+        }
+    }
+}
+
+/// Prints how one check went; 1 where it failed.
+fn line(what: &str, told: &Result<String, Error>) -> Result<usize, Failure> {
+    match told {
+        Ok(text) => report::line(&format!("{what:<11}  ok: {text}"))?,
+        Err(error) => {
+            report::line(&format!("{what:<11}  failed: {}", error.message))?;
+            if let Some(hint) = &error.hint {
+                report::line(&format!("             {hint}"))?;
+            }
+        }
+    }
+    Ok(usize::from(told.is_err()))
+}
+
+/// Nobody watches: what came of a call is all that counts.
+struct Unseen;
+
+impl EventSink for Unseen {
+    fn event(&self, _envelope: Envelope) {}
+}

@@ -1,0 +1,70 @@
+//! Checking a plugin by running it: what it may be asked, what it may not, and how it ended.
+
+use std::fs;
+
+use expect_test::{Expect, expect};
+
+use crate::house;
+use crate::support::{fixture, fixtures, library_name};
+
+#[test]
+fn examples_run_in_a_worker_and_each_end_is_told() {
+    let house = house!();
+    let file = house.give("examples.so", &fs::read(fixture("examples")).unwrap());
+    let output = house.run(&["plugin", "check", &file.display().to_string()]);
+    expect![[r#"
+        exit 4
+        --- stdout
+        manifest     ok: fixture-examples 0.1.0, plugin-api 1.0.0
+        layout       ok: it fits this host
+        description  ok: tools add, ask_server, die_in_example, fail_in_example, remove_all
+        instance     ok: it starts in a worker
+        tool add     ok: 2 examples ran
+        tool ask_server  left out: it may reach beyond this machine
+        tool die_in_example  failed: example "die of it": the worker of the plugin `fixture-examples` was ended by signal 6 (abort); it printed: last words 1
+                     the next call gets a fresh worker; tell the plugin's author
+        tool fail_in_example  failed: example "fail": no luck with 1
+                     try another
+        tool remove_all  left out: it may change things
+        --- stderr
+        error: 2 checks of `$HOUSE/given/examples.so` failed
+    "#]].assert_eq(&output.code(4).to_string());
+    house.nothing_lives();
+    assert!(!house.home().join(".local/share/jaato/ledger.jsonl").exists());
+}
+
+/// What the check of a shipped plugin says after the description.
+#[track_caller]
+fn check_shipped(library: &str, expected: Expect) {
+    let house = house!();
+    let file = fixtures::house().unwrap().join("plugins").join(library_name(library));
+    let output = house.run(&["plugin", "check", &file.display().to_string()]).silent();
+    let lines: Vec<&str> = output.stdout.lines().skip(3).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
+    check_shipped("gc_truncate", expect![[r#"
+        instance     ok: it starts in a worker
+        gc truncate  ok: of 12 messages that fill the context it would drop 2"#]]);
+    check_shipped("provider_openai", expect![[r#"
+        instance     ok: it starts in a worker
+        provider openai  left out: an answer may cost something"#]]);
+    check_shipped("tool_cli", expect![[r#"
+        instance     ok: it starts in a worker
+        tool cli_based_tool  left out: it may change things"#]]);
+    check_shipped("tool_environment", expect![[r#"
+        instance     ok: it starts in a worker
+        tool get_environment  ok: 3 examples ran; "How many tokens are left?" cannot be run here: Session not available. Context info requires session injection."#]]);
+}
+
+#[test]
+fn a_name_that_is_disabled_or_taken_does_not_hinder_the_check() {
+    let house = house!();
+    house.ship(&fixture("echo"));
+    house.configure("[plugins]\ndisabled = [\"fixture-echo\"]\n");
+    let file = fixture("echo").display().to_string();
+    let output = house.run(&["plugin", "check", &file]).silent();
+    assert!(output.stdout.contains("ok: it starts in a worker"), "{output}");
+}
