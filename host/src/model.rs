@@ -183,7 +183,8 @@ fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
             Delta::Text { .. }
             | Delta::Thought { .. }
             | Delta::ToolCall(_)
-            | Delta::Output { .. } => return,
+            | Delta::Output { .. }
+            | Delta::Unknown => return,
         };
         let session = SessionId::from("");
         view.event(Envelope { v: Envelope::VERSION, seq: 0, session, event });

@@ -127,6 +127,7 @@ impl DeltaSink {
             Delta::Progress { label, done, total } => {
                 Some(Event::Progress { source: source(), label, done, total })
             }
+            Delta::Unknown => None,
         }
     }
 
@@ -169,7 +170,8 @@ fn answer_bytes(delta: &Delta) -> usize {
         Delta::ToolCall(_)
         | Delta::Output { .. }
         | Delta::Notice { .. }
-        | Delta::Progress { .. } => 0,
+        | Delta::Progress { .. }
+        | Delta::Unknown => 0,
     }
 }
 

@@ -102,7 +102,7 @@ impl OutputSink {
             }
             Delta::Notice { text } => self.notice(text),
             Delta::Progress { label, done, total } => self.progress(label, done, total),
-            Delta::ToolCall(_) => self.is_open(),
+            Delta::ToolCall(_) | Delta::Unknown => self.is_open(),
         }
     }
 

@@ -76,6 +76,9 @@ pub enum Delta {
         /// How much there is, in the same unit.
         total: u64,
     },
+    /// Something that this side does not know; it is passed over.
+    #[serde(other)]
+    Unknown,
 }
 
 /// What a provider answers in the end: the whole, so that nothing hangs on the deltas having arrived.
@@ -151,4 +154,15 @@ pub struct ModelInfo {
     /// The asset that holds its weights, where it runs on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asset: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delta_from_the_future_is_one_that_nobody_knows() {
+        let delta: Delta = serde_json::from_str(r#"{"delta":"smell","of":"roses"}"#).unwrap();
+        assert_eq!(delta, Delta::Unknown);
+    }
 }

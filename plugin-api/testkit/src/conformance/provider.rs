@@ -94,6 +94,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             Delta::Thought { text: piece } => thought.push_str(piece),
             Delta::ToolCall(call) => calls.push(call),
             Delta::Output { .. } | Delta::Notice { .. } | Delta::Progress { .. } => {}
+            Delta::Unknown => return Err("it emits a delta that nobody knows".into()),
         }
     }
     let (mut whole, mut thoughts, mut whole_calls) = (String::new(), String::new(), Vec::new());

@@ -37,7 +37,8 @@ impl<T> Finished<T> {
             | Delta::ToolCall(_)
             | Delta::Output { .. }
             | Delta::Notice { .. }
-            | Delta::Progress { .. } => None,
+            | Delta::Progress { .. }
+            | Delta::Unknown => None,
         });
         texts.collect()
     }
