@@ -356,7 +356,7 @@ pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
         Status::Active => return None,
         Status::Disabled => {
             let name = &entry.candidate.manifest.name;
-            ("`[plugins] disabled` names it".into(), Some(format!("remove `{name}` there")))
+            ("`[plugins] disabled` names it".into(), Some(format!("jaato plugin enable {name}")))
         }
         Status::NotTrusted => ("its workspace is not trusted".into(), Some("jaato trust".into())),
         Status::Refused(refusal) => (refusal.to_string(), None),

@@ -45,18 +45,30 @@ fn check_shipped(library: &str, expected: Expect) {
 
 #[test]
 fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
-    check_shipped("gc_truncate", expect![[r#"
+    check_shipped(
+        "gc_truncate",
+        expect![[r#"
         instance     ok: it starts in a worker
-        gc truncate  ok: of 12 messages that fill the context it would drop 2"#]]);
-    check_shipped("provider_openai", expect![[r#"
+        gc truncate  ok: of 12 messages that fill the context it would drop 2"#]],
+    );
+    check_shipped(
+        "provider_openai",
+        expect![[r#"
         instance     ok: it starts in a worker
-        provider openai  left out: an answer may cost something"#]]);
-    check_shipped("tool_cli", expect![[r#"
+        provider openai  left out: an answer may cost something"#]],
+    );
+    check_shipped(
+        "tool_cli",
+        expect![[r#"
         instance     ok: it starts in a worker
-        tool cli_based_tool  left out: it may change things"#]]);
-    check_shipped("tool_environment", expect![[r#"
+        tool cli_based_tool  left out: it may change things"#]],
+    );
+    check_shipped(
+        "tool_environment",
+        expect![[r#"
         instance     ok: it starts in a worker
-        tool get_environment  ok: 3 examples ran; "How many tokens are left?" cannot be run here: Session not available. Context info requires session injection."#]]);
+        tool get_environment  ok: 3 examples ran; "How many tokens are left?" cannot be run here: Session not available. Context info requires session injection."#]],
+    );
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn a_disabled_plugin_is_listed_and_not_used() {
         tool-environment  0.1.0    shipped  active    inside jaato  get_environment
 
         fixture-probe ($HOUSE/plugins/libfixture_probe.so): `[plugins] disabled` names it
-          remove `fixture-probe` there
+          jaato plugin enable fixture-probe
     "#]]
     .assert_eq(&list.to_string());
     assert!(!house.run(&["tool", "list"]).silent().stdout.contains("echo"));

@@ -139,7 +139,7 @@ fn a_gc_that_is_switched_off_or_none_is_told_with_the_remedy() {
     check(
         "[plugins]\ndisabled = [\"gc-truncate\"]\n",
         "gc truncate: the gc `gc-truncate` cannot be used: `[plugins] disabled` names it hint: \
-         remove `gc-truncate` there",
+         jaato plugin enable gc-truncate",
     );
     check(
         "[gc]\nplugin = \"tool-environment\"\n",
