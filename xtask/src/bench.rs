@@ -247,8 +247,17 @@ mod tests {
 
     #[test]
     fn all_but_the_long_ones_are_run_unless_some_are_named() {
-        let short =
-            ["call", "hop", "list", "first-answer", "run", "shell-calls", "flood", "interrupt"];
+        let short = [
+            "call",
+            "hop",
+            "worker",
+            "list",
+            "first-answer",
+            "run",
+            "shell-calls",
+            "flood",
+            "interrupt",
+        ];
         assert_eq!(names(""), short);
         assert_eq!(names("--all"), [&short[..], &["model"]].concat());
         assert_eq!(names("model hop"), ["model", "hop"]);
