@@ -14,6 +14,10 @@ use crate::child;
 /// The compiler, and what plugins are linked with.
 const PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev"];
 
+/// A machine without a network is told so soon.
+const PATIENCE: [&str; 3] =
+    ["-oAcquire::http::Timeout=20", "-oAcquire::https::Timeout=20", "-oAcquire::Retries=1"];
+
 /// Each is named by the one before it, beginning with the last of those: the compiler's own code, and
 /// what it stands on. How they begin.
 const NAMED: [&str; 2] = ["libstd-rust-web-1.", "libllvm"];
@@ -38,7 +42,7 @@ fn fetch_into(folder: &Path) -> Result<()> {
     let downloads = beside.join("downloads");
     fs::create_dir_all(&downloads).with_context(|| format!("making `{}`", downloads.display()))?;
     if download(&downloads).is_err() {
-        child::run(Command::new("apt-get").args(["update", "-q"]))?;
+        child::run(Command::new("apt-get").args(PATIENCE).args(["update", "-q"]))?;
         download(&downloads)?;
     }
     for package in files_in(&downloads)? {
@@ -62,7 +66,7 @@ fn download(folder: &Path) -> Result<()> {
         packages.push(name.to_owned());
     }
     let mut apt = Command::new("apt-get");
-    child::run(apt.current_dir(folder).args(["download", "-q"]).args(packages))
+    child::run(apt.current_dir(folder).args(PATIENCE).args(["download", "-q"]).args(packages))
 }
 
 /// The package of a `Depends:` line that begins so.
