@@ -20,117 +20,96 @@ pub const PAYLOAD_BYTES_MAX: usize = FRAME_BYTES_MAX + NAME_BYTES_MAX + 16;
 /// Longest name before a frame: a tool's, an operation's, a service's.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// What a message is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// Host: make the instance, perhaps from what an earlier one saved.
-    Create = 1,
-    /// Host: begin a call; a facet and a name stand before the frame.
-    Call = 2,
-    /// Host: cancel a call.
-    Cancel = 3,
-    /// Host: what a service answered to a question.
-    Served = 4,
-    /// Host: the next piece of a stream.
-    Piece = 5,
-    /// Host: ask the instance what it wants to keep.
-    Save = 6,
-    /// Host: close the instance.
-    Close = 7,
-    /// Worker: the plugin is open, or could not be opened.
-    Ready = 65,
-    /// Worker: the instance is made; the payload is its facets.
-    Created = 66,
-    /// Worker: a call emits.
-    Emit = 67,
-    /// Worker: a call is over.
-    Answer = 68,
-    /// Worker: a question to a service; the context's number and a name stand before the frame.
-    Ask = 69,
-    /// Worker: wants the next piece of a stream; the context's number and the handle are the payload.
-    Next = 70,
-    /// Worker: needs a stream no more; payload as above.
-    CloseStream = 71,
-    /// Worker: needs the answer to a question no more.
-    Forget = 72,
-    /// Worker: a line for the log; the level stands before the text.
-    Log = 73,
-    /// Worker: what the instance wants to keep.
-    Saved = 74,
-    /// Worker: the instance is closed; what it wants to keep.
-    Closed = 75,
+/// Makes an enum that crosses as one byte, and what reads it: a byte that no variant has is none of it.
+macro_rules! byte_enum {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $byte:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum $name {
+            $($(#[$doc])* $variant = $byte,)+
+        }
+
+        impl $name {
+            fn read(byte: u8) -> Option<Self> {
+                match byte {
+                    $($byte => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 
-impl Kind {
-    fn read(byte: u8) -> Option<Self> {
-        const ALL: [Kind; 18] = [
-            Kind::Create,
-            Kind::Call,
-            Kind::Cancel,
-            Kind::Served,
-            Kind::Piece,
-            Kind::Save,
-            Kind::Close,
-            Kind::Ready,
-            Kind::Created,
-            Kind::Emit,
-            Kind::Answer,
-            Kind::Ask,
-            Kind::Next,
-            Kind::CloseStream,
-            Kind::Forget,
-            Kind::Log,
-            Kind::Saved,
-            Kind::Closed,
-        ];
-        ALL.into_iter().find(|kind| *kind as u8 == byte)
+byte_enum! {
+    /// What a message is about.
+    Kind {
+        /// Host: make the instance, perhaps from what an earlier one saved.
+        Create = 1,
+        /// Host: begin a call; a facet and a name stand before the frame.
+        Call = 2,
+        /// Host: cancel a call.
+        Cancel = 3,
+        /// Host: what a service answered to a question.
+        Served = 4,
+        /// Host: the next piece of a stream.
+        Piece = 5,
+        /// Host: ask the instance what it wants to keep.
+        Save = 6,
+        /// Host: close the instance.
+        Close = 7,
+        /// Worker: the plugin is open, or could not be opened.
+        Ready = 65,
+        /// Worker: the instance is made; the payload is its facets.
+        Created = 66,
+        /// Worker: a call emits.
+        Emit = 67,
+        /// Worker: a call is over.
+        Answer = 68,
+        /// Worker: a question to a service; the context's number and a name stand before the frame.
+        Ask = 69,
+        /// Worker: wants the next piece of a stream; the context's number and the handle are the payload.
+        Next = 70,
+        /// Worker: needs a stream no more; payload as above.
+        CloseStream = 71,
+        /// Worker: needs the answer to a question no more.
+        Forget = 72,
+        /// Worker: a line for the log; the level stands before the text.
+        Log = 73,
+        /// Worker: what the instance wants to keep.
+        Saved = 74,
+        /// Worker: the instance is closed; what it wants to keep.
+        Closed = 75,
     }
 }
 
-/// What the payload is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Flag {
-    /// A frame, or what the kind says.
-    Frame = 0,
-    /// The frame of an error.
-    Error = 1,
-    /// Nothing: the end of a stream, nothing to keep.
-    Nothing = 2,
-    /// A frame whose object holds the handle of a stream.
-    Stream = 3,
-}
-
-impl Flag {
-    fn read(byte: u8) -> Option<Self> {
-        [Self::Frame, Self::Error, Self::Nothing, Self::Stream]
-            .into_iter()
-            .find(|flag| *flag as u8 == byte)
+byte_enum! {
+    /// What the payload is.
+    Flag {
+        /// A frame, or what the kind says.
+        Frame = 0,
+        /// The frame of an error.
+        Error = 1,
+        /// Nothing: the end of a stream, nothing to keep.
+        Nothing = 2,
+        /// A frame whose object holds the handle of a stream.
+        Stream = 3,
     }
 }
 
-/// A facet of an instance, or its open operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Facet {
-    /// A call of a tool.
-    Tool = 0,
-    /// A gc's plan.
-    Gc = 1,
-    /// A provider's completion.
-    Complete = 2,
-    /// A provider's models.
-    Models = 3,
-    /// An operation by name.
-    Operation = 4,
-}
-
-impl Facet {
-    fn read(byte: u8) -> Option<Self> {
-        [Self::Tool, Self::Gc, Self::Complete, Self::Models, Self::Operation]
-            .into_iter()
-            .find(|facet| *facet as u8 == byte)
+byte_enum! {
+    /// A facet of an instance, or its open operation.
+    Facet {
+        /// A call of a tool.
+        Tool = 0,
+        /// A gc's plan.
+        Gc = 1,
+        /// A provider's completion.
+        Complete = 2,
+        /// A provider's models.
+        Models = 3,
+        /// An operation by name.
+        Operation = 4,
     }
 }
 
