@@ -32,8 +32,8 @@ impl Instance {
     /// Makes an instance in a worker that was just started. Dropping the future ends the worker.
     ///
     /// # Errors
-    /// What the worker or the plugin answers: it cannot be opened, refuses to be made (with `saved`, keep the
-    /// bytes, say so and make a fresh instance), takes too long, or is gone.
+    /// What the worker or the plugin answers: it cannot be opened, refuses to be made, takes too long, or is
+    /// gone. Where it refuses what was saved, a fresh instance is made: see [`Instance::refusal`].
     pub async fn in_worker(executor: &Executor, start: remote::Start) -> Result<Self, Error> {
         Ok(Self(Place::Worker(Worker::start(executor, start).await?)))
     }
@@ -49,6 +49,15 @@ impl Instance {
     /// Tells whether it lives in a worker.
     pub fn is_in_worker(&self) -> bool {
         matches!(self.0, Place::Worker(_))
+    }
+
+    /// Returns what the plugin in a worker said to what an earlier instance had saved, where it refused that
+    /// and begins afresh. Keep the bytes, and say so.
+    pub fn refusal(&self) -> Option<&Error> {
+        match &self.0 {
+            Place::Local(_) => None,
+            Place::Worker(worker) => worker.refusal(),
+        }
     }
 
     /// Returns why every call fails from here on: its worker is gone. None while it lives.

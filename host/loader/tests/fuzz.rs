@@ -239,8 +239,10 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
             worker.write_all(&message(Kind::Ready, Flag::Nothing, 0, b"")).await.unwrap();
             let mut create = [0; HEADER_BYTES];
             worker.read_exact(&mut create).await.unwrap();
-            assert_eq!(Header::read(&create).unwrap().kind, Kind::Create);
-            worker.write_all(&message(Kind::Created, Flag::Frame, 0, &[1, 0, 0])).await.unwrap();
+            let create = Header::read(&create).unwrap();
+            assert_eq!(create.kind, Kind::Create);
+            let created = message(Kind::Created, Flag::Frame, create.id, &[1, 0, 0]);
+            worker.write_all(&created).await.unwrap();
         };
         let (made, ()) = tokio::join!(Instance::in_worker(&house.executor, start), greet);
         let instance = made.unwrap();

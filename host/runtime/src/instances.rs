@@ -35,11 +35,19 @@ pub struct Instances {
     executor: Executor,
     workers: Workers,
     plugins: StdMutex<HashMap<PluginName, Arc<OnceCell<Plugin>>>>,
-    /// Each is locked while its instance is made, so that this happens once.
-    slots: StdMutex<HashMap<Key, Arc<Mutex<Slot>>>>,
+    places: StdMutex<HashMap<Key, Arc<Place>>>,
 }
 
 /// The place of one instance.
+#[derive(Default)]
+struct Place {
+    /// Locked while the instance is made, so that this happens once.
+    slot: Mutex<Slot>,
+    /// Locked while the instance is asked what it wants to keep.
+    saving: Mutex<()>,
+}
+
+/// What is in a place.
 #[derive(Default)]
 struct Slot {
     instance: Option<Arc<Instance>>,
@@ -53,7 +61,7 @@ struct Slot {
 impl Instances {
     /// Starts with nothing open.
     pub fn new(executor: Executor, workers: Workers) -> Self {
-        Self { executor, workers, plugins: StdMutex::default(), slots: StdMutex::default() }
+        Self { executor, workers, plugins: StdMutex::default(), places: StdMutex::default() }
     }
 
     /// Returns the instance of a plugin for a session.
@@ -67,37 +75,35 @@ impl Instances {
         session: &SessionId,
         services: &Arc<PluginServices>,
     ) -> Result<Arc<Instance>, Error> {
-        let slot = self.slot(key(entry, session));
-        let mut slot = slot.lock().await;
+        let place = self.place(key(entry, session));
+        let mut slot = place.slot.lock().await;
         if let Some(instance) = &slot.instance {
             match instance.ended() {
                 None => return Ok(Arc::clone(instance)),
                 Some(error) => slot.died(&error),
             }
         }
-        slot.check(&entry.candidate.manifest.name)?;
+        let name = &entry.candidate.manifest.name;
+        slot.check(name)?;
         slot.wait_after_death().await;
         let made = self.make(setup, entry, session, services, slot.saved.clone()).await;
-        let instance = match made {
-            Err(error) if slot.saved.is_some() && error.kind != ErrorKind::PluginCrashed => {
-                // What it saved is kept, for a version of the plugin that can read it.
-                let name = &entry.candidate.manifest.name;
-                let why = error.message;
-                let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
-                services.notice(text);
-                self.make(setup, entry, session, services, None).await
-            }
-            made => made,
-        };
-        let instance = Arc::new(instance.inspect_err(|error| {
+        let (instance, refusal) = made.inspect_err(|error| {
             if error.kind == ErrorKind::PluginCrashed {
                 slot.died(error);
             }
-        })?);
+        })?;
+        if let Some(error) = refusal {
+            // What it saved is kept, for a version of the plugin that can read it.
+            let why = error.message;
+            let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
+            services.notice(text);
+        }
+        let instance = Arc::new(instance);
         slot.instance = Some(Arc::clone(&instance));
         Ok(instance)
     }
 
+    /// Makes an instance; one that refuses what was saved is made afresh, and what it said is given too.
     async fn make(
         &self,
         setup: &Setup,
@@ -105,7 +111,7 @@ impl Instances {
         session: &SessionId,
         services: &Arc<PluginServices>,
         saved: Option<Vec<u8>>,
-    ) -> Result<Instance, Error> {
+    ) -> Result<(Instance, Option<Error>), Error> {
         let path = file_to_open(setup, entry)?;
         let manifest = &entry.candidate.manifest;
         if why_in_worker(setup, entry).is_none() {
@@ -114,7 +120,15 @@ impl Instances {
                 let opened = Library::open(&path).map_err(|error| load_error(&error))?;
                 Plugin::start(&self.executor, &opened).await
             });
-            return opening.await?.create(services.for_instance(), saved).await;
+            let plugin = opening.await?;
+            let has_saved = saved.is_some();
+            return match plugin.create(services.for_instance(), saved).await {
+                Err(error) if has_saved => {
+                    let fresh = plugin.create(services.for_instance(), None).await?;
+                    Ok((fresh, Some(error)))
+                }
+                made => Ok((made?, None)),
+            };
         }
         if matches!(entry.candidate.trust, Trust::No(_)) {
             let name = &manifest.name;
@@ -132,25 +146,35 @@ impl Instances {
             services: services.for_instance(),
             saved,
         };
-        Instance::in_worker(&self.executor, start).await
+        let instance = Instance::in_worker(&self.executor, start).await?;
+        let refusal = instance.refusal().cloned();
+        Ok((instance, refusal))
     }
 
-    /// Asks an instance for what its successor is to be given.
-    pub async fn save(&self, entry: &PluginEntry, session: &SessionId, instance: &Instance) {
+    /// Asks an instance for what its successor is to be given. One after the other: of two calls side by
+    /// side the later answer must not be overtaken by the earlier.
+    pub async fn save(&self, entry: &PluginEntry, session: &SessionId, instance: &Arc<Instance>) {
+        let place = lock(&self.places).get(&key(entry, session)).cloned();
+        // None when it was closed meanwhile.
+        let Some(place) = place else { return };
+        let _alone = place.saving.lock().await;
         let saving = tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await;
         // One that cannot save goes on with what it saved before.
-        if let Ok(Ok(Some(saved))) = saving {
-            self.slot(key(entry, session)).lock().await.saved = Some(saved);
+        let Ok(Ok(Some(saved))) = saving else { return };
+        let mut slot = place.slot.lock().await;
+        // What an instance that was followed by another says late counts no more.
+        if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, instance)) {
+            slot.saved = Some(saved);
         }
     }
 
     /// Counts the plugins that were opened, here or in workers.
     pub async fn opened(&self) -> usize {
         let here = lock(&self.plugins).values().filter(|plugin| plugin.initialized()).count();
-        let slots: Vec<_> = lock(&self.slots).values().cloned().collect();
+        let places: Vec<_> = lock(&self.places).values().cloned().collect();
         let mut elsewhere = 0;
-        for slot in slots {
-            let slot = slot.lock().await;
+        for place in places {
+            let slot = place.slot.lock().await;
             elsewhere += usize::from(slot.instance.as_ref().is_some_and(|it| it.is_in_worker()));
         }
         here + elsewhere
@@ -158,13 +182,13 @@ impl Instances {
 
     /// Closes the instances of a session, or with none those of the process.
     pub async fn close(&self, session: Option<&SessionId>) {
-        let slots: Vec<_> = {
-            let mut slots = lock(&self.slots);
+        let places: Vec<_> = {
+            let mut places = lock(&self.places);
             let is_closed = |(_, owner): &Key| owner.as_ref() == session;
-            slots.extract_if(|key, _| is_closed(key)).map(|(_, slot)| slot).collect()
+            places.extract_if(|key, _| is_closed(key)).map(|(_, place)| place).collect()
         };
-        let closing = slots.into_iter().map(|slot| async move {
-            let instance = slot.lock().await.instance.take();
+        let closing = places.into_iter().map(|place| async move {
+            let instance = place.slot.lock().await.instance.take();
             if let Some(instance) = instance {
                 // What it saved is kept by sessions that outlive the process, which none does.
                 drop(instance.close().await);
@@ -177,8 +201,8 @@ impl Instances {
         Arc::clone(lock(&self.plugins).entry(name.clone()).or_default())
     }
 
-    fn slot(&self, key: Key) -> Arc<Mutex<Slot>> {
-        Arc::clone(lock(&self.slots).entry(key).or_default())
+    fn place(&self, key: Key) -> Arc<Place> {
+        Arc::clone(lock(&self.places).entry(key).or_default())
     }
 }
 

@@ -330,7 +330,12 @@ impl Host {
 
     /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before
     /// the call is over, so that nothing is lost when the next one kills it.
-    pub(crate) async fn save(&self, plugin: &PluginName, session: &SessionId, instance: &Instance) {
+    pub(crate) async fn save(
+        &self,
+        plugin: &PluginName,
+        session: &SessionId,
+        instance: &Arc<Instance>,
+    ) {
         if let Some(entry) =
             self.registry.plugin(plugin.as_str()).filter(|_| instance.is_in_worker())
         {

@@ -116,7 +116,7 @@ impl House {
         match kind {
             Kind::Create => {
                 let saved = (flag == Flag::Frame).then_some(payload);
-                tokio::spawn(async move { own.create(saved).await });
+                tokio::spawn(async move { own.create(id, saved).await });
             }
             Kind::Call => own.call(id, &payload),
             Kind::Cancel => {
@@ -132,7 +132,7 @@ impl House {
                         Some(instance) => instance.save().await,
                         None => Err(Error::cancelled()),
                     };
-                    tell(&own.link, Kind::Saved, 0, saved);
+                    tell(&own.link, Kind::Saved, id, saved);
                 });
             }
             Kind::Close => {
@@ -141,7 +141,7 @@ impl House {
                         Some(instance) => instance.close().await,
                         None => Err(Error::cancelled()),
                     };
-                    tell(&own.link, Kind::Closed, 0, saved);
+                    tell(&own.link, Kind::Closed, id, saved);
                 });
             }
             // The host is the same executable: what it does not send does not come.
@@ -163,15 +163,15 @@ impl House {
         lock(&self.instance).clone()
     }
 
-    async fn create(self: Arc<Self>, saved: Option<Vec<u8>>) {
+    async fn create(self: Arc<Self>, id: u64, saved: Option<Vec<u8>>) {
         let services = Arc::new(Lender { questions: Arc::clone(&self.questions), context: 0 });
         match self.plugin.create(services, saved).await {
             Ok(instance) => {
                 let has = [instance.has_tools(), instance.has_gc(), instance.has_provider()];
                 *lock(&self.instance) = Some(Arc::new(instance));
-                self.link.send(Kind::Created, Flag::Frame, 0, b"", &has.map(u8::from));
+                self.link.send(Kind::Created, Flag::Frame, id, b"", &has.map(u8::from));
             }
-            Err(error) => tell(&self.link, Kind::Created, 0, Err(error)),
+            Err(error) => tell(&self.link, Kind::Created, id, Err(error)),
         }
     }
 

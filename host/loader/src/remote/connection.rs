@@ -34,8 +34,8 @@ pub(super) struct State {
     calls: HashMap<u64, Pending>,
     /// Questions that are being served, so that they can be forgotten.
     asked: HashMap<u64, AbortHandle>,
-    /// Who waits for `Ready`, `Created`, `Saved` and `Closed`.
-    pub(super) steps: HashMap<u8, oneshot::Sender<Step>>,
+    /// Who waits for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of what they answer.
+    steps: HashMap<u64, oneshot::Sender<Step>>,
     /// Why nothing is in flight any more.
     ended: Option<Error>,
 }
@@ -98,25 +98,27 @@ impl Connection {
     }
 
     /// Sends one of the instance's steps and waits for what it is answered with.
-    pub(super) async fn step(
-        &self,
-        (kind, flag, frame): (Kind, Flag, &[u8]),
-        answered_by: Kind,
-    ) -> Step {
-        let receiver = self.expect(answered_by)?;
-        self.link.send(kind, flag, 0, b"", frame);
+    pub(super) async fn step(&self, kind: Kind, flag: Flag, frame: &[u8]) -> Step {
+        let (reply, receiver) = oneshot::channel();
+        let id = {
+            let mut state = lock(&self.state);
+            if let Some(error) = &state.ended {
+                return Err(error.clone());
+            }
+            state.last_id += 1;
+            let id = state.last_id;
+            state.steps.insert(id, reply);
+            id
+        };
+        self.link.send(kind, flag, id, b"", frame);
         receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
-    /// Enlists for a step's answer.
-    pub(super) fn expect(&self, answered_by: Kind) -> Result<oneshot::Receiver<Step>, Error> {
+    /// Enlists for the worker's first word; before the reading begins.
+    pub(super) fn ready(&self) -> oneshot::Receiver<Step> {
         let (reply, receiver) = oneshot::channel();
-        let mut state = lock(&self.state);
-        if let Some(error) = &state.ended {
-            return Err(error.clone());
-        }
-        state.steps.insert(answered_by as u8, reply);
-        Ok(receiver)
+        lock(&self.state).steps.insert(0, reply);
+        receiver
     }
 
     /// Returns why the worker is of no use any more.
@@ -207,7 +209,7 @@ impl Connection {
                 self.core.executor.watch().log(self.core.guest.name(), level, &text);
             }
             Kind::Ready | Kind::Created | Kind::Saved | Kind::Closed => {
-                self.reply(kind, flag, payload);
+                self.reply(id, flag, payload);
             }
             Kind::Create
             | Kind::Call
@@ -245,8 +247,8 @@ impl Connection {
         let _ = answer.send(result);
     }
 
-    fn reply(&self, kind: Kind, flag: Flag, payload: Vec<u8>) {
-        let Some(reply) = lock(&self.state).steps.remove(&(kind as u8)) else { return };
+    fn reply(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+        let Some(reply) = lock(&self.state).steps.remove(&id) else { return };
         let _ = reply.send(match flag {
             Flag::Error => Err(self.read_error(&payload)),
             Flag::Nothing => Ok(None),

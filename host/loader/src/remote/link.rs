@@ -45,6 +45,15 @@ struct Out {
     bytes: Vec<u8>,
     written: usize,
     closed: bool,
+    /// The other end did not read.
+    given_up: bool,
+}
+
+impl Out {
+    /// Refuses everything and lets go of what waits.
+    fn close(&mut self, given_up: bool) {
+        *self = Self { closed: true, given_up: given_up || self.given_up, ..Self::default() };
+    }
 }
 
 impl Link {
@@ -80,8 +89,7 @@ impl Link {
             rest |= taken < part.len();
         }
         if out.bytes.len() - out.written > WAITING_BYTES_MAX {
-            out.closed = true;
-            out.bytes = Vec::new();
+            out.close(true);
         }
         let open = !out.closed;
         drop(out);
@@ -93,25 +101,23 @@ impl Link {
 
     /// Refuses what is sent from here on.
     pub fn close(&self) {
-        let mut out = lock(&self.out);
-        out.closed = true;
-        out.bytes = Vec::new();
-        drop(out);
+        lock(&self.out).close(false);
         self.waiting.notify_one();
     }
 
-    /// Writes what waits, until the other end is gone or does not read.
-    pub async fn write_waiting(&self) {
+    /// Writes what waits, until the other end is gone or this one is closed; true if the other end was given
+    /// up because it does not read.
+    pub async fn write_waiting(&self) -> bool {
         loop {
             self.waiting.notified().await;
             while self.waits() {
                 if self.stream.writable().await.is_err() || !self.write_some() {
                     self.close();
-                    return;
                 }
             }
-            if lock(&self.out).closed {
-                return;
+            let out = lock(&self.out);
+            if out.closed {
+                return out.given_up;
             }
         }
     }
@@ -263,9 +269,14 @@ mod tests {
     #[tokio::test]
     async fn an_end_that_does_not_read_is_given_up() {
         let (host, _worker) = pair();
+        let writing = tokio::spawn({
+            let host = Arc::clone(&host);
+            async move { host.write_waiting().await }
+        });
         let piece = vec![0; 8 * 1024 * 1024];
         let sent =
             (0..100).take_while(|_| host.send(Kind::Emit, Flag::Frame, 0, b"", &piece)).count();
         assert!((7..=9).contains(&sent), "{sent}");
+        assert!(writing.await.unwrap());
     }
 }

@@ -51,6 +51,25 @@ pub struct Start {
 pub(crate) struct Worker {
     connection: Arc<Connection>,
     facets: [bool; 3],
+    refusal: Option<Error>,
+}
+
+/// Has the instance made, from what was saved; afresh where the plugin refuses that. Gives its facets and
+/// the refusal.
+async fn create(
+    connection: &Connection,
+    saved: Option<&[u8]>,
+) -> Result<(Vec<u8>, Option<Error>), Error> {
+    let mut refusal = None;
+    if let Some(saved) = saved {
+        match connection.step(Kind::Create, Flag::Frame, saved).await {
+            Ok(facets) => return Ok((facets.unwrap_or_default(), None)),
+            Err(error) => refusal = Some(error),
+        }
+    }
+    // Where the worker is gone this fails with how it went.
+    let facets = connection.step(Kind::Create, Flag::Nothing, b"").await?;
+    Ok((facets.unwrap_or_default(), refusal))
 }
 
 impl Worker {
@@ -61,25 +80,24 @@ impl Worker {
         let core = Core::new(CallerKind::Instance, executor, &guest, services);
         let (link, state) = (Link::new(stream), State::default().into());
         let connection = Arc::new(Connection { link, process, core, state });
-        // Before the reading begins, so that the first word is not missed.
-        let ready = connection.expect(Kind::Ready)?;
+        let ready = connection.ready();
         let runtime = executor.runtime();
         runtime.spawn(Arc::clone(&connection).serve());
         runtime.spawn({
             let connection = Arc::clone(&connection);
-            async move { connection.link.write_waiting().await }
+            async move {
+                if connection.link.write_waiting().await {
+                    connection.process.end().await;
+                }
+            }
         });
         let given_up = GiveUp(Some(&connection));
         let made = async {
             ready.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
-            let (flag, frame) = match &saved {
-                Some(frame) => (Flag::Frame, frame.as_slice()),
-                None => (Flag::Nothing, [].as_slice()),
-            };
-            connection.step((Kind::Create, flag, frame), Kind::Created).await
+            create(&connection, saved.as_deref()).await
         };
-        let facets = match tokio::time::timeout(CREATE_MAX, made).await {
-            Ok(made) => made?.unwrap_or_default(),
+        let (facets, refusal) = match tokio::time::timeout(CREATE_MAX, made).await {
+            Ok(made) => made?,
             Err(_) => {
                 let text = format!(
                     "the plugin `{}` made no instance within {} s",
@@ -91,7 +109,12 @@ impl Worker {
         };
         given_up.made();
         let has = |index: usize| facets.get(index) == Some(&1);
-        Ok(Self { facets: [has(0), has(1), has(2)], connection })
+        Ok(Self { facets: [has(0), has(1), has(2)], refusal, connection })
+    }
+
+    /// What the plugin said to what an earlier instance had saved, where it refused that.
+    pub(crate) fn refusal(&self) -> Option<&Error> {
+        self.refusal.as_ref()
     }
 
     pub(crate) fn plugin(&self) -> &PluginName {
@@ -132,13 +155,13 @@ impl Worker {
     }
 
     pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.connection.step((Kind::Save, Flag::Nothing, b""), Kind::Saved).await
+        self.connection.step(Kind::Save, Flag::Nothing, b"").await
     }
 
     /// Closes the instance and ends the worker.
     pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         self.connection.cancel_all();
-        let closing = self.connection.step((Kind::Close, Flag::Nothing, b""), Kind::Closed);
+        let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
         // The worker holds each of its steps to that bound, of which there are four.
         let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
         self.connection.core.cancel();

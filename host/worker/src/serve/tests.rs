@@ -165,3 +165,11 @@ impl CallUnderTest for WorkerCall {
 fn a_host_with_a_worker_passes_the_checks_that_one_without_passes() {
     host_conformance(&WorkerHost::new());
 }
+
+#[test]
+fn saves_that_are_asked_side_by_side_are_each_answered() {
+    let host = WorkerHost::new();
+    let (first, second) =
+        host.runtime.block_on(async { tokio::join!(host.instance.save(), host.instance.save()) });
+    assert_eq!((first, second), (Ok(None), Ok(None)));
+}
