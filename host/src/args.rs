@@ -54,7 +54,7 @@ pub enum Command {
         #[command(subcommand)]
         command: ToolCommand,
     },
-    /// What plugins there are, and which you trust
+    /// What plugins there are; check, trust, install, remove, enable, disable or write one
     Plugin {
         #[command(subcommand)]
         command: PluginCommand,
@@ -243,7 +243,7 @@ pub enum PluginCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Trust a plugin file by its content, so that it may run
+    /// Trust a plugin file by its content, so that it runs inside jaato
     Trust {
         /// The file
         file: PathBuf,
