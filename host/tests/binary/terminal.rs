@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::cli::with_cli;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture, skip};
 
@@ -67,6 +68,35 @@ fn an_always_is_not_asked_again() {
     running.write(b"a\n");
     let output = running.wait_with_open_input().code(0);
     assert_eq!(output.stdout.matches(QUESTION).count(), 1, "{output}");
+}
+
+#[test]
+fn an_always_holds_for_exactly_these_arguments() {
+    let Some(house) = with_cli() else { return };
+    let call = |command: &str| {
+        let arguments = json!({ "command": command });
+        json!([{ "call": { "name": "cli_based_tool", "arguments": arguments } }])
+    };
+    house.script(&json!({ "answers": [
+        { "steps": call("echo one >> made") },
+        { "expect": { "tool_result": "\"returncode\":0" }, "steps": call("echo one >> made") },
+        { "expect": { "tool_result": "\"returncode\":0" }, "steps": call("echo two >> made") },
+        { "expect": { "tool_result": "the user denied the call" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
+    running.wait_for_text("echo one >> made");
+    running.wait_for_text(QUESTION);
+    running.write(b"a\n");
+    running.wait_for_text("echo two >> made");
+    running.wait_for_text(QUESTION);
+    // The same as before has run again meanwhile, unasked.
+    let made = || std::fs::read_to_string(house.workspace().join("made")).unwrap();
+    assert_eq!(made(), "one\none\n");
+    running.write(b"n\n");
+    let output = running.wait_with_open_input().code(0);
+    assert_eq!(output.stdout.matches(QUESTION).count(), 2, "{output}");
+    assert!(output.stdout.contains("done"), "{output}");
+    assert_eq!(made(), "one\none\n");
 }
 
 #[test]
