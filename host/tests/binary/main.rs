@@ -15,6 +15,7 @@ mod cli;
 mod cli_ends;
 mod command;
 mod config;
+mod embedded;
 mod gc;
 mod help;
 mod hostile;

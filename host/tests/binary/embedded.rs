@@ -1,0 +1,206 @@
+//! jaato inside another program: the runtime in this process, over the house's real plugins, with the house's
+//! binary as the guardian and as the worker.
+
+use std::fs;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use jaato_runtime::config::{Folders, Variables};
+use jaato_runtime::session_loop::{Cancel, EventSink, Inbox, Session};
+use jaato_runtime::types::{Envelope, Event, Message, Outcome, Part, Role};
+use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::command::DEADLINE;
+use crate::support::{House, fixture};
+
+const SAID: &str = "in blue, please";
+
+type Reaction = Box<dyn Fn(&Event) + Send + Sync>;
+
+/// Keeps all events, and does at each what the test wants done.
+#[derive(Default)]
+struct Watching {
+    seen: Mutex<Vec<Event>>,
+    reaction: OnceLock<Reaction>,
+}
+
+impl EventSink for Watching {
+    fn event(&self, envelope: Envelope) {
+        if let Some(react) = self.reaction.get() {
+            react(&envelope.event);
+        }
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(envelope.event);
+    }
+}
+
+impl Watching {
+    fn react(&self, reaction: impl Fn(&Event) + Send + Sync + 'static) {
+        assert!(self.reaction.set(Box::new(reaction)).is_ok(), "it has a reaction already");
+    }
+
+    /// Tells which event was the first of its kind.
+    #[track_caller]
+    fn place(&self, what: &str, is: impl Fn(&Event) -> bool) -> usize {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.iter().position(is).unwrap_or_else(|| panic!("no {what} in {seen:#?}"))
+    }
+}
+
+fn is_joined(event: &Event) -> bool {
+    *event == Event::MessageJoined { text: SAID.to_owned() }
+}
+
+/// Reads what the house is made of; no variable of this process counts.
+fn setup(house: &House) -> Setup {
+    let arguments = Arguments {
+        config_file: Some(house.home().join(".config/jaato/config.toml")),
+        plugin_dirs: vec![house.given_folder()],
+        ..Arguments::default()
+    };
+    let folders = Folders::below(&house.home());
+    let path = [("PATH", "/usr/local/bin:/usr/bin:/bin")];
+    let variables: Variables = path.into_iter().collect();
+    Setup::read(arguments, house.binary(), folders, variables, &house.workspace()).unwrap()
+}
+
+/// What a turn has left: how it ended, its text, and the history with the parts as JSON.
+struct Told {
+    outcome: Outcome,
+    text: String,
+    history: Vec<(Role, Vec<Value>)>,
+}
+
+/// Runs one turn as an embedder does, to the end of the runtime.
+#[track_caller]
+fn turn(
+    house: &House,
+    task: &str,
+    events: &Arc<Watching>,
+    react: impl FnOnce(&Session, &Runtime, &Watching),
+) -> Told {
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let told = tokio.block_on(async {
+        let runtime = Runtime::start(setup(house)).await;
+        assert_eq!(runtime.problems(), Vec::<String>::new());
+        let mut options = SessionOptions::unattended(Arc::clone(events) as _);
+        options.allow_all = true;
+        let mut session = runtime.session(options).unwrap();
+        react(&session, &runtime, events);
+        let cancel = Cancel::new();
+        let report = tokio::time::timeout(DEADLINE, session.turn(task, &cancel)).await;
+        let report = report.expect("the turn ends in time");
+        assert_eq!(report.error, None);
+        let of = |message: &Message| {
+            let json = |part: &Part| serde_json::to_value(part).unwrap();
+            (message.role, message.parts.iter().map(json).collect())
+        };
+        let history = session.history().messages().map(of).collect();
+        runtime.close_session(session.id()).await;
+        let ending = runtime.close().await;
+        assert_eq!(ending.ledger, Vec::<String>::new());
+        assert!(ending.processes.is_empty());
+        Told { outcome: report.outcome, text: report.text, history }
+    });
+    house.nothing_lives();
+    told
+}
+
+/// Says it into a running turn.
+#[track_caller]
+fn say(inbox: &Inbox) {
+    inbox.send(SAID).unwrap();
+    assert_eq!(inbox.waiting(), 1, "it waits for the next step");
+}
+
+/// A message that comes while a tool runs stands behind the tool's result in the next request.
+#[track_caller]
+fn a_message_joins_the_results(house: &House, in_worker: bool) {
+    let go = house.path().join("go");
+    let arguments = json!({ "until": go });
+    let heard = json!([{ "type": "text", "text": SAID }]).to_string();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "job", "arguments": arguments } }] },
+        {
+            // The end of the last message: nothing stands behind what was said.
+            "expect": { "messages": 3, "tool_result": heard.trim_start_matches('[') },
+            "steps": [{ "text": "as you say" }],
+        },
+    ] }));
+    let events = Arc::new(Watching::default());
+    let told = turn(house, "paint it", &events, |session, runtime, events| {
+        let plugin = runtime.registry().plugin("fixture-probe").expect("the plugin was found");
+        assert_eq!(runtime.why_in_worker(plugin).is_some(), in_worker);
+        let inbox = session.inbox();
+        events.react(move |event| match event {
+            Event::ToolOutput { text, .. } if text == "job runs" => {
+                say(&inbox);
+                // Only now can the tool end.
+                fs::write(&go, "").unwrap();
+            }
+            _ => {}
+        });
+    });
+    assert_eq!((told.outcome, told.text.as_str()), (Outcome::Done, "as you say"));
+    let [(Role::User, _), (Role::Model, _), (Role::Tool, parts), (Role::Model, _)] =
+        told.history.as_slice()
+    else {
+        panic!("{:#?}", told.history);
+    };
+    let [result, said] = parts.as_slice() else { panic!("{parts:#?}") };
+    assert_eq!(result["type"], "tool_result", "{parts:#?}");
+    assert!(result.to_string().contains("thread"), "{parts:#?}");
+    assert_eq!(*said, json!({ "type": "text", "text": SAID }));
+    let finished =
+        events.place("end of the call", |it| matches!(it, Event::ToolCallFinished { .. }));
+    let joined = events.place("message", is_joined);
+    let answered = events.place("answer", |it| matches!(it, Event::TextDelta { .. }));
+    assert!(finished < joined && joined < answered, "{finished}, {joined}, {answered}");
+}
+
+#[test]
+fn what_is_said_while_a_tool_runs_joins_its_result() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    a_message_joins_the_results(&house, false);
+}
+
+#[test]
+fn what_is_said_while_a_tool_runs_in_a_worker_joins_its_result() {
+    let house = house!();
+    let probe = fixture("probe");
+    let name = probe.file_name().unwrap().to_str().unwrap();
+    house.give(name, &fs::read(&probe).unwrap());
+    a_message_joins_the_results(&house, true);
+}
+
+#[test]
+fn what_is_said_during_the_final_answer_is_answered_in_the_same_turn() {
+    let house = house!();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "text": "red" }, { "text": " it is" }] },
+        { "expect": { "prompt": SAID, "messages": 3 }, "steps": [{ "text": "blue it is" }] },
+    ] }));
+    let events = Arc::new(Watching::default());
+    let told = turn(&house, "paint it", &events, |session, _, events| {
+        let inbox = session.inbox();
+        events.react(move |event| match event {
+            Event::TextDelta { text, .. } if text == "red" => say(&inbox),
+            _ => {}
+        });
+    });
+    assert_eq!((told.outcome, told.text.as_str()), (Outcome::Done, "blue it is"));
+    let text = |text: &str| vec![json!({ "type": "text", "text": text })];
+    let history = [
+        (Role::User, text("paint it")),
+        (Role::Model, text("red it is")),
+        (Role::User, text(SAID)),
+        (Role::Model, text("blue it is")),
+    ];
+    assert_eq!(told.history, history);
+    let joined = events.place("message", is_joined);
+    let went_on = events
+        .place("answer", |it| matches!(it, Event::TextDelta { text, .. } if text == "blue it is"));
+    let ended = events.place("end", |it| matches!(it, Event::TurnFinished { .. }));
+    assert!(joined < went_on && went_on < ended, "{joined}, {went_on}, {ended}");
+}
