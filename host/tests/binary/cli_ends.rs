@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli::{batch, cli_house, one_call, shell, words};
+use crate::openai::{at, furnish};
 use crate::support::House;
 use crate::support::command::LOOK_AGAIN;
+use crate::support::server::{Answer, Asked, Server};
 
 /// The promise is 100 ms; a busy machine gets the rest.
 const END_WITHIN: Duration = Duration::from_secs(10);
@@ -147,17 +149,127 @@ fn waiting_and_freeing() -> Value {
     json!({ "answers": [step(waits), step("touch go"), { "steps": [{ "text": "done" }] }, { "steps": [{ "text": "told" }] }] })
 }
 
+/// The content of the last message of a request, as JSON.
+#[track_caller]
+fn told_last(asked: &Asked) -> Value {
+    let asked = asked.json();
+    let last = asked["messages"].as_array().unwrap().last().unwrap();
+    let content = last["content"].as_str().unwrap_or_else(|| panic!("{last}"));
+    serde_json::from_str(content).unwrap_or_else(|error| panic!("{error}: {last}"))
+}
+
+fn keys(object: &Value) -> Vec<&str> {
+    object.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[track_caller]
+fn is_the_handle(result: &Value) {
+    let mut found = keys(result);
+    found.sort_unstable();
+    let wanted = [
+        "auto_backgrounded",
+        "message",
+        "plugin_name",
+        "task_id",
+        "threshold_seconds",
+        "tool_name",
+    ];
+    assert_eq!(found, wanted, "{result}");
+    assert_eq!(
+        (&result["auto_backgrounded"], &result["task_id"]),
+        (&json!(true), &json!("task_1"))
+    );
+    let tool = (&result["plugin_name"], &result["tool_name"]);
+    assert_eq!(tool, (&json!("cli"), &json!("cli_based_tool")));
+    assert_eq!(result["threshold_seconds"], 0.5);
+    let message = result["message"].as_str().unwrap();
+    assert!(message.starts_with("Task exceeded 0.5s threshold"), "{message}");
+    assert!(message.contains("do not make the call again"), "{message}");
+}
+
+/// The words of a run that tells its events.
+const RUN: [&str; 7] = ["run", "--yes", "--model", "openai/test", "--output", "json", "hello"];
+
 #[test]
 fn a_command_that_takes_long_goes_on_as_a_task_and_its_outcome_is_told() {
     let house = cli_house!();
-    house.script(&waiting_and_freeing());
-    house.configure_more("[session]\nauto_background_threshold_ms = 100\n");
-    let output = house.run(&["run", "--yes", "--output", "json", "hello"]).code(0);
+    furnish(&house);
+    house.configure_more("auto_background_threshold_ms = 500\n");
+    let call = |command: &str| Answer::calls(&[("cli_based_tool", json!({ "command": command }))]);
+    let server = Server::start([
+        call("echo on; until [ -e go ]; do sleep 0.01; done; echo freed"),
+        call("echo beside"),
+        Answer::text(&["I wait."]),
+        Answer::text(&["It is freed."]),
+    ]);
+    let running = at(&house, &server, &RUN).no_input().start();
+    running.wait_for("I wait.");
+    // Nothing is told before it is there.
+    assert_eq!(server.asked().len(), 3);
+    house.write("workspace/go", "");
+    let output = running.finish().code(0);
+
+    let [_, second, third, last] = <[Asked; 4]>::try_from(server.asked()).unwrap();
+    is_the_handle(&told_last(&second));
+    assert_eq!(told_last(&third)["stdout"], "beside\n");
+    let told = told_last(&last);
+    let outcome = &told["task_outcome"];
+    let which = (&outcome["task_id"], &outcome["tool_name"], &outcome["status"]);
+    assert_eq!(which, (&json!("task_1"), &json!("cli_based_tool"), &json!("completed")), "{told}");
+    assert!(outcome["duration_seconds"].as_f64().unwrap() >= 0.5, "{told}");
+    assert_eq!(
+        outcome["result"],
+        json!({ "stdout": "on\nfreed\n", "stderr": "", "returncode": 0 })
+    );
+    let messages = last.json()["messages"].clone();
+    let calls = &messages.as_array().unwrap().iter().find(|it| it["role"] == "assistant").unwrap();
+    assert_eq!(calls["tool_calls"][0]["id"], outcome["call_id"], "{messages}");
+    // One result a call, and the outcome is none.
+    let results = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    assert_eq!(results.count(), 2, "{messages}");
+
     let events = output.json_lines();
     let of = |name: &str| events.iter().filter(|event| event["event"] == name).collect::<Vec<_>>();
     assert_eq!(of("task_started").len(), 1, "{output}");
-    let finished = of("task_finished");
-    assert_eq!(finished[0]["result"]["stdout"], "on\nfreed\n", "{output}");
+    let [finished] = of("task_finished")[..] else { panic!("{output}") };
+    assert_eq!(finished["result"]["stdout"], "on\nfreed\n", "{output}");
+    assert_eq!((&finished["is_error"], &finished["task_id"]), (&json!(false), &json!("task_1")));
+    let results = of("tool_call_finished");
+    assert_eq!(results.len(), 2, "{output}");
+    is_the_handle(&results[0]["result"]);
+    let [end] = of("turn_finished")[..] else { panic!("{output}") };
+    assert_eq!((&end["outcome"], &end["text"]), (&json!("done"), &json!("It is freed.")));
+    house.nothing_lives();
+}
+
+#[test]
+fn a_task_past_its_deadline_is_ended_and_told() {
+    let house = cli_house!();
+    furnish(&house);
+    house.configure_more("auto_background_threshold_ms = 500\n");
+    let command = "(echo $BASHPID > pid; exec sleep 300) & sleep 300";
+    let server = Server::start([
+        Answer::calls(&[("cli_based_tool", json!({ "command": command }))]),
+        Answer::text(&["I wait."]),
+        Answer::text(&["It took too long."]),
+    ]);
+    let run = at(&house, &server, &RUN).variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000");
+    let output = run.no_input().run().code(0);
+    ends(pid_in(&house.workspace().join("pid")));
+    let [_, second, last] = <[Asked; 3]>::try_from(server.asked()).unwrap();
+    is_the_handle(&told_last(&second));
+    let told = told_last(&last);
+    let outcome = &told["task_outcome"];
+    let which = (&outcome["task_id"], &outcome["status"]);
+    assert_eq!(which, (&json!("task_1"), &json!("timeout")), "{told}");
+    let error = &outcome["result"]["error"];
+    assert_eq!(error["kind"], "timeout", "{told}");
+    assert!(error["message"].as_str().unwrap().contains("took longer than 2 s"), "{told}");
+    let events = output.json_lines();
+    let finished = events.iter().find(|event| event["event"] == "task_finished").unwrap();
+    assert_eq!(finished["is_error"], true, "{output}");
+    let end = events.last().unwrap();
+    assert_eq!((&end["outcome"], &end["text"]), (&json!("done"), &json!("It took too long.")));
     house.nothing_lives();
 }
 
