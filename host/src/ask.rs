@@ -1,10 +1,13 @@
 //! Asks the person at the terminal whether a call may run.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{Answer, Asker, Question};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
 
 use crate::view::{View, printable};
@@ -38,9 +41,7 @@ impl Asker for TerminalAsker {
         self.view.settle();
         let text = question_text(&question);
         Box::pin(async move {
-            // A person may take their time: the wait must not hold up the cancel.
-            let asked = tokio::task::spawn_blocking(move || ask(&text)).await;
-            asked.unwrap_or_else(|_| Answer::Nobody { reason: "the question was cut short".into() })
+            ask(&text).await.unwrap_or_else(|error| Answer::Nobody { reason: error.to_string() })
         })
     }
 }
@@ -76,26 +77,34 @@ fn shown(arguments: &Value) -> String {
     text
 }
 
-fn ask(text: &str) -> Answer {
-    let nobody = |error: io::Error| Answer::Nobody { reason: error.to_string() };
-    if let Err(error) = io::stderr().write_all(text.as_bytes()) {
-        return nobody(error);
-    }
+async fn ask(text: &str) -> io::Result<Answer> {
+    // Locked for the write alone: a cancel during the wait below must be told too.
+    io::stderr().write_all(text.as_bytes())?;
     loop {
         let prompt = "run it? [y]es, [a]lways in this session, [n]o, or say what to do instead: ";
-        // Locked for the write alone: a cancel during the wait below must be told too.
-        if let Err(error) = io::stderr().write_all(prompt.as_bytes()) {
-            return nobody(error);
-        }
+        io::stderr().write_all(prompt.as_bytes())?;
         let mut line = String::new();
-        match io::stdin().lock().read_line(&mut line) {
-            Err(error) => return nobody(error),
-            Ok(0) => return Answer::Nobody { reason: "standard input has ended".into() },
-            Ok(_) => {}
+        a_line_is_there().await?;
+        if io::stdin().lock().read_line(&mut line)? == 0 {
+            return Ok(Answer::Nobody { reason: "standard input has ended".into() });
         }
         if let Some(answer) = read_answer(line.trim()) {
-            return answer;
+            return Ok(answer);
         }
+    }
+}
+
+/// Waits until the terminal can be read without a wait: it gives out whole lines. Looked at now and then and
+/// not read on a thread, because a cancel would leave that thread behind to take what is typed next.
+async fn a_line_is_there() -> io::Result<()> {
+    const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
+    loop {
+        let stdin = io::stdin();
+        let mut terminal = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut terminal, PollTimeout::ZERO)? > 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOKED_AT_EVERY).await;
     }
 }
 

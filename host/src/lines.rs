@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 
 use jaato_runtime::session_loop::Cancel;
+use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
 use rustyline::{Behavior, Config, DefaultEditor};
 
@@ -27,6 +28,8 @@ pub enum Line {
 pub struct Lines {
     /// There on a terminal. Away while a line is read on another thread.
     editor: Option<DefaultEditor>,
+    /// How the terminal was before the editor changed it.
+    terminal: Option<Termios>,
 }
 
 impl Lines {
@@ -34,7 +37,9 @@ impl Lines {
     pub fn new() -> Self {
         let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
         let editor = io::stdin().is_terminal().then(|| DefaultEditor::with_config(config.build()));
-        Self { editor: editor.and_then(Result::ok) }
+        let editor = editor.and_then(Result::ok);
+        let terminal = editor.as_ref().and_then(|_| tcgetattr(io::stdin()).ok());
+        Self { editor, terminal }
     }
 
     /// Reads the next line; the end once `over` is set.
@@ -47,7 +52,14 @@ impl Lines {
         let reading = tokio::task::spawn_blocking(move || read(editor));
         let (editor, line) = tokio::select! {
             biased;
-            () = over.cancelled() => return Ok(Line::End),
+            () = over.cancelled() => {
+                // The editor still waits on its thread, and will not give the terminal back.
+                if let Some(terminal) = &self.terminal {
+                    // A terminal that is gone needs nothing.
+                    let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, terminal);
+                }
+                return Ok(Line::End);
+            }
             read = reading => read.map_err(|error| failed(error.to_string()))?,
         };
         self.editor = editor;
