@@ -147,6 +147,11 @@ async fn receive(cx: &Cx<OpenAi>, url: &str, mut response: HttpResponse) -> Resu
     }
 }
 
+/// Leaves out a byte order mark, which some servers put in front.
+fn unmarked(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+}
+
 /// What an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -158,9 +163,7 @@ enum Form {
 impl Form {
     /// Tells it by the first byte that is no blank; none as long as there is none.
     fn of(bytes: &[u8]) -> Option<Self> {
-        const MARK: &[u8] = "\u{feff}".as_bytes();
-        let bytes = bytes.strip_prefix(MARK).unwrap_or(bytes);
-        Some(match bytes.iter().find(|byte| !byte.is_ascii_whitespace())? {
+        Some(match unmarked(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
             b'{' | b'[' => Self::Json,
             b'<' => Self::Page,
             _ => Self::Stream,
@@ -201,7 +204,7 @@ async fn stream(
 
 /// Reads an answer of a server that does not stream.
 fn whole(cx: &Cx<OpenAi>, url: &str, body: &[u8]) -> Result<Completion> {
-    let body: Value = serde_json::from_slice(body).map_err(|error| {
+    let body: Value = serde_json::from_slice(unmarked(body)).map_err(|error| {
         let url = failure::shown_url(url);
         Error::new(ErrorKind::Provider, format!("the answer of `{url}` is no JSON: {error}"))
             .temporary()

@@ -96,11 +96,14 @@ fn what_the_stream_broke_with_is_told_unless_the_model_had_said_all() {
 #[test]
 fn a_whole_completion_is_an_answer_whatever_it_is_called() {
     let body = r#" {"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
-    let host =
-        host(move || FakeHttpAnswer::status(200).header("content-type", "text/plain").body(body));
-    let finished = host.complete(&request());
-    assert_eq!(finished.result.unwrap().parts, [jaato_plugin_sdk::types::Part::text("hello")]);
-    assert_eq!(finished.deltas.len(), 1);
+    for body in [body.to_owned(), format!("\u{feff}{body}")] {
+        let host = host(move || {
+            FakeHttpAnswer::status(200).header("content-type", "text/plain").body(body.clone())
+        });
+        let finished = host.complete(&request());
+        assert_eq!(finished.result.unwrap().parts, [jaato_plugin_sdk::types::Part::text("hello")]);
+        assert_eq!(finished.deltas.len(), 1);
+    }
 }
 
 #[test]
