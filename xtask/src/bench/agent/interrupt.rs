@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 const INTERRUPTED_MS_MAX: f64 = 100.0;
 
 /// From `kill -9` of the host until nothing is left.
-const KILLED_MS_MAX: f64 = 1_000.0;
+const KILLED_MS_MAX: f64 = 100.0;
 
 /// The exit code after Ctrl-C.
 const CANCELLED: i32 = 130;
