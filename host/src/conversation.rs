@@ -78,7 +78,7 @@ pub fn exit_of_turn(report: &TurnReport) -> Exit {
         TurnOutcome::Done => Exit::Done,
         TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
         TurnOutcome::Cancelled => Exit::Cancelled,
-        TurnOutcome::Failed => report.error.as_ref().map_or(Exit::Failed, failed_turn),
+        TurnOutcome::Failed | TurnOutcome::Unknown => report.error.as_ref().map_or(Exit::Failed, failed_turn),
     }
 }
 

@@ -120,6 +120,7 @@ fn outcome(row: &TurnRow) -> String {
         Some(TurnOutcome::Limit) => "limit",
         Some(TurnOutcome::Cancelled) => "cancelled",
         Some(TurnOutcome::Failed) => "failed",
+        Some(TurnOutcome::Unknown) => "unknown",
         None if row.turn == 0 => "-",
         None => "no end",
     };

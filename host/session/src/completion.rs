@@ -69,7 +69,7 @@ fn text_of(part: &Part, kind: Kind) -> Option<&str> {
         }
         (Part::Text { .. }, Kind::Thought)
         | (Part::Thought { .. }, Kind::Text)
-        | (Part::ToolCall(_) | Part::ToolResult(_) | Part::Data(_), _) => None,
+        | (Part::ToolCall(_) | Part::ToolResult(_) | Part::Data(_) | Part::Unknown(_), _) => None,
     }
 }
 
@@ -92,7 +92,8 @@ fn has_content(part: &Part) -> bool {
     match part {
         Part::Text { text } => !text.is_empty(),
         Part::Thought { text, signature } => !text.is_empty() || signature.is_some(),
-        Part::ToolCall(_) | Part::Data(_) => true,
+        // What a newer provider says is kept, so that it gets it back.
+        Part::ToolCall(_) | Part::Data(_) | Part::Unknown(_) => true,
         Part::ToolResult(_) => false,
     }
 }
@@ -102,7 +103,7 @@ pub(crate) fn answers(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
         Part::Text { text } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::Data(_) => true,
-        Part::Thought { .. } | Part::ToolResult(_) => false,
+        Part::Thought { .. } | Part::ToolResult(_) | Part::Unknown(_) => false,
     })
 }
 
@@ -127,7 +128,11 @@ pub(crate) fn clean(parts: Vec<Part>, history: &History, ids: &dyn Ids) -> Vec<P
         .filter(has_content)
         .map(|part| match part {
             Part::ToolCall(call) => repair(call),
-            Part::Text { .. } | Part::Thought { .. } | Part::Data(_) | Part::ToolResult(_) => part,
+            Part::Text { .. }
+            | Part::Thought { .. }
+            | Part::Data(_)
+            | Part::ToolResult(_)
+            | Part::Unknown(_) => part,
         })
         .collect()
 }

@@ -38,6 +38,9 @@ const CATEGORIES: [(&str, &str); 11] = [
     ("web", "the web"),
 ];
 
+/// Where tools are listed whose authors named no category.
+const NO_CATEGORY: (&str, &str) = ("other", "tools of no category");
+
 /// Makes the two tools.
 pub(crate) fn tools() -> [KnownTool; 2] {
     let category =
@@ -133,10 +136,18 @@ fn offered(toolbox: &Toolbox) -> impl Iterator<Item = &KnownTool> {
         .filter(|tool| !is_own(tool) && !matches!(tool.state, ToolState::Disabled { .. }))
 }
 
+/// The category of a tool; there is always one to ask for.
+fn listed_under(tool: &KnownTool) -> &str {
+    match tool.spec.category.as_str() {
+        "" => NO_CATEGORY.0,
+        category => category,
+    }
+}
+
 fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
     let Some(category) = category else { return categories(toolbox) };
     let mut tools: Vec<_> =
-        offered(toolbox).filter(|tool| tool.spec.category.eq_ignore_ascii_case(category)).collect();
+        offered(toolbox).filter(|tool| listed_under(tool).eq_ignore_ascii_case(category)).collect();
     tools.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
     if tools.is_empty() {
         let mut content = categories(toolbox).content;
@@ -165,14 +176,14 @@ fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
 fn categories(toolbox: &Toolbox) -> Output {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in offered(toolbox) {
-        *counts.entry(tool.spec.category.as_str()).or_default() += 1;
+        *counts.entry(listed_under(tool)).or_default() += 1;
     }
     let total: usize = counts.values().sum();
     let categories: Vec<_> = counts
         .into_iter()
         .map(|(name, count)| {
-            let about =
-                CATEGORIES.iter().find(|(known, _)| *known == name).map(|(_, about)| *about);
+            let mut known = CATEGORIES.iter().chain([&NO_CATEGORY]);
+            let about = known.find(|(known, _)| *known == name).map(|(_, about)| *about);
             json!({ "name": name, "tool_count": count, "description": about.unwrap_or("") })
         })
         .collect();
@@ -195,7 +206,7 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
                     "description": spec.description,
                     "plugin_source": found.tool.source(),
                     "enabled": true,
-                    "category": spec.category,
+                    "category": listed_under(found.tool),
                     "parameters": spec.parameters,
                 }));
                 if !found.active {

@@ -374,7 +374,7 @@ fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
         match part {
             Part::Text { text: piece } => text.push_str(piece),
             Part::ToolCall(call) => calls.push(call.clone()),
-            Part::ToolResult(_) | Part::Data(_) | Part::Thought { .. } => {}
+            Part::ToolResult(_) | Part::Data(_) | Part::Thought { .. } | Part::Unknown(_) => {}
         }
     }
     (text, calls)

@@ -67,7 +67,7 @@ async fn thoughts_are_events_of_their_own_and_stay_in_place() {
             Part::Text { .. } => "text",
             Part::Thought { .. } => "thought",
             Part::ToolCall(_) => "call",
-            Part::ToolResult(_) | Part::Data(_) => "other",
+            Part::ToolResult(_) | Part::Data(_) | Part::Unknown(_) => "other",
         })
         .collect();
     assert_eq!(kinds, ["thought", "text", "call", "text", "call"]);
@@ -117,6 +117,19 @@ async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() 
     let parts = &session.history().entries()[1].message.parts;
     assert_eq!(parts.len(), 1);
     assert_eq!(parts[0].as_tool_call().unwrap().name.as_str(), "fs_look_at");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
+    let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
+    let stage = Stage::new([]);
+    stage.provider.then([Beat::Unseen(Part::Unknown(smell.clone())), Beat::text("a rose")]);
+    stage.provider.then([Beat::text("again")]);
+    let mut session = play(&stage).await;
+    let report = session.turn("y", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "again"));
+    let sent = &stage.provider.requests()[1].messages[1].parts;
+    assert_eq!(sent, &[Part::Unknown(smell), Part::text("a rose")]);
 }
 
 #[tokio::test(start_paused = true)]

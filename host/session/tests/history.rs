@@ -53,6 +53,21 @@ fn refuses(entries: Vec<Entry>, expected: HistoryError) {
 }
 
 #[test]
+fn takes_parts_of_a_newer_version_anywhere_and_no_message_of_a_role_that_it_does_not_know() {
+    let smell = || Part::Unknown(json!({ "type": "smell", "of": 1 }).as_object().unwrap().clone());
+    takes(vec![
+        entry(Role::User, [text(), smell()]),
+        entry(Role::Model, [smell(), call("1")]),
+        entry(Role::Tool, [result("1"), smell()]),
+        entry(Role::Model, [smell()]),
+    ]);
+    refuses(
+        vec![user(), entry(Role::Unknown, [text()])],
+        HistoryError::Role { expected: "an answer", found: Role::Unknown },
+    );
+}
+
+#[test]
 fn takes_what_providers_take() {
     takes(vec![]);
     takes(vec![entry(Role::User, [text(), data()]), entry(Role::Model, [text()]), user()]);

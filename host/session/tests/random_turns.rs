@@ -180,6 +180,7 @@ fn check_messages(messages: &[Message]) {
             Some(Role::User | Role::Tool) => Role::Model,
             Some(Role::Model) if calls.is_empty() => Role::User,
             Some(Role::Model) => Role::Tool,
+            Some(Role::Unknown) => panic!("no history takes it"),
         };
         assert_eq!(message.role, expected);
         let results: Vec<_> = message.tool_results().map(|result| &result.call_id).collect();
@@ -221,6 +222,7 @@ fn check_turn(stage: &Stage, session: &Session, report: &TurnReport) {
             check_seen_is_kept(&events, &last.message);
         }
         Outcome::Limit | Outcome::Failed => {}
+        Outcome::Unknown => panic!("no session ends so"),
     }
 }
 

@@ -30,7 +30,7 @@ fn parts(message: &Message) -> Vec<String> {
             let outcome = &json["task_outcome"];
             format!("{} {}", outcome["task_id"], outcome["status"]).replace('"', "")
         }
-        Part::Data(_) | Part::Thought { .. } => "other".to_owned(),
+        Part::Data(_) | Part::Thought { .. } | Part::Unknown(_) => "other".to_owned(),
     };
     message.parts.iter().map(part).collect()
 }

@@ -41,6 +41,7 @@ fn line(entry: &Entry) -> String {
         }
         Part::ToolResult(result) => format!("result {}", result.call_id),
         Part::Data(data) => format!("data {}", serde_json::to_string(data).unwrap()),
+        Part::Unknown(part) => format!("unknown {}", part["type"]),
     });
     let parts: Vec<String> = parts.collect();
     let mark = entry.mark.map(|mark| format!(" {mark:?}")).unwrap_or_default();

@@ -203,7 +203,7 @@ impl People {
                 let text = "a call was refused because nobody could be asked";
                 self.line(&self.dim.apply_to(text).to_string())
             }
-            Outcome::Limit | Outcome::Failed => {
+            Outcome::Limit | Outcome::Failed | Outcome::Unknown => {
                 let text = message.unwrap_or("the turn ended without an answer");
                 let text = format!("{} {}", self.red.apply_to("error:"), printable(text));
                 self.line(&text)
@@ -289,7 +289,8 @@ impl super::Writer for People {
             | Event::TurnStarted { .. }
             | Event::ThoughtDelta { .. }
             | Event::Usage { .. }
-            | Event::StepFinished { .. } => Ok(()),
+            | Event::StepFinished { .. }
+            | Event::Unknown => Ok(()),
         }
     }
 

@@ -194,7 +194,8 @@ impl Recorder {
             | Event::Progress { .. }
             | Event::PermissionAsked { .. }
             | Event::ToolOutput { .. }
-            | Event::MessageJoined { .. } => return None,
+            | Event::MessageJoined { .. }
+            | Event::Unknown => return None,
             // Taken by `stages`.
             Event::SessionStarted { .. }
             | Event::TurnStarted { .. }

@@ -81,18 +81,21 @@ impl Process {
     /// # Errors
     /// What the host answers when it lost the program; `cancelled` when the call ended.
     pub async fn next(&mut self) -> Result<Option<Happened>> {
-        match self.stream.next_frame().await {
-            RResult::ROk(ROption::RSome(frame)) => {
-                let frame = Frame::parse(&frame).map_err(host_frame)?;
-                Ok(Some(match frame.json().map_err(host_frame)? {
-                    ProcessEvent::Output { stream } => {
-                        Happened::Output { stream, bytes: frame.bytes.to_vec() }
-                    }
-                    ProcessEvent::Exited(exit) => Happened::Exited(exit),
-                }))
-            }
-            RResult::ROk(ROption::RNone) => Ok(None),
-            RResult::RErr(error) => Err(Frame::read(&error).unwrap_or_else(host_frame)),
+        loop {
+            let frame = match self.stream.next_frame().await {
+                RResult::ROk(ROption::RSome(frame)) => frame,
+                RResult::ROk(ROption::RNone) => return Ok(None),
+                RResult::RErr(error) => return Err(Frame::read(&error).unwrap_or_else(host_frame)),
+            };
+            let frame = Frame::parse(&frame).map_err(host_frame)?;
+            return Ok(Some(match frame.json().map_err(host_frame)? {
+                ProcessEvent::Output { stream } => {
+                    Happened::Output { stream, bytes: frame.bytes.to_vec() }
+                }
+                ProcessEvent::Exited(exit) => Happened::Exited(exit),
+                // A newer host tells more than this sdk knows.
+                ProcessEvent::Unknown => continue,
+            }));
         }
     }
 

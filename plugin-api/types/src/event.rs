@@ -257,6 +257,9 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<Error>,
     },
+    /// Something that this side does not know; a reader passes it over.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How a turn ended.
@@ -273,4 +276,25 @@ pub enum Outcome {
     Cancelled,
     /// It failed.
     Failed,
+    /// In a way that this side does not know: not [`Outcome::Done`].
+    #[serde(other)]
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_from_the_future_keeps_its_place_in_the_stream() {
+        let line = r#"{"v":1,"seq":7,"session":"s","event":"smell","of":["roses"]}"#;
+        let envelope: Envelope = serde_json::from_str(line).unwrap();
+        assert_eq!((envelope.seq, envelope.event), (7, Event::Unknown));
+    }
+
+    #[test]
+    fn an_outcome_from_the_future_is_one_that_nobody_knows() {
+        let outcome: Outcome = serde_json::from_str(r#""postponed""#).unwrap();
+        assert_eq!(outcome, Outcome::Unknown);
+    }
 }

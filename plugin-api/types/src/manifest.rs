@@ -69,12 +69,13 @@ pub enum Scope {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
-    /// In a worker even when it is trusted (a native runtime, much memory).
-    Worker,
     /// In the host's process, when it is trusted.
     #[default]
-    #[serde(other)]
     InProcess,
+    /// In a worker even when it is trusted (a native runtime, much memory). So is a place that this side does
+    /// not know: whoever asks for one wants to be kept apart.
+    #[serde(other)]
+    Worker,
 }
 
 /// Why bytes are not a manifest.
@@ -159,10 +160,11 @@ mod tests {
     #[test]
     fn a_manifest_of_the_future_can_be_read() {
         let json = r#"{"v":2,"name":"tool-moon","version":"0.1.0","api":"1.7.0",
-            "kinds":["tool","telepathy"],"scope":"galaxy","colour":"blue"}"#;
+            "kinds":["tool","telepathy"],"scope":"galaxy","isolation":"vault","colour":"blue"}"#;
         let manifest = Manifest::parse(&[json.as_bytes(), &[0; 9]].concat()).unwrap();
         assert_eq!(manifest.kinds, [Kind::Tool, Kind::Unknown]);
-        assert_eq!((manifest.scope, manifest.api_version()), (Scope::Session, Some((1, 7, 0))));
+        assert_eq!((manifest.scope, manifest.isolation), (Scope::Session, Isolation::Worker));
+        assert_eq!(manifest.api_version(), Some((1, 7, 0)));
     }
 
     #[test]

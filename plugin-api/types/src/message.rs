@@ -1,9 +1,10 @@
 //! Messages and their parts: the history of a session and what a provider produces.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{CallId, ToolName};
+use crate::{CallId, Error, ErrorKind, ToolName};
 
 /// Who a message is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +16,10 @@ pub enum Role {
     Model,
     /// The results of tool calls.
     Tool,
+    /// A role that this side does not know. A gc may look past it; a provider, which cannot say what such a
+    /// message says, answers with an error; no history takes it.
+    #[serde(other)]
+    Unknown,
 }
 
 /// One entry of the history.
@@ -27,8 +32,7 @@ pub struct Message {
 }
 
 /// A typed piece of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     /// Text for a person.
     Text {
@@ -46,9 +50,59 @@ pub enum Part {
         /// The text.
         text: String,
         /// What the provider wants back with it, verbatim.
+        signature: Option<String>,
+    },
+    /// A type that this side does not know: passed over, and kept as it is, `type` and all, so that a history
+    /// gives it back to who understands it.
+    Unknown(Map<String, Value>),
+}
+
+/// The JSON of those parts that this side knows.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Part", tag = "type", rename_all = "snake_case")]
+enum Known {
+    Text {
+        text: String,
+    },
+    ToolCall(ToolCall),
+    ToolResult(ToolResult),
+    Data(Data),
+    Thought {
+        text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
+    #[serde(skip)]
+    Unknown(Map<String, Value>),
+}
+
+/// The types that are read as parts of their own.
+const KNOWN_TYPES: [&str; 5] = ["text", "tool_call", "tool_result", "data", "thought"];
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Unknown(part) => part.serialize(serializer),
+            Self::Text { .. }
+            | Self::ToolCall(_)
+            | Self::ToolResult(_)
+            | Self::Data(_)
+            | Self::Thought { .. } => Known::serialize(self, serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Part {
+    /// A known type that lacks a field is an error and not unknown.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let part = Map::<String, Value>::deserialize(deserializer)?;
+        match part.get("type") {
+            Some(Value::String(name)) if !KNOWN_TYPES.contains(&name.as_str()) => {
+                Ok(Self::Unknown(part))
+            }
+            _ => Known::deserialize(Value::Object(part)).map_err(D::Error::custom),
+        }
+    }
 }
 
 /// What is no text.
@@ -62,7 +116,7 @@ pub struct Data {
 }
 
 /// Where the content of a data part is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DataContent {
     /// In the session's blob store.
@@ -76,6 +130,22 @@ pub enum DataContent {
         /// The value.
         json: Value,
     },
+    /// In a place that this side does not know; kept as it is.
+    Unknown(Map<String, Value>),
+}
+
+impl<'de> Deserialize<'de> for DataContent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut content = Map::<String, Value>::deserialize(deserializer)?;
+        if let Some(blob) = content.get("blob") {
+            let blob = blob.as_str().ok_or_else(|| D::Error::custom("`blob` is no text"))?;
+            return Ok(Self::Blob { blob: blob.to_owned() });
+        }
+        Ok(match content.remove("json") {
+            Some(json) => Self::Json { json },
+            None => Self::Unknown(content),
+        })
+    }
 }
 
 /// A model's wish to use a tool.
@@ -101,6 +171,15 @@ pub struct ToolResult {
     /// Whether it is an error.
     #[serde(default)]
     pub is_error: bool,
+}
+
+impl Role {
+    /// Makes the error of a provider that is given a message of a role that it does not know. Its kind tells
+    /// the host to ask in older words.
+    pub fn unknown_to_provider() -> Error {
+        let text = "a message has a role that this provider does not know";
+        Error::new(ErrorKind::UnknownOperation, text).with_hint("update the provider's plugin")
+    }
 }
 
 impl Message {
@@ -132,7 +211,11 @@ impl Message {
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(text.as_str()),
-            Part::ToolCall(_) | Part::ToolResult(_) | Part::Data(_) | Part::Thought { .. } => None,
+            Part::ToolCall(_)
+            | Part::ToolResult(_)
+            | Part::Data(_)
+            | Part::Thought { .. }
+            | Part::Unknown(_) => None,
         });
         texts.collect()
     }
@@ -164,7 +247,11 @@ impl Part {
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
-            Self::Text { .. } | Self::ToolResult(_) | Self::Data(_) | Self::Thought { .. } => None,
+            Self::Text { .. }
+            | Self::ToolResult(_)
+            | Self::Data(_)
+            | Self::Thought { .. }
+            | Self::Unknown(_) => None,
         }
     }
 
@@ -172,7 +259,73 @@ impl Part {
     pub fn as_tool_result(&self) -> Option<&ToolResult> {
         match self {
             Self::ToolResult(result) => Some(result),
-            Self::Text { .. } | Self::ToolCall(_) | Self::Data(_) | Self::Thought { .. } => None,
+            Self::Text { .. }
+            | Self::ToolCall(_)
+            | Self::Data(_)
+            | Self::Thought { .. }
+            | Self::Unknown(_) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn kept(json: Value) -> Part {
+        let part: Part = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(serde_json::to_string(&part).unwrap(), json.to_string());
+        part
+    }
+
+    #[test]
+    fn a_part_from_the_future_is_kept_as_it_is() {
+        let smell = json!({ "type": "smell", "of": "roses", "strength": 0.5, "n": u64::MAX });
+        let part = kept(smell.clone());
+        assert_eq!(part, Part::Unknown(smell.as_object().unwrap().clone()));
+        let message = json!({ "role": "model", "parts": [{ "type": "text", "text": "a" }, smell] });
+        let read: Message = serde_json::from_value(message.clone()).unwrap();
+        assert_eq!((read.text().as_str(), read.tool_calls().count()), ("a", 0));
+        assert_eq!(serde_json::to_value(read).unwrap(), message);
+    }
+
+    #[test]
+    fn data_in_a_place_from_the_future_is_kept_as_it_is() {
+        let place = json!({ "cloud": 9, "drop": [1] });
+        let data = json!({ "type": "data", "mime_type": "image/png", "cloud": 9, "drop": [1] });
+        let content = DataContent::Unknown(place.as_object().unwrap().clone());
+        assert_eq!(kept(data), Part::Data(Data { mime_type: "image/png".to_owned(), content }));
+    }
+
+    #[test]
+    fn a_known_part_that_is_wrong_is_an_error_and_not_unknown() {
+        for (json, text) in [
+            (json!({ "type": "text" }), "missing field `text`"),
+            (json!({ "text": "a" }), "missing field `type`"),
+            (json!({ "type": 7 }), "expected variant identifier"),
+            (json!({ "type": "data", "mime_type": "a/b", "blob": 7 }), "`blob` is no text"),
+            (json!({ "type": "data", "blob": "b" }), "missing field `mime_type`"),
+        ] {
+            let error = serde_json::from_value::<Part>(json).unwrap_err().to_string();
+            assert!(error.contains(text), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_known_type_is_read_as_itself() {
+        for name in KNOWN_TYPES {
+            // Nothing but its type is there, so that one that is known is an error.
+            serde_json::from_value::<Part>(json!({ "type": name })).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_role_from_the_future_is_one_that_nobody_knows() {
+        let message: Message =
+            serde_json::from_value(json!({ "role": "oracle", "parts": [] })).unwrap();
+        assert_eq!(message.role, Role::Unknown);
     }
 }

@@ -55,7 +55,8 @@ pub struct Spawn {
     pub label: Option<String>,
 }
 
-/// What a program's standard input is.
+/// What a program's standard input is. A host refuses a word that it does not know: a program must not run
+/// with another input than it was started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
@@ -157,7 +158,7 @@ pub struct ProcessSignal {
     pub signal: Signal,
 }
 
-/// A signal that a call may send.
+/// A signal that a call may send. A host refuses one that it does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
@@ -192,9 +193,12 @@ pub enum ProcessEvent {
     },
     /// It has ended; nothing comes after this.
     Exited(ProcessExit),
+    /// Something that this side does not know; it is passed over, with the bytes behind it.
+    #[serde(other)]
+    Unknown,
 }
 
-/// Where a program prints to.
+/// Where a program prints to. There are no others: what is printed elsewhere would be an event of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
@@ -278,5 +282,22 @@ mod tests {
         assert_eq!(written, json!({ "event": "exited", "signal": 9, "timed_out": true }));
         let read: ProcessEvent = serde_json::from_value(written).unwrap();
         assert_eq!(read, ProcessEvent::Exited(exit));
+    }
+
+    #[test]
+    fn an_event_from_the_future_is_one_that_nobody_knows() {
+        let resized = json!({ "event": "resized", "columns": 80 });
+        let event: ProcessEvent = serde_json::from_value(resized).unwrap();
+        assert_eq!(event, ProcessEvent::Unknown);
+    }
+
+    #[test]
+    fn orders_that_a_host_does_not_know_are_errors_that_say_what_it_knows() {
+        let spawn = json!({ "program": "ls", "stdin": "terminal" });
+        let error = serde_json::from_value::<Spawn>(spawn).unwrap_err().to_string();
+        assert_eq!(error, "unknown variant `terminal`, expected `closed` or `piped`");
+        let signal = json!({ "process": 1, "signal": "winch" });
+        let error = serde_json::from_value::<ProcessSignal>(signal).unwrap_err().to_string();
+        assert!(error.starts_with("unknown variant `winch`, expected one of `hangup`"), "{error}");
     }
 }

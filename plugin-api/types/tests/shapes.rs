@@ -175,7 +175,7 @@ fn call() -> ToolCall {
 
 fn messages(shapes: &mut Shapes) {
     shapes.section("messages");
-    shapes.words(&[Role::User, Role::Model, Role::Tool]);
+    shapes.words(&[Role::User, Role::Model, Role::Tool, Role::Unknown]);
     shapes.add(&Message { role: Role::User, parts: vec![Part::text("is it full?")] });
     let parts = [
         Part::Text { text: "yes".to_owned() },
@@ -195,6 +195,7 @@ fn messages(shapes: &mut Shapes) {
             content: DataContent::Json { json: json!({ "a": 1 }) },
         }),
         Part::Thought { text: "hm".to_owned(), signature: Some("s".to_owned()) },
+        Part::Unknown(object(json!({ "type": "smell", "of": "roses" }))),
     ];
     parts.iter().for_each(|part| shapes.add(part));
 }

@@ -33,7 +33,8 @@ pub enum Dialect {
 /// Writes the body of a request.
 ///
 /// # Errors
-/// `context_overflow` when it is larger than what may cross to the host, which is more than any model reads.
+/// `context_overflow` when it is larger than what may cross to the host, which is more than any model reads;
+/// `unknown_operation` for a message of a role from the future.
 pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
     let most = request.options.max_output_tokens;
     let (vendors, common) = match dialect {
@@ -48,7 +49,7 @@ pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
         max_tokens: common,
         max_completion_tokens: vendors,
         tools: request.tools.iter().map(tool).collect(),
-        messages: messages(request),
+        messages: messages(request)?,
     };
     let bytes = serde_json::to_vec(&body).map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
@@ -96,7 +97,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(request: &Request) -> Vec<Value> {
+fn messages(request: &Request) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
@@ -106,9 +107,10 @@ fn messages(request: &Request) -> Vec<Value> {
             Role::User => written.push(user(&message.parts)),
             Role::Model => written.push(assistant(message)),
             Role::Tool => results(message, &mut written),
+            Role::Unknown => return Err(Role::unknown_to_provider()),
         }
     }
-    written
+    Ok(written)
 }
 
 fn user(parts: &[Part]) -> Value {
@@ -143,7 +145,8 @@ fn reasoning(parts: &[Part]) -> String {
         | Part::Text { .. }
         | Part::Data(_)
         | Part::ToolCall(_)
-        | Part::ToolResult(_) => None,
+        | Part::ToolResult(_)
+        | Part::Unknown(_) => None,
     });
     thoughts.collect()
 }
@@ -178,7 +181,8 @@ fn texts(parts: &[Part]) -> String {
         Part::Text { text } => Some(text.clone()),
         Part::Data(data) => Some(data_text(data)),
         // Reasoning is no answer: it goes back in a field of its own, or not at all.
-        Part::Thought { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        // So does a part that only a newer provider understands.
+        Part::Thought { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Unknown(_) => None,
     });
     said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -187,6 +191,8 @@ fn texts(parts: &[Part]) -> String {
 fn data_text(data: &Data) -> String {
     match &data.content {
         DataContent::Json { json } => json.to_string(),
-        DataContent::Blob { .. } => format!("[{}: cannot be sent to this model]", data.mime_type),
+        DataContent::Blob { .. } | DataContent::Unknown(_) => {
+            format!("[{}: cannot be sent to this model]", data.mime_type)
+        }
     }
 }

@@ -195,6 +195,17 @@ fn a_body_that_cannot_cross_to_the_host_is_a_conversation_that_is_too_long() {
 }
 
 #[test]
+fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
+    let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
+    let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
+    check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
+    message.role = Role::Unknown;
+    let error = body(&request(vec![message]), Dialect::Common).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownOperation);
+    assert_eq!(error.message, "a message has a role that this provider does not know");
+}
+
+#[test]
 fn blobs_are_told_of() {
     let content = DataContent::Blob { blob: "b-1".to_owned() };
     let image = Part::Data(Data { mime_type: "image/png".to_owned(), content });

@@ -140,7 +140,7 @@ impl Session {
                 let told = "what came of a task is sent as head and tail".to_owned();
                 (Part::Data(Data { mime_type: mime_type.clone(), content }), told)
             }
-            Part::ToolCall(_) | Part::Data(_) | Part::Thought { .. } => {
+            Part::ToolCall(_) | Part::Data(_) | Part::Thought { .. } | Part::Unknown(_) => {
                 (whole.clone(), String::new())
             }
         }
@@ -153,7 +153,7 @@ fn can_be_shorter(part: &Part) -> bool {
         Part::Data(data) => {
             matches!(&data.content, DataContent::Json { json } if json.is_object())
         }
-        Part::ToolCall(_) | Part::Thought { .. } => false,
+        Part::ToolCall(_) | Part::Thought { .. } | Part::Unknown(_) => false,
     }
 }
 

@@ -17,6 +17,8 @@ pub enum HistoryError {
         /// What came.
         found: Role,
     },
+    /// A role that this side does not know.
+    UnknownRole,
     /// The message says nothing.
     Empty(Role),
     /// A part that does not belong into a message of that role.
@@ -57,7 +59,7 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
         (Some(_), role) => return Err(HistoryError::Mark(role)),
     }
     match message.role {
-        Role::User => parts(message, |part| matches!(part, Part::Text { .. } | Part::Data(_))),
+        Role::User => parts(message, says_something_beside_results),
         Role::Model => {
             parts(message, |part| !matches!(part, Part::ToolResult(_)))?;
             calls(history, message)
@@ -65,6 +67,7 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
         // Its calls may be collected as well, and stand anywhere before it.
         Role::Tool if is_collected => parts(message, |part| !matches!(part, Part::ToolCall(_))),
         Role::Tool => results(history, message),
+        Role::Unknown => Err(HistoryError::UnknownRole),
     }
 }
 
@@ -105,6 +108,12 @@ fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryE
     if message.parts.iter().all(fits) { Ok(()) } else { Err(HistoryError::Part(message.role)) }
 }
 
+/// What a user's message is made of, and what may follow results. A part that this version does not know comes
+/// from a newer one, which took it.
+fn says_something_beside_results(part: &Part) -> bool {
+    matches!(part, Part::Text { .. } | Part::Data(_) | Part::Unknown(_))
+}
+
 fn calls(history: &History, message: &Message) -> Result<(), HistoryError> {
     let mut fresh = HashSet::new();
     for call in message.tool_calls() {
@@ -129,7 +138,7 @@ fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
     }
     let (first, rest) = message.parts.split_at(results.len());
     let in_order = first.iter().all(|part| matches!(part, Part::ToolResult(_)))
-        && rest.iter().all(|part| matches!(part, Part::Text { .. } | Part::Data(_)));
+        && rest.iter().all(says_something_beside_results);
     if in_order { Ok(()) } else { Err(HistoryError::Part(Role::Tool)) }
 }
 
@@ -139,6 +148,9 @@ impl fmt::Display for HistoryError {
             Self::Role { expected, found } => {
                 let found = name(*found);
                 write!(f, "the history needs {expected} next, not a message of role `{found}`")
+            }
+            Self::UnknownRole => {
+                f.write_str("a message has a role that this version of jaato does not know")
             }
             Self::Empty(role) => write!(f, "a message of role `{}` has no parts", name(*role)),
             Self::Part(role) => {
@@ -170,6 +182,7 @@ fn name(role: Role) -> &'static str {
         Role::User => "user",
         Role::Model => "model",
         Role::Tool => "tool",
+        Role::Unknown => "unknown",
     }
 }
 

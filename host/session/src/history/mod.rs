@@ -116,6 +116,7 @@ impl History {
                 Role::User | Role::Tool => Next::Answer,
                 Role::Model if last.tool_calls().next().is_some() => Next::Results,
                 Role::Model => Next::Prompt,
+                Role::Unknown => unreachable!("refused by `check::entry`"),
             },
         }
     }

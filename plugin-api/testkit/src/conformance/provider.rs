@@ -105,6 +105,7 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
             Part::ToolCall(call) => whole_calls.push(call),
             Part::Data(_) => {}
             Part::ToolResult(_) => return Err("a completion holds a tool's result".into()),
+            Part::Unknown(_) => return Err("a completion holds a part that nobody knows".into()),
         }
     }
     ensure(text == whole, || {

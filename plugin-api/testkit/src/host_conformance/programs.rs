@@ -52,6 +52,7 @@ async fn read(context: &Kept, handle: u64) -> Result<Ran, Error> {
             ProcessEvent::Output { stream: OutputStream::Stdout } => ran.stdout.extend(bytes),
             ProcessEvent::Output { stream: OutputStream::Stderr } => ran.stderr.extend(bytes),
             ProcessEvent::Exited(exit) => (ran.exit, has_ended) = (exit, true),
+            ProcessEvent::Unknown => return Err(Error::failed("it tells what nobody knows")),
         }
     }
     if has_ended { Ok(ran) } else { Err(Error::failed("it never exited")) }

@@ -111,6 +111,7 @@ impl Writer<'_> {
         let role = match message.role {
             Role::User | Role::Tool => "user",
             Role::Model => "assistant",
+            Role::Unknown => return Err(Role::unknown_to_provider()),
         };
         let parts: Vec<String> = message.parts.iter().filter_map(part_text).collect();
         // The model was trained on answers in which a call stands on a line of its own.
@@ -130,11 +131,11 @@ fn part_text(part: &Part) -> Option<String> {
         }
         Part::Data(Data { mime_type, content }) => Some(match content {
             DataContent::Json { json } => json.to_string(),
-            DataContent::Blob { .. } => {
+            DataContent::Blob { .. } | DataContent::Unknown(_) => {
                 format!("[a file of type {mime_type}, which this model cannot read]")
             }
         }),
-        Part::Thought { .. } => None,
+        Part::Thought { .. } | Part::Unknown(_) => None,
     }
 }
 

@@ -1,0 +1,69 @@
+//! What each enum makes of a word from the future: the table of `docs/abi.md`, line by line.
+//!
+//! An enum that is not here has no business with the other side; one that is added comes in with its line.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fmt::Debug;
+
+use jaato_types::process::*;
+use jaato_types::*;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// A word that nobody has said yet.
+const WORD: &str = "moonlight";
+
+#[track_caller]
+fn reads<T: DeserializeOwned + PartialEq + Debug>(json: Value, as_what: T) {
+    assert_eq!(serde_json::from_value::<T>(json).unwrap(), as_what);
+}
+
+#[track_caller]
+fn is_refused<T: DeserializeOwned + Debug>(json: Value, naming: &str) {
+    let error = serde_json::from_value::<T>(json).unwrap_err().to_string();
+    assert!(error.contains(WORD) && error.contains(naming), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn what_only_tells_is_passed_over() {
+    reads(json!({ "delta": WORD, "of": 1 }), Delta::Unknown);
+    reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
+    reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
+    reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
+}
+
+#[test]
+fn what_belongs_to_a_history_is_kept_as_it_is() {
+    let part = json!({ "type": WORD, "of": [1, 2.5, null] });
+    reads(part.clone(), Part::Unknown(part.as_object().unwrap().clone()));
+    let data = json!({ "mime_type": "a/b", WORD: 1 });
+    let read: Data = serde_json::from_value(data.clone()).unwrap();
+    assert!(matches!(read.content, DataContent::Unknown(_)));
+    assert_eq!(serde_json::to_value(read).unwrap(), data);
+}
+
+#[test]
+fn what_classifies_has_a_class_for_the_rest() {
+    reads(json!(WORD), ErrorKind::Other);
+    reads(json!(WORD), Retry::Other);
+    reads(json!(WORD), FinishReason::Unknown);
+    reads(json!(WORD), GcReason::Other);
+    reads(json!(WORD), Outcome::Unknown);
+    reads(json!(WORD), Kind::Unknown);
+    reads(json!(WORD), Role::Unknown);
+}
+
+#[test]
+fn what_asks_for_care_gets_the_careful_side() {
+    reads(json!(WORD), Scope::Session);
+    reads(json!(WORD), Isolation::Worker);
+    reads(json!(WORD), Availability::Discoverable);
+}
+
+#[test]
+fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
+    is_refused::<Stdin>(json!(WORD), "`closed` or `piped`");
+    is_refused::<Signal>(json!(WORD), "`terminate`");
+    is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
+}
