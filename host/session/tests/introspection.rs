@@ -52,6 +52,18 @@ async fn a_hidden_tool_is_found_by_category_and_a_disabled_one_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_tool_of_no_category_is_found_under_other() {
+    let mut bare = Tool::echo("bare").state(ToolState::Inactive);
+    bare.known.spec.category = String::new();
+    let stage = Stage::new([bare]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let all = ask(&stage, &mut session, "list_tools", json!({})).await;
+    expect![[r#"{"categories":[{"name":"other","tool_count":1,"description":"tools of no category"}],"total_tools":1,"hint":"call `list_tools` with a category to see its tools"}"#]].assert_eq(&all);
+    let other = ask(&stage, &mut session, "list_tools", json!({ "category": "other" })).await;
+    expect![[r#"{"category":"other","tool_count":1,"tools":[{"name":"bare","plugin_source":"bare","enabled":true,"description":"bare of a test"}],"hint":"call `get_tool_schemas` with names to use them"}"#]].assert_eq(&other);
+}
+
+#[tokio::test(start_paused = true)]
 async fn looking_a_tool_up_activates_it_at_the_end_of_the_list() {
     let stage = stage();
     let mut session = stage.start(Stage::setup()).unwrap();
