@@ -20,6 +20,7 @@ mod gc;
 mod help;
 mod hostile;
 mod install;
+mod introspection;
 mod ledger;
 mod lists;
 mod names;
