@@ -1,5 +1,6 @@
 //! `jaato chat`: one conversation, message by message, from a pipe and on a terminal.
 
+use expect_test::expect;
 use serde_json::{Value, json};
 
 use crate::house;
@@ -75,6 +76,81 @@ fn commands_work_in_a_conversation() {
     let output = house.command(&["chat"]).input("a\nb\n/gc\nc\n").run().code(0);
     assert!(output.stdout.contains("\"turns_removed\": 1"), "{output}");
     assert!(output.stdout.ends_with("three\n"), "{output}");
+}
+
+#[test]
+fn commands_of_plugins_are_answered_from_the_conversations_own_state() {
+    let house = house!();
+    house.ship(&fixture("commands"));
+    house.script(&json!({ "answers": [
+        { "expect": { "prompt": "a", "messages": 1 }, "steps": [{ "text": "one" }] },
+        { "expect": { "prompt": "b" }, "steps": [{ "text": "two" }] },
+    ] }));
+    let input =
+        "/count\na\n/note 3 buy  milk\n/note {\"priority\": 4, \"text\": \"t\"}\n/count\nb\n";
+    let output = house.command(&["chat"]).input(input).run().code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        {
+          "notes": 0
+        }
+        one
+        {
+          "number": 1,
+          "note": {
+            "priority": 3,
+            "text": "buy milk"
+          }
+        }
+        {
+          "number": 2,
+          "note": {
+            "priority": 4,
+            "text": "t"
+          }
+        }
+        {
+          "notes": 2
+        }
+        two
+        --- stderr
+          fixture-commands │ writing
+          fixture-commands │ writing
+    "#]]
+    .assert_eq(&output.to_string());
+    house.nothing_lives();
+}
+
+#[test]
+fn a_command_that_fails_costs_the_conversation_nothing() {
+    let house = house!();
+    house.ship(&fixture("commands"));
+    house.script(&json!({ "answers": [says("one")] }));
+    let input = "/note 0 x\n/panic\n/count x\n/note 1 x\na\n";
+    let output = house.command(&["chat"]).input(input).run().code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        {
+          "number": 1,
+          "note": {
+            "priority": 1,
+            "text": "x"
+          }
+        }
+        one
+        --- stderr
+        error: the arguments of `note` do not match its schema: at `/priority`: 0 is less than the minimum of 1
+        hint: it is given as `note <priority> <text…>`, or with one JSON object
+        error: panicked at commands/src/lib.rs:LINE: boom in a command
+        error: the command `count` was not understood: one word too many: `x`
+        hint: it is given as `count`, or with one JSON object
+          fixture-commands │ writing
+    "#]].assert_eq(&output.to_string());
+    let output = house.command(&["chat"]).input("a\n/panic\n").run().code(4);
+    assert_eq!(output.stdout, "one\n", "{output}");
+    house.nothing_lives();
 }
 
 #[test]
