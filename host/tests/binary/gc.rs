@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::cli::cli_house;
 use crate::house;
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server, Step, choices};
 use crate::support::{House, Output, fixture, fixtures, library_name};
 
 /// A window that a few short messages fill.
@@ -108,6 +111,69 @@ fn a_megabyte_of_task_is_sent_as_head_and_tail() {
     let [line] = told(&output)[..] else { panic!("{output}") };
     assert!(line.starts_with("gc host: messages shortened: 1, about 2"), "{output}");
     assert!(line.contains("a text of 990"), "{output}");
+    house.nothing_lives();
+}
+
+/// The file that an event of a gc names.
+#[track_caller]
+fn file_of(event: &str) -> String {
+    let event: Value = serde_json::from_str(event).unwrap();
+    let note = event["note"].as_str().unwrap_or_else(|| panic!("{event}"));
+    let (_, file) = note.split_once("in the file `").unwrap_or_else(|| panic!("{note}"));
+    file.split_once('`').unwrap().0.to_owned()
+}
+
+#[test]
+fn the_file_of_a_cut_task_holds_all_of_it_and_goes_with_jaato() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "reading" }, "hang"] }] }));
+    house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 8192\n");
+    let text = format!("begin {} end", "0123456789 ü\n".repeat(80_000));
+    let input = house.write("task.txt", &text);
+    let words = ["run", "--output", "json", "what is this?"];
+    let running = house.command(&words).input_file(&input).start();
+    let event = running.wait_for("\"event\":\"gc\"");
+    running.wait_for("reading");
+    let file = file_of(&event);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(kept == format!("what is this?\n\n{text}"), "{} bytes", kept.len());
+    running.signal("INT");
+    running.finish().code(130);
+    assert!(!std::path::Path::new(&file).exists(), "{file}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_result_that_is_too_large_for_the_window_is_sent_as_head_and_tail() {
+    let house = cli_house!();
+    furnish(&house);
+    house.configure_more("[models.\"openai/test\"]\ncontext_limit = 1000\n");
+    let said = json!({ "delta": { "content": "read" } });
+    let server = Server::start([
+        Answer::calls(&[("cli_based_tool", json!({ "command": "seq 2000" }))]),
+        Answer::stream(vec![Step::Bytes(choices(&[said])), Step::Hang]),
+    ]);
+    let words = ["run", "--yes", "--model", "openai/test", "--output", "json", "hello"];
+    let running = at(&house, &server, &words).no_input().start();
+    let event: Value = serde_json::from_str(&running.wait_for("\"event\":\"gc\"")).unwrap();
+    assert_eq!(event["note"], "the result of `cli_based_tool` is sent as head and tail");
+    running.wait_for("\"text\":\"read\"");
+    let asked = server.asked()[1].json();
+    let sent = asked["messages"].as_array().unwrap().last().unwrap();
+    let result: Value = serde_json::from_str(sent["content"].as_str().unwrap()).unwrap();
+    let cut = &result["output_cut"];
+    let (head, tail) = (result["head"].as_str().unwrap(), result["tail"].as_str().unwrap());
+    let file = std::path::Path::new(cut["file"].as_str().unwrap());
+    let whole = std::fs::read_to_string(file).unwrap();
+    let numbers: String = (1..=2000).map(|number| format!("{number}\n")).collect();
+    let kept: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!((kept["stdout"].as_str(), &kept["returncode"]), (Some(&*numbers), &json!(0)));
+    assert!(whole.starts_with(head) && whole.ends_with(tail), "{result:#}");
+    assert_eq!(cut["bytes"], whole.len());
+    assert_eq!(cut["left_out_bytes"], whole.len() - head.len() - tail.len());
+    running.signal("INT");
+    running.finish().code(130);
+    assert!(!file.exists(), "{}", file.display());
     house.nothing_lives();
 }
 
