@@ -1,10 +1,13 @@
 //! Plugins that break the rules while they are used: each costs its call and no more. The model is told
 //! why, the conversation stays whole, other plugins stay, and the run ends as the model ends it.
 
+use std::time::Instant;
+
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use crate::house;
+use crate::support::command::{DEADLINE, LOOK_AGAIN};
 use crate::support::{House, fixture};
 
 /// In the request after the bad call: the prompt, the call, its one result.
@@ -125,6 +128,71 @@ fn a_poll_that_blocks_until_the_time_of_its_call_is_up() {
           fixture-probe │ the call of `block` took longer than 1 s
     "#]]
     .assert_eq(&shown(&house));
+}
+
+#[test]
+fn a_plugin_that_blocks_polls_again_and_again_is_disabled() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let block = |number: u32| {
+        let until = house.path().join(format!("end-{number}"));
+        json!({ "call": { "name": "block", "arguments": { "how": "sleep", "until": until } } })
+    };
+    let disabled = "the plugin `fixture-probe` is disabled: it blocked or flooded the plugin \
+                    executor 3 times";
+    let cwd = json!({ "call": { "name": "get_environment", "arguments": { "aspect": "cwd" } } });
+    let echo = json!({ "call": { "name": "echo", "arguments": { "text": "t" } } });
+    house.script(&json!({ "answers": [
+        { "steps": [block(1)] },
+        { "expect": { "messages": 3 }, "steps": [block(2)] },
+        { "expect": { "messages": 5 }, "steps": [block(3)] },
+        { "expect": { "tool_result": disabled, "messages": 7 }, "steps": [echo] },
+        { "expect": { "tool_result": disabled, "messages": 9 }, "steps": [cwd] },
+        { "expect": { "tool_result": "workspace", "messages": 11 }, "steps": [{ "text": "went on" }] },
+    ] }));
+    let running = house.command(&["run", "--yes", "try it"]).no_input().start();
+    // A thread that is written off is told once; then its call may end.
+    for number in 1..3 {
+        wait_for_misdeeds(&house, number);
+        house.write(&format!("end-{number}"), "");
+    }
+    let output = running.finish().code(0);
+    expect![[r#"
+        exit 0
+        --- stdout
+        went on
+        --- stderr
+        [fixture-probe] block {"how":"sleep","until":"$HOUSE/end-1"}
+          fixture-probe │ blocking
+          fixture-probe │ {}
+        host: the tool `block` is active from here on
+        [fixture-probe] block {"how":"sleep","until":"$HOUSE/end-2"}
+          fixture-probe │ blocking
+          fixture-probe │ {}
+        [fixture-probe] block {"how":"sleep","until":"$HOUSE/end-3"}
+          fixture-probe │ blocking
+          fixture-probe │ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
+        [fixture-probe] echo {"text":"t"}
+          fixture-probe │ the plugin `fixture-probe` is disabled: it blocked or flooded the plugin executor 3 times
+        host: the tool `echo` is active from here on
+        [environment] get_environment {"aspect":"cwd"}
+          environment │ {"cwd":"$HOUSE/workspace"}
+    "#]].assert_eq(&output.to_string());
+    wait_for_misdeeds(&house, 3);
+    house.wait_for_log("its blocking work belongs on the pool; it is disabled");
+    house.nothing_lives();
+}
+
+/// Waits until the log tells of so many blocked threads.
+#[track_caller]
+fn wait_for_misdeeds(house: &House, count: usize) {
+    let bound = Instant::now() + DEADLINE;
+    let log = house.cache().join("jaato.log");
+    let told = "the plugin `fixture-probe` blocked a thread for ";
+    while std::fs::read_to_string(&log).unwrap_or_default().matches(told).count() < count {
+        assert!(Instant::now() < bound, "the log never tells of {count} blocked threads");
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 #[test]
