@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::command::{DEADLINE, LOOK_AGAIN};
-use crate::support::{House, fixture};
+use crate::support::{House, fixture, fixtures, library_name};
 
 fn ledger(house: &House) -> PathBuf {
     house.home().join(".local/share/jaato/ledger.jsonl")
@@ -69,6 +69,66 @@ fn a_run_writes_its_requests_calls_and_decisions_and_shows_them() {
         in all: 1 turn, 2 requests, 60 tokens in (4 of them cached), 11 tokens out, 1 tool call, 0 denied, 0 gc
     "#]]
     .assert_eq(&shown);
+}
+
+/// What the table shows of its first turn under this head.
+#[track_caller]
+fn shown_under<'a>(shown: &'a str, head: &str) -> &'a str {
+    let mut lines = shown.lines();
+    let (heads, row) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = heads.find(head).unwrap_or_else(|| panic!("{shown}"));
+    row[at..].split("  ").next().unwrap()
+}
+
+#[test]
+fn a_denied_call_is_in_the_ledger_with_its_rule() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "count", "arguments": {} } }] },
+        { "expect": { "tool_result": "permission_denied" }, "steps": [{ "text": "done" }] },
+    ] }));
+    house.run(&["run", "go"]).code(6);
+    let records = records(&ledger(&house));
+    assert_eq!(stages(&records), ["response", "permission-check", "tool-call", "response", "turn"]);
+    let decided = &records[1];
+    assert_eq!((&decided["allowed"], &decided["rule"]), (&json!(false), &json!("ask.silence")));
+    assert_eq!(decided["tool"], "count");
+    let call = &records[2];
+    assert_eq!((&call["ok"], &call["error_kind"]), (&json!(false), &json!("permission_denied")));
+    assert_eq!(records[4]["outcome"], "denied");
+    let shown = house.run(&["ledger", "show"]).silent().stdout;
+    assert_eq!(shown_under(&shown, "DENIED"), "1", "{shown}");
+    assert!(shown.contains(" 1 denied, 0 gc\n"), "{shown}");
+    let json = house.run(&["ledger", "show", "--json"]).silent().json();
+    assert_eq!(json["turns"][0]["denied"], 1, "{json}");
+}
+
+#[test]
+fn a_gc_is_in_the_ledger_with_what_it_left_out() {
+    let house = house!();
+    let built = fixtures::house().unwrap().join("plugins").join(library_name("gc_truncate"));
+    house.ship(&built);
+    let overflow = json!({ "kind": "context_overflow", "message": "too many tokens" });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "text": "one" }] },
+        { "steps": [{ "fail": overflow }] },
+        { "expect": { "messages": 1 }, "steps": [{ "text": "two" }] },
+    ] }));
+    house.command(&["chat"]).input("a hunter2\nb\n").run().code(0);
+    let records = records(&ledger(&house));
+    let gcs: Vec<_> = records.iter().filter(|record| record["stage"] == "gc").collect();
+    let [gc] = gcs[..] else { panic!("{records:#?}") };
+    let shown = ["turn", "reason", "source", "messages_removed", "messages_cut"];
+    let shown: Vec<_> = shown.iter().map(|key| gc[*key].clone()).collect();
+    assert_eq!(json!(shown), json!([2, "context_limit", "truncate", 2, 0]));
+    let tokens = |key: &str| gc[key].as_u64().unwrap();
+    assert!(tokens("tokens_after") < tokens("tokens_before"), "{gc}");
+    let text = fs::read_to_string(ledger(&house)).unwrap();
+    assert!(!text.contains("hunter2"), "{text}");
+    let shown = house.run(&["ledger", "show", "--last", "1"]).silent().stdout;
+    assert_eq!(shown_under(&shown, "GC"), "1", "{shown}");
+    assert!(shown.contains(" 0 denied, 1 gc\n"), "{shown}");
 }
 
 #[test]
