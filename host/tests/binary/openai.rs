@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::server::{Answer, Server, Step, choices, end};
-use crate::support::{Command, House, fixtures, library_name};
+use crate::support::{Command, House, fixture, fixtures, library_name};
 
 /// A key, long enough to be one.
 pub const SECRET: &str = "sk-secret-0123456789-abcdef";
@@ -217,5 +217,57 @@ fn models_are_asked_of_the_server() {
     assert!(
         output.stderr.contains("provider `openai`: ") && output.stderr.contains(line),
         "{output}"
+    );
+}
+
+/// What a server has read once it need not read again: nothing that was sent is ever sent otherwise.
+#[test]
+fn each_request_of_a_conversation_begins_with_the_one_before() {
+    let house = house!();
+    furnish(&house);
+    // Its tool stands in no request as long as nobody looks it up.
+    house.ship(&fixture("echo"));
+    let call = |aspect: &str| ("get_environment", json!({ "aspect": aspect }));
+    let server = Server::start([
+        Answer::calls(&[call("os")]),
+        Answer::text(&["Linux, ", "Grüße"]),
+        Answer::text(&["nothing to look up"]),
+        Answer::calls(&[call("shell"), call("cwd"), ("no_such_tool", json!({ "a": 1.0 }))]),
+        Answer::calls(&[("get_environment", json!({ "aspect": "moon" }))]),
+        Answer::text(&["\"done\"\n"]),
+    ]);
+    let words = ["chat", "--model", "openai/test"];
+    let input = "which system?\nthanks ]} 漢字\nand the shell?\n";
+    at(&house, &server, &words).input(input).run().code(0);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 6, "one a step");
+    for (number, pair) in asked.windows(2).enumerate() {
+        let [before, after] = pair else { unreachable!() };
+        let shared = before.body.strip_suffix(b"]}").expect("the messages stand last");
+        let same = shared.iter().zip(&after.body).take_while(|(a, b)| a == b).count();
+        let after = String::from_utf8_lossy(&after.body[same..]);
+        assert_eq!(same, shared.len(), "request {number} is left at: {after}");
+        assert!(after.starts_with(','), "only messages are added: {after}");
+    }
+    let last = asked.last().unwrap().json();
+    let roles: Vec<_> = last["messages"].as_array().unwrap().iter().map(|it| &it["role"]).collect();
+    assert_eq!(
+        roles,
+        [
+            "system",
+            "user",
+            "assistant",
+            "tool",
+            "assistant",
+            "user",
+            "assistant",
+            "user",
+            "assistant",
+            "tool",
+            "tool",
+            "tool",
+            "assistant",
+            "tool",
+        ]
     );
 }
