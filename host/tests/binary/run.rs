@@ -4,7 +4,10 @@ use expect_test::expect;
 use jaato_types::{Envelope, Event, Outcome};
 use serde_json::{Value, json};
 
+use crate::cli::cli_house;
 use crate::house;
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server};
 use crate::support::{Output, fixture};
 
 #[track_caller]
@@ -255,15 +258,29 @@ fn the_models_text_cannot_break_a_script_that_reads_it() {
     assert_eq!(house.run(&["run", "hello"]).code(0).stdout, text);
 }
 
+/// The results that the model is given in the last request, in their order.
+#[track_caller]
+fn results(server: &Server) -> Vec<(Value, Value)> {
+    let asked = server.asked().pop().unwrap().json();
+    let messages = asked["messages"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    let result = |message: &Value| {
+        let content = serde_json::from_str(message["content"].as_str().unwrap()).unwrap();
+        (message["tool_call_id"].clone(), content)
+    };
+    results.map(result).collect()
+}
+
 #[test]
 fn many_calls_of_one_answer_have_their_results_in_order() {
     let house = house!();
     house.ship(&fixture("probe"));
-    let calls: Vec<Value> = (0..12)
-        .map(|line| json!({ "call": { "name": "echo", "arguments": { "text": "t", "line": line } } }))
-        .collect();
-    house.script(&json!({ "answers": [{ "steps": calls }, { "steps": [{ "text": "ok" }] }] }));
-    let output = house.run(&["run", "--tools", "echo", "--output", "json", "go"]).silent();
+    furnish(&house);
+    let call = |line: u64| ("echo", json!({ "text": "t", "line": line }));
+    let calls: Vec<_> = (0..12).map(call).collect();
+    let server = Server::start([Answer::calls(&calls), Answer::text(&["ok"])]);
+    let words = ["run", "--model", "openai/test", "--tools", "echo", "--output", "json", "go"];
+    let output = at(&house, &server, &words).run().silent();
     let mut lines: Vec<u64> = Vec::new();
     for event in events(&output) {
         if let Event::ToolCallFinished { result, is_error, .. } = event {
@@ -271,6 +288,42 @@ fn many_calls_of_one_answer_have_their_results_in_order() {
             lines.push(result["line"].as_u64().unwrap());
         }
     }
+    // Side by side: they end as they end.
     lines.sort_unstable();
     assert_eq!(lines, (0..12).collect::<Vec<_>>());
+    let results = results(&server);
+    let told: Vec<_> = results.iter().map(|(_, result)| result["line"].as_u64().unwrap()).collect();
+    assert_eq!(told, (0..12).collect::<Vec<_>>());
+    for (at, (id, _)) in results.iter().enumerate() {
+        assert_eq!(id, &format!("call_echo_{at}"));
+    }
+}
+
+#[test]
+fn results_reach_the_model_in_the_order_of_the_calls_however_they_end() {
+    let house = cli_house!();
+    furnish(&house);
+    // Each waits for the next one's end: the last ends first.
+    let call = |number: usize| {
+        let waits = if number == 7 {
+            String::new()
+        } else {
+            format!("until [ -e {} ]; do sleep 0.01; done; ", number + 1)
+        };
+        let command = format!("{waits}touch {number}; echo {number}");
+        ("cli_based_tool", json!({ "command": command, "timeout_seconds": 30 }))
+    };
+    let calls: Vec<_> = (0..8).map(call).collect();
+    let server = Server::start([Answer::calls(&calls), Answer::text(&["ok"])]);
+    let words = ["run", "--yes", "--model", "openai/test", "go"];
+    let output = at(&house, &server, &words).run().code(0);
+    assert_eq!(output.stdout, "ok\n", "{output}");
+    let results = results(&server);
+    let told: Vec<_> =
+        results.iter().map(|(_, result)| result["stdout"].as_str().unwrap()).collect();
+    assert_eq!(told, ["0\n", "1\n", "2\n", "3\n", "4\n", "5\n", "6\n", "7\n"]);
+    for (at, (id, _)) in results.iter().enumerate() {
+        assert_eq!(id, &format!("call_cli_based_tool_{at}"));
+    }
+    house.nothing_lives();
 }
