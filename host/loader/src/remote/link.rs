@@ -205,13 +205,11 @@ impl Reader {
             Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
             None => 0,
         };
-        let filled = self.buffer.len();
         // A length that is too great is refused as soon as the whole header is there.
-        let room = wanted.saturating_sub(filled).clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX);
-        self.buffer.resize(filled + room, 0);
-        let read = stream.try_read(&mut self.buffer[filled..]);
-        self.buffer.truncate(filled + read.as_ref().map_or(0, |read| *read));
-        read
+        let room = wanted.saturating_sub(self.buffer.len());
+        self.buffer.reserve_exact(room.clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX));
+        // Into room that nobody has zeroed: a message may come byte by byte.
+        stream.try_read_buf(&mut self.buffer)
     }
 }
 
