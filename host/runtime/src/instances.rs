@@ -5,6 +5,7 @@
 //! it saved, at the next call; a plugin whose workers are gone again and again is given up.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use tokio::time::Instant;
 use crate::services::PluginServices;
 use crate::setup::Setup;
 use crate::trusted::private_copy;
-use crate::workers::Workers;
+use crate::workers::{WorkerOf, Workers};
 
 /// Deaths of its worker, one soon after the other, after which an instance is not made again.
 pub const DEATHS_MAX: u32 = 5;
@@ -138,7 +139,18 @@ impl Instances {
         }
         let is_shipped = entry.candidate.trust == Trust::Shipped;
         let owner = (manifest.scope == Scope::Session).then(|| session.as_str());
-        let started = self.workers.start(&path, manifest, is_shipped, owner).await?;
+        let is_trusted = !matches!(entry.candidate.trust, Trust::No(_));
+        let variable = |name: &str| {
+            // A manifest names what it likes: what no command may see is no stranger's either.
+            let cleaned = services.program_variables();
+            if is_trusted {
+                setup.variables.get(name).map(ToOwned::to_owned)
+            } else {
+                cleaned.get(OsStr::new(name)).cloned()
+            }
+        };
+        let asked = WorkerOf { file: &path, manifest, is_shipped, owner, variable: &variable };
+        let started = self.workers.start(asked).await?;
         let start = remote::Start {
             manifest: manifest.clone(),
             stream: started.stream,

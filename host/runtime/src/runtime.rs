@@ -125,7 +125,7 @@ impl Runtime {
         let watch = Arc::new(LogWatch(log.clone()));
         let executor = Executor::new(tokio::runtime::Handle::current(), watch);
         let executable = setup.executable.clone();
-        let workers = Workers::new(supervisor.clone(), executable, &setup.variables, log.clone());
+        let workers = Workers::new(supervisor.clone(), executable, log.clone());
         let ledger = ledger_of(&setup, &log);
         let instances = Instances::new(executor, workers);
         let host = Host { setup, registry, lent, log, ledger, instances };

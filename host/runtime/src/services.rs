@@ -1,5 +1,7 @@
 //! What the host lends to plugins by name: session facts, configuration, assets, folders, output files.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -106,6 +108,11 @@ impl PluginServices {
     #[must_use]
     pub fn with_credentials(self, credentials: Credentials) -> Self {
         Self { credentials: Arc::new(credentials), ..self }
+    }
+
+    /// Returns what programs get of the host's variables.
+    pub fn program_variables(&self) -> &BTreeMap<OsString, OsString> {
+        self.lent.processes.variables()
     }
 
     /// Tells whoever follows the call one line.

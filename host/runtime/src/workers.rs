@@ -1,7 +1,7 @@
 //! Starts the processes in which plugins run apart from the host.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_config::Variables;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::remote::WorkerProcess;
 use jaato_process::{Child, ChildOutput, Command, ErrorOutput, Exit, Limits, Output, Supervisor};
@@ -38,8 +37,20 @@ const VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
 pub struct Workers {
     supervisor: Supervisor,
     executable: PathBuf,
-    variables: BTreeMap<OsString, OsString>,
     log: Log,
+}
+
+/// A worker to start.
+pub struct WorkerOf<'a> {
+    /// The file that it opens.
+    pub file: &'a Path,
+    pub manifest: &'a Manifest,
+    /// Whether it came with jaato: then its memory is not limited.
+    pub is_shipped: bool,
+    /// The session that it belongs to.
+    pub owner: Option<&'a str>,
+    /// Returns the value of a variable, of those that the plugin may see.
+    pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
 }
 
 /// A worker that was started: the host's end of its socket, and its process.
@@ -50,27 +61,16 @@ pub struct StartedWorker {
 
 impl Workers {
     /// Makes them; starts nothing.
-    pub fn new(
-        supervisor: Supervisor,
-        executable: PathBuf,
-        variables: &Variables,
-        log: Log,
-    ) -> Self {
-        let variables = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        Self { supervisor, executable, variables, log }
+    pub fn new(supervisor: Supervisor, executable: PathBuf, log: Log) -> Self {
+        Self { supervisor, executable, log }
     }
 
-    /// Starts a worker that opens this file. `owner` is the session that it belongs to.
+    /// Starts a worker.
     ///
     /// # Errors
     /// When there is no socket, or the process cannot be started.
-    pub async fn start(
-        &self,
-        file: &Path,
-        manifest: &Manifest,
-        is_shipped: bool,
-        owner: Option<&str>,
-    ) -> Result<StartedWorker, Error> {
+    pub async fn start(&self, asked: WorkerOf<'_>) -> Result<StartedWorker, Error> {
+        let WorkerOf { file, manifest, .. } = asked;
         let failed = |what: String| Error::new(ErrorKind::Io, what);
         let no_socket =
             |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
@@ -80,12 +80,12 @@ impl Workers {
         let mut command = Command::new(&self.executable, std::env::temp_dir());
         command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
         command.args.push(file.into());
-        command.variables = self.variables_for(manifest, owner);
+        command.variables = variables(&asked);
         command.stdout = Output::Piped;
         command.stderr = ErrorOutput::Merged;
         command.descriptor3 = Some(OwnedFd::from(theirs));
         command.limits = Limits {
-            memory_bytes: (!is_shipped).then_some(WORKER_MEMORY_BYTES),
+            memory_bytes: (!asked.is_shipped).then_some(WORKER_MEMORY_BYTES),
             open_files: Some(WORKER_OPEN_FILES),
             cpu_seconds: None,
         };
@@ -105,19 +105,17 @@ impl Workers {
         }
         Ok(StartedWorker { stream, process: Arc::new(WorkerChild { child, printed, read }) })
     }
+}
 
-    fn variables_for(
-        &self,
-        manifest: &Manifest,
-        owner: Option<&str>,
-    ) -> BTreeMap<OsString, OsString> {
-        let named = VARIABLES.into_iter().chain(manifest.variables.iter().map(String::as_str));
-        let value = |name: &str| Some((name.into(), self.variables.get(OsStr::new(name))?.clone()));
-        let mut variables: BTreeMap<OsString, OsString> = named.filter_map(value).collect();
-        // What runs below a plugin must not trust in the person's name.
-        variables.insert(SESSION_MARKER.into(), owner.unwrap_or("none").into());
-        variables
-    }
+/// Returns the variables that every worker gets and those that its manifest names.
+fn variables(asked: &WorkerOf<'_>) -> BTreeMap<OsString, OsString> {
+    let named = asked.manifest.variables.iter().map(String::as_str);
+    let value = |name: &str| Some((name.into(), (asked.variable)(name)?));
+    let mut variables: BTreeMap<OsString, OsString> =
+        VARIABLES.into_iter().chain(named).filter_map(value).collect();
+    // What runs below a plugin must not trust in the person's name.
+    variables.insert(SESSION_MARKER.into(), asked.owner.unwrap_or("none").into());
+    variables
 }
 
 /// The process of one worker.

@@ -11,7 +11,11 @@ fn call(name: &str, arguments: Value) -> Value {
 }
 
 fn die(how: &str) -> Value {
-    call("die", json!({ "how": how }))
+    call("die_of_hostile", json!({ "how": how }))
+}
+
+fn tally() -> Value {
+    call("tally_of_hostile", json!({}))
 }
 
 /// A house whose model makes these calls, one an answer; each result must hold its text. Then it is done.
@@ -32,7 +36,6 @@ fn house_of(calls: &[(Value, &str)]) -> Option<House> {
 /// Dies so; the model is told how, and the next call has a fresh worker that knows what was saved.
 #[track_caller]
 fn survives(how: &str, told: &str) {
-    let tally = || call("tally", json!({}));
     let Some(house) =
         house_of(&[(tally(), "\"tally\":1"), (die(how), told), (tally(), "\"tally\":2")])
     else {
@@ -93,7 +96,7 @@ fn five_deaths_are_enough() {
         (die("abort"), abort),
         (die("abort"), abort),
         (die("abort"), abort),
-        (call("tally", json!({})), "its worker died 5 times"),
+        (tally(), "its worker died 5 times"),
     ]) else {
         return;
     };
@@ -108,7 +111,7 @@ fn a_call_that_cannot_be_stopped_is_stopped() {
     for how in ["loop", "deadlock", "children"] {
         let Some(house) = house_of(&[(die(how), "never")]) else { return };
         let running = house.command(&["run", "--yes", "go"]).no_input().start();
-        running.wait_for_error("] die");
+        running.wait_for_error("] die_of_hostile");
         if how == "children" {
             house.wait_for_log("has children");
         } else {
@@ -132,8 +135,7 @@ fn a_killed_host_takes_a_worker_and_its_children_with_it() {
 
 #[test]
 fn a_call_past_its_deadline_ends_its_worker() {
-    let Some(house) =
-        house_of(&[(die("loop"), "took longer than"), (call("tally", json!({})), "\"tally\":1")])
+    let Some(house) = house_of(&[(die("loop"), "took longer than"), (tally(), "\"tally\":1")])
     else {
         return;
     };
@@ -166,4 +168,89 @@ fn a_plugin_that_a_person_isolates_runs_in_a_worker() {
     let arguments = json!({ "text": "hello" }).to_string();
     let output = house.run(&["call", "echo", &arguments]).silent();
     assert_eq!(output.json()["text"], "hello");
+}
+
+/// The fixture's bytes as a plugin of another name, with tools of other names.
+fn renamed(letter: char) -> Vec<u8> {
+    let mut bytes = std::fs::read(fixture("hostile")).unwrap();
+    for (name, count_min) in [("fixture-hostile", 1), ("_of_hostile", 3)] {
+        let places: Vec<usize> = bytes
+            .windows(name.len())
+            .enumerate()
+            .filter_map(|(at, window)| (window == name.as_bytes()).then_some(at))
+            .collect();
+        assert!(places.len() >= count_min, "{name} stands {} times", places.len());
+        for at in places {
+            bytes[at + name.len() - 1] = letter as u8;
+        }
+    }
+    bytes
+}
+
+#[test]
+fn one_session_outlives_every_way_to_die_and_answers_a_last_question() {
+    let Some(house) = House::new() else { return };
+    let ways = [
+        ("panic", "of the fixture"),
+        ("abort", "was ended by signal 6 (abort)"),
+        ("exit", "exited with 7"),
+        ("segfault", "was ended by signal 11"),
+        ("overflow", "was ended by signal 6"),
+        ("loop", "took longer than"),
+        ("deadlock", "took longer than"),
+        ("endless", "took longer than"),
+        ("children", "took longer than"),
+        ("hog", "was ended by signal 6"),
+        ("large", "limit_reached"),
+        ("torn", "was ended by signal 6"),
+        ("huge", "sent what is no message"),
+        ("nonsense", "sent what is no message"),
+        ("garbage", "printed"),
+    ];
+    let (mut answers, mut expect) = (Vec::new(), json!({}));
+    for (letter, (how, told)) in ('A'..).zip(ways) {
+        let name = fixture("hostile").file_name().unwrap().to_str().unwrap().to_owned();
+        let place = house.user_plugins().join(name.replace("hostile", &format!("hostil{letter}")));
+        std::fs::create_dir_all(house.user_plugins()).unwrap();
+        std::fs::write(&place, renamed(letter)).unwrap();
+        let step = call(&format!("die_of_hostil{letter}"), json!({ "how": how }));
+        answers.push(json!({ "expect": expect, "steps": [step] }));
+        expect = json!({ "tool_result": told });
+    }
+    let question = call("get_environment", json!({ "aspect": "os" }));
+    answers.push(json!({ "expect": expect, "steps": [question] }));
+    let expect = json!({ "tool_result": "\"type\":\"linux\"", "messages": 2 * ways.len() + 3 });
+    answers.push(json!({ "expect": expect, "steps": [{ "text": "It is Linux." }] }));
+    house.script(&json!({ "answers": answers }));
+    let run = house.command(&["run", "--yes", "Which system is this?"]);
+    let output = run.variable("JAATO_SESSION_CALL_DEADLINE_MS", "2000").run().code(0);
+    assert_eq!(output.stdout, "It is Linux.\n", "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_worker_gets_the_variables_that_its_manifest_names_and_a_stranger_no_secret() {
+    let Some(house) = House::new() else { return };
+    let secret = "hunter2-hunter2";
+    let variables = |house: &House| {
+        let told = house
+            .command(&["call", "variables_of_hostile", "{}"])
+            .variable("HOSTILE_WANTS", "this")
+            .variable("HOSTILE_TOKEN", secret)
+            .variable("NOT_NAMED", "that")
+            .run()
+            .code(0);
+        assert!(!told.stderr.contains(secret), "{told}");
+        let json = told.json();
+        assert_eq!(json["HOSTILE_WANTS"], "this", "{json}");
+        assert!(json.get("NOT_NAMED").is_none(), "{json}");
+        json
+    };
+    let file = house.drop_in(&fixture("hostile"));
+    let json = variables(&house);
+    assert!(json.get("HOSTILE_TOKEN").is_none(), "{json}");
+    let shown = house.run(&["plugin", "show", "fixture-hostile", "--json"]).silent().json();
+    let (file, digest) = (file.to_str().unwrap(), shown["sha256"].as_str().unwrap());
+    house.run(&["plugin", "trust", file, "--sha256", digest]).code(0);
+    assert_eq!(variables(&house)["HOSTILE_TOKEN"], secret);
 }

@@ -67,6 +67,11 @@ impl Processes {
         }
     }
 
+    /// Returns what programs get of the host's variables: nothing that holds or looks like a secret.
+    pub fn variables(&self) -> &BTreeMap<OsString, OsString> {
+        &self.variables
+    }
+
     /// Lists what was left running and still lives; the host ends it next.
     pub async fn living(&self) -> Vec<EndedProcess> {
         self.left.living().await
