@@ -1,7 +1,8 @@
 //! One conversation: what it is set up with, what it holds, what can be read of it.
 //!
 //! The session owns the history. System text and tools are put together once, when it starts: the
-//! prefix of its requests changes only when a tool is activated, and an event says so.
+//! prefix of its requests changes only when a tool is activated or plugins were replaced between two
+//! turns, and an event says so.
 
 use std::sync::Mutex;
 

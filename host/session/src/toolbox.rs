@@ -12,10 +12,10 @@ const NAMES_MAX: usize = 3;
 /// The tools of a session.
 #[derive(Debug)]
 pub struct Toolbox {
-    tools: Vec<KnownTool>,
+    pub(crate) tools: Vec<KnownTool>,
     /// Indices of the tools in requests, in the order of the request.
-    active: Vec<usize>,
-    checks: ArgumentChecks,
+    pub(crate) active: Vec<usize>,
+    pub(crate) checks: ArgumentChecks,
 }
 
 /// A tool that may be called.

@@ -16,10 +16,26 @@ pub trait ToolSet: Send + Sync {
     /// Called once, when the session starts.
     fn tools(&self) -> Vec<KnownTool>;
 
+    /// Lists the tools again where they are others than before. Called before each turn and each
+    /// command, so that what the model is sent changes only there. The session may drop the future:
+    /// what it would have given is given the next time.
+    fn renew(&self) -> BoxFuture<'_, Renewal> {
+        Box::pin(std::future::ready(Renewal::default()))
+    }
+
     /// Runs one call that passed the gate; its arguments match the schema. On cancel and at its
     /// deadline the session sets the scope's flag and drops the future; neither waits for the
     /// other. The future may outlive the turn: a call that takes long goes on as a task.
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
+}
+
+/// What became of the tools since they were listed last.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Renewal {
+    /// All tools, as [`ToolSet::tools`] lists them; nothing where they are the same.
+    pub tools: Option<Vec<KnownTool>>,
+    /// What a person is to be told, a line each.
+    pub notices: Vec<String>,
 }
 
 /// A tool and where it comes from.

@@ -72,6 +72,7 @@ impl Session {
         let clock = self.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
         self.emitter.emit(Event::TurnStarted { prompt });
+        self.renew_tools(cancel).await;
         let mut progress = Progress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,

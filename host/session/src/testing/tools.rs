@@ -1,6 +1,6 @@
 //! Tools whose behaviour a test gives, and a record of who ran beside whom.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{
@@ -8,7 +8,7 @@ use jaato_types::{
 };
 use serde_json::{Value, json};
 
-use crate::{CallScope, KnownTool, ToolSet, ToolState};
+use crate::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 
 type Behaviour =
     Arc<dyn Fn(ToolCall, CallScope) -> BoxFuture<'static, Result<Output>> + Send + Sync>;
@@ -113,7 +113,8 @@ impl Tool {
 /// The tools of a test.
 #[derive(Default)]
 pub struct ScriptedTools {
-    tools: Vec<Tool>,
+    tools: Mutex<Vec<Tool>>,
+    renewal: Mutex<Renewal>,
     seats: Arc<Mutex<Seats>>,
 }
 
@@ -127,7 +128,19 @@ struct Seats {
 impl ScriptedTools {
     /// Takes the tools, in their order.
     pub fn new(tools: impl IntoIterator<Item = Tool>) -> Self {
-        Self { tools: tools.into_iter().collect(), seats: Arc::default() }
+        let tools = Mutex::new(tools.into_iter().collect());
+        Self { tools, renewal: Mutex::default(), seats: Arc::default() }
+    }
+
+    /// Has other tools from here on, and tells a person this of it.
+    pub fn replace(&self, tools: impl IntoIterator<Item = Tool>, notice: &str) {
+        *self.locked() = tools.into_iter().collect();
+        let renewal = Renewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
+        *self.renewal.lock().unwrap_or_else(PoisonError::into_inner) = renewal;
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Vec<Tool>> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the calls that ran, in the order in which they began.
@@ -174,11 +187,16 @@ impl Drop for Leaving {
 
 impl ToolSet for ScriptedTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.tools.iter().map(|tool| tool.known.clone()).collect()
+        self.locked().iter().map(|tool| tool.known.clone()).collect()
+    }
+
+    fn renew(&self) -> BoxFuture<'_, Renewal> {
+        async { std::mem::take(&mut *self.renewal.lock().unwrap_or_else(PoisonError::into_inner)) }
+            .boxed()
     }
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {
-        let tool = self.tools.iter().find(|tool| tool.known.spec.name == call.name).cloned();
+        let tool = self.locked().iter().find(|tool| tool.known.spec.name == call.name).cloned();
         let seats = Arc::clone(&self.seats);
         // A task may run beside everything.
         let counts = !tool.as_ref().is_some_and(|tool| tool.known.spec.auto_background);

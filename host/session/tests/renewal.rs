@@ -1,0 +1,101 @@
+//! Tools that change between turns: what the model is sent, what may be called, what a person is told.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, GET_TOOL_SCHEMAS, LIST_TOOLS, Session, ToolState};
+use jaato_types::{Outcome, Request};
+use serde_json::{Value, json};
+
+async fn turn(stage: &Stage, session: &mut Session, beats: &[Beat]) -> Request {
+    let from = stage.provider.requests().len();
+    stage.provider.then(beats.to_vec());
+    let report = session.turn("go on", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.error), (Outcome::Done, None));
+    stage.provider.requests()[from].clone()
+}
+
+fn names(request: &Request) -> Vec<&str> {
+    request.tools.iter().map(|tool| tool.name.as_str()).collect()
+}
+
+fn with_size() -> Value {
+    json!({ "type": "object", "required": ["size"] })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_stays_keeps_its_place_and_what_is_new_stands_behind_it() {
+    let stage = Stage::new([Tool::echo("look"), Tool::echo("move"), Tool::echo("smell")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let done = [Beat::text("done")];
+    let before = turn(&stage, &mut session, &done).await;
+    let tools = [Tool::echo("bite"), Tool::echo("look"), Tool::echo("smell").schema(with_size())];
+    stage.tools.replace(tools, "plugin `nose` was replaced");
+    let after = turn(&stage, &mut session, &done).await;
+    assert_eq!(names(&after), ["look", "smell", "bite"]);
+    assert_eq!((&after.tools[0], &after.system), (&before.tools[0], &before.system));
+    assert_eq!(after.tools[1].parameters, with_size());
+    assert_eq!(after.messages[..2], session.history().messages().cloned().collect::<Vec<_>>()[..2]);
+    assert_eq!(
+        stage.events.notices(),
+        "host: plugin `nose` was replaced\n\
+         host: the tools of this conversation changed: new `bite`; changed `smell`; gone `move`\n"
+    );
+    // Nothing is told twice, and nothing changes by itself.
+    assert_eq!(turn(&stage, &mut session, &done).await.tools, after.tools);
+    assert_eq!(stage.events.notices().lines().count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn arguments_are_checked_against_the_schema_that_holds_now() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let call = |id: &str, arguments| [Beat::call(id, "look", arguments)];
+    stage.provider.then(call("1", json!({})));
+    turn_after_call(&stage, &mut session).await;
+    stage.tools.replace([Tool::echo("look").schema(with_size())], "another");
+    stage.provider.then(call("2", json!({})));
+    turn_after_call(&stage, &mut session).await;
+    stage.provider.then(call("3", json!({ "size": 3 })));
+    turn_after_call(&stage, &mut session).await;
+    let ran: Vec<String> =
+        stage.tools.seats().iter().map(|seat| seat.call.id.to_string()).collect();
+    assert_eq!(ran, ["1", "3"]);
+}
+
+async fn turn_after_call(stage: &Stage, session: &mut Session) {
+    stage.provider.then([Beat::text("done")]);
+    let report = session.turn("go on", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_the_first() {
+    let hidden = |name: &str| Tool::echo(name).state(ToolState::Inactive);
+    let stage = Stage::new([Tool::echo("look")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let done = [Beat::text("done")];
+    stage.tools.replace([hidden("dig"), Tool::echo("look"), hidden("fly")], "more");
+    let request = turn(&stage, &mut session, &done).await;
+    assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
+    session.activate(&["fly".into()]);
+    stage.tools.replace([hidden("fly"), Tool::echo("look")], "less");
+    let request = turn(&stage, &mut session, &done).await;
+    assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"]);
+    let disabled = ToolState::Disabled { by: "by a test".to_owned() };
+    stage.tools.replace([Tool::echo("fly").state(disabled), Tool::echo("look")], "off");
+    let request = turn(&stage, &mut session, &done).await;
+    assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_cancelled_takes_nothing_and_the_next_one_does() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.tools.replace([Tool::echo("smell")], "other");
+    let cancel = Cancel::new();
+    cancel.cancel();
+    session.turn("x", &cancel).await;
+    assert_eq!(stage.events.notices(), "");
+    let request = turn(&stage, &mut session, &[Beat::text("done")]).await;
+    assert_eq!(names(&request), ["smell"]);
+}
