@@ -49,7 +49,7 @@ enum {
     JAATO_CALL_GC = 2,
     /* The provider: Request in, Delta frames emitted, Completion out. */
     JAATO_CALL_COMPLETE = 3,
-    /* The provider's models: no bytes in, [ModelInfo] out. */
+    /* The provider's models: a frame without JSON in, [ModelInfo] out. */
     JAATO_CALL_MODELS = 4,
     /* An operation, by name (command). One that is not known fails with unknown_operation. */
     JAATO_CALL_OPERATION = 5,

@@ -103,9 +103,9 @@ pub trait GcAbi: Send + Sync + 'static {
 pub trait ProviderAbi: Send + Sync + 'static {
     /// Answers one request (`Request` in, `Completion` out); `Delta`s go out through the context's `emit`.
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer;
-    /// Lists the models (`[ModelInfo]` out).
+    /// Lists the models (`[ModelInfo]` out). The frame has no JSON until a host has something to say in it.
     #[sabi(last_prefix_field)]
-    fn models(&self, context: ContextBox) -> Answer;
+    fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer;
 }
 
 /// A plugin's living state. All its facets share it.

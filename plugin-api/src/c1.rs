@@ -86,7 +86,7 @@ constants!(KINDS: u32 {
     GC = 2,
     /// The provider: `Request` in, `Delta` frames emitted, `Completion` out.
     COMPLETE = 3,
-    /// The provider's models: no bytes in, `[ModelInfo]` out.
+    /// The provider's models: a frame without JSON in, `[ModelInfo]` out.
     MODELS = 4,
     /// An operation, by name (`command`). One that is not known fails with `unknown_operation`.
     OPERATION = 5,

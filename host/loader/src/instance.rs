@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_types::{Error, PluginName};
+use jaato_types::{Error, Frame, PluginName};
 
 use crate::call::RunningCall;
 use crate::executor::Executor;
@@ -151,7 +151,7 @@ impl Instance {
     /// # Errors
     /// As [`Instance::call_tool`].
     pub fn models(&self, services: Arc<dyn Services>) -> Result<RunningCall, Error> {
-        self.call(Facet::Models, "", Vec::new(), services)
+        self.call(Facet::Models, "", Frame::empty(), services)
     }
 
     /// Begins an operation by name (`command`).
@@ -167,7 +167,11 @@ impl Instance {
         self.call(Facet::Operation, name, frame, services)
     }
 
-    fn call(
+    /// Begins a call of a facet, as its number in the worker protocol names it: what came in is passed on whole.
+    ///
+    /// # Errors
+    /// As [`Instance::call_tool`].
+    pub fn call(
         &self,
         facet: Facet,
         name: &str,

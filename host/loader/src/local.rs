@@ -167,8 +167,8 @@ impl Local {
             Facet::Complete => self.start(services, move |living: &Living, context: ContextBox| {
                 Some(living.get().provider.as_ref()?.complete(context, frame.into()))
             }),
-            Facet::Models => self.start(services, |living: &Living, context: ContextBox| {
-                Some(living.get().provider.as_ref()?.models(context))
+            Facet::Models => self.start(services, move |living: &Living, context: ContextBox| {
+                Some(living.get().provider.as_ref()?.models(context, frame.into()))
             }),
             Facet::Operation => {
                 self.start(services, move |living: &Living, context: ContextBox| {

@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_loader::remote::link::{Link, Message, Reader};
-use jaato_loader::remote::wire::{self, Facet, Flag, Kind};
+use jaato_loader::remote::wire::{self, Flag, Kind};
 use jaato_loader::{
     ByteStream, Caller, Canceller, Executor, Instance, Library, Plugin, Report, RunningCall,
     Served, Services, Watch,
@@ -180,7 +180,7 @@ impl House {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
                 let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
-                begin(&instance, facet, name, frame.to_vec(), services)
+                instance.call(facet, name, frame.to_vec(), services)
             }
             _ => Err(Error::cancelled()),
         };
@@ -201,22 +201,6 @@ impl House {
             self.link.send(Kind::Emit, Flag::Frame, id, b"", &frame);
         }
         running.answer().await
-    }
-}
-
-fn begin(
-    instance: &Instance,
-    facet: Facet,
-    name: &str,
-    frame: Vec<u8>,
-    services: Arc<dyn Services>,
-) -> Result<RunningCall, Error> {
-    match facet {
-        Facet::Tool => instance.call_tool(name, frame, services),
-        Facet::Gc => instance.plan(frame, services),
-        Facet::Complete => instance.complete(frame, services),
-        Facet::Models => instance.models(services),
-        Facet::Operation => instance.operation(name, frame, services),
     }
 }
 

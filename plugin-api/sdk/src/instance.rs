@@ -204,7 +204,7 @@ impl<S: State> ProviderAbi for Fence<Core<S>> {
         })
     }
 
-    fn models(&self, context: ContextBox) -> Answer {
+    fn models(&self, context: ContextBox, _frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
         answer(async move {
             let Some(provider) = &core.shared.definition.provider else {

@@ -127,7 +127,7 @@ impl ProviderAbi for Facet {
         Self::call(self, c1::COMPLETE, "", context, &frame)
     }
 
-    fn models(&self, context: ContextBox) -> Answer {
-        Self::call(self, c1::MODELS, "", context, &[])
+    fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        Self::call(self, c1::MODELS, "", context, &frame)
     }
 }

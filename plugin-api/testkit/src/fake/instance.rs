@@ -144,7 +144,7 @@ impl FakeInstance {
     /// What the provider fails with.
     pub fn models(&self) -> Result<Vec<ModelInfo>> {
         let call = self.start_on(read_answer, |objects, context| match &objects.provider {
-            Some(provider) => provider.models(context),
+            Some(provider) => provider.models(context, Frame::empty().into()),
             None => no_facet("provider"),
         });
         call.wait().result
