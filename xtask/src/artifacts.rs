@@ -156,7 +156,7 @@ impl Built {
 }
 
 /// Beside a library stand import libraries, debug symbols and rlibs.
-fn is_library(file: &Path) -> bool {
+pub fn is_library(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with(DLL_PREFIX) && name.ends_with(DLL_SUFFIX)
 }

@@ -1,52 +1,223 @@
-//! `dist`: builds the tree that is installed on other machines.
+//! `dist`: builds the archive that is unpacked on other machines, where no toolchain is.
+//!
+//! Binary, plugins, what there is to read, the header for plugins in C, and the sources against
+//! which authors build. The same inputs give the same bytes.
+
+mod archive;
+mod needs;
+mod sdk;
 
 use std::ffi::OsString;
 use std::fs;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::artifacts::{self, CargoShows, Selection};
 use crate::build_plugins::{HOST, check_all};
-use crate::gather::{gather, place_file};
+use crate::child;
+use crate::gather::place_file;
 use crate::workspace::Workspace;
 
 /// What people get beside the programs.
 const PAPERS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"];
 
+/// What plugins in C are compiled against.
+const HEADER: &str = "plugin-api/include/jaato_plugin.h";
+
+/// Where `jaato plugin new` looks for the sdk, from the folder above the binary's.
+const SDK: &str = "share/jaato/sdk";
+
+/// Where the binary looks for its plugins, likewise.
+const PLUGINS: &str = "lib/jaato/plugins";
+
+struct Options {
+    profile: String,
+    /// A house that is built already, instead of building: `bin/` and `plugins/`.
+    from: Option<PathBuf>,
+    folder: Option<PathBuf>,
+}
+
+/// The programs that go into the archive.
+struct Programs {
+    jaato: PathBuf,
+    plugins: Vec<PathBuf>,
+}
+
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    if let Some(argument) = lexopt::Parser::from_args(words).next()? {
-        return Err(argument.unexpected().into());
-    }
+    let options = parse(words)?;
     let workspace = Workspace::load()?;
+    let name = tree_name(&workspace)?;
+    let programs = match &options.from {
+        Some(house) => built_before(house)?,
+        None => build(&workspace, &options.profile)?,
+    };
+    let folder = options.folder.unwrap_or_else(|| workspace.target.join("dist"));
+    fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
+    let workshop = Workshop::new(&folder, &name)?;
+    let tree = workshop.0.join(&name);
+    lay_out(&workspace, &programs, &tree)?;
+    let archive = archive::pack(&workshop.0, &name, stamp(&workspace.root)?)?;
+    let place = folder.join(format!("{name}.tar.gz"));
+    fs::rename(&archive, &place).with_context(|| format!("writing `{}`", place.display()))?;
+    println!("{}", place.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse(words: Vec<OsString>) -> Result<Options, lexopt::Error> {
+    use lexopt::prelude::*;
+
+    let mut options = Options { profile: "dist".to_owned(), from: None, folder: None };
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("profile") => options.profile = parser.value()?.string()?,
+            Long("from") => options.from = Some(PathBuf::from(parser.value()?)),
+            Long("dest") => options.folder = Some(PathBuf::from(parser.value()?)),
+            _ => return Err(argument.unexpected()),
+        }
+    }
+    Ok(options)
+}
+
+fn build(workspace: &Workspace, profile: &str) -> Result<Programs> {
     let mut names = vec![HOST];
     names.extend(workspace.plugins().iter().map(|plugin| plugin.name.as_str()));
     let selection = Selection::Packages(&names);
-    let built = artifacts::build(&workspace, "dist", selection, &mut CargoShows)?;
-    let jaato = built.binary(HOST)?;
+    let built = artifacts::build(workspace, profile, selection, &mut CargoShows)?;
+    let jaato = built.binary(HOST)?.to_owned();
+    Ok(Programs { jaato, plugins: built.plugins(workspace)? })
+}
 
-    let tree = workspace.target.join("dist").join(tree_name(&workspace)?);
-    let bin = tree.join("bin");
-    fs::create_dir_all(&bin).with_context(|| format!("making `{}`", bin.display()))?;
-    let installed = bin.join(jaato.file_name().context("the binary has no name")?);
-    place_file(jaato, &installed)?;
-    let plugins =
-        gather(&built.plugins(&workspace)?, &tree.join("lib").join("jaato").join("plugins"))?;
-    for paper in PAPERS {
-        let from = workspace.root.join(paper);
-        if from.is_file() {
-            place_file(&from, &tree.join(paper))?;
+fn built_before(house: &Path) -> Result<Programs> {
+    let jaato = house.join("bin").join(format!("{HOST}{}", std::env::consts::EXE_SUFFIX));
+    if !jaato.is_file() {
+        bail!("`{}` is missing; without `--from` it is built", jaato.display());
+    }
+    let folder = house.join("plugins");
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("reading `{}`", folder.display()))?;
+    let mut plugins = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| format!("reading `{}`", folder.display()))?.path();
+        if artifacts::is_library(&path) {
+            plugins.push(path);
         }
     }
-    check_all(&installed, &plugins)?;
-    println!("{}", tree.display());
-    Ok(ExitCode::SUCCESS)
+    plugins.sort();
+    Ok(Programs { jaato, plugins })
+}
+
+/// Lays out all that the archive holds, and checks that it works.
+fn lay_out(workspace: &Workspace, programs: &Programs, tree: &Path) -> Result<()> {
+    if programs.plugins.is_empty() {
+        bail!("there is no plugin to ship: a jaato without any can do nothing");
+    }
+    let mut placed = vec![place(&programs.jaato, &tree.join("bin"))?];
+    for plugin in &programs.plugins {
+        placed.push(place(plugin, &tree.join(PLUGINS))?);
+    }
+    needs::check(&placed)?;
+    for paper in PAPERS {
+        place(&workspace.root.join(paper), tree)?;
+    }
+    place(&workspace.root.join(HEADER), &tree.join("include"))?;
+    sdk::lay_out(workspace, &tree.join(SDK))?;
+    check_all(&placed[0], &placed[1..])
+}
+
+/// Copies a file, under its name, into a folder that is made where it is missing.
+fn place(file: &Path, folder: &Path) -> Result<PathBuf> {
+    if !file.is_file() {
+        bail!("`{}` is missing, and the archive must have it", file.display());
+    }
+    let name = file.file_name().with_context(|| format!("`{}` is no file", file.display()))?;
+    fs::create_dir_all(folder).with_context(|| format!("making `{}`", folder.display()))?;
+    let to = folder.join(name);
+    place_file(file, &to)?;
+    Ok(to)
 }
 
 fn tree_name(workspace: &Workspace) -> Result<String> {
     let host = workspace.packages.iter().find(|package| package.name == HOST);
     let version = &host.with_context(|| format!("there is no package `{HOST}`"))?.version;
-    let system = std::env::consts::OS;
-    Ok(format!("{HOST}-{version}-{}-{system}", std::env::consts::ARCH))
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    let said = child::output(command.arg("-vV").current_dir(&workspace.root))?;
+    let target = said.lines().find_map(|line| line.strip_prefix("host: "));
+    let target = target.context("`rustc -vV` does not name its host")?;
+    Ok(format!("{HOST}-{version}-{target}"))
+}
+
+/// The time that all files in the archive have, in seconds since 1970: what the builder says, else the
+/// commit's, so that a later archive has later files.
+fn stamp(root: &Path) -> Result<u64> {
+    if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
+        return said.parse().with_context(|| format!("`SOURCE_DATE_EPOCH` is `{said}`"));
+    }
+    if !root.join(".git").exists() {
+        return Ok(0);
+    }
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["log", "-1", "--format=%ct"]);
+    let said = child::output(&mut git)?;
+    said.trim().parse().with_context(|| format!("git says that the last commit is of `{said}`"))
+}
+
+/// A folder in which the archive is made; it goes, whatever comes of it.
+struct Workshop(PathBuf);
+
+impl Workshop {
+    fn new(folder: &Path, name: &str) -> Result<Self> {
+        let path = folder.join(format!(".{name}.tmp-{}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("making `{}`", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        // What is left over is hidden and says by its name what it is.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_house_that_is_built_gives_its_binary_and_its_libraries_alone() {
+        let house = tempfile::tempdir().unwrap();
+        let error = built_before(house.path()).err().unwrap().to_string();
+        assert!(error.ends_with("is missing; without `--from` it is built"), "{error}");
+        let write = |path: &str| {
+            let path = house.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path
+        };
+        let jaato = write(&format!("bin/jaato{}", std::env::consts::EXE_SUFFIX));
+        let library = |name: &str| {
+            let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+            write(&format!("plugins/{prefix}{name}{suffix}"))
+        };
+        let plugins = [library("gc_a"), library("tool_b")];
+        write("plugins/.gathered");
+        let programs = built_before(house.path()).unwrap();
+        assert_eq!((programs.jaato, programs.plugins), (jaato, plugins.to_vec()));
+    }
+
+    #[test]
+    fn what_the_archive_must_have_is_asked_for_by_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("LICENSE-MIT");
+        let error = place(&missing, folder.path()).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("`{}` is missing, and the archive must have it", missing.display())
+        );
+    }
 }

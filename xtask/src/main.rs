@@ -75,8 +75,8 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "dist",
-        arguments: "",
-        about: "build the tree that is installed on other machines",
+        arguments: "[--profile PROFILE] [--from HOUSE] [--dest DIR]",
+        about: "build the archive that is unpacked on other machines",
         start: dist::start,
     },
 ];

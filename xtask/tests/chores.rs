@@ -192,18 +192,129 @@ fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-#[test]
-fn dist_lays_out_what_is_installed() {
+/// All that an archive must have, in its smallest form.
+fn shippable() -> Checkout {
     let checkout = Checkout::new(&["tool-a"]);
-    let manifest = fs::read_to_string(checkout.folder.path().join("Cargo.toml")).unwrap();
-    let manifest = format!("{manifest}[profile.dist]\ninherits = \"release\"\n");
-    checkout.write("Cargo.toml", &manifest);
-    checkout.write("LICENSE-MIT", "a licence");
-    let output = checkout.xtask(&["dist"]);
-    assert!(output.status.success(), "{}", text(&output));
-    let said = String::from_utf8_lossy(&output.stdout);
-    let tree = PathBuf::from(said.lines().last().unwrap());
-    assert_eq!(names(&tree), ["LICENSE-MIT", "bin", "lib"]);
-    assert_eq!(names(&tree.join("lib/jaato/plugins")), [library("tool_a")]);
-    assert!(Command::new(tree.join("bin/jaato")).status().unwrap().success());
+    checkout.write(
+        "Cargo.toml",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"host\", \"plugins/*\", \"plugin-api\"]\n\
+         [workspace.package]\nlicense = \"MIT\"\n[profile.dist]\ninherits = \"release\"\n",
+    );
+    checkout.write(
+        "plugin-api/Cargo.toml",
+        &manifest("jaato-plugin-api", "license.workspace = true\n"),
+    );
+    checkout.write("plugin-api/src/lib.rs", "//! The boundary.\n");
+    checkout.write("plugin-api/tests/own.rs", "//! A test of the house.\n");
+    for text in [
+        "README.md",
+        "CHANGELOG.md",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "plugin-api/include/jaato_plugin.h",
+        "docs/abi.md",
+        "docs/plugin-authors.md",
+        "docs/security.md",
+    ] {
+        checkout.write(text, text);
+    }
+    let lock = Command::new(env!("CARGO"))
+        .args(["generate-lockfile", "--offline"])
+        .current_dir(checkout.folder.path())
+        .output()
+        .unwrap();
+    assert!(lock.status.success(), "{}", text(&lock));
+    checkout
+}
+
+fn unpacked(archive: &str, folder: &Path) -> Vec<String> {
+    let unpacking =
+        Command::new("tar").args(["-xvzf", archive, "-C"]).arg(folder).output().unwrap();
+    assert!(unpacking.status.success(), "{}", text(&unpacking));
+    let listed = String::from_utf8(unpacking.stdout).unwrap();
+    let files = listed.lines().filter(|path| !path.ends_with('/'));
+    files.map(|path| path.split_once('/').unwrap().1.to_owned()).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn dist_packs_what_is_unpacked_elsewhere_twice_the_same() {
+    let checkout = shippable();
+    let archive = |words: &[&str]| {
+        let output = checkout.xtask(words);
+        assert!(output.status.success(), "{}", text(&output));
+        String::from_utf8(output.stdout).unwrap().lines().last().unwrap().to_owned()
+    };
+    let built = archive(&["dist"]);
+    let name = Path::new(&built).file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("jaato-0.1.0-") && name.ends_with("-linux-gnu.tar.gz"), "{name}");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let library = format!("lib/jaato/plugins/{}", library("tool_a"));
+    assert_eq!(
+        unpacked(&built, elsewhere.path()),
+        [
+            "CHANGELOG.md",
+            "LICENSE-APACHE",
+            "LICENSE-MIT",
+            "README.md",
+            "bin/jaato",
+            "include/jaato_plugin.h",
+            &library,
+            "share/jaato/sdk/Cargo.lock",
+            "share/jaato/sdk/Cargo.toml",
+            "share/jaato/sdk/LICENSE-APACHE",
+            "share/jaato/sdk/LICENSE-MIT",
+            "share/jaato/sdk/README.md",
+            "share/jaato/sdk/docs/abi.md",
+            "share/jaato/sdk/docs/plugin-authors.md",
+            "share/jaato/sdk/docs/security.md",
+            "share/jaato/sdk/plugin-api/Cargo.toml",
+            "share/jaato/sdk/plugin-api/include/jaato_plugin.h",
+            "share/jaato/sdk/plugin-api/src/lib.rs",
+        ]
+    );
+    let top = elsewhere.path().join(name.strip_suffix(".tar.gz").unwrap());
+    assert!(Command::new(top.join("bin/jaato")).status().unwrap().success());
+
+    // What is built already is only packed, to the same bytes.
+    let house = elsewhere.path().join("house");
+    fs::create_dir_all(&house).unwrap();
+    fs::rename(top.join("bin"), house.join("bin")).unwrap();
+    fs::rename(top.join("lib/jaato/plugins"), house.join("plugins")).unwrap();
+    let [house, dest] = [&house, elsewhere.path()].map(|path| path.to_str().unwrap());
+    let again = archive(&["dist", "--from", house, "--dest", dest]);
+    assert_eq!(fs::read(built).unwrap(), fs::read(again).unwrap());
+    let hidden = fs::read_dir(dest)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'));
+    assert_eq!(hidden.count(), 0, "nothing is left over");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn dist_names_what_is_missing() {
+    let checkout = shippable();
+    let house = checkout.folder.path().join("house");
+    fs::create_dir_all(house.join("plugins")).unwrap();
+    let refused = |expected: &str| {
+        let output = checkout.xtask(&["dist", "--from", house.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output).contains(expected), "{}", text(&output));
+        assert!(names(&checkout.target().join("dist")).is_empty());
+    };
+    fs::create_dir_all(checkout.target().join("dist")).unwrap();
+    refused("house/bin/jaato` is missing");
+    fs::create_dir_all(house.join("bin")).unwrap();
+    fs::copy("/bin/true", house.join("bin/jaato")).unwrap();
+    refused("there is no plugin to ship");
+    fs::copy("/bin/true", house.join("plugins").join(library("tool_a"))).unwrap();
+    for paper in
+        ["LICENSE-MIT", "plugin-api/include/jaato_plugin.h", "docs/security.md", "Cargo.lock"]
+    {
+        let (place, away) =
+            (checkout.folder.path().join(paper), checkout.folder.path().join("away"));
+        fs::rename(&place, &away).unwrap();
+        refused(&format!("{paper}` is missing"));
+        fs::rename(&away, &place).unwrap();
+    }
 }

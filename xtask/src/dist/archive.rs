@@ -1,0 +1,130 @@
+//! Packs a tree into an archive whose bytes depend on the tree's content alone.
+//!
+//! Order, times, owners and modes are given, never read: two machines with the same content and the
+//! same `gzip` make the same file.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use crate::child;
+
+/// Files that are run; all others are only read.
+const PROGRAMS: &str = "bin";
+
+/// Packs `parent/name`, with `name` as the one folder at the top, and gives the archive.
+pub fn pack(parent: &Path, name: &str, stamp: u64) -> Result<PathBuf> {
+    let place = parent.join(format!("{name}.tar.gz"));
+    let describe = || format!("packing `{}`", place.display());
+    let file = File::create(&place).with_context(describe)?;
+    let mut gzip = Command::new("gzip");
+    // Without a name and a time of its own.
+    gzip.args(["-n", "-c"]).stdin(Stdio::piped()).stdout(file);
+    let mut zipping = gzip.spawn().with_context(|| format!("starting {}", child::shown(&gzip)))?;
+    let pipe = zipping.stdin.take().context("gzip has no standard input")?;
+    let packed = write(parent, name, stamp, BufWriter::new(pipe));
+    let status = zipping.wait().context("waiting for gzip")?;
+    child::check(&gzip, status)?;
+    packed.with_context(describe)?;
+    Ok(place)
+}
+
+fn write(parent: &Path, name: &str, stamp: u64, to: impl Write) -> Result<()> {
+    let mut archive = tar::Builder::new(to);
+    for path in tree(parent, Path::new(name))? {
+        let from = parent.join(&path);
+        let is_folder = from.is_dir();
+        let mut header = tar::Header::new_gnu();
+        header.set_mtime(stamp);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mode(mode(&path, name, is_folder));
+        if is_folder {
+            header.set_entry_type(tar::EntryType::Directory);
+            header.set_size(0);
+            archive.append_data(&mut header, path.join(""), std::io::empty())?;
+        } else {
+            let mut file = File::open(&from)?;
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_size(file.metadata()?.len());
+            archive.append_data(&mut header, &path, &mut file)?;
+        }
+    }
+    archive.into_inner()?.flush()?;
+    Ok(())
+}
+
+fn mode(path: &Path, name: &str, is_folder: bool) -> u32 {
+    let is_run = path.parent() == Some(&Path::new(name).join(PROGRAMS));
+    if is_folder || is_run { 0o755 } else { 0o644 }
+}
+
+/// Everything below a folder, itself first, each folder before what it holds, in the order of names.
+fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = vec![path.to_owned()];
+    if parent.join(path).is_dir() {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(parent.join(path))? {
+            names.push(entry?.file_name());
+        }
+        names.sort();
+        for name in names {
+            found.extend(tree(parent, &path.join(name))?);
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Writes a tree; the order, the modes and the times differ from one to the other.
+    fn packed(files: &[&str], mode: u32) -> Vec<u8> {
+        let parent = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = parent.path().join("a-1").join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, file).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::read(pack(parent.path(), "a-1", 1_000_000_000).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_same_content_gives_the_same_bytes_whatever_order_and_modes_it_came_in() {
+        let one = packed(&["bin/a", "lib/b", "README"], 0o700);
+        assert_eq!(one, packed(&["README", "lib/b", "bin/a"], 0o644));
+        assert_ne!(one, packed(&["README", "lib/c", "bin/a"], 0o644));
+    }
+
+    #[test]
+    fn programs_can_be_run_and_the_rest_be_read_by_all() {
+        let parent = tempfile::tempdir().unwrap();
+        let archive = parent.path().join("a.tar.gz");
+        fs::write(&archive, packed(&["bin/a", "lib/bin/b"], 0o600)).unwrap();
+        let mut list = Command::new("tar");
+        list.arg("-tvzf").arg(&archive).env("TZ", "UTC").env("LC_ALL", "C");
+        let listed = child::output(&mut list).unwrap();
+        let modes: Vec<(&str, &str)> =
+            listed.lines().map(|line| (&line[..10], line.rsplit(' ').next().unwrap())).collect();
+        assert_eq!(
+            modes,
+            [
+                ("drwxr-xr-x", "a-1/"),
+                ("drwxr-xr-x", "a-1/bin/"),
+                ("-rwxr-xr-x", "a-1/bin/a"),
+                ("drwxr-xr-x", "a-1/lib/"),
+                ("drwxr-xr-x", "a-1/lib/bin/"),
+                ("-rw-r--r--", "a-1/lib/bin/b"),
+            ],
+            "{listed}"
+        );
+        assert_eq!(listed.matches("2001-09-09 01:46").count(), 6, "{listed}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Looks at which dynamic libraries programs need: only those that every system has may be among them.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+/// Fails if a program would not start on a machine that has nothing but its system. Says which C library
+/// is needed at least.
+#[cfg(target_os = "linux")]
+pub fn check(programs: &[PathBuf]) -> Result<()> {
+    use std::process::Command;
+
+    use anyhow::{Context, bail};
+
+    let mut needed = (0, 0);
+    for program in programs {
+        let mut readelf = Command::new("readelf");
+        readelf.args(["--wide", "--dynamic", "--version-info"]).arg(program);
+        let said = crate::child::output(readelf.env("LC_ALL", "C"))
+            .context("what a program needs is read with `readelf`, of binutils")?;
+        if let Some(library) = missing_elsewhere(&said) {
+            bail!(
+                "`{}` needs `{library}`, which not every Linux has; link it statically",
+                program.display()
+            );
+        }
+        needed = needed.max(glibc(&said));
+    }
+    eprintln!("needs a Linux with glibc {}.{} or newer", needed.0, needed.1);
+    Ok(())
+}
+
+/// What other systems need is not looked at: nothing is shipped for them yet.
+#[cfg(not(target_os = "linux"))]
+pub fn check(_programs: &[PathBuf]) -> Result<()> {
+    eprintln!("which libraries the programs need was not looked at: that is done on Linux alone");
+    Ok(())
+}
+
+/// The C library in its parts, and what unwinding stands on: on every Linux with glibc.
+#[cfg(any(target_os = "linux", test))]
+const EVERYWHERE: &[&str] = &[
+    "libc.so.6",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "librt.so.1",
+    "libutil.so.1",
+];
+
+/// The first library that not every Linux has.
+#[cfg(any(target_os = "linux", test))]
+fn missing_elsewhere(said: &str) -> Option<&str> {
+    let needed = said.lines().filter(|line| line.contains("(NEEDED)"));
+    let names = needed.filter_map(|line| line.split_once('[')?.1.split_once(']'));
+    names
+        .map(|(name, _)| name)
+        .find(|name| !EVERYWHERE.contains(name) && !name.starts_with("ld-linux"))
+}
+
+/// The newest version of glibc that is asked for.
+#[cfg(any(target_os = "linux", test))]
+fn glibc(said: &str) -> (u32, u32) {
+    let versions = said.split("Name: GLIBC_").skip(1).filter_map(|rest| {
+        let version = rest.split_whitespace().next()?;
+        let mut numbers = version.split('.').map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+    });
+    versions.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "
+ 0x0000000000000001 (NEEDED)             Shared library: [libgcc_s.so.1]
+ 0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]
+ 0x0000000000000001 (NEEDED)             Shared library: [ld-linux-x86-64.so.2]
+  0x0020:   Name: GLIBC_2.9  Flags: none  Version: 10
+  0x0030:   Name: GLIBC_2.34  Flags: none  Version: 6
+  0x0040:   Name: GLIBC_2.4.1  Flags: none  Version: 5
+  0x0050:   Name: GCC_3.0  Flags: none  Version: 4
+";
+
+    #[test]
+    fn the_systems_own_libraries_are_fine_and_the_newest_version_counts() {
+        assert_eq!(missing_elsewhere(SAID), None);
+        assert_eq!(glibc(SAID), (2, 34));
+        assert_eq!(glibc("nothing"), (0, 0));
+    }
+
+    #[test]
+    fn any_other_library_is_named() {
+        let said = format!("{SAID} 0x1 (NEEDED)   Shared library: [libssl.so.3]\n");
+        assert_eq!(missing_elsewhere(&said), Some("libssl.so.3"));
+    }
+}

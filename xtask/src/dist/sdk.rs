@@ -1,0 +1,197 @@
+//! The sdk of the archive: the crates of `plugin-api` as sources, in a workspace of their own.
+//!
+//! The folders stand to each other as in the checkout, so that manifests, examples and the guide are
+//! taken as they are. Only the manifest of the workspace is made, from ours, and the lock file is ours
+//! without what is not needed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::child;
+use crate::gather::place_file;
+use crate::workspace::Workspace;
+
+mod manifest;
+
+/// The crates' folder, in the checkout and in the sdk.
+const CRATES: &str = "plugin-api";
+
+/// Folders that only the house's own tests need.
+const LEFT_OUT: &[&str] = &["benches", "fixtures", "target", "tests"];
+
+/// What authors read and copy from.
+const GUIDE: &[&str] = &["docs/abi.md", "docs/plugin-authors.md", "docs/security.md"];
+
+/// Whole plugins to read, with the same paths to the crates.
+const EXAMPLES: &str = "docs/examples";
+
+/// The licences go with each copy of the sources.
+const LICENSES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
+
+const README: &str = include_str!("sdk/README.md");
+
+/// Writes the sdk into a folder.
+pub fn lay_out(workspace: &Workspace, folder: &Path) -> Result<()> {
+    let root = &workspace.root;
+    let members = members(workspace)?;
+    for file in files(root, CRATES)?.into_iter().chain(files(root, EXAMPLES)?) {
+        copy(root, &file, folder)?;
+    }
+    for file in GUIDE.iter().chain(LICENSES) {
+        copy(root, Path::new(file), folder)?;
+    }
+    let mut manifests = String::new();
+    for member in &members {
+        manifests.push_str(&read(&folder.join(member).join("Cargo.toml"))?);
+    }
+    let ours = read(&root.join("Cargo.toml"))?;
+    let made = manifest::made(&ours, &members, &manifests).context("making the sdk's manifest")?;
+    write(&folder.join("Cargo.toml"), &made)?;
+    write(&folder.join("README.md"), README)?;
+    lock(root, folder)
+}
+
+/// The members of the checkout's workspace that are crates of the sdk.
+fn members(workspace: &Workspace) -> Result<Vec<&str>> {
+    let below = format!("{CRATES}/");
+    let is_ours = |folder: &&str| *folder == CRATES || folder.starts_with(&below);
+    let folders = workspace.packages.iter().map(|package| package.folder.as_str());
+    let mut members: Vec<&str> = folders.filter(is_ours).collect();
+    members.sort_unstable();
+    if members.is_empty() {
+        bail!("`{CRATES}` holds no crate: there would be nothing to build plugins against");
+    }
+    Ok(members)
+}
+
+/// Our lock file without what the sdk does not need; then cargo must find that nothing is missing.
+fn lock(root: &Path, folder: &Path) -> Result<()> {
+    let ours = root.join("Cargo.lock");
+    if !ours.is_file() {
+        bail!("`{}` is missing: it pins what was tested", ours.display());
+    }
+    place_file(&ours, &folder.join("Cargo.lock"))?;
+    let mut prune = child::cargo(folder);
+    prune.args(["update", "--workspace", "--offline", "--quiet"]);
+    child::run(&mut prune)?;
+    let mut check = child::cargo(folder);
+    check.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+    let metadata = child::output(&mut check)?;
+    let metadata: serde_json::Value =
+        serde_json::from_str(&metadata).context("reading cargo's metadata")?;
+    stays_inside(folder, &metadata)
+}
+
+/// No crate of the sdk may lie outside of it: there is no checkout where it is unpacked.
+fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
+    let folder =
+        fs::canonicalize(folder).with_context(|| format!("looking for `{}`", folder.display()))?;
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let manifest = package["manifest_path"].as_str().unwrap_or_default();
+        if package["source"].is_null() && !Path::new(manifest).starts_with(&folder) {
+            bail!("the sdk would need `{manifest}`, which lies outside of it");
+        }
+    }
+    Ok(())
+}
+
+/// The files below a folder of the checkout, from its root: those that git has, or all where there is
+/// no git.
+fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    if root.join(".git").exists() {
+        let mut git = Command::new("git");
+        git.current_dir(root).args(["ls-files", "-z", "--", folder]);
+        let list = child::output(&mut git)?;
+        files.extend(list.split('\0').filter(|path| !path.is_empty()).map(PathBuf::from));
+        // A file may be deleted and not yet committed so.
+        files.retain(|file| root.join(file).is_file());
+    } else if root.join(folder).is_dir() {
+        walk(root, Path::new(folder), &mut files)?;
+    }
+    files.retain(|file| is_wanted(file));
+    Ok(files)
+}
+
+fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let describe = || format!("reading `{}`", root.join(folder).display());
+    for entry in fs::read_dir(root.join(folder)).with_context(describe)? {
+        let entry = entry.with_context(describe)?;
+        let path = folder.join(entry.file_name());
+        if entry.file_type().with_context(describe)?.is_dir() {
+            walk(root, &path, files)?;
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The crates go without what only our tests need; the examples show theirs.
+fn is_wanted(file: &Path) -> bool {
+    let named =
+        |part: std::path::Component<'_>| LEFT_OUT.iter().any(|name| part.as_os_str() == *name);
+    let is_example = file.starts_with(EXAMPLES);
+    is_example && !file.components().any(|part| part.as_os_str() == "target")
+        || !is_example && !file.components().any(named)
+}
+
+fn copy(root: &Path, file: &Path, folder: &Path) -> Result<()> {
+    let (from, to) = (root.join(file), folder.join(file));
+    if !from.is_file() {
+        bail!("`{}` is missing, and the sdk must have it", from.display());
+    }
+    let parent = to.parent().unwrap_or(folder);
+    fs::create_dir_all(parent).with_context(|| format!("making `{}`", parent.display()))?;
+    place_file(&from, &to)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("reading `{}`", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).with_context(|| format!("writing `{}`", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn crates_go_without_their_tests_and_examples_with_theirs() {
+        for wanted in [
+            "plugin-api/src/abi.rs",
+            "plugin-api/testkit/src/lib.rs",
+            "docs/examples/tool-a/tests/conformance.rs",
+        ] {
+            assert!(is_wanted(Path::new(wanted)), "{wanted}");
+        }
+        for left_out in [
+            "plugin-api/sdk/tests/specs.rs",
+            "plugin-api/testkit/fixtures/echo/Cargo.toml",
+            "plugin-api/target/debug/a",
+            "docs/examples/tool-a/target/debug/a",
+        ] {
+            assert!(!is_wanted(Path::new(left_out)), "{left_out}");
+        }
+    }
+
+    #[test]
+    fn a_crate_that_lies_outside_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().canonicalize().unwrap().join("plugin-api/Cargo.toml");
+        let package = |manifest: &Path, source: Option<&str>| json!({ "manifest_path": manifest, "source": source });
+        let check = |packages: &[serde_json::Value]| {
+            stays_inside(folder.path(), &json!({ "packages": packages }))
+        };
+        let outside = Path::new("/elsewhere/Cargo.toml");
+        check(&[package(&inside, None), package(outside, Some("registry"))]).unwrap();
+        let error = check(&[package(outside, None)]).unwrap_err().to_string();
+        assert!(error.contains("/elsewhere/Cargo.toml"), "{error}");
+    }
+}

@@ -1,0 +1,119 @@
+//! One archive, packed from the test house and unpacked, for all tests of this program.
+//!
+//! It stands in the same place from run to run, so that what is built against its sdk is built once.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// An unpacked archive, and the folders of someone who uses it.
+pub struct Installed {
+    /// The archive's one folder at the top.
+    pub top: PathBuf,
+    /// Where everything lies.
+    around: PathBuf,
+    /// Two runs at a time would build in the same folders.
+    _alone: File,
+}
+
+/// Unpacks it once; leaves the test out where there is no house to pack.
+pub fn installed() -> Option<&'static Installed> {
+    static INSTALLED: OnceLock<Option<Installed>> = OnceLock::new();
+    let installed = INSTALLED.get_or_init(|| house().map(|house| Installed::new(&house))).as_ref();
+    if installed.is_none() {
+        skip("there is no test house; `cargo xtask test` builds it");
+    }
+    installed
+}
+
+/// The folder that cargo builds into.
+pub fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().to_owned()
+}
+
+/// The checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// What a program printed, both ways.
+pub fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+/// Runs to the end, which must be a good one; gives standard output.
+#[track_caller]
+pub fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", text(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Says loudly that the test that calls this is left out.
+pub fn skip(reason: &str) {
+    use std::io::Write as _;
+
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
+    if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {
+        let mut log = File::options().create(true).append(true).open(log).unwrap();
+        log.write_all(line.as_bytes()).unwrap();
+    }
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+fn house() -> Option<PathBuf> {
+    let named = std::env::var_os("JAATO_TEST_HOUSE").map(PathBuf::from);
+    let house = named.unwrap_or_else(|| target().join("house"));
+    house.join("bin/jaato").is_file().then_some(house)
+}
+
+impl Installed {
+    fn new(house: &Path) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("archive");
+        fs::create_dir_all(&folder).unwrap();
+        let alone = File::create(folder.join("lock")).unwrap();
+        alone.lock().unwrap();
+        let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
+        dist.args(["dist", "--from"]).arg(house).arg("--dest").arg(&folder);
+        let archive = said(&mut dist).lines().last().unwrap().to_owned();
+        let fresh = folder.join("fresh");
+        let _ = fs::remove_dir_all(&fresh);
+        fs::create_dir(&fresh).unwrap();
+        // Times are those of unpacking: cargo goes by them, and the sources may have changed since.
+        said(Command::new("tar").args(["-xzmf", &archive, "-C"]).arg(&fresh));
+        fs::remove_file(&archive).unwrap();
+        let name = Path::new(&archive).file_name().unwrap().to_str().unwrap();
+        let name = name.strip_suffix(".tar.gz").unwrap();
+        let (unpacked, top) = (fresh.join(name), folder.join("jaato"));
+        keep_the_sdk(&top, &unpacked);
+        let _ = fs::remove_dir_all(&top);
+        fs::rename(unpacked, &top).unwrap();
+        Self { top, around: folder, _alone: alone }
+    }
+
+    /// The unpacked binary.
+    pub fn jaato(&self) -> PathBuf {
+        self.top.join("bin/jaato")
+    }
+
+    /// An empty folder beside the archive, for one test alone.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.around.join(name);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+}
+
+/// The same sources stay, with their times: nothing is built against them anew.
+fn keep_the_sdk(before: &Path, unpacked: &Path) {
+    let [old, new] = [before, unpacked].map(|top| top.join("share"));
+    let mut diff = Command::new("diff");
+    if old.is_dir() && diff.arg("-rq").args([&old, &new]).output().unwrap().status.success() {
+        fs::remove_dir_all(&new).unwrap();
+        fs::rename(old, new).unwrap();
+    }
+}

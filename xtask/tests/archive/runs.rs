@@ -1,0 +1,51 @@
+//! The unpacked archive runs where there is no toolchain and no variable but the home.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::installed::{installed, root, said};
+
+/// The names of the plugins in the checkout.
+fn shipped() -> BTreeSet<String> {
+    let entries = fs::read_dir(root().join("plugins")).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn it_runs_with_its_plugins_where_there_is_nothing_but_a_home() {
+    let Some(installed) = installed() else { return };
+    let home = installed.folder("home");
+    let jaato = |words: &[&str]| {
+        let mut command = Command::new(installed.jaato());
+        said(command.args(words).env_clear().env("HOME", &home).current_dir("/"))
+    };
+    let listed: Value = serde_json::from_str(&jaato(&["plugin", "list", "--json"])).unwrap();
+    let plugins = listed["plugins"].as_array().unwrap();
+    let names = plugins.iter().map(|plugin| plugin["name"].as_str().unwrap().to_owned());
+    assert_eq!(names.collect::<BTreeSet<_>>(), shipped());
+    assert!(plugins.iter().all(|plugin| plugin["status"] == "active"), "{listed:#}");
+    let os = jaato(&["call", "get_environment", r#"{"aspect": "os"}"#]);
+    assert_eq!(serde_json::from_str::<Value>(&os).unwrap()["type"], json!("linux"));
+    let echo = jaato(&["call", "cli_based_tool", r#"{"command": "echo found"}"#]);
+    assert!(echo.contains("found"), "{echo}");
+}
+
+#[test]
+fn the_sdk_pins_what_was_tested() {
+    let Some(installed) = installed() else { return };
+    let read = |folder: &std::path::Path| fs::read_to_string(folder.join("Cargo.lock")).unwrap();
+    let (ours, theirs) = (read(&root()), read(&installed.top.join("share/jaato/sdk")));
+    let pinned = |lock: &str| -> BTreeSet<String> {
+        let packages = lock.split("[[package]]\n").skip(1);
+        // Without what it depends on: where there are two of a name, its version stands there too.
+        let heads = packages.map(|package| package.split("dependencies = ").next().unwrap());
+        heads.map(|head| head.trim_end().to_owned()).collect()
+    };
+    let (ours, theirs) = (pinned(&ours), pinned(&theirs));
+    assert!(theirs.is_subset(&ours), "{:#?}", theirs.difference(&ours).collect::<Vec<_>>());
+    assert!(theirs.len() > 20 && theirs.len() < ours.len());
+    assert!(theirs.iter().any(|package| package.contains("\"jaato-plugin-testkit\"")));
+}
