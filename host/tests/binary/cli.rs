@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::support::{Command, House, Output, fixtures, library_name};
+use crate::support::{Command, House, Output, fixture, fixtures, library_name};
 
 /// What the memory may grow by, however much is printed.
 const GROWTH_KIB_MAX: u64 = 8 * 1024;
@@ -97,6 +97,29 @@ fn secrets_are_kept_from_commands_unless_a_person_passes_them() {
     assert_eq!(run(), "none none p\n");
     house.configure("[tools.cli]\npass = [\"MY_TOKEN\"]\n");
     assert_eq!(run(), "t none p\n");
+}
+
+#[test]
+fn what_a_plugin_declares_as_a_credential_is_kept_from_commands_whatever_its_name() {
+    let house = cli_house!();
+    let arguments = shell("echo \"${MOON_ACCESS-none} ${PLAIN-none}\"");
+    let run = || {
+        let command = house.command(&words(&arguments));
+        let command = command.variable("MOON_ACCESS", "m").variable("PLAIN", "p");
+        command.run().code(0).json()["stdout"].clone()
+    };
+    assert_eq!(run(), "m p\n");
+    house.ship(&fixture("describes"));
+    assert_eq!(run(), "none p\n");
+    house.configure("[tools.cli]\npass = [\"MOON_ACCESS\"]\n");
+    assert_eq!(run(), "m p\n");
+    house.configure("[plugins]\ndisabled = [\"fixture-describes\"]\n");
+    assert_eq!(run(), "m p\n");
+    // Also one that is not trusted, and gets no key itself.
+    let house = cli_house!();
+    house.drop_in(&fixture("describes"));
+    let command = house.command(&words(&arguments)).variable("MOON_ACCESS", "m");
+    assert_eq!(command.run().code(0).json()["stdout"], "none none\n");
 }
 
 #[test]

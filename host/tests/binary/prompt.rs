@@ -1,10 +1,12 @@
 //! `--show-prompt`: what a model would be sent, before the task.
 
+use std::fs;
+
 use expect_test::expect;
 use serde_json::json;
 
 use crate::house;
-use crate::support::{fixture, fixtures};
+use crate::support::{elf, fixture, fixtures};
 
 /// The promise of the design for all default tools.
 const DEFAULT_PREFIX_TOKENS_MAX: usize = 700;
@@ -37,6 +39,74 @@ fn the_prompt_is_shown_in_its_order_and_nothing_is_sent() {
         {"type":"object","properties":{"aspect":{"type":"string","enum":["os","shell","arch","cwd","terminal","context","session","datetime","network","all"],"description":"os: system and version; shell; arch: processor; cwd: working directory; terminal: colours;\ncontext: tokens used; session: ids; datetime: date, time, zone; network: proxy.","default":"all"}},"additionalProperties":false}
         --- in all about 196 tokens before the task
     "#]].assert_eq(&house.clean(&output.stdout));
+}
+
+/// The labels of what is shown, and the texts of the system prompt in their order.
+fn system_of(shown: &str) -> (Vec<&str>, Vec<&str>) {
+    let parts = shown.split("--- ").skip(1).filter(|part| !part.starts_with("in all "));
+    let parts = parts.take_while(|part| !part.starts_with("tool "));
+    parts
+        .map(|part| {
+            let (head, text) = part.split_once('\n').unwrap();
+            (head.split_once(" (about ").unwrap().0, text.trim_end())
+        })
+        .unzip()
+}
+
+#[test]
+fn agents_files_from_the_root_down_and_plugins_by_name_stand_in_the_prompt_and_in_requests() {
+    let house = house!();
+    let shipped = fs::read(house.ship(&fixture("describes"))).unwrap();
+    let other = elf::patch(&shipped, "fixture-describes", "another-describes");
+    let other = elf::patch(&other, "described_answer", "described_second");
+    let other = elf::patch(&other, "Ask for the phase before", "Ask for the stars before");
+    fs::write(house.shipped().join("zz.so"), other).unwrap();
+    for (place, text) in [
+        ("AGENTS.md", "Always rhyme.\n"),
+        ("docs/AGENTS.md", "\nWrite short lines.\n\n"),
+        ("docs/moon/deep/AGENTS.md", "Count in moons."),
+        // Beside the way, below it, above it, and called otherwise.
+        ("src/AGENTS.md", "never"),
+        ("docs/moon/deep/down/AGENTS.md", "never"),
+        ("../AGENTS.md", "never"),
+        ("docs/moon/agents.md", "never"),
+    ] {
+        house.write(&format!("workspace/{place}"), text);
+    }
+    let inside = house.workspace().join("docs/moon/deep");
+    let expected = [
+        "Always rhyme.",
+        "Write short lines.",
+        "Count in moons.",
+        "Ask for the stars before the tide.",
+        "Ask for the phase before the tide.",
+        "Speak of moons.",
+    ];
+    let run = |words: &[&str]| {
+        let words = [&["run", "--system", "Speak of moons."], words].concat();
+        house.command(&words).directory(&inside).run()
+    };
+    house.script(&json!({ "answers": [
+        { "expect": { "system": expected.join("\n\n") }, "steps": [{ "text": "ok" }] },
+    ] }));
+    house.command(&["trust"]).directory(&inside).run().silent();
+    let shown = run(&["--show-prompt"]).silent().stdout;
+    let (labels, texts) = system_of(&shown);
+    let order = [
+        "built-in",
+        "AGENTS.md",
+        "docs/AGENTS.md",
+        "docs/moon/deep/AGENTS.md",
+        "another-describes",
+        "fixture-describes",
+        "--system",
+    ];
+    assert_eq!((&labels[..], &texts[1..]), (&order[..], &expected[..]), "{shown}");
+    run(&["hello"]).silent();
+    // Instructions go with the tools that they are about.
+    let shown = run(&["--show-prompt", "--tools", "described_answer"]).silent().stdout;
+    let (labels, _) = system_of(&shown);
+    assert_eq!(labels[4..], ["fixture-describes", "--system"], "{shown}");
 }
 
 #[test]
@@ -77,7 +147,7 @@ fn a_prompt_file_that_is_not_there_or_too_big_is_refused() {
 fn the_prefix_with_all_default_tools_is_short() {
     let Some(house) = crate::support::House::without_plugins() else { return };
     let shipped = fixtures::house().unwrap().join("plugins");
-    for file in std::fs::read_dir(shipped).unwrap().flatten() {
+    for file in fs::read_dir(shipped).unwrap().flatten() {
         if !file.file_name().to_string_lossy().starts_with('.') {
             house.ship(&file.path());
         }
