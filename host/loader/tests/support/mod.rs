@@ -19,7 +19,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 /// The fixtures that these tests open.
-const FIXTURES: [&str; 6] = ["bare", "constructor", "echo", "probe", "raw", "vanished"];
+const FIXTURES: [&str; 9] =
+    ["bare", "constructor", "echo", "many", "paints", "probe", "raw", "recalls", "vanished"];
 
 /// Returns the path of a built fixture. The first call of a test binary builds them all.
 pub fn fixture(name: &str) -> PathBuf {

@@ -1,0 +1,178 @@
+//! Plugins that ask more of the boundary than others, in a worker: their bytes, streams and saved states cross
+//! as they do in the host. The worker is the real one, on a runtime of its own in this process.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jaato_loader::NoServices;
+use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_types::{Completion, Delta, GcPlan, Message as Said, Part};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+use super::*;
+
+#[path = "../../../loader/tests/support/blobs.rs"]
+mod blobs;
+
+use blobs::Blobs;
+
+/// Longer than any of this takes; a test that would hang fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn fixture(name: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../plugin-api/testkit/fixtures/Cargo.toml");
+        // This program lies in the target folder, in `PROFILE/deps`.
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("fixtures");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--locked", "--offline", "--manifest-path"]).arg(fixtures);
+        for name in ["many", "paints", "recalls"] {
+            cargo.args(["--package", &format!("fixture-{name}")]);
+        }
+        let status = cargo.arg("--target-dir").arg(&target).status();
+        assert!(status.unwrap().success(), "the fixtures do not build");
+        target.join("debug")
+    });
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    folder.join(format!("{prefix}fixture_{name}{suffix}"))
+}
+
+struct Silent;
+
+impl Watch for Silent {
+    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
+
+    fn misbehaved(&self, _report: &Report) {}
+
+    fn trouble(&self, _text: &str) {}
+}
+
+/// A worker that ends with its socket.
+struct InThisProcess;
+
+impl WorkerProcess for InThisProcess {
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn printed(&self) -> String {
+        String::new()
+    }
+}
+
+/// The runtime of a worker, which lives as long as this.
+struct Worker(Runtime);
+
+impl Worker {
+    fn new() -> Self {
+        Self(Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap())
+    }
+
+    async fn instance(&self, name: &str, saved: Option<Vec<u8>>) -> Instance {
+        let file = fixture(name);
+        let manifest = jaato_loader::read_manifest(&file).unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let theirs = theirs.into_std().unwrap();
+        self.0.spawn(async move { serve(UnixStream::from_std(theirs).unwrap(), &file).await });
+        let process = Arc::new(InThisProcess);
+        let services = Arc::new(NoServices);
+        let start = Start { manifest, stream: ours, process, services, saved };
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
+        guarded(Instance::in_worker(&executor, start)).await.unwrap()
+    }
+
+    /// A runtime is not dropped where others run.
+    fn end(self) {
+        self.0.shutdown_background();
+    }
+}
+
+async fn guarded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("hangs")
+}
+
+async fn ended(mut call: RunningCall) -> (Vec<Delta>, Vec<u8>) {
+    let mut emitted = Vec::new();
+    while let Some(emission) = guarded(call.next_emission()).await {
+        emitted.push(Frame::read(&emission).unwrap());
+    }
+    (emitted, guarded(call.answer()).await.unwrap())
+}
+
+#[tokio::test]
+async fn a_hundred_tools_answer_and_twenty_thousand_lines_arrive() {
+    let worker = Worker::new();
+    let instance = worker.instance("many", None).await;
+    for number in 0..99 {
+        let arguments = Frame::write(&json!({ "text": "moon" })).unwrap();
+        let name = format!("say{number:02}");
+        let call = instance.call_tool(&name, arguments, Arc::new(NoServices)).unwrap();
+        let answer: Value = Frame::read(&ended(call).await.1).unwrap();
+        let expected =
+            json!({ "name": format!("Say{number:02}"), "text": "moon", "calls": number + 1 });
+        assert_eq!(answer, expected);
+    }
+    let arguments = Frame::write(&json!({ "lines": 20_000 })).unwrap();
+    let call = instance.call_tool("stream_lines", arguments, Arc::new(NoServices)).unwrap();
+    let (lines, answer) = ended(call).await;
+    let last = "line 19999 of a hundred tools' output\n".to_owned();
+    assert_eq!((lines.len(), lines.last()), (20_000, Some(&Delta::Output { text: last })));
+    assert_eq!(Frame::read::<Value>(&answer).unwrap()["shown"], 20_000);
+    worker.end();
+}
+
+#[tokio::test]
+async fn a_gc_recalls_what_the_worker_before_dropped() {
+    let worker = Worker::new();
+    let plan = async |instance: &Instance, prompts: [&str; 2]| {
+        let turn = |name: &str| [Said::user(name), Said::model(vec![Part::text("yes")])];
+        let messages: Vec<Said> = prompts.into_iter().flat_map(turn).collect();
+        let request = json!({
+            "v": 1, "reason": "manual", "messages": messages, "context_limit": 9, "total_tokens": 9,
+        });
+        let frame = Frame::write(&request).unwrap();
+        let answer = ended(instance.plan(frame, Arc::new(NoServices)).unwrap()).await.1;
+        Frame::read::<GcPlan>(&answer).unwrap().summary.unwrap().text()
+    };
+    let first = worker.instance("recalls", None).await;
+    assert_eq!(plan(&first, ["sun", "moon"]).await, "[1 earlier prompts, dropped in 1 steps: sun]");
+    let saved = guarded(first.save()).await.unwrap();
+    // Not closed: the worker dies.
+    drop(first);
+    let second = worker.instance("recalls", saved).await;
+    let summary = plan(&second, ["moon", "star"]).await;
+    assert_eq!(summary, "[2 earlier prompts, dropped in 2 steps: sun; moon]");
+    worker.end();
+}
+
+#[tokio::test]
+async fn images_cross_as_bytes_and_are_read_again_in_pieces() {
+    let worker = Worker::new();
+    let instance = worker.instance("paints", None).await;
+    let blobs = Blobs::default();
+    let prompt = Said::user("paint");
+    let mut history = vec![prompt.clone()];
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        let request = json!({ "v": 1, "model": "canvas", "messages": history });
+        let frame = Frame::write(&request).unwrap();
+        let call = instance.complete(frame, Arc::new(blobs.clone())).unwrap();
+        let (emitted, answer) = ended(call).await;
+        assert!(matches!(emitted[0], Delta::Thought { .. }));
+        let answer = Said::model(Frame::read::<Completion>(&answer).unwrap().parts);
+        said.push(answer.text());
+        history.extend([answer, prompt.clone()]);
+    }
+    assert_eq!(blobs.sizes(), [120_015; 4]);
+    assert_eq!(said[1], "I saw 240030 bytes of images and paint 2 more.");
+    worker.end();
+}

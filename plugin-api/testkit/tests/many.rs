@@ -1,0 +1,50 @@
+//! A plugin of a hundred tools, from its source: it conforms, and streams.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/many/src/lib.rs"]
+mod many;
+
+use std::collections::BTreeSet;
+
+use jaato_plugin_testkit::FakeHost;
+use jaato_types::Availability;
+use many::__jaato;
+use serde_json::json;
+
+jaato_plugin_testkit::conformance!(crate::many: tool; |suite| suite.with_all_examples());
+
+#[test]
+fn there_are_a_hundred_and_one_of_them_stands_in_every_request() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let tools = &host.description().unwrap().tools;
+    let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!((tools.len(), names.len()), (100, 100));
+    let core = tools.iter().filter(|tool| tool.availability == Availability::Core);
+    assert_eq!(core.map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["stream_lines"]);
+}
+
+#[test]
+fn each_answers_under_its_own_name_and_all_count_together() {
+    let host = FakeHost::new(__jaato::MODULE);
+    for number in 0..99_u64 {
+        let output = host.call(&format!("say{number:02}"), json!({ "text": "moon" })).unwrap();
+        let expected =
+            json!({ "name": format!("Say{number:02}"), "text": "moon", "calls": number + 1 });
+        assert_eq!(json!(output.content), expected);
+    }
+}
+
+#[test]
+fn what_it_streams_is_shown_and_kept() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let instance = host.instance().unwrap();
+    let finished = instance.run("stream_lines", json!({ "lines": 5000 }));
+    assert_eq!(finished.deltas.len(), 5000);
+    let content = finished.result.unwrap().content;
+    let whole = std::fs::read_to_string(content["file"].as_str().unwrap()).unwrap();
+    assert_eq!(whole.lines().count(), 5000);
+    assert_eq!(
+        (content["shown"].as_u64(), content["bytes"].as_u64()),
+        (Some(5000), Some(whole.len() as u64))
+    );
+}

@@ -1,0 +1,59 @@
+//! A gc with a state, from its source: it conforms, and recalls what earlier instances have dropped.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/recalls/src/lib.rs"]
+mod recalls;
+
+use jaato_plugin_testkit::FakeHost;
+use jaato_plugin_testkit::conformance::check_plan;
+use jaato_types::{GcPlan, GcReason, GcRequest, Message, Part, Role};
+use serde_json::json;
+
+jaato_plugin_testkit::conformance!(crate::recalls: gc);
+
+fn request(messages: Vec<Message>) -> GcRequest {
+    GcRequest {
+        v: GcRequest::VERSION,
+        reason: GcReason::Manual,
+        messages,
+        context_limit: 100,
+        total_tokens: 99,
+        settings: json!({}),
+    }
+}
+
+fn turns(names: &[&str]) -> Vec<Message> {
+    let turn = |name: &&str| [Message::user(*name), Message::model(vec![Part::text("yes")])];
+    names.iter().flat_map(turn).collect()
+}
+
+fn summary(plan: &GcPlan) -> String {
+    plan.summary.as_ref().unwrap().text()
+}
+
+#[test]
+fn it_recalls_across_collections_and_a_restart() {
+    let host = FakeHost::new(recalls::__jaato::MODULE);
+    let first = host.create(None).unwrap();
+    let messages = turns(&["sun", "moon", "star"]);
+    let plan = first.plan(&request(messages.clone())).unwrap();
+    check_plan(&messages, &plan).unwrap();
+    assert_eq!(plan.drop, [0, 1, 2, 3]);
+    assert_eq!(summary(&plan), "[2 earlier prompts, dropped in 1 steps: sun; moon]");
+    let saved = first.close().unwrap();
+    let second = host.create(saved.as_ref()).unwrap();
+    let plan = second.plan(&request(turns(&["star", "sky"]))).unwrap();
+    assert_eq!(summary(&plan), "[3 earlier prompts, dropped in 2 steps: sun; moon; star]");
+}
+
+#[test]
+fn a_message_of_a_newer_host_does_not_hinder_it() {
+    let host = FakeHost::new(recalls::__jaato::MODULE);
+    let mut messages = turns(&["sun", "moon"]);
+    let smell = json!({ "type": "smell", "of": "roses" }).as_object().unwrap().clone();
+    messages[0].parts.push(Part::Unknown(smell));
+    messages[1].role = Role::Unknown;
+    let plan = host.instance().unwrap().plan(&request(messages)).unwrap();
+    assert_eq!(plan.drop, [0, 1]);
+    assert_eq!(summary(&plan), "[1 earlier prompts, dropped in 1 steps: sun]");
+}
