@@ -82,8 +82,11 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             Wish::Quit => break,
             Wish::Command(name, rest) => {
                 let cancel = turn.begin(&over);
-                outcome = Ok(command(&runtime, &mut session, &view, (name, rest), &cancel).await);
+                outcome = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
                 turn.end();
+                if outcome.is_err() {
+                    break;
+                }
             }
         }
     }
@@ -111,13 +114,16 @@ fn wish(line: &str) -> Wish<'_> {
 }
 
 /// Runs a command in the conversation and prints its answer, or why there is none.
+///
+/// # Errors
+/// When the answer cannot be printed: nobody reads any more.
 async fn command(
     runtime: &Runtime,
     session: &mut Session,
     view: &View,
     (name, rest): (&str, &str),
     cancel: &Cancel,
-) -> Exit {
+) -> Outcome {
     let words: Vec<String> = match rest.starts_with('{') {
         true => vec![rest.to_owned()],
         false => rest.split_whitespace().map(str::to_owned).collect(),
@@ -127,14 +133,14 @@ async fn command(
         Err(error) => Err(error),
     };
     view.settle();
-    let printed = match answer {
+    match answer {
         Ok(output) => report::json(&Value::Object(output.content)),
-        Err(error) => Err(Failure::from(error)),
-    };
-    printed.unwrap_or_else(|failure| {
-        report::failure(&failure);
-        failure.exit
-    })
+        Err(error) => {
+            let failure = Failure::from(error);
+            report::failure(&failure);
+            Ok(failure.exit)
+        }
+    }
 }
 
 fn help(runtime: &Runtime) {

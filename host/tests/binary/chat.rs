@@ -154,6 +154,28 @@ fn a_command_that_fails_costs_the_conversation_nothing() {
 }
 
 #[test]
+fn a_conversation_that_nobody_reads_ends_quietly() {
+    let house = house!();
+    house.ship(&fixture("commands"));
+    let mut endless: Vec<_> = (0..2000).map(|_| json!({ "text": "x".repeat(100) })).collect();
+    endless.push(json!("hang"));
+    let endless = json!({ "steps": endless });
+    // In the middle of an answer, at the next one, and at the answer of a command.
+    for (answers, next, code) in [
+        (json!([endless]), "\n", 130),
+        (json!([says("0123456789"), endless]), "go on\n", 130),
+        (json!([says("0123456789")]), "/count\n", 1),
+    ] {
+        house.script(&json!({ "answers": answers }));
+        let command = house.command(&["chat", "hello"]).input(next);
+        // The first answer with the end of its line.
+        let output = command.run_into_closed_output(11).code(code);
+        assert_eq!(output.stderr, "", "{output}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
 fn a_line_that_is_no_text_ends_the_conversation_with_its_place() {
     let house = house!();
     house.script(&json!({ "answers": [says("one")] }));

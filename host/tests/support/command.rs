@@ -189,13 +189,18 @@ impl Command {
         Running { child, input, lines, error_lines, stdout, stderr, ended, watchdog, root }
     }
 
-    /// Runs it with an output that is closed after so many bytes, as `| head -c` does.
+    /// Runs it with an output that is closed after so many bytes, as `| head -c` does. Only then is its
+    /// input written, which stays open.
     #[track_caller]
     pub fn run_into_closed_output(mut self, bytes: usize) -> Output {
         let (mut head, output) = std::io::pipe().unwrap();
-        if let Input::Pipe(_) = &self.input {
-            self.command.stdin(Stdio::null());
-        }
+        let input = match std::mem::replace(&mut self.input, Input::Given) {
+            Input::Pipe(input) => {
+                self.command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+                input
+            }
+            Input::Given => Vec::new(),
+        };
         let mut child = self.command.stdout(output).stderr(Stdio::piped()).spawn().unwrap();
         // Its end of the pipe is the child's alone.
         drop(self.command);
@@ -205,9 +210,14 @@ impl Command {
         let mut read = vec![0; bytes];
         head.read_exact(&mut read).unwrap();
         drop(head);
+        let mut stdin = child.stdin.take();
+        if let Some(stdin) = &mut stdin {
+            // One that does not read its input has ended, and its output tells why.
+            let _ = stdin.write_all(&input);
+        }
         let (_, stderr) = reader(child.stderr.take().unwrap());
         let status = child.wait().unwrap();
-        drop(ended);
+        drop((stdin, ended));
         let stdout = String::from_utf8_lossy(&read).into_owned();
         let stderr = stderr.join().unwrap();
         let output = Output { code: code_of(status), stdout, stderr, root: self.root };
