@@ -46,7 +46,8 @@ pub fn factory_answer<S: State>(
 /// - `provider: TYPE`, `gc: TYPE`: it is a provider, a gc;
 /// - `scope: host`: one instance a host process instead of one a session;
 /// - `isolation: worker`: it wants a process of its own (a native runtime, much memory);
-/// - `variables: ["NAME", …]`: variables that its worker needs.
+/// - `variables: ["NAME", "NAME=VALUE", …]`: variables that its worker needs, in the forms of
+///   [`WorkerVariable`](crate::types::WorkerVariable).
 #[macro_export]
 macro_rules! export_plugin {
     ( state: $state:ty $(, $($rest:tt)*)? ) => {

@@ -19,6 +19,7 @@ mod message;
 pub mod process;
 pub mod service;
 mod tool;
+mod worker_variable;
 
 pub use asset::{Asset, AssetSource};
 pub use completion::{Completion, Delta, FinishReason, ModelInfo, Request, RequestOptions, Usage};
@@ -33,3 +34,4 @@ pub use manifest::{
 };
 pub use message::{Data, DataContent, Message, Part, Role, ToolCall, ToolResult};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
+pub use worker_variable::WorkerVariable;

@@ -31,7 +31,8 @@ pub struct Manifest {
     /// Where it wants to run.
     #[serde(default)]
     pub isolation: Isolation,
-    /// Variables that its worker needs, beyond the few that every process gets.
+    /// Variables that its worker needs, beyond the few that every process gets; each in one of the forms of
+    /// [`WorkerVariable`](crate::WorkerVariable).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
 }

@@ -1,0 +1,82 @@
+//! A variable that a plugin's worker starts with, as the manifest names it.
+//!
+//! ```text
+//! NAME                           the person's value, where there is one
+//! NAME=VALUE                     the person's value, else this one
+//! NAME=VALUE if memory < 6 GiB   the same, where less memory than that is available
+//! ```
+//!
+//! More forms may come: one that this side does not know names nothing.
+
+/// One entry of [`Manifest::variables`](crate::Manifest::variables), read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerVariable<'a> {
+    /// The variable.
+    pub name: &'a str,
+    /// What it is set to where the person has not set it.
+    pub value: Option<&'a str>,
+    /// Available memory, in bytes, below which the value counts; without one it always does.
+    pub memory_below: Option<u64>,
+}
+
+impl<'a> WorkerVariable<'a> {
+    /// Reads an entry; none where it has no form that this side knows.
+    pub fn parse(entry: &'a str) -> Option<Self> {
+        let (entry, memory_below) = match entry.split_once(" if memory < ") {
+            Some((entry, size)) => (entry, Some(gib(size)?)),
+            None => (entry, None),
+        };
+        let (name, value) = match entry.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None if memory_below.is_some() => return None,
+            None => (entry, None),
+        };
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_name = !name.is_empty() && name.chars().all(is_part);
+        let is_word = value.is_none_or(|value| !value.contains(char::is_whitespace));
+        (is_name && is_word).then_some(Self { name, value, memory_below })
+    }
+}
+
+fn gib(size: &str) -> Option<u64> {
+    size.strip_suffix(" GiB")?.parse::<u64>().ok()?.checked_mul(1 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(entry: &str, expected: Option<(&str, Option<&str>, Option<u64>)>) {
+        let found = WorkerVariable::parse(entry);
+        assert_eq!(found.map(|it| (it.name, it.value, it.memory_below)), expected);
+    }
+
+    #[test]
+    fn names_values_and_conditions_are_read() {
+        check("RAYON_NUM_THREADS", Some(("RAYON_NUM_THREADS", None, None)));
+        check("OMP_NUM_THREADS=2", Some(("OMP_NUM_THREADS", Some("2"), None)));
+        check("EMPTY=", Some(("EMPTY", Some(""), None)));
+        check("A=b=c", Some(("A", Some("b=c"), None)));
+        check("SMALL=1 if memory < 6 GiB", Some(("SMALL", Some("1"), Some(6 << 30))));
+    }
+
+    #[test]
+    fn other_forms_name_nothing() {
+        let others = [
+            "",
+            "=1",
+            "A B",
+            "A=b c",
+            "A if memory < 6 GiB",
+            "A=1 if memory < 6 GB",
+            "A=1 if memory < -1 GiB",
+            "A=1 if memory < 99999999999999 GiB",
+            "A=1 if cores < 2",
+            "A-B",
+        ];
+        for entry in others {
+            check(entry, None);
+        }
+    }
+}
