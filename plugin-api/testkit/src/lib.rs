@@ -43,6 +43,7 @@ mod schema;
 pub use fake::{
     Call, Clock, EXECUTOR_THREAD, FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeInstance,
     FakeStream, Finished, Live, LogLine, PIECE_BYTES_MAX, POOL_THREAD, Reply, ServiceRequest,
+    Subject,
 };
 pub use jaato_plugin_sdk::__private::Module;
 pub use jaato_types::Kind;

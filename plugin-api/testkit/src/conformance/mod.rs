@@ -17,7 +17,7 @@ use jaato_types::{Error, ErrorKind, Kind, ToolSpec};
 
 pub use plan::check_plan;
 
-use crate::{FakeHost, Live, Module};
+use crate::{FakeHost, Live, Subject};
 
 /// What does not hold.
 pub type Verdict = Result<(), String>;
@@ -28,18 +28,30 @@ pub type Check = fn(&Suite, &FakeHost) -> Verdict;
 /// Longest description of a tool or an argument, in bytes: what the strictest provider takes.
 pub const DESCRIPTION_BYTES_MAX: usize = 1024;
 
+/// Whose examples are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Examples {
+    /// Those of tools that only read.
+    OfReaders,
+    /// All.
+    All,
+    /// Those of tools that only read and stay on this machine; other tools are asked for nothing at all.
+    Harmless,
+}
+
 /// A plugin and how it is to be checked.
 pub struct Suite {
-    module: Module,
+    subject: Subject,
     kinds: Vec<Kind>,
     prepare: fn(FakeHost) -> FakeHost,
-    runs_all_examples: bool,
+    examples: Examples,
 }
 
 impl Suite {
     /// Makes the suite of a plugin that claims to be of these kinds.
-    pub fn of(module: Module, kinds: &[Kind]) -> Self {
-        Self { module, kinds: kinds.to_vec(), prepare: |host| host, runs_all_examples: false }
+    pub fn of(subject: impl Into<Subject>, kinds: &[Kind]) -> Self {
+        let (kinds, examples) = (kinds.to_vec(), Examples::OfReaders);
+        Self { subject: subject.into(), kinds, prepare: |host| host, examples }
     }
 
     /// Prepares each host: services, configuration, assets.
@@ -52,7 +64,14 @@ impl Suite {
     /// hurts.
     #[must_use]
     pub fn with_all_examples(self) -> Self {
-        Self { runs_all_examples: true, ..self }
+        Self { examples: Examples::All, ..self }
+    }
+
+    /// Runs what a stranger's plugin may be asked on a machine that somebody uses: examples of tools that are
+    /// read-only and reach nowhere. Other tools are not called, not even with what they must refuse.
+    #[must_use]
+    pub fn harmless(self) -> Self {
+        Self { examples: Examples::Harmless, ..self }
     }
 
     /// Runs one check on a host of its own; panics with what does not hold.
@@ -82,7 +101,7 @@ impl Suite {
 
     /// Makes a prepared host, with a session that has a model and a folder of its own.
     fn host(&self) -> FakeHost {
-        let host = FakeHost::new(self.module);
+        let host = FakeHost::new(self.subject.clone());
         let folder = host.shared().services.folder().unwrap_or_default();
         let context = ContextFacts {
             model: "scripted/test".to_owned(),
@@ -102,11 +121,37 @@ impl Suite {
         };
         (self.prepare)(host.with_session(facts))
     }
+}
 
+impl Examples {
     /// Whether a tool's examples may be run.
-    fn may_run(&self, spec: &ToolSpec) -> bool {
-        spec.annotations.read_only || self.runs_all_examples
+    fn may_run(self, spec: &ToolSpec) -> bool {
+        match self {
+            Self::OfReaders => spec.annotations.read_only,
+            Self::All => true,
+            Self::Harmless => spec.annotations.read_only && !spec.annotations.open_world,
+        }
     }
+
+    /// Whether a tool may be sent what it must refuse.
+    fn may_try(self, spec: &ToolSpec) -> bool {
+        self != Self::Harmless || self.may_run(spec)
+    }
+}
+
+/// Lists the checks of plugins of these kinds, each with its group and its name.
+pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
+    let mut checks = crate::__conformance!(list plugin);
+    for kind in kinds {
+        match kind {
+            Kind::Tool => checks.extend(crate::__conformance!(list tool)),
+            Kind::Gc => checks.extend(crate::__conformance!(list gc)),
+            Kind::Provider => checks.extend(crate::__conformance!(list provider)),
+            // No suite knows these.
+            Kind::Environment | Kind::Unknown => {}
+        }
+    }
+    checks
 }
 
 /// Fails with a text unless something holds.
@@ -175,13 +220,13 @@ macro_rules! conformance {
                 prepare(suite)
             }
 
-            $crate::__conformance!(plugin);
-            $($crate::__conformance!($kind);)+
+            $crate::__conformance!(tests plugin);
+            $($crate::__conformance!(tests $kind);)+
         }
     };
 }
 
-/// The checks of each kind, as tests.
+/// The checks of each kind, as tests or as a list.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __conformance {
@@ -196,7 +241,14 @@ macro_rules! __conformance {
             })+
         }
     };
-    (plugin) => { $crate::__conformance! { @tests plugin:
+    (@list $module:ident: $($check:ident),+ $(,)?) => {
+        vec![$((
+            stringify!($module),
+            stringify!($check),
+            $crate::conformance::$module::$check as $crate::conformance::Check,
+        )),+]
+    };
+    ($as:ident plugin) => { $crate::__conformance! { @$as plugin:
         the_manifest_names_these_kinds,
         the_description_agrees_with_the_manifest,
         the_description_is_the_same_each_time,
@@ -208,7 +260,7 @@ macro_rules! __conformance {
         bad_command_frames_are_refused,
         nothing_is_left_behind,
     } };
-    (tool) => { $crate::__conformance! { @tests tool:
+    ($as:ident tool) => { $crate::__conformance! { @$as tool:
         names_are_valid_unique_and_sorted,
         descriptions_are_there_and_short,
         schemas_are_closed_objects,
@@ -221,7 +273,7 @@ macro_rules! __conformance {
         a_cancelled_call_ends,
         instances_are_apart,
     } };
-    (provider) => { $crate::__conformance! { @tests provider:
+    ($as:ident provider) => { $crate::__conformance! { @$as provider:
         the_provider_is_named,
         models_are_listed,
         a_simple_request_is_answered,
@@ -229,7 +281,7 @@ macro_rules! __conformance {
         a_cancelled_completion_ends,
         bad_frames_are_refused,
     } };
-    (gc) => { $crate::__conformance! { @tests gc:
+    ($as:ident gc) => { $crate::__conformance! { @$as gc:
         a_full_history_shrinks,
         an_empty_history_stays,
         bad_frames_are_refused,

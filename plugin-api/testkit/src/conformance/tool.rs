@@ -3,7 +3,9 @@
 use jaato_types::{ErrorKind, Frame, Output, Result, ToolSpec};
 use serde_json::{Map, Value};
 
-use super::{DESCRIPTION_BYTES_MAX, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
+use super::{
+    DESCRIPTION_BYTES_MAX, Examples, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told,
+};
 use crate::{FakeHost, FakeInstance, check_arguments, schema};
 
 fn tools(host: &FakeHost) -> std::result::Result<&[ToolSpec], String> {
@@ -95,7 +97,7 @@ pub fn examples_fit_their_schema(_: &Suite, host: &FakeHost) -> Verdict {
 /// Each example of a tool that may be run gives an output.
 pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
-    run_examples(suite, host, instance, |what, result| match result {
+    run_examples(suite.examples, host, instance, |what, result| match result {
         Ok(_) => Ok(()),
         Err(error) => Err(told(what)(error)),
     })
@@ -104,9 +106,12 @@ pub fn examples_work(suite: &Suite, host: &FakeHost) -> Verdict {
 /// A read-only tool changes nothing of what the plugin saves.
 pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.create(None).map_err(told("an instance"))?;
-    let reading = Suite { runs_all_examples: false, kinds: Vec::new(), ..*suite };
+    let reading = match suite.examples {
+        Examples::All => Examples::OfReaders,
+        reading => reading,
+    };
     let before = instance.save().map_err(told("save"))?;
-    run_examples(&reading, host, &instance, |what, _| {
+    run_examples(reading, host, &instance, |what, _| {
         let after = instance.save().map_err(told("save"))?;
         ensure(before == after, || format!("{what} is read-only and changes what is saved"))
     })
@@ -114,12 +119,12 @@ pub fn read_only_examples_change_nothing(suite: &Suite, host: &FakeHost) -> Verd
 
 /// Runs the examples that may be run.
 pub(super) fn run_examples(
-    suite: &Suite,
+    which: Examples,
     host: &FakeHost,
     instance: &FakeInstance,
     judge: impl Fn(&str, Result<Output>) -> Verdict,
 ) -> Verdict {
-    for tool in tools(host)?.iter().filter(|tool| suite.may_run(tool)) {
+    for tool in tools(host)?.iter().filter(|tool| which.may_run(tool)) {
         for example in &tool.examples {
             let arguments = Value::Object(example.arguments.clone());
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
@@ -143,9 +148,10 @@ pub fn unknown_tools_are_named(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A frame that is none is answered with an error.
-pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
-    tools(host)?.iter().map(|tool| tool.name.as_str()).try_for_each(|name| {
+    let tried = tools(host)?.iter().filter(|tool| suite.examples.may_try(tool));
+    tried.map(|tool| tool.name.as_str()).try_for_each(|name| {
         fuzz::refuses_bad_frames(name, |frame| instance.start_frame(name, frame).wait().result)
     })
 }
@@ -154,7 +160,7 @@ pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
 /// type with an output or an error, where the tool may be run.
 pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
-    for tool in tools(host)? {
+    for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {
         let name = tool.name.as_str();
         let good =
             tool.examples.first().map(|example| example.arguments.clone()).unwrap_or_default();
@@ -165,7 +171,7 @@ pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
         for arguments in fuzz::wrong_arguments(&tool.parameters, &good) {
             fuzz::refused(name, &arguments, &ask(&arguments)?)?;
         }
-        if !suite.may_run(tool) {
+        if !suite.examples.may_run(tool) {
             continue;
         }
         for arguments in fuzz::odd_arguments(&tool.parameters, &good) {
@@ -180,7 +186,7 @@ pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
 /// A call that is cancelled where it first waits ends, and leaves nothing behind.
 pub fn a_cancelled_call_ends(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.create(None).map_err(told("an instance"))?;
-    for tool in tools(host)?.iter().filter(|tool| suite.may_run(tool)) {
+    for tool in tools(host)?.iter().filter(|tool| suite.examples.may_run(tool)) {
         for example in &tool.examples {
             let arguments = Value::Object(example.arguments.clone());
             let what = format!("example {:?} of `{}`", example.phrase, tool.name);
@@ -203,7 +209,7 @@ pub fn instances_are_apart(suite: &Suite, host: &FakeHost) -> Verdict {
         host.create(None).map_err(told("a second instance"))?,
     );
     let before = idle.save().map_err(told("save"))?;
-    run_examples(suite, host, &busy, |_, _| Ok(()))?;
+    run_examples(suite.examples, host, &busy, |_, _| Ok(()))?;
     drop(busy.close().map_err(told("close"))?);
     let after = idle.save().map_err(told("save"))?;
     ensure(before == after, || "what one instance does changes what another saves".into())?;

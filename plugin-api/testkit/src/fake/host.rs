@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
-use jaato_plugin_api::abi::abi_stable::std_types::RResult;
 use jaato_plugin_api::abi::{FactoryBox, LogBox};
 use jaato_types::service::{AssetAnswer, SessionFacts};
 use jaato_types::{
@@ -13,14 +12,14 @@ use jaato_types::{
 };
 use serde_json::Value;
 
-use super::call::{Call, Finished, read_answer, read_error};
+use super::call::{Call, Finished};
 use super::context::Shared;
 use super::executor::{Clock, Executor};
 use super::instance::FakeInstance;
 use super::live::Live;
 use super::log::{self, LogBook, LogLine, ProcessLog};
 use super::services::{Reply, ServiceRequest};
-use crate::Module;
+use super::subject::Subject;
 
 /// How long a plugin may keep a test waiting, in real time: only a plugin that hangs ever takes it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,7 +33,7 @@ pub struct FakeHost {
     /// The instance of calls that name none. Dropped before the rest.
     instance: OnceLock<Result<FakeInstance>>,
     shared: Arc<Shared>,
-    module: Module,
+    subject: Subject,
     description: Result<Arc<Description>>,
     factory: Result<Arc<FactoryBox>>,
 }
@@ -43,20 +42,19 @@ impl FakeHost {
     /// Makes a host of a plugin: `FakeHost::new(my_plugin::__jaato::MODULE)`.
     ///
     /// A plugin that cannot be described or has no factory fails at the first use.
-    pub fn new(module: Module) -> Self {
+    pub fn new(subject: impl Into<Subject>) -> Self {
+        let subject = subject.into();
         let book = Arc::new(LogBook::default());
         let own = Arc::clone(&book);
         let executor = Executor::start(move || log::enter(&own));
         let shared = Arc::new(Shared::new(executor, book, PATIENCE));
-        let description = describe(&shared, module).map(Arc::new);
+        let description = describe(&shared, &subject).map(Arc::new);
+        let maker = subject.clone();
         let factory = shared
             .executor
-            .run(PATIENCE, move || (module.factory)(LogBox::from_value(ProcessLog, TD_Opaque)))
-            .and_then(|factory| match factory {
-                RResult::ROk(factory) => Ok(Arc::new(factory)),
-                RResult::RErr(error) => Err(read_error(&error)),
-            });
-        Self { instance: OnceLock::new(), shared, module, description, factory }
+            .run(PATIENCE, move || maker.factory(LogBox::from_value(ProcessLog, TD_Opaque)))
+            .and_then(|factory| factory.map(Arc::new));
+        Self { instance: OnceLock::new(), shared, subject, description, factory }
     }
 
     /// Sets the facts of the session; without them the service `session` is `unavailable`.
@@ -114,8 +112,7 @@ impl FakeHost {
     /// # Errors
     /// `plugin_misbehaved` when it is none.
     pub fn manifest(&self) -> Result<Manifest> {
-        Manifest::parse(self.module.manifest)
-            .map_err(|error| Error::new(ErrorKind::PluginMisbehaved, error.to_string()))
+        self.subject.manifest()
     }
 
     /// Returns the plugin's description.
@@ -131,7 +128,7 @@ impl FakeHost {
     /// # Errors
     /// What describing failed with.
     pub fn describe(&self) -> Result<Description> {
-        describe(&self.shared, self.module)
+        describe(&self.shared, &self.subject)
     }
 
     /// Returns the instance of calls that name none; made when it is first needed.
@@ -241,9 +238,7 @@ impl Drop for FakeHost {
     }
 }
 
-fn describe(shared: &Shared, module: Module) -> Result<Description> {
-    match shared.executor.run(PATIENCE, move || (module.describe)())? {
-        RResult::ROk(frame) => read_answer(&frame),
-        RResult::RErr(error) => Err(read_error(&error)),
-    }
+fn describe(shared: &Shared, subject: &Subject) -> Result<Description> {
+    let subject = subject.clone();
+    shared.executor.run(PATIENCE, move || subject.describe())?
 }

@@ -14,6 +14,7 @@ mod program;
 mod programs;
 mod services;
 mod stream;
+mod subject;
 mod under_test;
 mod waiting;
 mod wanted;
@@ -27,6 +28,7 @@ pub use live::Live;
 pub use log::LogLine;
 pub use services::{Reply, ServiceRequest};
 pub use stream::{FakeStream, PIECE_BYTES_MAX};
+pub use subject::Subject;
 
 /// The name of the thread on which a fake host polls and drops everything of a plugin.
 pub const EXECUTOR_THREAD: &str = "fake-executor";
