@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::house;
 use crate::support::{Command, House, fixture};
-use crate::terminal::on_terminal;
+use crate::terminal::{on_terminal, shell_on_terminal};
 
 fn says(text: &str) -> Value {
     json!({ "steps": [{ "text": text }] })
@@ -214,6 +214,65 @@ fn an_answer_that_is_stopped_at_the_terminal_is_gone_on_from_in_the_next_message
     running.write(b"\x04");
     running.wait_with_open_input().code(0);
     house.nothing_lives();
+}
+
+#[test]
+fn after_ctrl_c_at_a_question_what_is_typed_next_arrives_whole() {
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("probe"));
+    let count = json!({ "call": { "name": "count", "arguments": {} } });
+    house.script(&json!({ "answers": [
+        { "steps": [count] },
+        { "expect": { "prompt": "tell me all" }, "steps": [count] },
+        { "expect": { "prompt": "and what else is there?" }, "steps": [{ "text": "that was all" }] },
+    ] }));
+    let editing = |command: Command| command.variable("TERM", "xterm");
+    let Some(mut running) = on_terminal(&house, "chat begin", editing) else { return };
+    for (half, next) in [("", "tell me all\r"), ("ye", "and what else is there?\r")] {
+        running.wait_for_text("run it?");
+        running.write(half.as_bytes());
+        running.write(b"\x03");
+        running.wait_for_text("cancelled");
+        running.wait_for_text("> ");
+        // As fingers do it.
+        for key in next.as_bytes() {
+            running.write(&[*key]);
+        }
+    }
+    running.wait_for_text("that was all");
+    running.wait_for_text("> ");
+    running.write(b"\x04");
+    let output = running.wait_with_open_input().code(0);
+    assert!(!output.stdout.contains("error:"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_conversation_that_is_told_to_end_leaves_the_terminal_as_it_was() {
+    let Some(house) = House::new() else { return };
+    house.script(&json!({ "answers": [says("hello")] }));
+    let binary = house.binary().display().to_string();
+    let line = format!("stty -a > before; '{binary}' chat hi; echo ended $?; stty -a > after");
+    let settings = |file: &str| std::fs::read_to_string(house.workspace().join(file)).unwrap();
+    for signal in ["TERM", "HUP"] {
+        let editing = |command: Command| command.variable("TERM", "xterm");
+        let Some(mut running) = shell_on_terminal(&house, &line, editing) else { return };
+        running.wait_for_text("hello");
+        running.wait_for_text("> ");
+        running.write(b"half a li");
+        running.wait_for_text("half a li");
+        let words = format!("{binary} chat hi");
+        let processes = house.processes();
+        let mut chats = processes.iter().filter_map(|it| it.trim_end().strip_suffix(&words));
+        let pid = chats.next().unwrap().trim_end_matches(": ");
+        let kill = ["-s", signal, pid];
+        assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+        running.wait_for_text("ended 0");
+        running.wait_with_open_input().code(0);
+        assert!(settings("before").contains(" icanon "), "{}", settings("before"));
+        assert_eq!(settings("before"), settings("after"), "{signal}");
+        house.nothing_lives();
+    }
 }
 
 #[test]

@@ -15,13 +15,25 @@ pub fn on_terminal(
     words: &str,
     change: impl FnOnce(Command) -> Command,
 ) -> Option<Running> {
+    shell_on_terminal(
+        house,
+        &format!("stty -echo; exec '{}' {words}", house.binary().display()),
+        change,
+    )
+}
+
+/// Runs a line of the shell on a terminal of its own.
+pub fn shell_on_terminal(
+    house: &House,
+    line: &str,
+    change: impl FnOnce(Command) -> Command,
+) -> Option<Running> {
     let found = std::process::Command::new("script").arg("--version").output();
     if !found.is_ok_and(|output| output.status.success()) {
         skip("`script` is not there to make a terminal");
         return None;
     }
-    let line = format!("stty -echo; exec '{}' {words}", house.binary().display());
-    let words = ["--quiet", "--return", "--command", &line, "/dev/null"];
+    let words = ["--quiet", "--return", "--command", line, "/dev/null"];
     let command = Command::program(house, "script", &words).variable("SHELL", "/bin/sh");
     Some(change(command).start())
 }
