@@ -5,7 +5,7 @@
 
 mod archive;
 mod needs;
-mod sdk;
+pub mod sdk;
 
 use std::ffi::OsString;
 use std::fs;

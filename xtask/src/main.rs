@@ -8,6 +8,7 @@ mod bench;
 mod build_plugins;
 mod child;
 mod dist;
+mod freeze;
 mod gather;
 mod new_plugin;
 mod run;
@@ -57,7 +58,7 @@ const CHORES: &[Chore] = &[
     },
     Chore {
         name: "new-plugin",
-        arguments: "NAME [--path DIR] [--kind tool|gc|provider]",
+        arguments: "NAME [--kind tool|gc|provider] [--path DIR] [--sdk DIR]",
         about: "write a plugin crate that builds outside this workspace",
         start: new_plugin::start,
     },
@@ -72,6 +73,12 @@ const CHORES: &[Chore] = &[
         arguments: "[NAME…] [--all]",
         about: "measure, and compare with the targets",
         start: bench::start,
+    },
+    Chore {
+        name: "freeze",
+        arguments: "",
+        about: "copy the sources of the boundary to where a test builds a plugin from them",
+        start: freeze::start,
     },
     Chore {
         name: "dist",

@@ -3,6 +3,7 @@
 
 mod boundaries;
 mod compilers;
+mod frozen;
 #[path = "../../../tests/support/skip.rs"]
 mod skip;
 #[path = "../support/mod.rs"]

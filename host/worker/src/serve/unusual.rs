@@ -22,24 +22,31 @@ use blobs::Blobs;
 /// Longer than any of this takes; a test that would hang fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Builds packages of a workspace among the fixtures; gives the folder of what was built.
+fn build(workspace: &str, packages: &[&str]) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api/testkit/fixtures");
+    // This program lies in the target folder, in `PROFILE/deps`.
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("fixtures");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--locked", "--offline"]);
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
+    cargo.arg("--manifest-path").arg(fixtures.join(workspace).join("Cargo.toml"));
+    let status = cargo.arg("--target-dir").arg(&target).status();
+    assert!(status.unwrap().success(), "{packages:?} do not build");
+    target.join("debug")
+}
+
+fn library(folder: &Path, krate: &str) -> PathBuf {
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    folder.join(format!("{prefix}{krate}{suffix}"))
+}
+
 fn fixture(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../plugin-api/testkit/fixtures/Cargo.toml");
-        // This program lies in the target folder, in `PROFILE/deps`.
-        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().join("fixtures");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--locked", "--offline", "--manifest-path"]).arg(fixtures);
-        for name in ["many", "paints", "recalls"] {
-            cargo.args(["--package", &format!("fixture-{name}")]);
-        }
-        let status = cargo.arg("--target-dir").arg(&target).status();
-        assert!(status.unwrap().success(), "the fixtures do not build");
-        target.join("debug")
-    });
-    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    folder.join(format!("{prefix}fixture_{name}{suffix}"))
+    let packages = ["fixture-many", "fixture-paints", "fixture-recalls"];
+    library(FOLDER.get_or_init(|| build("", &packages)), &format!("fixture_{name}"))
 }
 
 struct Silent;
@@ -78,7 +85,10 @@ impl Worker {
     }
 
     async fn instance(&self, name: &str, saved: Option<Vec<u8>>) -> Instance {
-        let file = fixture(name);
+        self.instance_of(fixture(name), saved).await
+    }
+
+    async fn instance_of(&self, file: PathBuf, saved: Option<Vec<u8>>) -> Instance {
         let manifest = jaato_loader::read_manifest(&file).unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
         let theirs = theirs.into_std().unwrap();
@@ -174,5 +184,25 @@ async fn images_cross_as_bytes_and_are_read_again_in_pieces() {
     }
     assert_eq!(blobs.sizes(), [120_015; 4]);
     assert_eq!(said[1], "I saw 240030 bytes of images and paint 2 more.");
+    worker.end();
+}
+
+#[tokio::test]
+async fn a_plugin_of_the_frozen_boundary_runs_in_a_worker_of_today() {
+    let worker = Worker::new();
+    let file = library(&build("abi-1", &["frozen-1"]), "frozen_1");
+    let saved = Frame::write(&json!(41)).unwrap();
+    let instance = worker.instance_of(file, Some(saved)).await;
+    assert!(instance.has_tools() && instance.has_gc() && instance.has_provider());
+    let arguments = Frame::write(&json!({ "service": "of the future" })).unwrap();
+    let call = instance.call_tool("ask_frozen", arguments, Arc::new(NoServices)).unwrap();
+    let (emitted, answer) = ended(call).await;
+    assert_eq!(emitted, [Delta::Output { text: "asks".to_owned() }]);
+    let expected = json!({ "count": 42, "cancelled": false, "answer": "unknown_operation" });
+    assert_eq!(Frame::read::<Value>(&answer).unwrap(), expected);
+    let models = instance.models(Arc::new(NoServices)).unwrap();
+    assert_eq!(Frame::read::<Value>(&ended(models).await.1).unwrap()[0]["name"], "one");
+    let saved = guarded(instance.close()).await.unwrap();
+    assert_eq!(saved, Some(Frame::write(&json!(42)).unwrap()));
     worker.end();
 }
