@@ -274,6 +274,9 @@ pub enum PluginCommand {
         /// The folder to write; one of its name when absent
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
+        /// The sdk to build against, or a checkout; the one that came with this jaato when absent
+        #[arg(long, value_name = "DIR")]
+        sdk: Option<PathBuf>,
     },
     /// Install a plugin that lies on this machine into your own plugins folder
     Install {

@@ -100,8 +100,8 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Plugin { command: PluginCommand::Check { file } } => {
             check::check(global, &file).await
         }
-        Command::Plugin { command: PluginCommand::New { name, kind, path } } => {
-            new_plugin::write(&name, kind, path)
+        Command::Plugin { command: PluginCommand::New { name, kind, path, sdk } } => {
+            new_plugin::write(&name, kind, path, sdk)
         }
         Command::Plugin { command: PluginCommand::Install { what } } => {
             install::install(global, &what).await

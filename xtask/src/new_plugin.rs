@@ -12,6 +12,8 @@ use crate::workspace::Workspace;
 struct Options {
     name: String,
     folder: Option<PathBuf>,
+    /// Another sdk than this checkout's crates.
+    sdk: Option<PathBuf>,
     kind: TemplateKind,
 }
 
@@ -22,13 +24,12 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let current = std::env::current_dir().context("finding the current folder")?;
     let folder = current.join(options.folder.unwrap_or_else(|| PathBuf::from(&options.name)));
     refuse_shipped(&workspace.root, &folder)?;
-    let sdk = Sdk::Sources(workspace.root.join("plugin-api"));
+    let sdk = Sdk::at(options.sdk.as_deref().unwrap_or(&workspace.root)).map_err(told)?;
     write_crate(&folder, &options.name, options.kind, &sdk).map_err(told)?;
     let jaato =
         workspace.target.join("release").join(format!("jaato{}", std::env::consts::EXE_SUFFIX));
-    let jaato = format!("'{}'", jaato.display());
     println!("written to `{}`; next:\n", folder.display());
-    println!("{}", next_steps(&folder, &options.name, &jaato));
+    println!("{}", next_steps(&folder, &options.name, &jaato.to_string_lossy()));
     println!("\n(`jaato` is there after the first `cargo xtask run`.)");
     Ok(ExitCode::SUCCESS)
 }
@@ -36,11 +37,12 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 fn parse(words: Vec<OsString>) -> Result<Options> {
     use lexopt::prelude::*;
 
-    let (mut name, mut folder, mut kind) = (None, None, TemplateKind::Tool);
+    let (mut name, mut folder, mut sdk, mut kind) = (None, None, None, TemplateKind::Tool);
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
             Long("path") => folder = Some(PathBuf::from(parser.value()?)),
+            Long("sdk") => sdk = Some(PathBuf::from(parser.value()?)),
             Long("kind") => {
                 kind = parser.value()?.parse_with(kind_of)?;
             }
@@ -49,7 +51,7 @@ fn parse(words: Vec<OsString>) -> Result<Options> {
         }
     }
     let name = name.context("a plugin needs a name: `cargo xtask new-plugin moon-phase`")?;
-    Ok(Options { name, folder, kind })
+    Ok(Options { name, folder, sdk, kind })
 }
 
 fn kind_of(word: &str) -> Result<TemplateKind, String> {

@@ -15,6 +15,12 @@ pub enum TemplateError {
     NameTaken(String),
     /// The folder is there.
     Exists(PathBuf),
+    /// The executable, which may be found anywhere, has no sdk beside it.
+    NoSdk(PathBuf),
+    /// What was named as an sdk is none.
+    NotAnSdk(PathBuf),
+    /// The sdk's path is no text, as paths in a manifest must be.
+    SdkPath(PathBuf),
     /// A file cannot be written.
     Write(PathBuf, io::Error),
 }
@@ -27,6 +33,17 @@ impl fmt::Display for TemplateError {
                 write!(f, "`{name}` cannot be a plugin's name: in Rust it means something else")
             }
             Self::Exists(path) => write!(f, "`{}` exists already", path.display()),
+            Self::NoSdk(path) => write!(
+                f,
+                "`{}` has no sdk beside it: there is no `share/jaato/sdk` in the folder above its own",
+                path.display()
+            ),
+            Self::NotAnSdk(path) => {
+                write!(f, "`{}` holds no sdk of jaato, as `share/jaato/sdk` does", path.display())
+            }
+            Self::SdkPath(path) => {
+                write!(f, "a manifest cannot name `{}`: the path is not UTF-8", path.display())
+            }
             Self::Write(path, error) => write!(f, "cannot write `{}`: {error}", path.display()),
         }
     }
@@ -43,6 +60,14 @@ impl TemplateError {
             )),
             Self::NameTaken(_) => Some("say what it is about, as `tool-moon-phase`".to_owned()),
             Self::Exists(_) => Some("take it away, or name another with `--path`".to_owned()),
+            Self::NoSdk(_) => Some(
+                "unpack the whole archive of jaato, or name an sdk or a checkout with `--sdk`"
+                    .to_owned(),
+            ),
+            Self::NotAnSdk(_) => Some(
+                "name the folder that holds `plugin-api/sdk`, or a checkout of jaato".to_owned(),
+            ),
+            Self::SdkPath(_) => Some("move it, and name its place with `--sdk`".to_owned()),
             Self::Write(..) => None,
         }
     }

@@ -50,19 +50,6 @@ fn filled(template: &str, name: &str, kind: TemplateKind) -> String {
 }
 
 fn manifest(name: &str, sdk: &Sdk) -> String {
-    let note = match sdk {
-        Sdk::Sources(_) => {
-            "# Sources on this machine. Elsewhere, as in CI, copy them into this repository and name that path.\n"
-        }
-        Sdk::Version(_) => {
-            "# Where no registry has it, name sources: { path = \"…/plugin-api/sdk\" }, and `testkit` beside it.\n"
-        }
-    };
-    let dependency = |part: &str| match sdk {
-        // As a literal string of TOML, in which `\` stands for itself.
-        Sdk::Sources(folder) => format!("{{ path = '{}' }}", folder.join(part).display()),
-        Sdk::Version(version) => format!("\"{version}\""),
-    };
     format!(
         "[package]\n\
          name = \"{name}\"\n\
@@ -71,21 +58,23 @@ fn manifest(name: &str, sdk: &Sdk) -> String {
          rust-version = \"1.85\"\n\
          \n\
          [lib]\n\
+         # The dylib is the plugin, the rlib is for its tests.\n\
          crate-type = [\"cdylib\", \"rlib\"]\n\
          \n\
-         {note}\
+         # Sources that came with jaato on this machine; README.md says what to do about others.\n\
          [dependencies]\n\
-         jaato-plugin-sdk = {sdk}\n\
+         jaato-plugin-sdk = {{ path = {sdk} }}\n\
          \n\
          [dev-dependencies]\n\
-         jaato-plugin-testkit = {testkit}\n\
+         jaato-plugin-testkit = {{ path = {testkit} }}\n\
          \n\
          [profile.release]\n\
          strip = \"symbols\"\n\
          \n\
-         # A workspace of its own, wherever it lies.\n\
-         [workspace]\n",
-        sdk = dependency("sdk"),
-        testkit = dependency("testkit"),
+         # A workspace of its own, wherever it lies. A copy of the sdk in it stays one too.\n\
+         [workspace]\n\
+         exclude = [\"jaato-sdk\"]\n",
+        sdk = sdk.toml_path("sdk"),
+        testkit = sdk.toml_path("testkit"),
     )
 }

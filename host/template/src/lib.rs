@@ -5,12 +5,16 @@
 mod error;
 mod files;
 mod name;
+mod sdk;
+mod shell;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub use error::TemplateError;
 pub use name::{NAME_BYTES_MAX, check_name, library_name};
+pub use sdk::Sdk;
+pub use shell::shell_word;
 
 /// What the plugin is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,44 +38,6 @@ impl TemplateKind {
             Self::Gc => "gc",
             Self::Provider => "provider",
         }
-    }
-}
-
-/// Where the new crate takes the sdk from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sdk {
-    /// A folder with the sources: `sdk`, `testkit` and what they stand on.
-    Sources(PathBuf),
-    /// A version of a registry.
-    Version(String),
-}
-
-impl Sdk {
-    /// Finds the sources that belong to an executable: `share/jaato/sdk` beside its folder, else those of
-    /// the checkout that it was built in.
-    pub fn beside(executable: &Path) -> Option<Self> {
-        let real = fs::canonicalize(executable).ok()?;
-        let folder = real.parent()?;
-        let installed = folder.parent().map(|root| root.join("share/jaato/sdk"));
-        let checkout = folder.ancestors();
-        let places = installed
-            .into_iter()
-            .flat_map(|shared| [shared.join("plugin-api"), shared])
-            .chain(checkout.map(|root| root.join("plugin-api")));
-        let mut complete = places.filter(|place| {
-            ["sdk", "testkit"].iter().all(|name| place.join(name).join("Cargo.toml").is_file())
-        });
-        complete.next().map(Self::Sources)
-    }
-
-    /// The versions that the sources are tested with, which are on the machine that built them.
-    fn lock(&self) -> Option<String> {
-        let Self::Sources(folder) = self else { return None };
-        let places = [folder.parent().map(Path::to_owned), Some(folder.clone())];
-        places
-            .into_iter()
-            .flatten()
-            .find_map(|place| fs::read_to_string(place.join("Cargo.lock")).ok())
     }
 }
 
@@ -103,10 +69,13 @@ pub fn write_crate(
 /// The commands that come after writing, one a line; `jaato` is how the host is called.
 pub fn next_steps(folder: &Path, name: &str, jaato: &str) -> String {
     let built = Path::new("target").join("release").join(library_name(name));
-    let built = built.display();
+    let (built, jaato) = (built.display(), shell_word(jaato));
+    let folder = folder.to_string_lossy();
+    // `cd` would take it for an option.
+    let here = if folder.starts_with('-') { "./" } else { "" };
     format!(
-        "  cd '{}'\n  cargo test\n  cargo build --release\n  {jaato} plugin check {built}\n  \
+        "  cd {}\n  cargo test\n  cargo build --release\n  {jaato} plugin check {built}\n  \
          {jaato} plugin install {built}",
-        folder.display()
+        shell_word(&format!("{here}{folder}"))
     )
 }

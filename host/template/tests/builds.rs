@@ -1,10 +1,11 @@
 //! A new plugin of each kind builds and passes its tests outside the workspace, without a network.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jaato_template::{Sdk, TemplateError, TemplateKind, write_crate};
+use jaato_template::{Sdk, TemplateError, TemplateKind, next_steps, write_crate};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -12,37 +13,49 @@ fn root() -> PathBuf {
 
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
-    command.current_dir(folder).env_remove("CARGO_TARGET_DIR");
+    command.current_dir(folder).env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
     command
 }
 
 #[track_caller]
-fn said(command: &mut Command) -> String {
+fn said(command: &mut Command) -> (String, String) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let errors = String::from_utf8_lossy(&output.stderr);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{text}{errors}");
-    text
+    (text, errors)
 }
 
-/// One crate a kind, all in one target folder that is kept from run to run.
+/// A folder whose name a careless shell line or manifest breaks on. The same from run to run, so that what was built
+/// before is built no more.
+fn odd_folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("it's a \"folder\" & more");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    // The checkout's own is looked for no further.
+    fs::write(folder.join("rustfmt.toml"), "").unwrap();
+    folder
+}
+
+/// One crate a kind, built where the fixtures are: they stand on the same crates.
 #[test]
 fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace() {
-    let outside = tempfile::tempdir().unwrap();
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("new-plugin-test");
-    let sdk = Sdk::Sources(root().join("plugin-api"));
+    let outside = odd_folder();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
+    let sdk = Sdk::at(&root()).unwrap();
     for (kind, name) in [
         (TemplateKind::Tool, "tool-moon-phase"),
-        (TemplateKind::Gc, "gc-oldest"),
-        (TemplateKind::Provider, "provider-parrot"),
+        (TemplateKind::Gc, "gc-2nd"),
+        (TemplateKind::Provider, "x-2"),
     ] {
-        let folder = outside.path().join(name);
+        let folder = outside.join(name);
         write_crate(&folder, name, kind, &sdk).unwrap();
         let mut tests = cargo(&folder);
         tests.args(["test", "--offline", "--quiet", "--target-dir"]).arg(&target);
-        tests.env("RUSTFLAGS", "-D warnings").env("CARGO_PROFILE_DEV_DEBUG", "0");
+        tests.env("CARGO_PROFILE_DEV_DEBUG", "0");
         // Taken, not passed on: whoever counts tests must not count these.
-        let said_by_tests = said(&mut tests);
+        let (said_by_tests, warnings) = said(&mut tests);
+        assert!(!warnings.contains("warning"), "{warnings}");
         let passed = said_by_tests.lines().filter(|line| line.starts_with("test result: ok."));
         let counts: Vec<&str> = passed.filter_map(|line| line.split(' ').nth(3)).collect();
         assert_eq!(counts[0], "1", "{said_by_tests}");
@@ -50,7 +63,7 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
         assert!(conformance >= 10, "{said_by_tests}");
         said(cargo(&folder).args(["fmt", "--check"]));
         for file in ["README.md", ".github/workflows/ci.yml", "tests/conformance.rs"] {
-            let text = std::fs::read_to_string(folder.join(file)).unwrap();
+            let text = fs::read_to_string(folder.join(file)).unwrap();
             assert!(text.contains(&name.replace('-', "_")), "{file}: {text}");
             assert!(!text.contains("template"), "{file}: {text}");
         }
@@ -58,33 +71,39 @@ fn a_new_plugin_of_each_kind_builds_and_passes_its_tests_outside_the_workspace()
 }
 
 #[test]
-fn nothing_that_is_there_is_overwritten() {
-    let folder = tempfile::tempdir().unwrap();
-    let sdk = Sdk::Version("1.0".to_owned());
-    let error = write_crate(folder.path(), "a", TemplateKind::Tool, &sdk).unwrap_err();
-    assert!(matches!(error, TemplateError::Exists(_)), "{error}");
-    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none());
+fn the_sdk_may_lie_in_any_folder_and_the_steps_lead_to_the_crate() {
+    let outside = tempfile::tempdir().unwrap();
+    let outside = outside.path().join("it's \"here\" $HOME");
+    for part in ["sdk", "testkit"] {
+        let folder = outside.join("sdk/plugin-api").join(part);
+        fs::create_dir_all(folder.join("src")).unwrap();
+        let package = format!("[package]\nname = \"jaato-plugin-{part}\"\nedition = \"2024\"\n");
+        fs::write(folder.join("Cargo.toml"), package).unwrap();
+        fs::write(folder.join("src/lib.rs"), "").unwrap();
+    }
+    let sdk = Sdk::at(&outside.join("sdk")).unwrap();
+    let folder = outside.join("-x 'y'");
+    write_crate(&folder, "moon", TemplateKind::Tool, &sdk).unwrap();
+    said(cargo(&folder).args(["metadata", "--offline", "--format-version", "1"]));
+
+    for given in [folder.as_path(), Path::new("-x 'y'")] {
+        let steps = next_steps(given, "moon", "/it's/jaato");
+        let (first, rest) = steps.trim_start().split_once('\n').unwrap();
+        let script = format!("{first} && pwd");
+        let (place, _) = said(Command::new("sh").args(["-c", &script]).current_dir(&outside));
+        assert_eq!(Path::new(place.trim_end()), folder.canonicalize().unwrap());
+        assert!(
+            rest.ends_with(r"'/it'\''s/jaato' plugin install target/release/libmoon.so"),
+            "{rest}"
+        );
+    }
 }
 
 #[test]
-fn the_sources_beside_an_executable_win_over_those_of_a_checkout() {
-    let house = tempfile::tempdir().unwrap();
-    let house = house.path().canonicalize().unwrap();
-    let write = |path: &str| {
-        let path = house.join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, "").unwrap();
-    };
-    write("target/dist/bin/jaato");
-    let jaato = house.join("target/dist/bin/jaato");
-    assert_eq!(Sdk::beside(&jaato), None);
-    for part in ["sdk", "testkit"] {
-        write(&format!("plugin-api/{part}/Cargo.toml"));
-    }
-    assert_eq!(Sdk::beside(&jaato), Some(Sdk::Sources(house.join("plugin-api"))));
-    let shared = "target/dist/share/jaato/sdk";
-    write(&format!("{shared}/sdk/Cargo.toml"));
-    assert_eq!(Sdk::beside(&jaato), Some(Sdk::Sources(house.join("plugin-api"))), "not whole");
-    write(&format!("{shared}/testkit/Cargo.toml"));
-    assert_eq!(Sdk::beside(&jaato), Some(Sdk::Sources(house.join(shared))));
+fn nothing_that_is_there_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let sdk = Sdk::at(&root()).unwrap();
+    let error = write_crate(folder.path(), "a", TemplateKind::Tool, &sdk).unwrap_err();
+    assert!(matches!(error, TemplateError::Exists(_)), "{error}");
+    assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
 }

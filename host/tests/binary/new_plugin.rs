@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::house;
-use crate::support::House;
+use crate::support::{Command, House};
 
 #[test]
 fn a_crate_is_written_against_the_sources_beside_the_executable() {
@@ -18,7 +18,7 @@ fn a_crate_is_written_against_the_sources_beside_the_executable() {
         --- stdout
         written to `tool-moon`, against the sdk in `$HOUSE/share/jaato/sdk/plugin-api`; next:
 
-          cd 'tool-moon'
+          cd tool-moon
           cargo test
           cargo build --release
           jaato plugin check target/release/libtool_moon.so
@@ -28,15 +28,51 @@ fn a_crate_is_written_against_the_sources_beside_the_executable() {
     let read = |file: &str| fs::read_to_string(house.workspace().join("tool-moon").join(file));
     let manifest = read("Cargo.toml").unwrap();
     let sources = house.path().join("share/jaato/sdk/plugin-api");
-    assert!(
-        manifest.contains(&format!("path = '{}'", sources.join("sdk").display())),
-        "{manifest}"
-    );
-    assert!(manifest.contains(&format!("'{}'", sources.join("testkit").display())), "{manifest}");
+    for part in ["sdk", "testkit"] {
+        let path = format!("path = \"{}\"", sources.join(part).display());
+        assert!(manifest.contains(&path), "{manifest}");
+    }
     assert_eq!(read("Cargo.lock").unwrap(), "# locked\n");
     for file in ["src/lib.rs", "tests/conformance.rs", "README.md", ".github/workflows/ci.yml"] {
         assert!(!read(file).unwrap().contains("template"), "{file}");
     }
+}
+
+#[test]
+fn another_sdk_can_be_named_and_without_any_nothing_is_written() {
+    let house = house!();
+    // Outside of the checkout, whose crates would be found.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let elsewhere = elsewhere.path().canonicalize().unwrap();
+    let jaato = elsewhere.join("bin/jaato");
+    fs::create_dir(elsewhere.join("bin")).unwrap();
+    fs::copy(house.binary(), &jaato).unwrap();
+    let run = |words: &[&str]| {
+        let words: Vec<&str> = ["plugin", "new", "moon"].iter().chain(words).copied().collect();
+        Command::program(&house, jaato.to_str().unwrap(), &words).run()
+    };
+    let alone = run(&[]).code(2);
+    assert_eq!(
+        alone.stderr,
+        format!(
+            "error: `{}` has no sdk beside it: there is no `share/jaato/sdk` in the folder above its own\n\
+             hint: unpack the whole archive of jaato, or name an sdk or a checkout with `--sdk`\n",
+            jaato.display()
+        )
+    );
+    let wrong = run(&["--sdk", "nowhere"]).code(2);
+    assert!(wrong.stderr.contains("`nowhere` holds no sdk of jaato"), "{wrong}");
+    assert!(!house.workspace().join("moon").exists());
+
+    for part in ["sdk", "testkit"] {
+        house.write(&format!("workspace/its sdk/plugin-api/{part}/Cargo.toml"), "");
+    }
+    let named = run(&["--sdk", "its sdk"]).silent();
+    let sources = house.workspace().join("its sdk/plugin-api");
+    let first = format!("written to `moon`, against the sdk in `{}`; next:", sources.display());
+    assert_eq!(named.stdout.lines().next(), Some(first.as_str()), "{named}");
+    let manifest = fs::read_to_string(house.workspace().join("moon/Cargo.toml")).unwrap();
+    assert!(manifest.contains("its sdk/plugin-api/testkit\" }"), "{manifest}");
 }
 
 /// Nothing is written, and the error says this.

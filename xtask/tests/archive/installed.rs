@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 pub struct Installed {
     /// The archive's one folder at the top.
     pub top: PathBuf,
+    archive: PathBuf,
     /// Where everything lies.
     around: PathBuf,
     /// Two runs at a time would build in the same folders.
@@ -84,19 +85,23 @@ impl Installed {
         fs::create_dir(&fresh).unwrap();
         // Times are those of unpacking: cargo goes by them, and the sources may have changed since.
         said(Command::new("tar").args(["-xzmf", &archive, "-C"]).arg(&fresh));
-        fs::remove_file(&archive).unwrap();
         let name = Path::new(&archive).file_name().unwrap().to_str().unwrap();
         let name = name.strip_suffix(".tar.gz").unwrap();
         let (unpacked, top) = (fresh.join(name), folder.join("jaato"));
         keep_the_sdk(&top, &unpacked);
         let _ = fs::remove_dir_all(&top);
         fs::rename(unpacked, &top).unwrap();
-        Self { top, around: folder, _alone: alone }
+        Self { top, archive: archive.into(), around: folder, _alone: alone }
     }
 
     /// The unpacked binary.
     pub fn jaato(&self) -> PathBuf {
         self.top.join("bin/jaato")
+    }
+
+    /// What was unpacked.
+    pub fn archive(&self) -> &Path {
+        &self.archive
     }
 
     /// An empty folder beside the archive, for one test alone.

@@ -2,5 +2,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod ci;
 mod installed;
 mod runs;

@@ -1,0 +1,53 @@
+//! Words of a command line that a person copies.
+
+/// Quotes a text so that a shell takes it as one word, whatever stands in it; what needs no quotes stays as it is.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:@%,=".contains(c);
+    // A `~` or `=` at the beginning means something to some shells.
+    let starts_plain = !text.starts_with(['~', '=']) && !text.is_empty();
+    if starts_plain && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_gives_back_each_word_as_it_was() {
+        let words = [
+            "plain",
+            "a/b-c_d.so",
+            "",
+            "two words",
+            "it's",
+            r#""so" it said"#,
+            "$HOME",
+            "`date`",
+            "a\nb",
+            "~",
+            "=ls",
+            "*",
+            "a;b",
+            "a&b",
+            "#",
+            "!",
+            r"back\slash",
+            "é",
+            "'",
+            "''",
+            "-n",
+        ];
+        for word in words {
+            let script = format!("printf '<%s>' {}", shell_word(word));
+            let output = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("<{word}>"), "{script}");
+        }
+        assert_eq!(shell_word("target/release/liba.so"), "target/release/liba.so");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+    }
+}

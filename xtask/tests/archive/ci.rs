@@ -1,0 +1,127 @@
+//! The CI file of a new plugin, its steps run as a runner does, on a machine that has only an archive of jaato.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::installed::{installed, said, text};
+
+/// The commands of the steps, in their order; a step's name is left out.
+fn steps(file: &str) -> Vec<String> {
+    let mut steps: Vec<String> = Vec::new();
+    let mut is_block = false;
+    for line in file.lines() {
+        let word = line.trim().trim_start_matches("- ");
+        if is_block && line.starts_with("          ") {
+            let step = steps.last_mut().unwrap();
+            step.push_str(&line[10..]);
+            step.push('\n');
+            continue;
+        }
+        is_block = word == "run: |";
+        if let Some(command) = word.strip_prefix("run: ") {
+            steps.push(if is_block { String::new() } else { command.to_owned() });
+        }
+    }
+    steps
+}
+
+struct Runner<'a> {
+    checkout: &'a Path,
+    temp: &'a Path,
+}
+
+impl Runner<'_> {
+    /// As GitHub runs a step that names no shell.
+    fn run(&self, step: &str, archive: &str) -> Output {
+        let mut bash = Command::new("bash");
+        bash.args(["-e", "-c", step]).current_dir(self.checkout);
+        bash.env("RUNNER_TEMP", self.temp).env("JAATO_ARCHIVE", archive).output().unwrap()
+    }
+
+    #[track_caller]
+    fn pass(&self, step: &str, archive: &str) -> String {
+        let output = self.run(step, archive);
+        assert!(output.status.success(), "{step}: {}", text(&output));
+        text(&output)
+    }
+
+    /// Where cargo finds the sdk.
+    fn sdk(&self) -> String {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["metadata", "--offline", "--format-version", "1"]).current_dir(self.checkout);
+        let metadata: serde_json::Value = serde_json::from_str(&said(&mut cargo)).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        let sdk = packages.iter().find(|package| package["name"] == "jaato-plugin-sdk").unwrap();
+        sdk["manifest_path"].as_str().unwrap().to_owned()
+    }
+}
+
+#[test]
+fn the_ci_file_of_a_new_plugin_gets_the_sdk_from_an_archive_or_a_copy() {
+    let Some(installed) = installed() else { return };
+    let folder = installed.folder("ci");
+    let (checkout, temp) = (folder.join("tool-moon"), folder.join("a runner's"));
+    fs::create_dir(&temp).unwrap();
+    let mut new = Command::new(installed.jaato());
+    new.args(["plugin", "new", "tool-moon", "--path"]).arg(&checkout).env("HOME", &folder);
+    said(&mut new);
+    let steps = steps(&fs::read_to_string(checkout.join(".github/workflows/ci.yml")).unwrap());
+    let runner = Runner { checkout: &checkout, temp: &temp };
+    let [sdk, rest @ .., check, layout] = &steps[..] else { panic!("{steps:?}") };
+    // What takes long is what the guide's test does with such a crate.
+    assert_eq!(
+        rest,
+        [
+            "rustup toolchain install stable --profile minimal --component rustfmt,clippy",
+            "rustup default stable",
+            "cargo fmt --check",
+            "cargo clippy --all-targets -- -D warnings",
+            "cargo test",
+            "cargo build --release",
+        ]
+    );
+
+    let unset = runner.run(sdk, "");
+    assert_eq!(unset.status.code(), Some(1), "{}", text(&unset));
+    assert!(text(&unset).contains("::error::the variable JAATO_ARCHIVE is not set"));
+    let away = runner.run(sdk, "file:///nowhere.tar.gz");
+    assert!(!away.status.success(), "{}", text(&away));
+    fs::remove_dir_all(temp.join("jaato")).unwrap();
+    runner.pass(sdk, &format!("file://{}", installed.archive().display()));
+    assert_eq!(
+        Path::new(&runner.sdk()),
+        temp.join("jaato/share/jaato/sdk/plugin-api/sdk/Cargo.toml")
+    );
+
+    // A plugin that is there already stands for the one that would have been built.
+    let shipped = installed.top.join("lib/jaato/plugins/libtool_environment.so");
+    fs::create_dir_all(checkout.join("target/release")).unwrap();
+    fs::copy(shipped, checkout.join("target/release/libtool_moon.so")).unwrap();
+    let checked = runner.pass(check, "");
+    assert!(checked.contains("tool get_environment"), "{checked}");
+    runner.pass(layout, "");
+    let rustc = said(Command::new("rustc").arg("-vV"));
+    let triple = rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+    let laid_out = checkout.join("tool-moon");
+    assert!(laid_out.join("lib").join(triple).join("libtool_moon.so").is_file());
+    assert!(laid_out.join("README.md").is_file());
+
+    // As the README says it: a copy in the repository, and no variable.
+    let manifest = fs::read_to_string(checkout.join("Cargo.toml")).unwrap();
+    let from = temp.join("jaato/share/jaato/sdk");
+    let copied = manifest.replace(from.to_str().unwrap(), "jaato-sdk");
+    fs::write(checkout.join("Cargo.toml"), copied).unwrap();
+    fs::rename(from, checkout.join("jaato-sdk")).unwrap();
+    fs::remove_dir_all(temp.join("jaato")).unwrap();
+    runner.pass(sdk, "");
+    assert_eq!(Path::new(&runner.sdk()), checkout.join("jaato-sdk/plugin-api/sdk/Cargo.toml"));
+    let without = runner.pass(check, "");
+    assert!(without.contains("the file is not checked"), "{without}");
+    let readme = fs::read_to_string(checkout.join("README.md")).unwrap();
+    for part in ["sdk", "testkit"] {
+        let line = format!("jaato-plugin-{part} = {{ path = \"jaato-sdk/plugin-api/{part}\" }}\n");
+        let manifest = fs::read_to_string(checkout.join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&line) && readme.contains(&line), "{manifest}{readme}");
+    }
+}
