@@ -15,14 +15,8 @@ pub(crate) fn require(path: &Path, folder: &Path, needs: u64) -> Result<(), Asse
 }
 
 /// Free bytes for this user, where the system tells.
-#[cfg(unix)]
 fn free(folder: &Path) -> Option<u64> {
     let facts = nix::sys::statvfs::statvfs(folder).ok()?;
     #[allow(clippy::useless_conversion, reason = "these are narrower on some systems")]
     u64::from(facts.blocks_available()).checked_mul(u64::from(facts.fragment_size()))
-}
-
-#[cfg(not(unix))]
-fn free(_folder: &Path) -> Option<u64> {
-    None
 }

@@ -164,17 +164,11 @@ fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     Ok(names)
 }
 
-#[cfg(unix)]
 fn others_can_write(path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
     // A path that cannot be looked at is not trusted either.
     fs::metadata(path).map_or(true, |metadata| metadata.mode() & GROUP_AND_OTHERS_WRITE != 0)
-}
-
-#[cfg(not(unix))]
-fn others_can_write(_path: &Path) -> bool {
-    false
 }
 
 #[cfg(test)]
@@ -209,7 +203,6 @@ mod tests {
         assert_eq!((problems(PlaceKind::User), problems(PlaceKind::CommandLine)), (0, 1));
     }
 
-    #[cfg(unix)]
     #[test]
     fn what_others_can_write_to_is_not_shipped() {
         use std::os::unix::fs::PermissionsExt as _;

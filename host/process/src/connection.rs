@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use tokio::net::UnixStream;
 
-use crate::descendants::{name_if_alive, with_descendants};
 use crate::error::ProcessError;
 use crate::keeper::KEEPER_NAME;
 use crate::platform;
+use crate::platform::{name_if_alive, with_descendants};
 use crate::wire::SUMMONS_BYTES;
 
 /// How long the end of all children is waited for.

@@ -21,9 +21,9 @@ use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::unistd::{Pid, dup2};
 
 use crate::child::Exit;
-use crate::descendants::{children, settled, signal_all, with_descendants};
+use crate::descendants::{settled, signal_all};
 use crate::keeper::{self, KeeperStart, Stdio};
-use crate::platform::{self, ChildSignals, Forked};
+use crate::platform::{self, ChildSignals, Forked, children, with_descendants};
 use crate::waiting::{Rounds, reap, wait_for};
 use crate::wire::{Event, Refusal, SUMMONS_BYTES, Summons};
 

@@ -17,8 +17,8 @@ use nix::sys::signal::{Signal as SystemSignal, killpg};
 use nix::unistd::{Pid, getpgid, setsid};
 
 use crate::child::{Leftover, Signal};
-use crate::descendants::{children, name_if_alive, settled, signal_all, with_descendants};
-use crate::platform::{self, ChildSignals};
+use crate::descendants::{settled, signal_all};
+use crate::platform::{self, ChildSignals, children, name_if_alive, with_descendants};
 use crate::waiting::{Rounds, reap, wait_for};
 use crate::wire::{
     Event, LEFTOVERS_MAX, LENGTH_BYTES, ORDER_BYTES, Order, REQUEST_BYTES_MAX, Refusal, Request,

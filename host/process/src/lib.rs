@@ -54,11 +54,6 @@
 //! }
 //! ```
 
-#[cfg(not(unix))]
-compile_error!(
-    "jaato-process needs a Unix system: it passes descriptors and signals process groups"
-);
-
 mod child;
 mod command;
 mod connection;

@@ -4,6 +4,16 @@
 //! `/proc`: a command's process group is ended, not what left it, and the loops look every
 //! [`POLL_MS_WITHOUT_SIGNALS`] milliseconds.
 
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{children, name_if_alive, with_descendants};
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{children, name_if_alive, with_descendants};
+
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
@@ -11,6 +21,7 @@ use std::process;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
+use nix::poll::PollTimeout;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
@@ -25,7 +36,20 @@ pub(crate) const SOCKET_DESCRIPTOR: RawFd = 3;
 
 /// How often the loops look after their children where no descriptor tells of signals.
 #[cfg(not(target_os = "linux"))]
-pub(crate) const POLL_MS_WITHOUT_SIGNALS: u16 = 20;
+const POLL_MS_WITHOUT_SIGNALS: u16 = 20;
+
+/// How long a poll for signals may wait that is asked to wait so long.
+#[cfg(target_os = "linux")]
+pub(crate) fn limited(timeout: PollTimeout) -> PollTimeout {
+    timeout
+}
+
+/// How long a poll may wait where it is not woken by signals.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn limited(timeout: PollTimeout) -> PollTimeout {
+    let often = PollTimeout::from(POLL_MS_WITHOUT_SIGNALS);
+    if timeout.is_none() || timeout > often { often } else { timeout }
+}
 
 /// Most descriptors that travel beside a summons: the keeper's socket and four of the command.
 const DESCRIPTORS_MAX: usize = 5;

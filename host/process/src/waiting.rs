@@ -11,7 +11,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::child::Exit;
-use crate::platform::ChildSignals;
+use crate::platform::{self, ChildSignals};
 
 /// Pause after the first round that found nothing further; each pause is twice the one before.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
@@ -43,19 +43,7 @@ pub(crate) fn wait_for<const N: usize>(
 fn poll_timeout(timeout: Option<Duration>) -> PollTimeout {
     let timeout = timeout.map(|time| time.as_nanos().div_ceil(1_000_000));
     let whole = timeout.map(|ms| PollTimeout::try_from(ms).unwrap_or(PollTimeout::MAX));
-    limited(whole.unwrap_or(PollTimeout::NONE))
-}
-
-#[cfg(target_os = "linux")]
-fn limited(timeout: PollTimeout) -> PollTimeout {
-    timeout
-}
-
-#[cfg(not(target_os = "linux"))]
-fn limited(timeout: PollTimeout) -> PollTimeout {
-    use crate::platform::POLL_MS_WITHOUT_SIGNALS;
-    let often = PollTimeout::from(POLL_MS_WITHOUT_SIGNALS);
-    if timeout.is_none() || timeout > often { often } else { timeout }
+    platform::limited(whole.unwrap_or(PollTimeout::NONE))
 }
 
 /// What became of the children of this process.

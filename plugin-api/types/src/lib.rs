@@ -5,6 +5,9 @@
 //! compiled copy; only the JSON is shared. So: fields are added with a default, never removed or
 //! retyped, and unknown fields are ignored, except where a person writes the JSON.
 
+#[cfg(not(unix))]
+compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
+
 mod asset;
 mod completion;
 mod description;

@@ -28,7 +28,7 @@ pub enum Kernels {
 impl Kernels {
     /// Finds out what the runtime will use on this machine.
     pub fn detect() -> Self {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        #[cfg(target_arch = "x86_64")]
         {
             let is_set = |name: &str| std::env::var(name).as_deref() == Ok("1");
             let is_forced = is_set("MISTRALRS_FORCE_AVX2") || is_set("MISTRALRS_FORCE_AVXVNNI");
@@ -56,9 +56,9 @@ impl Kernels {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(target_arch = "x86_64")]
 fn has_amx() -> bool {
-    // The standard library has no stable name for these features; the kernel lists them.
+    // The standard library has no stable name for these features; Linux lists them.
     std::fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
         let flags = text.lines().find(|line| line.starts_with("flags"));
         flags.is_some_and(|line| line.split_whitespace().any(|flag| flag == "amx_int8"))

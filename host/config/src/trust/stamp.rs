@@ -59,7 +59,6 @@ fn stamp(path: &Path) -> Option<Stamp> {
     }
 }
 
-#[cfg(unix)]
 fn of_system(metadata: &Metadata) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
     Some(Stamp {
@@ -68,12 +67,6 @@ fn of_system(metadata: &Metadata) -> Option<Stamp> {
         changed_s: metadata.ctime(),
         changed_ns: metadata.ctime_nsec(),
     })
-}
-
-/// Elsewhere std does not tell when an inode changed, so every file is digested.
-#[cfg(not(unix))]
-fn of_system(_: &Metadata) -> Option<Stamp> {
-    None
 }
 
 #[cfg(test)]

@@ -292,7 +292,6 @@ fn failed(path: &Path, doing: &'static str, error: &std::io::Error) -> TrustErro
 }
 
 /// Makes the folder for its owner alone, and closes one that others can write.
-#[cfg(unix)]
 fn private_folder(folder: &Path) -> Result<(), TrustError> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let make = || -> std::io::Result<()> {
@@ -305,13 +304,6 @@ fn private_folder(folder: &Path) -> Result<(), TrustError> {
     make().map_err(|error| failed(folder, "write", &error))
 }
 
-#[cfg(not(unix))]
-fn private_folder(folder: &Path) -> Result<(), TrustError> {
-    // The user's folders are private there by inherited access lists.
-    fs::create_dir_all(folder).map_err(|error| failed(folder, "write", &error))
-}
-
-#[cfg(unix)]
 fn refuse_if_writable_by_others(path: &Path) -> Result<(), TrustError> {
     use std::os::unix::fs::PermissionsExt;
     let metadata = fs::metadata(path).map_err(|error| failed(path, "read", &error))?;
@@ -321,9 +313,4 @@ fn refuse_if_writable_by_others(path: &Path) -> Result<(), TrustError> {
     } else {
         Err(TrustError::WritableByOthers { path: path.to_owned(), mode })
     }
-}
-
-#[cfg(not(unix))]
-fn refuse_if_writable_by_others(_: &Path) -> Result<(), TrustError> {
-    Ok(())
 }

@@ -9,7 +9,6 @@ mod http;
 mod instance;
 mod live;
 mod log;
-#[cfg(unix)]
 mod program;
 mod programs;
 mod services;

@@ -23,7 +23,6 @@ const SESSION_MARKER: &str = "JAATO_SESSION_ID";
 #[derive(Default)]
 pub(crate) struct Programs {
     time: Option<Time>,
-    #[cfg(unix)]
     running: super::program::Running,
 }
 
@@ -35,7 +34,6 @@ impl Programs {
 
     /// Ends all programs at once.
     pub(crate) fn end_all(&mut self) {
-        #[cfg(unix)]
         self.running.end_all();
     }
 
@@ -59,25 +57,13 @@ impl Programs {
         self.start(request, prepared)
     }
 
-    #[cfg(unix)]
     fn act(&self, request: &ServiceRequest) -> Result<Reply> {
         self.running.act(request)
     }
 
-    #[cfg(unix)]
     fn start(&mut self, request: &ServiceRequest, prepared: Prepared) -> Result<Reply> {
         let held = self.time.as_ref().map(Time::hold);
         self.running.start(request.context, &prepared, held)
-    }
-
-    #[cfg(not(unix))]
-    fn act(&self, _request: &ServiceRequest) -> Result<Reply> {
-        Err(Error::new(ErrorKind::Unavailable, "a fake host runs programs on Unix systems alone"))
-    }
-
-    #[cfg(not(unix))]
-    fn start(&mut self, request: &ServiceRequest, _prepared: Prepared) -> Result<Reply> {
-        self.act(request)
     }
 }
 

@@ -216,7 +216,6 @@ fn touch(path: &Path) {
     }
 }
 
-#[cfg(unix)]
 fn private_file(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     // The mode counts only for a file that is made here: one that lies about must go first.
@@ -225,12 +224,6 @@ fn private_file(path: &Path) -> io::Result<File> {
         _ => {}
     }
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
-}
-
-#[cfg(not(unix))]
-fn private_file(path: &Path) -> io::Result<File> {
-    // Elsewhere the folder in the user's profile is what keeps others out.
-    OpenOptions::new().write(true).create(true).truncate(true).open(path)
 }
 
 #[cfg(test)]
@@ -327,7 +320,6 @@ mod tests {
         assert!(store.files().is_empty());
     }
 
-    #[cfg(unix)]
     #[test]
     fn only_the_owner_can_read_a_state() {
         use std::os::unix::fs::PermissionsExt;

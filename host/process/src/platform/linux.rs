@@ -1,0 +1,98 @@
+//! Descendants of this process, out of `/proc`.
+
+use std::collections::HashSet;
+use std::fs;
+
+/// These processes and all of their descendants.
+pub(crate) fn with_descendants(roots: Vec<i32>) -> Vec<i32> {
+    let scan = (!has_lists()).then(all_parents);
+    let mut next = roots;
+    let mut found = HashSet::new();
+    while let Some(pid) = next.pop() {
+        // A process that moved up while the tree was read can be met twice.
+        if found.insert(pid) {
+            next.extend(children_of(pid, scan.as_deref()));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// The children of this process.
+pub(crate) fn children() -> Vec<i32> {
+    let own = nix::unistd::getpid().as_raw();
+    children_of(own, (!has_lists()).then(all_parents).as_deref())
+}
+
+/// The name of a process, unless it has ended.
+pub(crate) fn name_if_alive(pid: i32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let (name, state, _) = parse_stat(&stat)?;
+    (!matches!(state, b'Z' | b'X')).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+fn has_lists() -> bool {
+    fs::metadata("/proc/thread-self/children").is_ok()
+}
+
+fn children_of(pid: i32, scan: Option<&[(i32, i32)]>) -> Vec<i32> {
+    if let Some(pairs) = scan {
+        return pairs.iter().filter(|pair| pair.1 == pid).map(|pair| pair.0).collect();
+    }
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = tasks.flatten().filter_map(|task| {
+        let list = fs::read_to_string(task.path().join("children")).ok()?;
+        Some(list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect())
+    });
+    lists.collect::<Vec<Vec<i32>>>().concat()
+}
+
+/// Each process with its parent.
+fn all_parents() -> Vec<(i32, i32)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let pairs = pids.filter_map(|pid: i32| {
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let (_, _, parent) = parse_stat(&stat)?;
+        Some((pid, parent))
+    });
+    pairs.collect()
+}
+
+/// Name, state and parent out of `/proc/PID/stat`. The name may contain anything, `)` too.
+fn parse_stat(stat: &[u8]) -> Option<(&[u8], u8, i32)> {
+    let open = stat.iter().position(|byte| *byte == b'(')?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = stat.get(open + 1..close)?;
+    let rest = std::str::from_utf8(stat.get(close + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    Some((name, state, fields.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_is_read() {
+        let stat = b"12 (a) b (c) S 7 12 12 0 -1";
+        assert_eq!(parse_stat(stat), Some((&b"a) b (c"[..], b'S', 7)));
+        assert_eq!(parse_stat(b"12 (cut"), None);
+        assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn both_ways_find_the_same_child() {
+        let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
+        let pid = child.id() as i32;
+        let own = std::process::id() as i32;
+        assert!(all_parents().contains(&(pid, own)));
+        assert!(children().contains(&pid));
+        assert!(with_descendants(children()).contains(&pid));
+        assert!(name_if_alive(own).is_some());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!with_descendants(children()).contains(&pid));
+        assert_eq!(name_if_alive(pid), None);
+    }
+}
