@@ -85,12 +85,15 @@ pub enum Command {
     /// Start, watch and end child processes (started by jaato itself)
     #[command(hide = true)]
     Guardian,
-    /// Run or describe a plugin in isolation (started by jaato itself)
+    /// Run, describe or check a plugin in isolation (started by jaato itself)
     #[command(hide = true)]
     PluginWorker {
         /// Describe it, and end
         #[arg(long)]
         describe: bool,
+        /// Run this check of the conformance suite, and end
+        #[arg(long, value_name = "CHECK", conflicts_with = "describe")]
+        conform: Option<String>,
         /// The plugin file
         file: PathBuf,
     },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Kind, ToolSpec};
-use jaato_runtime::{Runtime, SessionOptions};
+use jaato_runtime::{Conformance, Runtime, SessionOptions};
 use serde_json::Value;
 
 use crate::args::Global;
@@ -34,8 +34,11 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
         Failure::new(Exit::Plugin, text).maybe_hint(error.hint)
     })?;
     let session = runtime.session_for_calls(SessionOptions::unattended(Arc::new(Unseen)))?;
-    let told = run(&runtime, &session).await;
+    let mut told = run(&runtime, &session).await;
     runtime.close_session(session.id()).await;
+    if let Ok(failed) = &mut told {
+        *failed += conformance(&runtime, &file).await?;
+    }
     start::close(runtime).await;
     match told? {
         0 => Ok(Exit::Done),
@@ -49,7 +52,8 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
 
 /// Runs what may be run, and counts what failed.
 async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
-    let Some(entry) = runtime.registry().plugins().first() else { return Ok(0) };
+    let registry = runtime.registry();
+    let Some(entry) = registry.plugins().first() else { return Ok(0) };
     if let Err(error) = runtime.make_instance(entry, session).await {
         line("instance", &Err(error))?;
         return Ok(1);
@@ -77,6 +81,55 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         report::line(&format!("{what:<11}  left out: an answer may cost something"))?;
     }
     Ok(failed)
+}
+
+/// Runs the conformance suite, and counts what does not hold.
+async fn conformance(runtime: &Runtime, file: &Path) -> Result<usize, Failure> {
+    let registry = runtime.registry();
+    let kinds = registry.plugins().first().map(|entry| &entry.candidate.manifest.kinds);
+    let checks = jaato_runtime::conformance_checks(kinds.map_or(&[], Vec::as_slice));
+    let suite = Conformance::new(runtime, file)?;
+    let (mut held, mut failures) = (0_usize, Vec::<(Error, Vec<String>)>::new());
+    let mut left_out = 0;
+    for (number, check) in checks.iter().enumerate() {
+        let what = match suite.run(check).await {
+            Ok(None) => {
+                held += 1;
+                continue;
+            }
+            Ok(Some(what)) => Error::new(ErrorKind::PluginMisbehaved, what),
+            Err(error) => error,
+        };
+        let (has_hung, name) = (what.kind == ErrorKind::Timeout, in_words(check));
+        // What one tool does wrong many checks find.
+        match failures.iter_mut().find(|(error, _)| *error == what) {
+            Some((_, names)) => names.push(name),
+            None => failures.push((what, vec![name])),
+        }
+        if has_hung {
+            left_out = checks.len() - number - 1;
+            break;
+        }
+    }
+    let failed = checks.len() - held - left_out;
+    if failed == 0 {
+        return line("conformance", &Ok(format!("{held} checks hold")));
+    }
+    for (error, names) in failures {
+        let message = format!("{}: {}", names.join("; "), error.message);
+        line("conformance", &Err(Error { message, ..error }))?;
+    }
+    if left_out > 0 {
+        report::line(&format!("conformance  left out: the {left_out} checks after one that hung"))?;
+    }
+    report::line(&format!("conformance  {held} of {} checks hold", checks.len()))?;
+    Ok(failed)
+}
+
+/// Says a check's name as a person would: `tool::examples_work` is `examples work (tool)`.
+fn in_words(check: &str) -> String {
+    let (group, name) = check.split_once("::").unwrap_or_default();
+    format!("{} ({group})", name.replace('_', " "))
 }
 
 /// Why a tool is not called; none where it may be.

@@ -47,10 +47,11 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
-    if let Command::PluginWorker { describe, file } = &cli.command {
-        return match describe {
-            true => jaato_worker::describe_main(file),
-            false => jaato_worker::serve_main(file),
+    if let Command::PluginWorker { describe, conform, file } = &cli.command {
+        return match conform {
+            Some(check) => jaato_worker::conform_main(check, file),
+            None if *describe => jaato_worker::describe_main(file),
+            None => jaato_worker::serve_main(file),
         };
     }
     match in_runtime(cli) {

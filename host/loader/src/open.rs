@@ -65,7 +65,7 @@ impl Opened {
     }
 
     /// Gets the factory. Once a process; runs the plugin's code on the calling thread.
-    pub(crate) fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
+    pub fn factory(&self, log: LogBox) -> RResult<FactoryBox, RVec<u8>> {
         match self.root {
             Root::Rust(root) => root.factory()(log),
             Root::C(entry) => c_entry::factory(entry, &self.manifest),
@@ -139,17 +139,10 @@ fn root(header: &'static LibHeader) -> Result<PluginModuleRef, LoadProblem> {
     root.map_err(|error| LoadProblem::Root(root_text(&error)))
 }
 
-#[cfg(unix)]
 unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
     use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
     // SAFETY: as the caller says.
     unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map(Into::into)
-}
-
-#[cfg(not(unix))]
-unsafe fn open_library(path: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: as the caller says.
-    unsafe { libloading::Library::new(path) }
 }
 
 /// The linker's own words: libloading keeps them in the source and says "dlopen failed" itself.

@@ -1,20 +1,31 @@
-//! A runtime of one plugin file, run in a worker whoever trusts it, to find out whether it works.
+//! Finds out whether a plugin file works: a runtime of that file alone, which runs in a worker whoever trusts
+//! it, and the conformance suite.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Trust};
 use jaato_session::{Cancel, Gc as _, Session};
 use jaato_types::{
     Description, Error, ErrorKind, GcPlan, GcReason, GcRequest, Manifest, Message, Part,
 };
+use jaato_worker::CONFORM_ARGUMENTS;
+pub use jaato_worker::conformance_checks;
+
+use tempfile::TempDir;
 
 use crate::discover::Discovery;
+use crate::errand::Errand;
 use crate::gc::PluginGc;
 use crate::runtime::{Runtime, supervisor, why_not};
 use crate::services::Place;
 use crate::setup::Setup;
 use crate::trusted::sha256_of;
+use crate::workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
+
+/// How long one check may take: many calls, none of which waits long.
+const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Turns of the history that a gc is asked about.
 const TURNS: usize = 6;
@@ -95,5 +106,45 @@ impl Runtime {
                 Err(Error::new(ErrorKind::PluginMisbehaved, text))
             }
         }
+    }
+}
+
+/// The conformance suite on a plugin file. Each check is a process of its own, in which the plugin meets a
+/// host whose services reach nothing but a folder for temporary files.
+pub struct Conformance<'a> {
+    runtime: &'a Runtime,
+    file: &'a Path,
+    folder: TempDir,
+}
+
+impl<'a> Conformance<'a> {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// When there can be none.
+    pub fn new(runtime: &'a Runtime, file: &'a Path) -> Result<Self, Error> {
+        let folder = TempDir::with_prefix("jaato-check-").map_err(|error| {
+            let text = format!("cannot make a folder for temporary files: {error}");
+            Error::new(ErrorKind::Io, text)
+        })?;
+        Ok(Self { runtime, file, folder })
+    }
+
+    /// Runs one of [`conformance_checks`]; returns what does not hold.
+    ///
+    /// # Errors
+    /// How the plugin kept the check from its end: it hung, it died.
+    pub async fn run(&self, check: &str) -> Result<Option<String>, Error> {
+        let [worker, conform] = CONFORM_ARGUMENTS;
+        let errand = Errand {
+            what: "the check",
+            arguments: &[worker, conform, check],
+            folder: self.folder.path(),
+            deadline: CONFORM_DEADLINE,
+            memory_bytes: WORKER_MEMORY_BYTES,
+            open_files: WORKER_OPEN_FILES,
+        };
+        let (supervisor, executable) = self.runtime.starts_children();
+        errand.run(supervisor, executable, self.file).await
     }
 }

@@ -42,6 +42,7 @@ mod commands;
 mod credentials;
 mod describe;
 mod discover;
+mod errand;
 mod facts;
 mod gc;
 mod http;
@@ -77,6 +78,7 @@ pub use jaato_store as store;
 pub use jaato_types as types;
 
 pub use assets::{Assets, delta_of};
+pub use check::{Conformance, conformance_checks};
 pub use commands::Command;
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{Discovery, places};

@@ -132,6 +132,11 @@ impl Runtime {
         Self { host: Arc::new(host), supervisor, problems, described }
     }
 
+    /// Returns what starts children, and as what.
+    pub(crate) fn starts_children(&self) -> (&Supervisor, &Path) {
+        (&self.supervisor, &self.host.setup.executable)
+    }
+
     /// Returns what the host is made of.
     pub fn setup(&self) -> &Setup {
         &self.host.setup

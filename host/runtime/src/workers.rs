@@ -1,5 +1,6 @@
 //! Starts the processes in which plugins run apart from the host.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -12,7 +13,7 @@ use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::remote::WorkerProcess;
 use jaato_process::{Child, ChildOutput, Command, ErrorOutput, Exit, Limits, Output, Supervisor};
-use jaato_types::{Error, ErrorKind, Manifest, PluginName};
+use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
 use jaato_worker::SERVE_ARGUMENTS;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
@@ -109,13 +110,32 @@ impl Workers {
 
 /// Returns the variables that every worker gets and those that its manifest names.
 fn variables(asked: &WorkerOf<'_>) -> BTreeMap<OsString, OsString> {
-    let named = asked.manifest.variables.iter().map(String::as_str);
-    let value = |name: &str| Some((name.into(), (asked.variable)(name)?));
+    let common = VARIABLES.map(|name| WorkerVariable { name, value: None, memory_below: None });
+    let named = asked.manifest.variables.iter().filter_map(|entry| WorkerVariable::parse(entry));
+    let available = OnceCell::new();
+    let value = |variable: WorkerVariable<'_>| {
+        let own = || {
+            let is_due = variable.memory_below.is_none_or(|bytes| {
+                available.get_or_init(available_memory).is_some_and(|available| available < bytes)
+            });
+            variable.value.filter(|_| is_due).map(OsString::from)
+        };
+        Some((variable.name.into(), (asked.variable)(variable.name).or_else(own)?))
+    };
     let mut variables: BTreeMap<OsString, OsString> =
-        VARIABLES.into_iter().chain(named).filter_map(value).collect();
+        common.into_iter().chain(named).filter_map(value).collect();
     // What runs below a plugin must not trust in the person's name.
     variables.insert(SESSION_MARKER.into(), asked.owner.unwrap_or("none").into());
     variables
+}
+
+/// Returns the memory that a process could still take, in bytes; none where it cannot be told.
+fn available_memory() -> Option<u64> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    let machine = system.available_memory();
+    let group = system.cgroup_limits().map(|limits| limits.free_memory);
+    Some(group.map_or(machine, |group| group.min(machine))).filter(|&bytes| bytes > 0)
 }
 
 /// The process of one worker.
@@ -134,8 +154,7 @@ impl WorkerProcess for WorkerChild {
             let mut read = self.read.clone();
             let _ = tokio::time::timeout(PRINTED_MAX, read.changed()).await;
             match exit {
-                Ok(Exit::Code(code)) => format!("exited with {code}"),
-                Ok(Exit::Signal(signal)) => format!("was ended by {}", signal_text(signal)),
+                Ok(exit) => exit_text(exit),
                 Err(error) => format!("is gone: {error}"),
             }
         })
@@ -154,7 +173,12 @@ impl WorkerProcess for WorkerChild {
     }
 }
 
-fn signal_text(signal: i32) -> String {
+/// Says how a process ended: `exited with 3`, `was ended by signal 6 (abort)`.
+pub fn exit_text(exit: Exit) -> String {
+    let signal = match exit {
+        Exit::Code(code) => return format!("exited with {code}"),
+        Exit::Signal(signal) => signal,
+    };
     let name = match signal {
         4 => " (illegal instruction)",
         6 => " (abort)",
@@ -165,7 +189,7 @@ fn signal_text(signal: i32) -> String {
         24 => " (processor time)",
         _ => "",
     };
-    format!("signal {signal}{name}")
+    format!("was ended by signal {signal}{name}")
 }
 
 /// Reads what a worker prints: a line of the log each, the last of it for the error of its death.
@@ -203,5 +227,49 @@ impl Printed {
             self.log.line(3, self.plugin.as_str(), &format!("printed: {text}"));
             line.clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(entries: &[&str], set: &[(&str, &str)], expected: &[(&str, &str)]) {
+        let manifest = serde_json::json!({
+            "v": 1, "name": "p", "version": "1", "api": "1.0.0", "kinds": ["tool"], "variables": entries,
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let value = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
+        let file = Path::new("p.so");
+        let asked = WorkerOf {
+            file,
+            manifest: &manifest,
+            is_shipped: true,
+            owner: Some("s"),
+            variable: &value,
+        };
+        let mut found = variables(&asked);
+        assert_eq!(found.remove(&OsString::from(SESSION_MARKER)), Some("s".into()));
+        let found: Vec<_> = found.iter().map(|it| (it.0.to_str(), it.1.to_str())).collect();
+        let expected: Vec<_> = expected.iter().map(|it| (Some(it.0), Some(it.1))).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_worker_gets_the_persons_value_or_what_its_manifest_says() {
+        let set = [("HOME", "/h"), ("A", "1"), ("OTHER", "2")];
+        check(&[], &set, &[("HOME", "/h")]);
+        check(&["A", "B"], &set, &[("A", "1"), ("HOME", "/h")]);
+        check(&["A=3", "B=4"], &set, &[("A", "1"), ("B", "4"), ("HOME", "/h")]);
+        check(&["what is this?"], &set, &[("HOME", "/h")]);
+    }
+
+    #[test]
+    fn a_value_for_little_memory_counts_where_there_is_little() {
+        // No machine has less than nothing, and none has a million times a gibibyte.
+        check(&["A=1 if memory < 0 GiB"], &[], &[]);
+        check(&["A=1 if memory < 1000000 GiB"], &[], &[("A", "1")]);
+        check(&["A=1 if memory < 0 GiB"], &[("A", "2")], &[("A", "2")]);
     }
 }

@@ -26,8 +26,10 @@ fn examples_run_in_a_worker_and_each_end_is_told() {
         tool fail_in_example  failed: example "fail": no luck with 1
                      try another
         tool remove_all  left out: it may change things
+        conformance  failed: an instance saves what the next begins with (plugin); nothing is left behind (plugin); examples work (tool); read only examples change nothing (tool); wrong arguments are refused (tool); a cancelled call ends (tool); instances are apart (tool): the check failed: its process was ended by signal 6 (abort); it printed: last words 1
+        conformance  14 of 21 checks hold
         --- stderr
-        error: 2 checks of `$HOUSE/given/examples.so` failed
+        error: 9 checks of `$HOUSE/given/examples.so` failed
     "#]].assert_eq(&output.code(4).to_string());
     house.nothing_lives();
     assert!(!house.home().join(".local/share/jaato/ledger.jsonl").exists());
@@ -48,27 +50,48 @@ fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
     check_shipped(
         "gc_truncate",
         expect![[r#"
-        instance     ok: it starts in a worker
-        gc truncate  ok: of 12 messages that fill the context it would drop 2"#]],
+            instance     ok: it starts in a worker
+            gc truncate  ok: of 12 messages that fill the context it would drop 2
+            conformance  ok: 13 checks hold"#]],
     );
     check_shipped(
         "provider_openai",
         expect![[r#"
-        instance     ok: it starts in a worker
-        provider openai  left out: an answer may cost something"#]],
+            instance     ok: it starts in a worker
+            provider openai  left out: an answer may cost something
+            conformance  ok: 16 checks hold"#]],
     );
     check_shipped(
         "tool_cli",
         expect![[r#"
-        instance     ok: it starts in a worker
-        tool cli_based_tool  left out: it may change things"#]],
+            instance     ok: it starts in a worker
+            tool cli_based_tool  left out: it may change things
+            conformance  ok: 21 checks hold"#]],
     );
     check_shipped(
         "tool_environment",
         expect![[r#"
-        instance     ok: it starts in a worker
-        tool get_environment  ok: 3 examples ran; "How many tokens are left?" cannot be run here: Session not available. Context info requires session injection."#]],
+            instance     ok: it starts in a worker
+            tool get_environment  ok: 3 examples ran; "How many tokens are left?" cannot be run here: Session not available. Context info requires session injection.
+            conformance  ok: 21 checks hold"#]],
     );
+}
+
+#[test]
+fn what_does_not_conform_is_told_in_plain_words() {
+    let house = house!();
+    let output = house.run(&["plugin", "check", &fixture("probe").display().to_string()]).code(4);
+    let told: Vec<&str> =
+        output.stdout.lines().filter(|line| line.starts_with("conformance")).collect();
+    expect![[r#"
+        conformance  failed: unknown operations are named (plugin): an unknown command is answered as if there was one
+        conformance  failed: a full history shrinks (gc): a plan: the count is 1 (failed)
+        conformance  28 of 30 checks hold"#]].assert_eq(&told.join("\n"));
+    let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);
+    let told = "command `note`, property `priority` has no description";
+    assert!(output.stdout.contains(told), "{output}");
+    assert!(output.code(4).stdout.ends_with("conformance  20 of 21 checks hold\n"));
+    house.nothing_lives();
 }
 
 #[test]

@@ -1,9 +1,10 @@
-//! The child processes that run code of plugins in isolation: one that describes, one that serves.
+//! The child processes that run code of plugins in isolation: one describes, one serves, one checks.
 //!
-//! `serve` runs an instance for the host. This module describes: started as `jaato plugin-worker --describe FILE` by the host, through the guardian: with a deadline,
+//! `serve` runs an instance for the host, `conform` a check of the conformance suite. This module describes: started as `jaato plugin-worker --describe FILE` by the host, through the guardian: with a deadline,
 //! limits on memory, cleaned variables and no descriptor of the host's but the pipe that takes the
 //! answer. It opens the plugin and so runs code of strangers; it is no sandbox.
 
+mod conform;
 mod platform;
 mod serve;
 
@@ -15,6 +16,7 @@ use jaato_loader::{Library, LoadError};
 use jaato_types::{Description, Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
+pub use conform::{CONFORM_ARGUMENTS, conform_main, conformance_checks};
 pub use serve::{SERVE_ARGUMENTS, serve_main};
 
 /// The arguments in front of the file.
@@ -23,9 +25,9 @@ pub const DESCRIBE_ARGUMENTS: [&str; 2] = ["plugin-worker", "--describe"];
 /// What the child answers, as JSON on descriptor 3.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
-    /// The description.
-    Ok(Box<Description>),
+pub enum Answer<T> {
+    /// The description; what does not hold of a check.
+    Ok(T),
     /// Why there is none.
     Error(Error),
 }
@@ -34,15 +36,19 @@ pub enum Answer {
 ///
 /// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
 pub fn describe_main(plugin: &Path) -> ExitCode {
+    answer_main(|| match describe(plugin) {
+        Ok(description) => Answer::Ok(description),
+        Err(error) => Answer::Error(error),
+    })
+}
+
+/// Does the work of a child and writes its answer to descriptor 3.
+fn answer_main<T: Serialize>(work: impl FnOnce() -> Answer<T>) -> ExitCode {
     let Some(mut pipe) = platform::descriptor3() else {
         eprintln!("`plugin-worker` is started by jaato itself: there is no descriptor 3");
         return ExitCode::from(2);
     };
-    let answer = match describe(plugin) {
-        Ok(description) => Answer::Ok(Box::new(description)),
-        Err(error) => Answer::Error(error),
-    };
-    let written = serde_json::to_vec(&answer).map_err(std::io::Error::from);
+    let written = serde_json::to_vec(&work()).map_err(std::io::Error::from);
     match written.and_then(|bytes| pipe.write_all(&bytes)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -30,5 +30,7 @@ jaato_plugin_sdk::export_plugin! {
     provider: LocalProvider,
     scope: host,
     isolation: worker,
-    variables: ["MISTRALRS_FORCE_AVX2", "MISTRALRS_FORCE_AVXVNNI", "RAYON_NUM_THREADS"]
+    // With AMX the runtime keeps a third copy of the weights. Without it the default model stays below 2.75 GiB;
+    // the plainer kernels are there on every processor that has the others.
+    variables: ["MISTRALRS_FORCE_AVX2=1 if memory < 6 GiB", "MISTRALRS_FORCE_AVXVNNI", "RAYON_NUM_THREADS"]
 }

@@ -33,6 +33,12 @@ const SAVED_S_MAX: f64 = 3.0;
 /// Of `jaato` and its helpers.
 const MEMORY_GIB_MAX: f64 = 4.25;
 
+/// The same where memory is tight.
+const TIGHT_MEMORY_GIB_MAX: f64 = 2.75;
+
+/// What the manifest of `provider-local` sets where memory is tight.
+const TIGHT: (&str, &str) = ("MISTRALRS_FORCE_AVX2", "1");
+
 /// System text, tools and examples, with all default tools.
 const PREFIX_TOKENS_MAX: f64 = 700.0;
 
@@ -63,8 +69,8 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
     let (mut prefix, mut peak_gib) = (0.0, None);
     for _ in 0..PAIRS {
         let home = home_with(workspace, &weights)?;
-        let first = answer(&home, &jaato).context("the first time")?;
-        let second = answer(&home, &jaato).context("with the saved prefix")?;
+        let first = answer(&home, &jaato, None).context("the first time")?;
+        let second = answer(&home, &jaato, None).context("with the saved prefix")?;
         if second.cached_tokens == 0.0 {
             bail!("the second run did not find the prefix that the first one saved");
         }
@@ -87,14 +93,17 @@ pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
             Target::AtMost(PREFIX_TOKENS_MAX),
         ),
     ];
-    match peak_gib {
-        Some(peak) => figures.push(Figure::new(
-            "first answer: peak memory",
-            peak,
-            "GiB",
-            Target::AtMost(MEMORY_GIB_MAX),
-        )),
-        None => println!("not measured: this system does not tell the peak memory of a process"),
+    let tight = answer(&home_with(workspace, &weights)?, &jaato, Some(TIGHT));
+    let tight_gib = tight.context("as with little memory")?.peak_gib;
+    let peaks = [
+        ("first answer: peak memory", peak_gib, MEMORY_GIB_MAX),
+        ("first answer: the same where memory is tight", tight_gib, TIGHT_MEMORY_GIB_MAX),
+    ];
+    for (what, peak, limit) in peaks {
+        match peak {
+            Some(peak) => figures.push(Figure::new(what, peak, "GiB", Target::AtMost(limit))),
+            None => println!("not measured: this system does not tell a process's peak memory"),
+        }
     }
     Ok(Outcome::Figures(figures))
 }
@@ -120,12 +129,12 @@ fn link_folder(to: &Path, link: &Path) -> std::io::Result<()> {
 }
 
 /// Runs the command to its end, which must be a good one.
-fn answer(home: &Home, jaato: &Path) -> Result<Answered> {
+fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<Answered> {
     let log = home.cache().join("jaato.log");
     let logged_before = read_log(&log)?.len();
     let mut command = home.command(jaato);
     command.args(["--offline", "run", "--output", "json", TASK]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).envs(variable);
     let started = SystemTime::now();
     let mut child =
         command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;

@@ -48,7 +48,9 @@ const TABLE: &[Row] = &[
     row("jaato-template", &[], &[]),
     // Those that open plugins:
     row("jaato-loader", &["jaato-types", "jaato-plugin-api", "jaato-process"], TESTKIT),
-    row("jaato-worker", &["jaato-types", "jaato-plugin-api", "jaato-loader"], TESTKIT),
+    row("jaato-worker", &[
+        "jaato-types", "jaato-plugin-api", "jaato-loader", "jaato-plugin-testkit",
+    ], &[]),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-policy",

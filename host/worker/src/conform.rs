@@ -1,0 +1,55 @@
+//! Runs one check of the conformance suite on a plugin out of a file, on a host that does nothing real.
+//!
+//! Started as `jaato plugin-worker --conform CHECK FILE`, a process for each check: a plugin that dies of
+//! one, or hangs, loses that one alone.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use jaato_loader::Library;
+use jaato_plugin_testkit::conformance::{Suite, checks};
+use jaato_plugin_testkit::{FakeHost, Subject};
+use jaato_types::{Error, ErrorKind, Kind};
+
+use crate::{Answer, answer_main, refusal};
+
+/// The arguments in front of the check's name and the file.
+pub const CONFORM_ARGUMENTS: [&str; 2] = ["plugin-worker", "--conform"];
+
+/// How long a plugin may keep a check waiting.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Lists the names of the checks of plugins of these kinds: `tool::examples_work`.
+pub fn conformance_checks(kinds: &[Kind]) -> Vec<String> {
+    checks(kinds).into_iter().map(|(group, name, _)| format!("{group}::{name}")).collect()
+}
+
+/// Runs a check and writes to descriptor 3 what does not hold; nothing where all does.
+///
+/// Called by the binary's hidden subcommand and by nobody else: it takes descriptor 3 for its own.
+pub fn conform_main(check: &str, plugin: &Path) -> ExitCode {
+    answer_main(|| match conform(check, plugin) {
+        Ok(what) => Answer::Ok(what),
+        Err(error) => Answer::Error(error),
+    })
+}
+
+fn conform(wanted: &str, plugin: &Path) -> Result<Option<String>, Error> {
+    let opened = Library::open(plugin).map_err(|error| refusal(&error))?;
+    let manifest = opened.manifest().clone();
+    let kinds = manifest.kinds.clone();
+    let is_wanted = |group: &str, name: &str| wanted.split_once("::") == Some((group, name));
+    let found = checks(&kinds).into_iter().find(|(group, name, _)| is_wanted(group, name));
+    let Some((_, _, check)) = found else {
+        return Err(Error::new(ErrorKind::HostBug, format!("there is no check `{wanted}`")));
+    };
+    let described = opened.clone();
+    let subject = Subject::new(
+        manifest,
+        move || jaato_loader::describe(&described),
+        move |log| opened.factory(log),
+    );
+    let patient = |host: FakeHost| host.with_patience(PATIENCE);
+    Ok(Suite::of(subject, &kinds).harmless().with_host(patient).run(check).err())
+}
