@@ -85,10 +85,19 @@ fn a_tool_call_and_an_answer() {
     no_file_holds_the_key(&house);
 }
 
+/// Where the plugin runs: inside jaato, and in a worker.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"provider-openai\"]\n"];
+
 #[test]
 fn the_answer_is_streamed_however_it_is_torn() {
+    PLACES.into_iter().for_each(streams_an_answer);
+}
+
+#[track_caller]
+fn streams_an_answer(place: &str) {
     let house = house!();
     furnish(&house);
+    house.configure_more(place);
     let answer = Answer::text(&["Grü", "ße, ", "漢字"]);
     let server = Server::start([answer.clone(), answer.torn()]);
     for form in ["whole", "torn"] {
@@ -104,8 +113,14 @@ fn the_answer_is_streamed_however_it_is_torn() {
 
 #[test]
 fn a_piece_is_shown_before_the_next_has_come() {
+    PLACES.into_iter().for_each(shows_the_first_piece);
+}
+
+#[track_caller]
+fn shows_the_first_piece(place: &str) {
     let house = house!();
     furnish(&house);
+    house.configure_more(place);
     let first = choices(&[json!({ "delta": { "content": "so far" } })]);
     let server = Server::start([Answer::stream(vec![Step::Bytes(first), Step::Hang])]);
     let running = at(&house, &server, &RUN).no_input().start();
