@@ -31,6 +31,7 @@ mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use c_entry::factory_of_table;
 pub use cache::{Described, DescriptionCache, Entry, Stamp};
 pub use call::{Canceller, RunningCall};
 pub use context::{EMITTED_BYTES_MAX, PIECE_BYTES_MAX, STREAMS_MAX, TASKS_MAX, WAITING_MAX};

@@ -1,15 +1,19 @@
-//! Random bytes where strangers' bytes come in: manifests, frames, what a worker says. Nothing may panic, hang or
-//! keep anything; what comes of it is an answer or an error.
+//! Random bytes where strangers' bytes come in: manifests, frames, what a worker says, what a plugin in C does.
+//! Nothing may panic, hang or keep anything; what comes of it is an answer or an error.
 //!
 //! The seeds are fixed, so that a failure comes again. `JAATO_FUZZ_TIMES=100 cargo test --release -p jaato-loader
 //! --test fuzz` tries a hundred times as many others.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod c_entry;
+mod c_plugin;
+mod random;
+#[path = "../support/mod.rs"]
 mod support;
 
 use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -19,61 +23,11 @@ use jaato_loader::remote::wire::{
 use jaato_loader::remote::{Start, WorkerProcess};
 use jaato_loader::{Instance, LiveCounts, read_manifest};
 use jaato_types::{Delta, Frame, Manifest};
+use random::{Random, times};
 use serde_json::{Value, json};
 use support::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-
-/// SplitMix64: small, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end.max(1) as u64).unwrap()
-    }
-
-    fn bytes(&mut self, most: usize) -> Vec<u8> {
-        let length = self.below(most + 1);
-        (0..length).map(|_| self.next().to_le_bytes()[0]).collect()
-    }
-
-    /// A byte that parsers trip over, or any.
-    fn byte(&mut self) -> u8 {
-        match self.below(4) {
-            0 => [0, 1, 0x7f, 0x80, 0xff, b'"', b'{', b'\\'][self.below(8)],
-            _ => self.next().to_le_bytes()[0],
-        }
-    }
-
-    /// Changes some bytes, cuts, or adds.
-    fn damage(&mut self, bytes: &mut Vec<u8>) {
-        for _ in 0..=self.below(4) {
-            match self.below(8) {
-                0 => bytes.truncate(self.below(bytes.len() + 1)),
-                1 => bytes.extend(self.bytes(9)),
-                _ if bytes.is_empty() => {}
-                _ => {
-                    let at = self.below(bytes.len());
-                    bytes[at] = self.byte();
-                }
-            }
-        }
-    }
-}
-
-/// How often, and from which seed: the first times are the same in every run.
-fn times(each: u64) -> u64 {
-    let times = std::env::var("JAATO_FUZZ_TIMES").ok().and_then(|times| times.parse::<u64>().ok());
-    each * times.unwrap_or(1)
-}
 
 #[test]
 fn a_damaged_file_is_a_plugin_or_an_error() {
@@ -133,6 +87,23 @@ fn a_damaged_frame_is_a_frame_or_an_error() {
             let _ = Header::read(header);
         }
     }
+}
+
+/// Counts the host's panics from the first time on that this is asked.
+fn panics() -> usize {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            // A service of these tests panics when it is asked to, often.
+            if !info.to_string().contains("support/mod.rs") {
+                COUNT.fetch_add(1, Ordering::SeqCst);
+                before(info);
+            }
+        }));
+    });
+    COUNT.load(Ordering::SeqCst)
 }
 
 /// A worker that is no process: what it says is written by the test.
@@ -211,20 +182,11 @@ fn said(random: &mut Random) -> Vec<u8> {
 
 #[tokio::test]
 async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
-    let panics = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&panics);
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        // A service of these tests panics when it is asked to.
-        if !info.to_string().contains("tests/support") {
-            counted.fetch_add(1, Ordering::SeqCst);
-        }
-        before(info);
-    }));
+    let panics_before = panics();
     let house = House::new();
     let manifest = br#"{"v":1,"name":"tool-fuzz","version":"1","api":"1.0.0","kinds":["tool"]}"#;
     let manifest = Manifest::parse(manifest).unwrap();
-    for seed in 0..times(300) {
+    for seed in 0..times(3_000) {
         let mut random = Random(seed);
         let (host, mut worker) = UnixStream::pair().unwrap();
         let ended = Arc::new(AtomicUsize::new(0));
@@ -273,5 +235,5 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
         }
     })
     .await;
-    assert_eq!(panics.load(Ordering::SeqCst), 0);
+    assert_eq!(panics(), panics_before, "the host panics");
 }

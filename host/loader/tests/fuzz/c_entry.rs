@@ -1,0 +1,103 @@
+//! The C entry under a plugin that does anything: each call has an end, and what began has ended, once.
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use jaato_loader::{Instance, LiveCounts, Plugin, RunningCall, factory_of_table};
+use jaato_types::{Frame, Manifest};
+use serde_json::json;
+
+use crate::c_plugin::{SEED, TABLE, TALLY};
+use crate::panics;
+use crate::random::{Random, times};
+use crate::support::*;
+
+/// When a call that nobody wakes is given up.
+const FORGOTTEN: Duration = Duration::from_millis(5);
+
+fn begin(instance: &Instance, random: &mut Random) -> RunningCall {
+    let frame = match random.below(3) {
+        0 => random.bytes(20),
+        1 => Frame::empty(),
+        _ => frame(&json!({ "text": "moon" })),
+    };
+    let begun = match random.below(5) {
+        0 => instance.plan(frame, services()),
+        1 => instance.complete(frame, services()),
+        2 => instance.models(services()),
+        3 => instance.operation("command", frame, services()),
+        _ => instance.call_tool(["moon", "", "é"][random.below(3)], frame, services()),
+    };
+    begun.unwrap()
+}
+
+/// Reads a call to its end, or gives it up on the way.
+async fn follow(mut call: RunningCall, random: &mut Random) {
+    if random.below(4) == 0 {
+        return;
+    }
+    if random.below(6) == 0 {
+        call.cancel();
+    }
+    let canceller = call.canceller();
+    let ended = async {
+        while call.next_emission().await.is_some() {}
+        let _ = call.answer().await;
+    };
+    let forgotten = async {
+        tokio::time::sleep(FORGOTTEN).await;
+        canceller.cancel();
+        std::future::pending::<()>().await;
+    };
+    guarded(async {
+        tokio::select! { () = ended => {}, () = forgotten => {} }
+    })
+    .await;
+}
+
+async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
+    SEED.store(seed << 20, SeqCst);
+    let mut random = Random(seed);
+    // SAFETY: a static table of this program's.
+    let Ok(factory) = (unsafe { factory_of_table(&TABLE, manifest) }) else { return false };
+    let plugin = Plugin::of(&house.executor, factory, manifest.clone());
+    let saved = (random.below(2) == 0).then(|| random.bytes(30));
+    let made = tokio::time::timeout(FORGOTTEN, plugin.create(services(), saved)).await;
+    let Ok(Ok(instance)) = made else { return false };
+    for _ in 0..=random.below(4) {
+        let calls: Vec<_> = (0..=random.below(3)).map(|_| begin(&instance, &mut random)).collect();
+        for call in calls {
+            follow(call, &mut random).await;
+        }
+    }
+    if random.below(3) == 0 {
+        let _ = tokio::time::timeout(FORGOTTEN, instance.save()).await;
+    }
+    if random.below(8) == 0 {
+        let _ = guarded(instance.close()).await;
+    }
+    true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn whatever_a_plugin_in_c_does_each_call_has_an_end_and_nothing_is_kept() {
+    let panics_before = panics();
+    let house = House::new();
+    let manifest =
+        br#"{"v":1,"name":"c-fuzz","version":"1","api":"1.0.0","kinds":["tool","gc","provider"]}"#;
+    let manifest = Manifest::parse(manifest).unwrap();
+    let (mut lived, lives) = (0, times(2_000));
+    for seed in 0..lives {
+        lived += u64::from(live(&house, &manifest, seed).await);
+    }
+    assert!(lived > lives / 2, "{lived} of {lives}");
+    guarded(async {
+        while house.executor.live() != LiveCounts::default() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    let counts = [&TALLY.instances, &TALLY.calls, &TALLY.buffers, &TALLY.wrong];
+    assert_eq!(counts.map(|count| count.load(SeqCst)), [0; 4], "instances, calls, buffers, wrong");
+    assert_eq!(panics(), panics_before, "the host panics");
+}

@@ -1,0 +1,360 @@
+//! Objects, bytes, futures and wakers cross in both directions, and each is dropped once: what Miri looks at.
+//!
+//! Both sides are here, in one binary, so that no library has to be loaded. `cargo xtask test` runs this under
+//! Miri where a nightly toolchain has it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
+use jaato_plugin_api::abi::*;
+
+/// Counts what is alive.
+#[derive(Clone, Default)]
+struct Alive(Arc<AtomicUsize>);
+
+/// Counts as long as it is held.
+struct Held(Alive);
+
+impl Alive {
+    fn one(&self) -> Held {
+        self.0.fetch_add(1, SeqCst);
+        Held(self.clone())
+    }
+
+    #[track_caller]
+    fn is_none(&self) {
+        assert_eq!(self.0.load(SeqCst), 0, "something was not dropped, or dropped twice");
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, SeqCst);
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn wait<T>(future: impl Future<Output = T>) -> T {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+fn poll_once(future: &mut (impl Future + Unpin)) -> bool {
+    std::pin::Pin::new(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+}
+
+/// What a host's context and its test share.
+#[derive(Default)]
+struct Told {
+    emitted: Mutex<Vec<Vec<u8>>>,
+    logged: Mutex<Vec<String>>,
+    pieces: Mutex<VecDeque<Vec<u8>>>,
+    cancelled: AtomicBool,
+    alive: Alive,
+}
+
+struct HostContext(Arc<Told>, #[expect(dead_code, reason = "counts")] Held);
+
+impl HostContext {
+    fn lend(told: &Arc<Told>) -> ContextBox {
+        ContextBox::from_value(Self(Arc::clone(told), told.alive.one()), TD_Opaque)
+    }
+}
+
+impl ContextAbi for HostContext {
+    fn id(&self) -> u64 {
+        7
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(SeqCst)
+    }
+
+    fn cancelled(&self) -> FfiFuture<()> {
+        let (told, alive) = (Arc::clone(&self.0), self.0.alive.one());
+        poll_fn(move |_| {
+            let _ = &alive;
+            if told.cancelled.load(SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .into_ffi()
+    }
+
+    fn log(&self, level: u8, text: RStr<'_>) {
+        self.0.logged.lock().unwrap().push(format!("{level} {text}"));
+    }
+
+    fn emit(&self, frame: RVec<u8>) -> bool {
+        self.0.emitted.lock().unwrap().push(frame.into());
+        !self.is_cancelled()
+    }
+
+    /// Woken by a thread of the host's own.
+    fn sleep_ms(&self, _milliseconds: u64) -> FfiFuture<bool> {
+        let (done, alive) = (Arc::new(AtomicBool::new(false)), self.0.alive.one());
+        let mut thread = None;
+        poll_fn(move |cx| {
+            let _ = &alive;
+            if done.load(SeqCst) {
+                return Poll::Ready(true);
+            }
+            let (done, waker) = (Arc::clone(&done), cx.waker().clone());
+            thread.get_or_insert_with(|| {
+                thread::spawn(move || {
+                    done.store(true, SeqCst);
+                    waker.wake();
+                })
+            });
+            Poll::Pending
+        })
+        .into_ffi()
+    }
+
+    fn spawn_blocking(&self, mut job: JobBox) -> FfiFuture<bool> {
+        thread::spawn(move || job.run()).join().unwrap();
+        std::future::ready(true).into_ffi()
+    }
+
+    fn spawn(&self, task: FfiFuture<()>) -> bool {
+        wait(task);
+        true
+    }
+
+    fn service(&self, operation: RStr<'_>, frame: RVec<u8>) -> Answer {
+        let answer = match operation.as_str() {
+            "echo" => RResult::ROk(frame),
+            _ => RResult::RErr(RVec::from(b"unknown".to_vec())),
+        };
+        std::future::ready(answer).into_ffi()
+    }
+
+    fn next(&self, _handle: u64) -> Maybe {
+        let piece = self.0.pieces.lock().unwrap().pop_front();
+        std::future::ready(RResult::ROk(piece.map(RVec::from).into())).into_ffi()
+    }
+
+    fn close(&self, _handle: u64) {
+        self.0.pieces.lock().unwrap().clear();
+    }
+}
+
+/// The plugin: its factory, its instance, and all its facets.
+struct Plugin(Alive, #[expect(dead_code, reason = "counts")] Held);
+
+impl Plugin {
+    fn new(alive: &Alive) -> Self {
+        Self(alive.clone(), alive.one())
+    }
+}
+
+struct Job(Arc<AtomicBool>, #[expect(dead_code, reason = "counts")] Held);
+
+impl JobAbi for Job {
+    fn run(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+impl FactoryAbi for Plugin {
+    fn create(
+        &self,
+        context: ContextBox,
+        saved: ROption<RVec<u8>>,
+    ) -> FfiFuture<RResult<InstanceBox, RVec<u8>>> {
+        let instance = Self::new(&self.0);
+        async move {
+            let text = format!("made from {} bytes", saved.map_or(0, |saved| saved.len()));
+            context.log(3, text.as_str().into());
+            RResult::ROk(InstanceBox::from_value(instance, TD_Opaque))
+        }
+        .into_ffi()
+    }
+}
+
+impl InstanceAbi for Plugin {
+    fn tools(&self) -> ROption<ToolBox> {
+        ROption::RSome(ToolBox::from_value(Self::new(&self.0), TD_Opaque))
+    }
+
+    fn gc(&self) -> ROption<GcBox> {
+        ROption::RNone
+    }
+
+    fn provider(&self) -> ROption<ProviderBox> {
+        ROption::RSome(ProviderBox::from_value(Self::new(&self.0), TD_Opaque))
+    }
+
+    fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        ToolAbi::call(self, name, context, frame)
+    }
+
+    fn save(&self) -> Maybe {
+        std::future::ready(RResult::ROk(ROption::RSome(RVec::from(vec![1, 2, 3])))).into_ffi()
+    }
+
+    fn close(&self) -> FfiFuture<()> {
+        std::future::ready(()).into_ffi()
+    }
+}
+
+impl ToolAbi for Plugin {
+    fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        let (name, alive) = (name.as_str().to_owned(), self.0.clone());
+        let held = alive.one();
+        async move {
+            let _held = held;
+            match name.as_str() {
+                "echo" => context.service("echo".into(), frame).await,
+                "refused" => context.service("moon".into(), frame).await,
+                "wait" => {
+                    context.cancelled().await;
+                    RResult::ROk(frame)
+                }
+                "sleep" => RResult::ROk(RVec::from(vec![u8::from(context.sleep_ms(1).await)])),
+                "emit" => {
+                    let taken = (0..3).all(|piece| context.emit(vec![piece; 3].into()));
+                    RResult::ROk(RVec::from(vec![u8::from(taken)]))
+                }
+                "read" => {
+                    let mut all = Vec::new();
+                    while let RResult::ROk(ROption::RSome(piece)) = context.next(1).await {
+                        all.extend_from_slice(&piece);
+                    }
+                    context.close(1);
+                    RResult::ROk(all.into())
+                }
+                "work" => {
+                    let ran = Arc::new(AtomicBool::new(false));
+                    let job = Job(Arc::clone(&ran), alive.one());
+                    let done = context.spawn_blocking(JobBox::from_value(job, TD_Opaque)).await;
+                    let task = Arc::clone(&ran);
+                    let taken = context.spawn(async move { assert!(task.load(SeqCst)) }.into_ffi());
+                    RResult::ROk(RVec::from(vec![u8::from(done), u8::from(taken)]))
+                }
+                _ => RResult::RErr(RVec::new()),
+            }
+        }
+        .into_ffi()
+    }
+}
+
+impl ProviderAbi for Plugin {
+    fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        ToolAbi::call(self, "echo".into(), context, frame)
+    }
+
+    fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
+        ToolAbi::call(self, "refused".into(), context, frame)
+    }
+}
+
+/// An instance, what its context was told, and what counts both sides' objects.
+fn made() -> (InstanceBox, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let factory = FactoryBox::from_value(Plugin::new(&told.alive), TD_Opaque);
+    let saved = ROption::RSome(RVec::from(vec![0; 5]));
+    let made = wait(factory.create(HostContext::lend(&told), saved)).unwrap();
+    assert_eq!(*told.logged.lock().unwrap(), ["3 made from 5 bytes"]);
+    (made, told)
+}
+
+fn call(tools: &ToolBox, told: &Arc<Told>, name: &str, bytes: &[u8]) -> Result<Vec<u8>, Vec<u8>> {
+    let answer = wait(tools.call(name.into(), HostContext::lend(told), RVec::from(bytes)));
+    answer.into_result().map(Into::into).map_err(Into::into)
+}
+
+#[test]
+fn a_whole_life_crosses_and_leaves_nothing() {
+    let (instance, told) = made();
+    let tools = instance.tools().unwrap();
+    assert!(instance.gc().is_none());
+    for bytes in [&[][..], &[0], &[7; 5000]] {
+        assert_eq!(call(&tools, &told, "echo", bytes), Ok(bytes.to_vec()));
+        assert_eq!(call(&tools, &told, "refused", bytes), Err(b"unknown".to_vec()));
+    }
+    assert_eq!(call(&tools, &told, "no such tool", b"x"), Err(Vec::new()));
+    assert_eq!(call(&tools, &told, "emit", b""), Ok(vec![1]));
+    assert_eq!(*told.emitted.lock().unwrap(), [[0; 3], [1; 3], [2; 3]]);
+    told.pieces.lock().unwrap().extend([vec![1; 9], Vec::new(), vec![2; 3]]);
+    assert_eq!(call(&tools, &told, "read", b""), Ok([vec![1; 9], vec![2; 3]].concat()));
+    assert_eq!(call(&tools, &told, "work", b""), Ok(vec![1, 1]));
+    assert_eq!(wait(instance.save()).unwrap().unwrap().as_slice(), [1, 2, 3]);
+    wait(instance.close());
+    drop((instance, tools));
+    told.alive.is_none();
+}
+
+#[test]
+fn a_provider_and_an_operation_take_frames_like_tools() {
+    let (instance, told) = made();
+    let provider = instance.provider().unwrap();
+    let frame = || RVec::from(vec![4; 4]);
+    let lend = || HostContext::lend(&told);
+    assert_eq!(wait(provider.complete(lend(), frame())).unwrap(), frame());
+    assert!(wait(provider.models(lend(), frame())).is_err());
+    assert_eq!(wait(instance.operation("echo".into(), lend(), frame())).unwrap(), frame());
+    drop((instance, provider));
+    told.alive.is_none();
+}
+
+#[test]
+fn a_call_that_is_dropped_half_way_takes_along_what_it_holds() {
+    let (instance, told) = made();
+    let tools = instance.tools().unwrap();
+    let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::new());
+    assert!(!poll_once(&mut waiting));
+    drop(waiting);
+    // One that was never polled, too.
+    drop(tools.call("wait".into(), HostContext::lend(&told), RVec::new()));
+    drop((instance, tools));
+    told.alive.is_none();
+}
+
+#[test]
+fn a_waker_crosses_twice_and_back_by_another_thread() {
+    let (instance, told) = made();
+    let tools = instance.tools().unwrap();
+    assert_eq!(call(&tools, &told, "sleep", b""), Ok(vec![1]));
+    let mut waiting = tools.call("wait".into(), HostContext::lend(&told), RVec::from(vec![9]));
+    assert!(!poll_once(&mut waiting));
+    told.cancelled.store(true, SeqCst);
+    assert_eq!(wait(waiting).unwrap().as_slice(), [9]);
+    drop((instance, tools));
+    told.alive.is_none();
+}
+
+#[test]
+fn a_facet_outlives_its_instance_and_ends_on_another_thread() {
+    let (instance, told) = made();
+    let tools = instance.tools().unwrap();
+    drop(instance);
+    let theirs = Arc::clone(&told);
+    thread::spawn(move || {
+        assert_eq!(call(&tools, &theirs, "echo", b"x"), Ok(b"x".to_vec()));
+        drop(tools);
+    })
+    .join()
+    .unwrap();
+    told.alive.is_none();
+}
