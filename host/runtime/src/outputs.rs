@@ -9,6 +9,10 @@ use futures_util::future::BoxFuture;
 use jaato_session::OutputStore;
 use jaato_types::{CallId, Error, ErrorKind};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+
+/// Largest output file of one call, in bytes: a tool that prints without end must not fill the disk.
+pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Longest name of a file, in bytes.
 const NAME_BYTES_MAX: usize = 120;
@@ -65,6 +69,56 @@ fn make(parent: &Path) -> io::Result<TempDir> {
 fn failed(path: &Path, error: &io::Error) -> Error {
     let text = format!("cannot keep an output in `{}`: {error}", path.display());
     Error::new(ErrorKind::Io, text)
+}
+
+/// The file of one call's output, written piece by piece.
+#[derive(Debug)]
+pub struct OutputFile {
+    path: PathBuf,
+    file: tokio::fs::File,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl OutputFile {
+    /// Makes the file, which grows to so many bytes at most.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn create(path: PathBuf, bytes_max: u64) -> Result<Self, Error> {
+        let file = tokio::fs::File::create(&path).await.map_err(not_written)?;
+        Ok(Self { path, file, bytes: 0, bytes_max })
+    }
+
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns how much is in it.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds a piece, whole.
+    ///
+    /// # Errors
+    /// When the file would be too large, and then nothing is added; or when it cannot be written.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let after = self.bytes + bytes.len() as u64;
+        if after > self.bytes_max {
+            let text = format!("the call's output has more than {} bytes", self.bytes_max);
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.file.write_all(bytes).await.map_err(not_written)?;
+        self.file.flush().await.map_err(not_written)?;
+        self.bytes = after;
+        Ok(())
+    }
+}
+
+fn not_written(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
 }
 
 impl OutputStore for Outputs {
@@ -126,5 +180,20 @@ mod tests {
         assert!(Path::new(&path).starts_with(parent.path().join("outputs")));
         drop(outputs);
         assert!(!Path::new(&path).exists());
+    }
+
+    #[tokio::test]
+    async fn an_output_file_holds_what_its_bound_allows_and_not_a_byte_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("call-output.txt");
+        let mut file = OutputFile::create(path.clone(), 8).await.unwrap();
+        file.write(b"12345").await.unwrap();
+        let error = file.write(b"6789").await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::LimitReached);
+        assert_eq!(error.message, "the call's output has more than 8 bytes");
+        assert_eq!((file.bytes(), std::fs::read(&path).unwrap()), (5, b"12345".to_vec()));
+        file.write(b"678").await.unwrap();
+        assert_eq!(file.write(b"9").await.unwrap_err().kind, ErrorKind::LimitReached);
+        assert_eq!((file.bytes(), std::fs::read(&path).unwrap()), (8, b"12345678".to_vec()));
     }
 }

@@ -19,17 +19,13 @@ use jaato_types::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
 use tokio::sync::Mutex;
 
 use crate::assets::{Assets, delta_of};
 use crate::credentials::Credentials;
 use crate::http;
-use crate::outputs::Outputs;
+use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs};
 use crate::processes::{CallProcesses, Processes};
-
-/// Largest output file of one call, in bytes: a tool that prints without end must not fill the disk.
-pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// What every call of every plugin may use.
 pub struct Lent {
@@ -81,12 +77,6 @@ pub struct PluginServices {
     place: Place,
     tell: Tell,
     output: Arc<Mutex<Option<OutputFile>>>,
-}
-
-struct OutputFile {
-    path: PathBuf,
-    file: tokio::fs::File,
-    bytes: u64,
 }
 
 impl PluginServices {
@@ -199,27 +189,15 @@ impl PluginServices {
             let mut output = output.lock().await;
             if output.is_none() {
                 let path = lent.outputs.path(&format!("{call}-output.txt"))?;
-                let file = tokio::fs::File::create(&path).await.map_err(not_written)?;
-                *output = Some(OutputFile { path, file, bytes: 0 });
+                *output = Some(OutputFile::create(path, OUTPUT_FILE_BYTES_MAX).await?);
             }
             let Some(output) = output.as_mut() else { unreachable!("made above") };
             output.write(&bytes).await?;
-            frame(&OutputAnswer { path: output.path.display().to_string(), bytes: output.bytes })
+            frame(&OutputAnswer {
+                path: output.path().display().to_string(),
+                bytes: output.bytes(),
+            })
         })
-    }
-}
-
-impl OutputFile {
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let after = self.bytes + bytes.len() as u64;
-        if after > OUTPUT_FILE_BYTES_MAX {
-            let text = format!("the call's output has more than {OUTPUT_FILE_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorKind::LimitReached, text));
-        }
-        self.file.write_all(bytes).await.map_err(not_written)?;
-        self.file.flush().await.map_err(not_written)?;
-        self.bytes = after;
-        Ok(())
     }
 }
 
@@ -266,10 +244,6 @@ fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
 
 fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
-}
-
-fn not_written(error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
 }
 
 fn no_home() -> Error {

@@ -4,7 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::collect::Collected;
+use crate::collect::{Collected, NotKept};
 use crate::kept::{Kept, Shown, json_bytes};
 
 /// Bytes of JSON that both outputs may take together. The host lets 16 KiB of an answer through; the rest is
@@ -65,7 +65,7 @@ pub fn answer(collected: &Collected, timeout_seconds: u32) -> Map<String, Value>
     tell_exit(&mut answer, &collected.exit, timeout_seconds);
     tell_left(&mut answer, &collected.exit.left_running);
     if collected.share != Share::Whole {
-        tell_cut(&mut answer, notes.into_iter().flatten().collect(), &collected.file);
+        tell_cut(&mut answer, notes.into_iter().flatten().collect(), collected.file.as_ref());
     }
     answer
 }
@@ -108,16 +108,32 @@ fn tell_left(answer: &mut Map<String, Value>, left: &[LeftRunning]) {
     }
 }
 
-fn tell_cut(answer: &mut Map<String, Value>, notes: Vec<String>, file: &Option<Result<String>>) {
+fn tell_cut(
+    answer: &mut Map<String, Value>,
+    notes: Vec<String>,
+    file: Option<&std::result::Result<String, NotKept>>,
+) {
     let notes = notes.join("; ");
-    let place = match file {
+    let (path, place) = match file {
         Some(Ok(path)) => {
-            answer.insert("output_file".to_owned(), path.as_str().into());
-            "the whole, stdout and stderr as they came, is in output_file".to_owned()
+            let place = "the whole, stdout and stderr as they came, is in output_file";
+            (Some(path.as_str()), place.to_owned())
         }
-        Some(Err(error)) => format!("the whole could not be kept: {}", error.message),
-        None => "the whole was not kept".to_owned(),
+        Some(Err(NotKept { begun: Some(begun), error })) => {
+            let place = format!(
+                "only the first {} bytes, stdout and stderr as they came, are in output_file: {}",
+                begun.bytes, error.message
+            );
+            (Some(begun.path.as_str()), place)
+        }
+        Some(Err(NotKept { begun: None, error })) => {
+            (None, format!("the whole could not be kept: {}", error.message))
+        }
+        None => (None, "the whole was not kept".to_owned()),
     };
+    if let Some(path) = path {
+        answer.insert("output_file".to_owned(), path.into());
+    }
     answer.insert("truncated".to_owned(), true.into());
     answer.insert("truncation_message".to_owned(), format!("{notes}; {place}").into());
 }
@@ -189,7 +205,8 @@ mod tests {
     #[test]
     fn a_file_that_could_not_be_kept_is_told() {
         let mut large = collected(&[b'x'; 300_000], b"");
-        large.file = Some(Err(Error::new(ErrorKind::Io, "the disk is full")));
+        let error = Error::new(ErrorKind::Io, "the disk is full");
+        large.file = Some(Err(NotKept { begun: None, error }));
         let answer = answer(&large, 10);
         let message = answer["truncation_message"].as_str().unwrap();
         assert!(message.ends_with("the whole could not be kept: the disk is full"), "{message}");

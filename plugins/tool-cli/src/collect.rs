@@ -24,7 +24,16 @@ pub struct Collected {
     /// How it ended.
     pub exit: ProcessExit,
     /// Where the whole is, where it is more than the model is shown; or why it is nowhere.
-    pub file: Option<Result<String>>,
+    pub file: Option<std::result::Result<String, NotKept>>,
+}
+
+/// Why the whole is in no file.
+#[derive(Debug)]
+pub struct NotKept {
+    /// The file with its beginning, and how much that is.
+    pub begun: Option<OutputAnswer>,
+    /// What went wrong then.
+    pub error: Error,
 }
 
 /// Reads to the exit.
@@ -64,8 +73,8 @@ struct WholeFile {
 enum FileState {
     #[default]
     None,
-    At(String),
-    Failed(Error),
+    At(OutputAnswer),
+    Failed(NotKept),
 }
 
 impl WholeFile {
@@ -88,22 +97,30 @@ impl WholeFile {
         let written: Result<OutputAnswer> =
             host.service_with_bytes(OUTPUT, &write, &self.waiting).await;
         self.waiting.clear();
+        let begun = match std::mem::take(&mut self.state) {
+            FileState::At(answer) => Some(answer),
+            FileState::None | FileState::Failed(_) => None,
+        };
         // Without a file the command goes on: it may do more than print.
         self.state = match written {
-            Ok(answer) => FileState::At(answer.path),
-            Err(error) => FileState::Failed(error),
+            Ok(answer) => FileState::At(answer),
+            Err(error) => FileState::Failed(NotKept { begun, error }),
         };
     }
 
-    async fn finish(mut self, host: &Reporter, is_wanted: bool) -> Option<Result<String>> {
+    async fn finish(
+        mut self,
+        host: &Reporter,
+        is_wanted: bool,
+    ) -> Option<std::result::Result<String, NotKept>> {
         let is_begun = matches!(self.state, FileState::At(_));
         if !self.waiting.is_empty() && (is_begun || is_wanted) {
             self.write(host).await;
         }
         match self.state {
             FileState::None => None,
-            FileState::At(path) => is_wanted.then_some(Ok(path)),
-            FileState::Failed(error) => is_wanted.then_some(Err(error)),
+            FileState::At(answer) => is_wanted.then_some(Ok(answer.path)),
+            FileState::Failed(not_kept) => is_wanted.then_some(Err(not_kept)),
         }
     }
 }

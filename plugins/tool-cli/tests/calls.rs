@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::service::SessionFacts;
+use jaato_plugin_sdk::types::service::{OUTPUT, OutputAnswer, SessionFacts};
 use jaato_plugin_sdk::types::{Delta, Error, ErrorKind};
-use jaato_plugin_testkit::FakeHost;
+use jaato_plugin_testkit::{FakeHost, Reply};
 
 /// Far less than what is slept in the commands below.
 const SOON: Duration = Duration::from_secs(15);
@@ -185,6 +186,33 @@ fn of_much_output_both_ends_are_told_and_the_whole_is_in_the_file() {
     let (head, rest) = text.split_once("\n[… ").unwrap();
     let (left_out, tail) = rest.split_once(" bytes left out …]\n").unwrap();
     assert_eq!(head.len() + tail.len() + left_out.parse::<usize>().unwrap(), stdout);
+}
+
+#[test]
+fn of_a_file_that_got_too_large_what_is_in_it_is_told_and_the_command_goes_on() {
+    let written = AtomicU64::new(0);
+    let host = host().with_service(OUTPUT, move |request| {
+        let before = written.fetch_add(request.bytes.len() as u64, Ordering::SeqCst);
+        if before > 100_000 {
+            return Err(Error::new(ErrorKind::LimitReached, "it is too much"));
+        }
+        let bytes = before + request.bytes.len() as u64;
+        Reply::of(&OutputAnswer { path: "/o/f.txt".to_owned(), bytes })
+    });
+    let told = call(&host, json!({ "command": "seq 100000; exit 7" }));
+    let asked = host.asked();
+    let pieces: Vec<_> = asked.iter().filter(|it| it.operation == OUTPUT).collect();
+    let (_, taken) = pieces.split_last().unwrap();
+    let taken: usize = taken.iter().map(|piece| piece.bytes.len()).sum();
+    assert!(taken > 100_000, "what is refused is not tried again: {}", pieces.len());
+    assert_eq!((&told["output_file"], &told["returncode"]), (&json!("/o/f.txt"), &json!(7)));
+    let message = told["truncation_message"].as_str().unwrap();
+    let expected = format!(
+        "; only the first {taken} bytes, stdout and stderr as they came, are in output_file: it is \
+         too much"
+    );
+    assert!(message.ends_with(&expected), "{message}");
+    assert!(told["stdout"].as_str().unwrap().ends_with("\n99999\n100000\n"), "{told}");
 }
 
 #[test]
