@@ -48,8 +48,3 @@ pub use fake::{
 pub use jaato_plugin_sdk::__private::Module;
 pub use jaato_types::Kind;
 pub use schema::check_arguments;
-
-/// The authors' guide, whose examples are compiled here.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/plugin-authors.md")]
-pub mod authors {}

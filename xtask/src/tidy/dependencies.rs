@@ -33,9 +33,7 @@ const TABLE: &[Row] = &[
     row("jaato-plugin-macros", &[], &[]),
     row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], TESTKIT),
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
-    row("jaato-plugin-testkit", &["jaato-types", "jaato-plugin-api", "jaato-plugin-sdk"], &[
-        "jaato-plugin-sdk-provider",
-    ]),
+    row("jaato-plugin-testkit", &["jaato-types", "jaato-plugin-api", "jaato-plugin-sdk"], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-config", &["jaato-types"], &[]),
     row("jaato-http", &["jaato-types"], &[]),

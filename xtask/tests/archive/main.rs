@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod ci;
+mod guide;
 mod installed;
 mod runs;

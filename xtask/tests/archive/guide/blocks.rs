@@ -1,0 +1,85 @@
+//! The blocks of code in a document, and what is done with each.
+
+/// A block between fences.
+pub struct Block {
+    /// Where it begins in the document.
+    pub line: usize,
+    pub text: String,
+    pub does: Use,
+}
+
+/// What is done with a block.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Written to this file.
+    File(String),
+    /// Compared with this file.
+    Same(String),
+    /// Run in a shell.
+    Console,
+    /// Built, and checked or run.
+    Snippet,
+}
+
+/// Reads all blocks. One that would not be tested fails the test.
+#[track_caller]
+pub fn read(document: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut before, mut is_open) = ("", false);
+    for (at, line) in document.lines().enumerate() {
+        match (line.strip_prefix("```"), is_open) {
+            (Some(language), false) => {
+                blocks.push(Block {
+                    line: at + 1,
+                    text: String::new(),
+                    does: does(before, language, at),
+                });
+                is_open = true;
+            }
+            (Some(_), true) => is_open = false,
+            (None, true) => {
+                let text = &mut blocks.last_mut().unwrap().text;
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, false) => before = line,
+        }
+    }
+    assert!(!is_open, "the last block has no end");
+    blocks
+}
+
+#[track_caller]
+fn does(before: &str, language: &str, at: usize) -> Use {
+    let comment = before.strip_prefix("<!-- ").and_then(|rest| rest.strip_suffix(" -->"));
+    match comment.and_then(|comment| comment.split_once(": ")) {
+        Some(("file", path)) => return Use::File(path.to_owned()),
+        Some(("same", path)) => return Use::Same(path.to_owned()),
+        Some(_) | None => {}
+    }
+    match language {
+        "console" => Use::Console,
+        "rust" => Use::Snippet,
+        other => panic!("line {}: nothing tests a block of `{other}` without a file", at + 1),
+    }
+}
+
+/// A path for the shell, in which `~` is the home.
+pub fn at_home(path: &str) -> String {
+    match path.strip_prefix("~/") {
+        Some(rest) => format!("\"$HOME/{rest}\""),
+        None => format!("'{path}'"),
+    }
+}
+
+#[test]
+fn each_block_has_its_use() {
+    let document = "text\n\n<!-- file: a/b.rs -->\n```rust\nfn a() {}\n\n```\n\n```console\n$ ls\n```\n\
+        ```rust\n```\n<!-- same: c.toml -->\n```toml\n```\n";
+    let blocks = read(document);
+    let uses: Vec<&Use> = blocks.iter().map(|block| &block.does).collect();
+    let named =
+        [Use::File("a/b.rs".into()), Use::Console, Use::Snippet, Use::Same("c.toml".into())];
+    assert_eq!(uses, named.iter().collect::<Vec<_>>());
+    assert_eq!((blocks[0].line, blocks[0].text.as_str()), (4, "fn a() {}\n\n"));
+}

@@ -1,0 +1,86 @@
+//! What a block of `console` says: commands, and what they print.
+
+/// A command and what the document shows of its output.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step {
+    pub command: String,
+    pub shows: Vec<String>,
+}
+
+/// Stands for anything.
+const ANYTHING: char = '…';
+
+/// Reads the commands, each with what is shown until the next.
+pub fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut goes_on = false;
+    for line in text.lines() {
+        if goes_on {
+            let command = &mut steps.last_mut().unwrap().command;
+            command.push('\n');
+            command.push_str(line);
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step { command: command.to_owned(), shows: Vec::new() });
+        } else {
+            steps.last_mut().expect("a block begins with `$ `").shows.push(line.to_owned());
+            continue;
+        }
+        goes_on = line.ends_with('\\');
+    }
+    steps
+}
+
+/// Whether a text is what the lines show.
+pub fn is_shown(shows: &[String], text: &str) -> bool {
+    let lines: Vec<&str> = text.lines().collect();
+    let shows: Vec<&str> = shows.iter().map(String::as_str).collect();
+    lines_fit(&shows, &lines)
+}
+
+fn lines_fit(shows: &[&str], lines: &[&str]) -> bool {
+    match shows {
+        [] => lines.is_empty(),
+        [first, rest @ ..] if first.trim() == "…" => {
+            (0..=lines.len()).any(|skip| lines_fit(rest, &lines[skip..]))
+        }
+        [first, rest @ ..] => lines
+            .split_first()
+            .is_some_and(|(line, others)| fits(first, line) && lines_fit(rest, others)),
+    }
+}
+
+fn fits(shows: &str, line: &str) -> bool {
+    let Some((before, after)) = shows.split_once(ANYTHING) else {
+        return shows.trim_end() == line.trim_end();
+    };
+    let Some(rest) = line.strip_prefix(before) else { return false };
+    let places = rest.char_indices().map(|(at, _)| at).chain([rest.len()]);
+    places.into_iter().any(|at| fits(after, &rest[at..]))
+}
+
+#[test]
+fn commands_are_told_from_what_they_print() {
+    let step = |command: &str, shows: &[&str]| Step {
+        command: command.to_owned(),
+        shows: shows.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    assert_eq!(
+        steps("$ a\n$ b \\\n    c\none\n\ntwo\n"),
+        [step("a", &[]), step("b \\\n    c", &["one", "", "two"])]
+    );
+}
+
+#[test]
+fn dots_stand_for_anything_and_the_rest_for_itself() {
+    let check = |shows: &str, text: &str| {
+        is_shown(&shows.lines().map(str::to_owned).collect::<Vec<_>>(), text)
+    };
+    for (shows, text) in
+        [("a\nb", "a\nb\n"), ("a\n…\nd", "a\nb\nc\nd\n"), ("…\nd", "d"), ("a … c…", "a b c")]
+    {
+        assert!(check(shows, text), "{shows} {text}");
+    }
+    for (shows, text) in [("a", "a\nb"), ("a\n…\nd", "a\nb"), ("a … c", "a b d"), ("a", "")] {
+        assert!(!check(shows, text), "{shows} {text}");
+    }
+}
