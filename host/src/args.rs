@@ -260,6 +260,13 @@ pub enum PluginCommand {
         #[arg(value_name = "FILE|PLUGIN|HEX")]
         what: String,
     },
+    /// Describe plugins again, whatever is known of them, and tell what changed
+    ///
+    /// A `jaato chat` that runs takes replaced files by itself; `/plugin reload` there begins a plugin anew.
+    Reload {
+        /// The plugin; all when absent
+        plugin: Option<String>,
+    },
     /// Check a plugin file: what it says of itself, and in a worker whether it works
     ///
     /// Only examples of tools that change nothing and stay on this machine are run.

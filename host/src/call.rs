@@ -70,8 +70,9 @@ async fn one(
 }
 
 fn not_trusted_hint(runtime: &Runtime, tool: &str) -> Option<Failure> {
-    let plugin = runtime.registry().tool(tool)?.plugin;
-    let entry = runtime.registry().plugin(plugin.as_str())?;
+    let registry = runtime.registry();
+    let plugin = registry.tool(tool)?.plugin;
+    let entry = registry.plugin(plugin.as_str())?;
     let (why, hint) = jaato_runtime::why_not(entry)?;
     let text = format!("tool `{tool}` of plugin `{plugin}` cannot be used: {why}");
     Some(Failure::new(Exit::Plugin, text).maybe_hint(hint))

@@ -17,12 +17,13 @@ use crate::args::{ChatArgs, Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
 use crate::view::View;
-use crate::{conversation, report, start};
+use crate::{conversation, reload, report, start};
 
 const HELP: &str = "\
 /again   send the last request again, after it failed
 /help    this list
 /quit    end the conversation (so does Ctrl-D)
+/plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
 A line that begins with // is sent to the model, with one / less.
 Ctrl-C stops an answer; a second one ends jaato. Commands:";
 
@@ -34,6 +35,8 @@ enum Wish<'a> {
     Again,
     Help,
     Quit,
+    /// What stands behind `/plugin`.
+    Plugin(&'a str),
     /// A command by name, and what stands behind it.
     Command(&'a str, &'a str),
 }
@@ -41,6 +44,7 @@ enum Wish<'a> {
 /// Talks until the lines end. The exit code is that of the last turn, as a shell has it.
 pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let runtime = conversation::runtime(global, &args.session, true).await?;
+    runtime.watch_plugins();
     let over = Cancel::new();
     let turn = CurrentTurn::default();
     stop_on_signals(turn.clone(), over.clone());
@@ -80,6 +84,16 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             }
             Wish::Help => help(&runtime),
             Wish::Quit => break,
+            Wish::Plugin(words) => {
+                let cancel = turn.begin(&over);
+                let done = reload::in_chat(&runtime, &mut session, &view, words, &cancel).await;
+                outcome = Ok(done.unwrap_or_else(|failure| {
+                    view.settle();
+                    report::failure(&failure);
+                    failure.exit
+                }));
+                turn.end();
+            }
             Wish::Command(name, rest) => {
                 let cancel = turn.begin(&over);
                 outcome = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
@@ -106,10 +120,10 @@ fn wish(line: &str) -> Wish<'_> {
         "again" => Wish::Again,
         "help" => Wish::Help,
         "quit" | "exit" => Wish::Quit,
-        other => {
-            let (name, rest) = other.split_once(char::is_whitespace).unwrap_or((other, ""));
-            Wish::Command(name, rest.trim())
-        }
+        other => match other.split_once(char::is_whitespace).unwrap_or((other, "")) {
+            ("plugin", rest) => Wish::Plugin(rest.trim()),
+            (name, rest) => Wish::Command(name, rest.trim()),
+        },
     }
 }
 
@@ -234,5 +248,6 @@ mod tests {
         assert_eq!(wish("/exit"), Wish::Quit);
         assert_eq!(wish("/note two words"), Wish::Command("note", "two words"));
         assert_eq!(wish("/gc"), Wish::Command("gc", ""));
+        assert_eq!(wish("/plugin show x"), Wish::Plugin("show x"));
     }
 }

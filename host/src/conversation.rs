@@ -62,10 +62,11 @@ pub fn start(runtime: &Runtime, args: &SessionArgs, view: Arc<View>) -> Result<S
 /// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.
 fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure> {
     let named = args.tools.iter().flatten().chain(&args.allow);
+    let registry = runtime.registry();
     for name in named {
-        if runtime.registry().tool(name).is_none() {
+        if registry.tool(name).is_none() {
             report::problems(&start::problems(runtime));
-            let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
+            let known = registry.tools().map(|tool| tool.spec.name.as_str());
             return Err(unknown_tool(name, known));
         }
     }
@@ -78,7 +79,9 @@ pub fn exit_of_turn(report: &TurnReport) -> Exit {
         TurnOutcome::Done => Exit::Done,
         TurnOutcome::Denied | TurnOutcome::Limit => Exit::Limit,
         TurnOutcome::Cancelled => Exit::Cancelled,
-        TurnOutcome::Failed | TurnOutcome::Unknown => report.error.as_ref().map_or(Exit::Failed, failed_turn),
+        TurnOutcome::Failed | TurnOutcome::Unknown => {
+            report.error.as_ref().map_or(Exit::Failed, failed_turn)
+        }
     }
 }
 

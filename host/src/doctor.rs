@@ -64,9 +64,10 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
         let state = if place.folder.is_dir() { "" } else { " (not there)" };
         say("plugins in", &format!("{} ({}){state}", place.folder.display(), place.kind.name()))?;
     }
-    let entries = runtime.registry().plugins();
+    let registry = runtime.registry();
+    let entries = registry.plugins();
     let active = entries.iter().filter(|entry| entry.status == Status::Active).count();
-    let tools = runtime.registry().tools().count();
+    let tools = registry.tools().count();
     say("plugins", &format!("{active} of {} can be used, {tools} tools", entries.len()))?;
     for entry in entries {
         if let Some((why, hint)) = jaato_runtime::why_not(entry) {

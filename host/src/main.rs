@@ -16,6 +16,7 @@ mod lines;
 mod model;
 mod new_plugin;
 mod plugin;
+mod reload;
 mod report;
 mod run;
 mod start;
@@ -97,6 +98,9 @@ async fn dispatch(cli: Cli) -> Outcome {
         }
         Command::Plugin { command: PluginCommand::Untrust { what } } => {
             plugin::untrust(global, &what).await
+        }
+        Command::Plugin { command: PluginCommand::Reload { plugin } } => {
+            reload::reload(global, plugin.as_deref()).await
         }
         Command::Plugin { command: PluginCommand::Check { file } } => {
             check::check(global, &file).await

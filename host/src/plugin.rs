@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
-use jaato_runtime::registry::{PluginEntry, Status, Trust, nearest};
+use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust, nearest};
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
     Runtime, Setup, describe, description, loader, sha256_of, supervisor, trust_command, why_not,
@@ -23,18 +23,25 @@ but it can do what you can; a trusted plugin runs inside jaato. Keep only what y
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     if as_json {
-        let plugins = runtime.registry().plugins();
-        let plugins: Vec<_> = plugins.iter().map(|entry| to_json(&runtime, entry)).collect();
+        let registry = runtime.registry();
+        let plugins = registry.plugins().iter();
+        let plugins: Vec<_> = plugins.map(|entry| to_json(&runtime, entry)).collect();
         return report::json(&json!({ "plugins": plugins, "problems": runtime.problems() }));
     }
     report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
     report::problems(runtime.problems());
-    let plugins = runtime.registry().plugins();
+    print_list(&runtime)
+}
+
+/// Prints the list of the plugins as they are at this moment.
+pub fn print_list(runtime: &Runtime) -> Outcome {
+    let registry = runtime.registry();
+    let plugins = registry.plugins();
     if plugins.is_empty() {
         report::line("no plugins")?;
         return Ok(Exit::Done);
     }
-    let rows: Vec<_> = plugins.iter().map(|entry| row(&runtime, entry)).collect();
+    let rows: Vec<_> = plugins.iter().map(|entry| row(runtime, entry)).collect();
     report::table(&["plugin", "version", "from", "status", "runs", "offers"], &rows)?;
     let mut hints = Vec::new();
     for entry in plugins {
@@ -45,6 +52,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
             let name = &entry.candidate.manifest.name;
             hints.push(format!("{name} ({}): not trusted\n  {command}", path(entry)));
         }
+        hints.extend(kept(runtime, entry));
     }
     if !hints.is_empty() {
         report::line(&format!("\n{}", hints.join("\n")))?;
@@ -58,19 +66,31 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 /// Shows one plugin.
 pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
-    let entry = find(&runtime, name)?;
     if as_json {
-        return report::json(&to_json(&runtime, entry));
+        let registry = runtime.registry();
+        return report::json(&to_json(&runtime, find(&runtime, &registry, name)?));
     }
+    print(&runtime, name)
+}
+
+/// Prints what there is to say of one plugin at this moment.
+pub fn print(runtime: &Runtime, name: &str) -> Outcome {
+    let registry = runtime.registry();
+    let entry = find(runtime, &registry, name)?;
     let manifest = &entry.candidate.manifest;
     report::line(&format!("{} {}", manifest.name, manifest.version))?;
     report::line(&format!("  file        {}", path(entry)))?;
     report::line(&format!("  from        {}", entry.candidate.place))?;
     report::line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
     report::line(&format!("  trusted     {}", trusted(entry)))?;
-    report::line(&format!("  runs        {}", runs(&runtime, entry)))?;
+    report::line(&format!("  runs        {}", runs(runtime, entry)))?;
     if let Some(command) = trust_command(entry) {
         report::line(&format!("              {command}"))?;
+    }
+    if let Some(why) = runtime.why_kept(name) {
+        report::line(&format!(
+            "  kept        its file was replaced by one that cannot be used: {why}"
+        ))?;
     }
     if let Some((why, hint)) = why_not(entry) {
         report::line(&format!("  not used    {why}"))?;
@@ -143,12 +163,12 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
 /// Takes the trust in a plugin's content back: by a file, a digest, or the name of a plugin that is there.
 pub async fn untrust(global: Global, what: &str) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
-    let setup = runtime.setup();
+    let (setup, registry) = (runtime.setup(), runtime.registry());
     refuse_inside_session(&setup.variables).map_err(workspace_trust::failed)?;
     let is_digest = what.len() == 64 && what.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digest = if is_digest {
         what.to_ascii_lowercase()
-    } else if let Some(entry) = runtime.registry().plugin(what) {
+    } else if let Some(entry) = registry.plugin(what) {
         match &entry.candidate.trust {
             Trust::ByHash(digest) | Trust::No(digest) => digest.clone(),
             Trust::Shipped | Trust::WorkspaceNot => {
@@ -208,8 +228,11 @@ pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
         .map_err(|error| Failure::new(Exit::Plugin, &error).maybe_hint(error.problem.hint()))
 }
 
-fn find<'a>(runtime: &'a Runtime, name: &str) -> Result<&'a PluginEntry, Failure> {
-    let registry = runtime.registry();
+fn find<'a>(
+    runtime: &Runtime,
+    registry: &'a Registry,
+    name: &str,
+) -> Result<&'a PluginEntry, Failure> {
     if let Some(entry) = registry.plugin(name) {
         return Ok(entry);
     }
@@ -220,6 +243,14 @@ fn find<'a>(runtime: &'a Runtime, name: &str) -> Result<&'a PluginEntry, Failure
         Some(near) => failure.hint(format!("did you mean `{near}`?")),
         None => failure.hint("`jaato plugin list` lists them"),
     })
+}
+
+/// Says why a plugin is not what its file holds, where that is so.
+fn kept(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
+    let name = &entry.candidate.manifest.name;
+    let why = runtime.why_kept(name.as_str())?.replace("\nhint: ", "\n  ");
+    let path = path(entry);
+    Some(format!("{name} ({path}): stays as it was, its file cannot be used any more: {why}"))
 }
 
 fn path(entry: &PluginEntry) -> String {

@@ -12,7 +12,8 @@ use crate::{report, start};
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::lasting_runtime(start::arguments(global)).await?;
     report::problems(&start::problems(runtime));
-    let tools: Vec<_> = runtime.registry().tools().collect();
+    let registry = runtime.registry();
+    let tools: Vec<_> = registry.tools().collect();
     if as_json {
         return report::json(&tools.iter().map(to_json).collect());
     }
@@ -39,9 +40,10 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
 /// Shows one tool.
 pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
-    let Some(tool) = runtime.registry().tool(name) else {
+    let registry = runtime.registry();
+    let Some(tool) = registry.tool(name) else {
         report::problems(&start::problems(&runtime));
-        let known = runtime.registry().tools().map(|tool| tool.spec.name.as_str());
+        let known = registry.tools().map(|tool| tool.spec.name.as_str());
         return Err(unknown_tool(name, known));
     };
     if as_json {

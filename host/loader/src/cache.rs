@@ -106,6 +106,11 @@ impl Entry {
     pub fn new(stamp: Stamp, manifest: Manifest) -> Self {
         Self { stamp, manifest, sha256: None, described: None }
     }
+
+    /// Returns the state of the file that the entry is of.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
 }
 
 impl DescriptionCache {
@@ -113,6 +118,11 @@ impl DescriptionCache {
     pub fn read(path: PathBuf, host_version: &str) -> Self {
         let entries = read_entries(&path, host_version).unwrap_or_default();
         Self { path, host_version: host_version.to_owned(), entries, is_changed: false }
+    }
+
+    /// Returns what was known last of a file, in whatever state it is.
+    pub fn last(&self, path: &Path) -> Option<&Entry> {
+        self.entries.get(path.to_str()?)
     }
 
     /// Takes out what is known of a file in the state that it has. Whoever goes on to write the cache puts it

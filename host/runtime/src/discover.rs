@@ -1,6 +1,7 @@
 //! Finds the plugins and builds the registry: from the cache where it holds, else by describing.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
 use jaato_config::trust::{Trust as TrustRecord, TrustStore};
@@ -13,6 +14,7 @@ use jaato_registry::{Candidate, Registry, Rules, Trust};
 use jaato_types::{Description, Error, ErrorKind};
 
 use crate::describe::describe;
+use crate::reload::Seen;
 use crate::setup::Setup;
 use crate::trusted::sha256_of;
 
@@ -28,6 +30,52 @@ pub struct Discovery {
     pub problems: Vec<String>,
     /// Plugins that had to be described: none when the cache holds.
     pub described: usize,
+    /// The files and the record of trust in the state in which they were read.
+    pub(crate) seen: Seen,
+}
+
+/// How to search.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// Whether the workspace's plugins are described and run.
+    pub in_workspace: bool,
+    /// Files that are read and described although the cache knows them.
+    pub again: Again<'a>,
+}
+
+/// Which files are looked into although the cache knows them.
+#[derive(Debug, Clone, Copy)]
+pub enum Again<'a> {
+    /// None.
+    Nothing,
+    /// All.
+    All,
+    /// These.
+    Files(&'a [PathBuf]),
+}
+
+/// What a search gave.
+#[derive(Debug)]
+pub struct Searched {
+    /// The files, most trusted first.
+    pub files: Vec<SearchedFile>,
+    /// What is wrong with folders and with the record of trust.
+    pub problems: Vec<String>,
+    /// Why the cache could not be written.
+    pub cache_problem: Option<String>,
+    /// Plugins that had to be described.
+    pub described: usize,
+}
+
+/// A file that by its name is a plugin.
+#[derive(Debug)]
+pub struct SearchedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The state in which it was read.
+    pub stamp: Option<Stamp>,
+    /// The plugin, or why it is none.
+    pub found: Result<Candidate, String>,
 }
 
 /// A plugin file on its way to the registry.
@@ -38,32 +86,56 @@ struct Pending {
     is_new: bool,
 }
 
+/// A file on its way, or why it goes no further.
+type Read = Result<Pending, (PathBuf, Option<Stamp>, String)>;
+
 /// Searches all places, most trusted first.
 pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
-    let mut discovery = Discovery::default();
+    let trust = Seen::trust_of(setup);
+    let how = Search { in_workspace: setup.trusted_workspace().is_some(), again: Again::Nothing };
+    let Searched { files, mut problems, cache_problem, described } =
+        search(setup, supervisor, how).await;
+    let (mut seen, mut candidates) = (BTreeMap::new(), Vec::new());
+    for SearchedFile { path, stamp, found } in files {
+        seen.extend(stamp.map(|stamp| (path, stamp)));
+        match found {
+            Ok(candidate) => candidates.push(candidate),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    problems.extend(cache_problem);
+    let registry = Registry::build(candidates, &rules(setup));
+    Discovery { registry, problems, described, seen: Seen { files: seen, trust } }
+}
+
+/// Searches all places, most trusted first, and builds nothing.
+pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> Searched {
     let found = find(&places(setup));
-    discovery.problems.extend(found.problems.iter().map(ToString::to_string));
-    let record = trust_record(setup, &mut discovery.problems);
+    let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+    let record = trust_record(setup, &mut problems);
     let mut cache = setup
         .folders
         .descriptions_file()
         .ok()
         .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
+    let files = found.files.into_iter().map(|file| read(file, how, &record, cache.as_mut()));
+    let files: Vec<Read> = files.collect();
+    let mut described = 0;
+    let files = describe_missing(files, setup, supervisor, &mut described).await;
+    let cache_problem = cache.as_mut().and_then(|cache| keep(&files, cache));
+    let files = files.into_iter().map(searched).collect();
+    Searched { files, problems, cache_problem, described }
+}
 
-    let mut pending = Vec::new();
-    for file in found.files {
-        match read(file, setup, &record, cache.as_mut()) {
-            Ok(file) => pending.push(file),
-            Err(problem) => discovery.problems.push(problem),
-        }
+fn searched(file: Read) -> SearchedFile {
+    match file {
+        Ok(pending) => SearchedFile {
+            path: pending.file.path.clone(),
+            stamp: Some(pending.entry.stamp().clone()),
+            found: Ok(pending.candidate()),
+        },
+        Err((path, stamp, problem)) => SearchedFile { path, stamp, found: Err(problem) },
     }
-    let pending = describe_missing(pending, setup, supervisor, &mut discovery.described).await;
-    if let Some(cache) = &mut cache {
-        keep(&pending, cache, &mut discovery.problems);
-    }
-    discovery.registry =
-        Registry::build(pending.into_iter().map(Pending::candidate), &rules(setup));
-    discovery
 }
 
 /// Lists the folders that are searched.
@@ -79,7 +151,8 @@ pub fn places(setup: &Setup) -> Vec<Place> {
     places
 }
 
-fn rules(setup: &Setup) -> Rules {
+/// Returns what the person's configuration and command line say about names.
+pub fn rules(setup: &Setup) -> Rules {
     let config = &setup.config;
     let enabled = &config.tools_enabled;
     Rules {
@@ -101,36 +174,46 @@ fn trust_record(setup: &Setup, problems: &mut Vec<String>) -> TrustRecord {
 
 fn read(
     file: FoundFile,
-    setup: &Setup,
+    how: Search<'_>,
     record: &TrustRecord,
     cache: Option<&mut DescriptionCache>,
-) -> Result<Pending, String> {
-    let failed = |error: std::io::Error| {
+) -> Read {
+    let stamp = Stamp::of(&file.path);
+    let unreadable = |error: &std::io::Error| {
         format!("cannot use `{}` as a plugin: it cannot be read: {error}", file.path.display())
     };
-    let stamp = Stamp::of(&file.path).map_err(failed)?;
-    let known = cache.and_then(|cache| cache.take(&file.path, &stamp));
+    let stamp = match stamp {
+        Ok(stamp) => stamp,
+        Err(error) => return Err((file.path.clone(), None, unreadable(&error))),
+    };
+    let failed = |problem: String| (file.path.clone(), Some(stamp.clone()), problem);
+    let is_fresh = match how.again {
+        Again::Nothing => false,
+        Again::All => true,
+        Again::Files(files) => files.contains(&file.path),
+    };
+    let known = cache.and_then(|cache| cache.take(&file.path, &stamp)).filter(|_| !is_fresh);
     let is_new = known.is_none();
     let mut entry = match known {
         Some(entry) => entry,
         None => {
             let manifest = read_manifest(&file.path).map_err(|error| {
                 let hint = error.problem.hint().map(|hint| format!("\nhint: {hint}"));
-                format!("{error}{}", hint.unwrap_or_default())
+                failed(format!("{error}{}", hint.unwrap_or_default()))
             })?;
-            Entry::new(stamp, manifest)
+            Entry::new(stamp.clone(), manifest)
         }
     };
     let mut is_changed = is_new;
     let trust = match file.place {
         PlaceKind::Shipped => Trust::Shipped,
-        PlaceKind::Workspace if setup.trusted_workspace().is_none() => Trust::WorkspaceNot,
+        PlaceKind::Workspace if !how.in_workspace => Trust::WorkspaceNot,
         PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
             let digest = match &entry.sha256 {
                 Some(digest) => digest.clone(),
                 None => {
                     is_changed = true;
-                    sha256_of(&file.path).map_err(failed)?
+                    sha256_of(&file.path).map_err(|error| failed(unreadable(&error)))?
                 }
             };
             entry.sha256 = Some(digest.clone());
@@ -145,11 +228,11 @@ fn read(
 }
 
 async fn describe_missing(
-    pending: Vec<Pending>,
+    files: Vec<Read>,
     setup: &Setup,
     supervisor: &Supervisor,
     described: &mut usize,
-) -> Vec<Pending> {
+) -> Vec<Read> {
     let wants = |file: &Pending| {
         let is_off = setup
             .config
@@ -158,9 +241,10 @@ async fn describe_missing(
             .any(|name| file.entry.manifest.name.as_str() == name);
         file.entry.described.is_none() && file.trust != Trust::WorkspaceNot && !is_off
     };
-    *described += pending.iter().filter(|file| wants(file)).count();
-    futures_util::stream::iter(pending)
-        .map(|mut file| async {
+    *described += files.iter().flatten().filter(|file| wants(file)).count();
+    futures_util::stream::iter(files)
+        .map(|file| async {
+            let mut file = file?;
             if wants(&file) {
                 let answer = describe(supervisor, &setup.executable, &file.file.path).await;
                 file.entry.described = Some(match answer {
@@ -169,27 +253,27 @@ async fn describe_missing(
                 });
                 file.is_new = true;
             }
-            file
+            Ok(file)
         })
         .buffered(DESCRIBES_AT_ONCE)
         .collect()
         .await
 }
 
-fn keep(pending: &[Pending], cache: &mut DescriptionCache, problems: &mut Vec<String>) {
+/// Keeps what is known for the next start; returns why that could not be done.
+fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
     // A process that could not be started says nothing of the plugin: it is asked again next time.
     let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(Described::Failed(error)) if error.kind == ErrorKind::Io);
-    if !pending.iter().any(|file| file.is_new) {
-        return;
+    if !files.iter().flatten().any(|file| file.is_new) {
+        return None;
     }
-    for file in pending.iter().filter(is_telling) {
+    for file in files.iter().flatten().filter(is_telling) {
         cache.put(&file.file.path, file.entry.clone());
     }
-    if let Err(error) = cache.write() {
-        problems.push(format!(
-            "cannot keep the plugins' descriptions, the next start is slower: {error}"
-        ));
-    }
+    let written = cache.write().err();
+    written.map(|error| {
+        format!("cannot keep the plugins' descriptions, the next start is slower: {error}")
+    })
 }
 
 impl Pending {

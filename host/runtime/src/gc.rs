@@ -8,7 +8,8 @@ use jaato_registry::Registry;
 use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
 
-use crate::runtime::{Host, why_not};
+use crate::host::Host;
+use crate::runtime::why_not;
 use crate::services::Place;
 use crate::tools::{drive, misbehaved};
 
@@ -26,7 +27,7 @@ pub struct PluginGc {
 impl PluginGc {
     /// Makes it for a session, from what `[gc] plugin` names.
     pub fn new(host: Arc<Host>, session: SessionId) -> Self {
-        let plugin = resolve(&host.registry, &host.setup.config.gc_plugin);
+        let plugin = resolve(&host.registry(), &host.setup.config.gc_plugin);
         Self { host, plugin, session, facts: OnceLock::new() }
     }
 
@@ -48,14 +49,15 @@ impl PluginGc {
         })?;
         let running = instance.plan(frame, services)?;
         let answer = drive(running, &cancel, |_| {}).await;
-        self.host.save(&self.plugin, &self.session, &instance).await;
+        self.host.save(&instance).await;
         Frame::read(&answer?).map_err(misbehaved)
     }
 
     /// Says why the plugin cannot be the gc.
     fn check(&self) -> Result<(), Error> {
         let name = &self.plugin;
-        let Some(entry) = self.host.registry.plugin(name.as_str()) else {
+        let catalog = self.host.plugins.for_call(&self.session, name.as_str());
+        let Some(entry) = catalog.registry.plugin(name.as_str()) else {
             let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
             return Err(Error::new(ErrorKind::NotFound, text).with_hint(self.known()));
         };
@@ -77,7 +79,8 @@ impl PluginGc {
         let is_gc = |entry: &&jaato_registry::PluginEntry| {
             entry.candidate.manifest.kinds.contains(&Kind::Gc)
         };
-        let gcs = self.host.registry.plugins().iter().filter(is_gc);
+        let registry = self.host.registry();
+        let gcs = registry.plugins().iter().filter(is_gc);
         let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
         match names.as_slice() {
             [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),

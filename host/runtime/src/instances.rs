@@ -2,40 +2,49 @@
 //!
 //! A plugin is opened once a process, and only to call it. One instance lives for each session, or one
 //! for the process where the manifest says so. An instance whose worker is gone is made again, from what
-//! it saved, at the next call; a plugin whose workers are gone again and again is given up.
+//! it saved, at the next call; a plugin whose workers are gone again and again is given up. One whose
+//! plugin has a newer edition is followed by one of that, made from what it saves; where that cannot be
+//! made, it stays.
+
+mod living;
+mod make;
+mod slot;
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use jaato_loader::{CLOSE_STEP_MAX, Executor, Instance, Library, LoadError, Plugin, remote};
-use jaato_registry::{Candidate, PluginEntry, Status, Trust};
+use jaato_loader::{CLOSE_STEP_MAX, Executor, Plugin};
+use jaato_registry::{Candidate, PluginEntry, Trust};
 use jaato_types::{Error, ErrorKind, Isolation, PluginName, Scope, SessionId};
 use tokio::sync::{Mutex, OnceCell};
-use tokio::time::Instant;
 
+use crate::reload::{Catalog, Copies};
 use crate::services::PluginServices;
 use crate::setup::Setup;
-use crate::trusted::private_copy;
-use crate::workers::{WorkerOf, Workers};
+use crate::workers::Workers;
+pub use living::Lease;
+use make::Trouble;
+use slot::{Slot, Source};
 
-/// Deaths of its worker, one soon after the other, after which an instance is not made again.
-pub const DEATHS_MAX: u32 = 5;
-/// How long ago a death counts no more.
-const DEATHS_FORGOTTEN: Duration = Duration::from_secs(600);
-/// How long the second worker waits after the death of the first; doubles with each further one.
-const BACK_OFF: Duration = Duration::from_millis(100);
+/// Contents of one plugin that are opened inside the host: code is never unloaded. Further ones run in a
+/// worker, which ends with its code.
+pub const CONTENTS_INSIDE_MAX: usize = 16;
 
 /// Whose an instance is: a session's, or with none the process's.
 type Key = (PluginName, Option<SessionId>);
+
+/// What is opened inside the host: a plugin and one content of its file.
+type Inside = (PluginName, String);
+
+/// Makes the services of a call for what is known of a plugin.
+pub type ServicesOf<'a> =
+    dyn Fn(&PluginEntry) -> Result<Arc<PluginServices>, Error> + Send + Sync + 'a;
 
 /// Plugins that were opened and their instances.
 pub struct Instances {
     executor: Executor,
     workers: Workers,
-    plugins: StdMutex<HashMap<PluginName, Arc<OnceCell<Plugin>>>>,
+    plugins: StdMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
     places: StdMutex<HashMap<Key, Arc<Place>>>,
 }
 
@@ -48,15 +57,25 @@ struct Place {
     saving: Mutex<()>,
 }
 
-/// What is in a place.
-#[derive(Default)]
-struct Slot {
-    instance: Option<Arc<Instance>>,
-    /// What the instance saved last.
-    saved: Option<Vec<u8>>,
-    deaths: u32,
-    last_death: Option<Instant>,
-    last_words: String,
+/// The instance that is wanted.
+#[derive(Clone, Copy)]
+pub struct Wanted<'a> {
+    pub setup: &'a Setup,
+    /// What is known of the plugin.
+    pub catalog: &'a Arc<Catalog>,
+    pub plugin: &'a str,
+    pub session: &'a SessionId,
+    pub services: &'a ServicesOf<'a>,
+    /// What files are copied with before they are opened, where plugins are watched.
+    pub copies: Option<&'a Copies>,
+}
+
+/// An instance, and the services of one call on it.
+pub struct Got {
+    pub lease: Lease,
+    pub services: Arc<PluginServices>,
+    /// Why it is not of the edition that was wanted: that one does not start.
+    pub refused: Option<Error>,
 }
 
 impl Instances {
@@ -65,119 +84,115 @@ impl Instances {
         Self { executor, workers, plugins: StdMutex::default(), places: StdMutex::default() }
     }
 
-    /// Returns the instance of a plugin for a session.
+    /// Returns the instance of a plugin for a session; none where its file changed since it was looked at.
     ///
     /// # Errors
     /// When the plugin cannot be used, opened, makes no instance, or died too often.
-    pub async fn get(
-        &self,
-        setup: &Setup,
-        entry: &PluginEntry,
-        session: &SessionId,
-        services: &Arc<PluginServices>,
-    ) -> Result<Arc<Instance>, Error> {
-        let place = self.place(key(entry, session));
+    pub async fn get(&self, wanted: Wanted<'_>) -> Result<Option<Got>, Error> {
+        let entry = wanted.entry(wanted.catalog)?;
+        let key = key(entry, wanted.session);
+        let place = self.place(key.clone());
         let mut slot = place.slot.lock().await;
-        if let Some(instance) = &slot.instance {
-            match instance.ended() {
-                None => return Ok(Arc::clone(instance)),
-                Some(error) => slot.died(&error),
-            }
+        if let Some(error) = slot.instance.as_ref().and_then(|instance| instance.ended()) {
+            slot.died(&error);
         }
-        let name = &entry.candidate.manifest.name;
-        slot.check(name)?;
-        slot.wait_after_death().await;
-        let made = self.make(setup, entry, session, services, slot.saved.clone()).await;
-        let (instance, refusal) = made.inspect_err(|error| {
-            if error.kind == ErrorKind::PluginCrashed {
-                slot.died(error);
+        let newest = Source::of(wanted.catalog, wanted.plugin);
+        let older = slot.source.clone().filter(|source| source.number() < newest.number());
+        let came = match &older {
+            Some(_) => self.follow(&mut slot, &newest, wanted).await,
+            // Another session may have gone over to a newer one.
+            None => {
+                let source = slot.source.clone().unwrap_or(newest);
+                self.ready(&mut slot, &source, wanted).await
             }
-        })?;
-        if let Some(error) = refusal {
-            // What it saved is kept, for a version of the plugin that can read it.
-            let why = error.message;
-            let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
-            services.notice(text);
-        }
-        let instance = Arc::new(instance);
-        slot.instance = Some(Arc::clone(&instance));
-        Ok(instance)
+        };
+        let (services, refused) = match (came, older) {
+            (Ok(services), _) => (services, None),
+            (Err(Trouble::Changed), _) => return Ok(None),
+            (Err(Trouble::Error(error)), None) => return Err(error),
+            (Err(Trouble::Error(error)), Some(older)) => {
+                match self.ready(&mut slot, &older, wanted).await {
+                    Ok(services) => (services, Some(error)),
+                    Err(_) => return Err(error),
+                }
+            }
+        };
+        let lease = slot.lease(key)?;
+        Ok(Some(Got { lease, services, refused }))
     }
 
-    /// Makes an instance; one that refuses what was saved is made afresh, and what it said is given too.
-    async fn make(
+    /// Sees to it that an instance of this source is there.
+    async fn ready(
         &self,
-        setup: &Setup,
-        entry: &PluginEntry,
-        session: &SessionId,
-        services: &Arc<PluginServices>,
-        saved: Option<Vec<u8>>,
-    ) -> Result<(Instance, Option<Error>), Error> {
-        let path = file_to_open(setup, entry)?;
-        let manifest = &entry.candidate.manifest;
-        if why_in_worker(setup, entry).is_none() {
-            let plugin = self.plugin(&manifest.name);
-            let opening = plugin.get_or_try_init(|| async {
-                let opened = Library::open(&path).map_err(|error| load_error(&error))?;
-                Plugin::start(&self.executor, &opened).await
-            });
-            let plugin = opening.await?;
-            let has_saved = saved.is_some();
-            return match plugin.create(services.for_instance(), saved).await {
-                Err(error) if has_saved => {
-                    let fresh = plugin.create(services.for_instance(), None).await?;
-                    Ok((fresh, Some(error)))
-                }
-                made => Ok((made?, None)),
-            };
+        slot: &mut Slot,
+        source: &Source,
+        wanted: Wanted<'_>,
+    ) -> Result<Arc<PluginServices>, Trouble> {
+        let entry = wanted.entry(&source.catalog)?;
+        let services = (wanted.services)(entry)?;
+        if slot.instance.is_some() {
+            return Ok(services);
         }
-        if matches!(entry.candidate.trust, Trust::No(_)) {
-            let name = &manifest.name;
-            services.notice(format!(
-                "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
-            ));
-        }
-        let is_shipped = entry.candidate.trust == Trust::Shipped;
-        let owner = (manifest.scope == Scope::Session).then(|| session.as_str());
-        let is_trusted = !matches!(entry.candidate.trust, Trust::No(_));
-        let variable = |name: &str| {
-            // A manifest names what it likes: what no command may see is no stranger's either.
-            let cleaned = services.program_variables();
-            if is_trusted {
-                setup.variables.get(name).map(ToOwned::to_owned)
-            } else {
-                cleaned.get(OsStr::new(name)).cloned()
+        slot.check(&entry.candidate.manifest.name)?;
+        slot.wait_after_death().await;
+        let made = self.make(slot, source, wanted, &services).await;
+        let made = made.inspect_err(|trouble| match trouble {
+            Trouble::Error(error) if error.kind == ErrorKind::PluginCrashed => slot.died(error),
+            Trouble::Error(_) | Trouble::Changed => {}
+        })?;
+        slot.put(made, source);
+        Ok(services)
+    }
+
+    /// Puts an instance of a newer edition in the place of one that lives or has died.
+    async fn follow(
+        &self,
+        slot: &mut Slot,
+        newest: &Source,
+        wanted: Wanted<'_>,
+    ) -> Result<Arc<PluginServices>, Trouble> {
+        let services = (wanted.services)(wanted.entry(&newest.catalog)?)?;
+        if let Some(instance) = &slot.instance {
+            // Calls in flight go on meanwhile, and end on it.
+            match tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await {
+                Ok(Ok(saved)) => slot.saved = saved.or(slot.saved.take()),
+                Ok(Err(_)) | Err(_) => services.notice(format!(
+                    "plugin `{}` did not say what to keep: the one that follows it begins with what it kept before, if anything",
+                    wanted.plugin
+                )),
             }
-        };
-        let asked = WorkerOf { file: &path, manifest, is_shipped, owner, variable: &variable };
-        let started = self.workers.start(asked).await?;
-        let start = remote::Start {
-            manifest: manifest.clone(),
-            stream: started.stream,
-            process: started.process,
-            services: services.for_instance(),
-            saved,
-        };
-        let instance = Instance::in_worker(&self.executor, start).await?;
-        let refusal = instance.refusal().cloned();
-        Ok((instance, refusal))
+        }
+        let made = self.make(slot, newest, wanted, &services).await?;
+        slot.retire();
+        slot.forget_deaths();
+        slot.put(made, newest);
+        Ok(services)
     }
 
     /// Asks an instance for what its successor is to be given. One after the other: of two calls side by
     /// side the later answer must not be overtaken by the earlier.
-    pub async fn save(&self, entry: &PluginEntry, session: &SessionId, instance: &Arc<Instance>) {
-        let place = lock(&self.places).get(&key(entry, session)).cloned();
+    pub async fn save(&self, lease: &Lease) {
+        let place = lock(&self.places).get(lease.key()).cloned();
         // None when it was closed meanwhile.
         let Some(place) = place else { return };
         let _alone = place.saving.lock().await;
-        let saving = tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await;
+        let saving = tokio::time::timeout(CLOSE_STEP_MAX, lease.save()).await;
         // One that cannot save goes on with what it saved before.
         let Ok(Ok(Some(saved))) = saving else { return };
         let mut slot = place.slot.lock().await;
         // What an instance that was followed by another says late counts no more.
-        if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, instance)) {
+        if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, lease.living())) {
             slot.saved = Some(saved);
         }
+    }
+
+    /// Tells whether a session has an instance of a plugin.
+    pub fn is_live(&self, plugin: &PluginName, session: &SessionId) -> bool {
+        let owners = [Some(session.clone()), None];
+        let places = lock(&self.places);
+        let mut found = owners.into_iter().filter_map(|it| places.get(&(plugin.clone(), it)));
+        // One that is locked is being made.
+        found.any(|place| place.slot.try_lock().map_or(true, |slot| slot.instance.is_some()))
     }
 
     /// Counts the plugins that were opened, here or in workers.
@@ -200,17 +215,12 @@ impl Instances {
             places.extract_if(|key, _| is_closed(key)).map(|(_, place)| place).collect()
         };
         let closing = places.into_iter().map(|place| async move {
-            let instance = place.slot.lock().await.instance.take();
-            if let Some(instance) = instance {
-                // What it saved is kept by sessions that outlive the process, which none does.
-                drop(instance.close().await);
-            }
+            let instances = place.slot.lock().await.take_all();
+            let closing = instances.iter().map(|instance| instance.close());
+            // What they saved is kept by sessions that outlive the process, which none does.
+            drop(futures_util::future::join_all(closing).await);
         });
         futures_util::future::join_all(closing).await;
-    }
-
-    fn plugin(&self, name: &PluginName) -> Arc<OnceCell<Plugin>> {
-        Arc::clone(lock(&self.plugins).entry(name.clone()).or_default())
     }
 
     fn place(&self, key: Key) -> Arc<Place> {
@@ -218,36 +228,14 @@ impl Instances {
     }
 }
 
-impl Slot {
-    /// Counts a worker's death and lets go of its instance.
-    fn died(&mut self, error: &Error) {
-        let now = Instant::now();
-        if self.last_death.is_none_or(|last| now - last > DEATHS_FORGOTTEN) {
-            self.deaths = 0;
-        }
-        self.deaths += 1;
-        self.last_death = Some(now);
-        self.last_words.clone_from(&error.message);
-        self.instance = None;
-    }
-
-    /// Refuses another worker when too many died.
-    fn check(&self, name: &PluginName) -> Result<(), Error> {
-        if self.deaths < DEATHS_MAX {
-            return Ok(());
-        }
-        let text = format!(
-            "plugin `{name}` is not run any more: its worker died {DEATHS_MAX} times; the last time: {}",
-            self.last_words
-        );
-        Err(Error::new(ErrorKind::PluginDisabled, text)
-            .with_hint("tell the plugin's author; it can be kept out with `[plugins] disabled`"))
-    }
-
-    async fn wait_after_death(&self) {
-        let Some(last) = self.last_death.filter(|_| self.deaths > 1) else { return };
-        let wait = BACK_OFF * 2_u32.saturating_pow(self.deaths - 2);
-        tokio::time::sleep_until(last + wait).await;
+impl<'a> Wanted<'a> {
+    /// Returns what a catalog knows of the plugin.
+    fn entry<'c>(&self, catalog: &'c Catalog) -> Result<&'c PluginEntry, Error> {
+        let plugin = self.plugin;
+        catalog
+            .registry
+            .plugin(plugin)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")))
     }
 }
 
@@ -277,34 +265,4 @@ fn key(entry: &PluginEntry, session: &SessionId) -> Key {
 
 fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the file to open: a shipped one where it lies, a trusted one as its private copy.
-fn file_to_open(setup: &Setup, entry: &PluginEntry) -> Result<PathBuf, Error> {
-    let candidate = &entry.candidate;
-    let name = &candidate.manifest.name;
-    match (&entry.status, &candidate.trust) {
-        // What is not trusted may change as it likes: only its worker opens it.
-        (Status::Active, Trust::Shipped | Trust::No(_)) => Ok(candidate.path.clone()),
-        (Status::Active, Trust::ByHash(digest)) => {
-            let folder = setup.folders.trusted().map_err(|error| {
-                Error::new(ErrorKind::Io, error.to_string()).with_hint(error.hint())
-            })?;
-            private_copy(&candidate.path, digest, &folder)
-                .map_err(|error| Error::new(ErrorKind::PluginMisbehaved, error.to_string()))
-        }
-        _ => {
-            let text = format!("plugin `{name}` cannot be used");
-            Err(Error::new(ErrorKind::PluginDisabled, text)
-                .with_hint(format!("jaato plugin show {name}")))
-        }
-    }
-}
-
-fn load_error(error: &LoadError) -> Error {
-    let made = Error::new(ErrorKind::PluginMisbehaved, error.to_string());
-    match error.problem.hint() {
-        Some(hint) => made.with_hint(hint),
-        None => made,
-    }
 }

@@ -45,6 +45,7 @@ mod discover;
 mod errand;
 mod facts;
 mod gc;
+mod host;
 mod http;
 pub mod install;
 mod instances;
@@ -54,6 +55,7 @@ mod outputs;
 mod processes;
 mod prompt;
 mod provider;
+mod reload;
 mod runtime;
 mod scrub;
 mod services;
@@ -87,6 +89,7 @@ pub use ledger::ledger_path;
 pub use log::{LOG_BYTES_MAX, Log};
 pub use processes::{EndedProcess, SECRET_WORDS};
 pub use prompt::PROMPT_FILE_BYTES_MAX;
+pub use reload::{DescribedAgain, describe_again};
 pub use runtime::{
     Ending, GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, trust_command,
     trust_line, why_not,

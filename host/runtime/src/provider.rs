@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
 
-use crate::runtime::Host;
+use crate::host::Host;
 use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
 
@@ -51,7 +51,7 @@ impl PluginProvider {
             sink.emit(delta);
         })
         .await;
-        self.host.save(&self.plugin, &self.session, &instance).await;
+        self.host.save(&instance).await;
         Frame::read(&answer?).map_err(misbehaved)
     }
 }

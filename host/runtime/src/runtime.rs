@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
-use jaato_loader::{Executor, Instance, Report, Services, Watch};
+use jaato_loader::{Executor, Report, Watch};
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status, Trust};
-use jaato_store::Ledger;
 use jaato_types::{
     Asset, Description, Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId,
 };
@@ -15,12 +14,14 @@ use jaato_types::{
 use crate::assets::Assets;
 use crate::discover::{Discovery, discover};
 use crate::facts;
+use crate::host::Host;
 use crate::instances::{Instances, why_in_worker};
 use crate::ledger::ledger_of;
 use crate::log::Log;
 use crate::outputs::Outputs;
 use crate::processes::{EndedProcess, Processes, declared_secrets};
-use crate::services::{Lent, Place, PluginServices, Tell};
+use crate::reload::Plugins;
+use crate::services::{Lent, Place};
 use crate::settings;
 use crate::setup::Setup;
 use crate::tools::{drive, misbehaved};
@@ -35,17 +36,6 @@ pub struct Runtime {
     supervisor: Supervisor,
     problems: Vec<String>,
     described: usize,
-}
-
-/// What sessions and their ports share.
-pub struct Host {
-    pub(crate) setup: Setup,
-    pub(crate) registry: Registry,
-    pub(crate) lent: Arc<Lent>,
-    pub(crate) log: Log,
-    /// None where the person switched it off.
-    pub(crate) ledger: Option<Ledger>,
-    instances: Instances,
 }
 
 /// What a person is to be told when everything has ended.
@@ -93,7 +83,7 @@ impl Runtime {
     /// Puts together what runs the plugins that were found.
     pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
-        let Discovery { registry, mut problems, described } = discovery;
+        let Discovery { registry, mut problems, described, seen } = discovery;
         problems.extend(settings::problems(&registry, &setup.config, &setup.variables));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let outputs = match setup.folders.cache() {
@@ -128,7 +118,9 @@ impl Runtime {
         let workers = Workers::new(supervisor.clone(), executable, log.clone());
         let ledger = ledger_of(&setup, &log);
         let instances = Instances::new(executor, workers);
-        let host = Host { setup, registry, lent, log, ledger, instances };
+        let plugins = Plugins::new(registry, seen, log.clone());
+        let own = supervisor.clone();
+        let host = Host { setup, plugins, lent, log, ledger, instances, supervisor: own };
         Self { host: Arc::new(host), supervisor, problems, described }
     }
 
@@ -142,9 +134,9 @@ impl Runtime {
         &self.host.setup
     }
 
-    /// Returns who has which name.
-    pub fn registry(&self) -> &Registry {
-        &self.host.registry
+    /// Returns who has which name at this moment: where plugins are watched, it may be others a moment later.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.host.registry()
     }
 
     /// Returns what could not be used, each with its hint on a second line.
@@ -184,8 +176,8 @@ impl Runtime {
 
     /// Lists the assets that usable plugins declare.
     pub fn declared_assets(&self) -> Vec<Asset> {
-        let active =
-            self.registry().plugins().iter().filter(|entry| entry.status == Status::Active);
+        let registry = self.registry();
+        let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
         active.filter_map(description).flat_map(|it| it.assets.iter().cloned()).collect()
     }
 
@@ -195,8 +187,9 @@ impl Runtime {
     /// uses is not set up.
     pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
-        for name in self.registry().providers().map(str::to_owned).collect::<Vec<_>>() {
-            let Some(entry) = self.registry().provider(&name) else { continue };
+        let registry = self.registry();
+        for name in registry.providers().map(str::to_owned) {
+            let Some(entry) = registry.provider(&name) else { continue };
             if entry.status != Status::Active {
                 continue;
             }
@@ -229,7 +222,7 @@ impl Runtime {
 
     /// Ends the instances of a session.
     pub async fn close_session(&self, session: &SessionId) {
-        self.host.instances.close(Some(session)).await;
+        self.host.close_session(session).await;
     }
 
     pub(crate) fn host(&self) -> &Arc<Host> {
@@ -245,8 +238,9 @@ impl Runtime {
             let text = format!("the model `{model}` is not `provider/model`");
             return Err(Error::new(ErrorKind::Configuration, text));
         };
-        let Some(entry) = self.registry().provider(provider) else {
-            let known: Vec<_> = self.registry().providers().collect();
+        let registry = self.registry();
+        let Some(entry) = registry.provider(provider) else {
+            let known: Vec<_> = registry.providers().collect();
             let text = format!("no plugin offers the provider `{provider}` of the model `{model}`");
             let hint = if known.is_empty() {
                 "no provider plugin was found: `jaato doctor` tells where they are looked for"
@@ -297,55 +291,6 @@ impl Runtime {
             }
         };
         Model { id: ModelId::new(format!("{provider}/{}", info.name)), info, state }
-    }
-}
-
-impl Host {
-    /// Returns a plugin's instance for a session and the services of one call on it.
-    pub(crate) async fn instance(
-        &self,
-        plugin: &str,
-        place: Place,
-        tell: Tell,
-    ) -> Result<(Arc<Instance>, Arc<dyn Services>), Error> {
-        let Some(entry) = self.registry.plugin(plugin) else {
-            return Err(Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")));
-        };
-        let Some(description) = description(entry) else {
-            return Err(Error::new(
-                ErrorKind::PluginDisabled,
-                format!("plugin `{plugin}` cannot be used"),
-            ));
-        };
-        let name = entry.candidate.manifest.name.clone();
-        let (config, credentials) = settings::of_plugin(entry, description, &self.setup)?;
-        let session = place.session.clone();
-        let services = PluginServices::new(
-            Arc::clone(&self.lent),
-            name,
-            Arc::new(config),
-            description.assets.clone().into(),
-            place,
-            tell,
-        );
-        let services = Arc::new(services.with_credentials(credentials));
-        let instance = self.instances.get(&self.setup, entry, &session, &services).await?;
-        Ok((instance, services))
-    }
-
-    /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before
-    /// the call is over, so that nothing is lost when the next one kills it.
-    pub(crate) async fn save(
-        &self,
-        plugin: &PluginName,
-        session: &SessionId,
-        instance: &Arc<Instance>,
-    ) {
-        if let Some(entry) =
-            self.registry.plugin(plugin.as_str()).filter(|_| instance.is_in_worker())
-        {
-            self.instances.save(entry, session, instance).await;
-        }
     }
 }
 

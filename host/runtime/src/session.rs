@@ -13,10 +13,11 @@ use jaato_session::{
 use jaato_types::{Error, ErrorKind, ModelId, ToolName};
 
 use crate::gc::{self, PluginGc};
+use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::{NoProvider, PluginProvider};
-use crate::runtime::{Host, Runtime};
+use crate::runtime::Runtime;
 use crate::tools::PluginTools;
 
 /// The context window that is assumed where nobody knows it.
@@ -66,7 +67,7 @@ impl Runtime {
     /// # Errors
     /// When a file that belongs to it cannot be used.
     pub fn system_prompt(&self, system: Option<String>) -> Result<SystemPrompt, Error> {
-        let parts = prompt::parts(self.setup(), self.registry(), system)?;
+        let parts = prompt::parts(self.setup(), &self.registry(), system)?;
         Ok(SystemPrompt::build(parts))
     }
 
@@ -91,8 +92,10 @@ impl Runtime {
         setup.limits = limits(&self.setup().config);
         setup.rules = rules(&self.setup().config, &options);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
-        let provider_plugin = Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id));
-        let mut ports = ports(self.host(), Arc::clone(&provider_plugin) as _, ids, options, true);
+        let provider_plugin =
+            Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id.clone()));
+        let tools = PluginTools::new(Arc::clone(self.host()), id, true);
+        let mut ports = ports(self.host(), Arc::clone(&provider_plugin) as _, tools, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
@@ -113,7 +116,11 @@ impl Runtime {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
         setup.limits = limits(&self.setup().config);
         setup.rules = rules(&self.setup().config, &options);
-        let ports = ports(self.host(), Arc::new(NoProvider), ids(), options, false);
+        let ids = ids();
+        let id = ids.session();
+        setup.id = Some(id.clone());
+        let tools = PluginTools::new(Arc::clone(self.host()), id, false);
+        let ports = ports(self.host(), Arc::new(NoProvider), tools, ids, options);
         Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
     }
@@ -127,9 +134,9 @@ fn ids() -> Arc<dyn Ids> {
 fn ports(
     host: &Arc<Host>,
     provider: Arc<dyn jaato_session::Provider>,
+    tools: PluginTools,
     ids: Arc<dyn Ids>,
     options: SessionOptions,
-    has_model: bool,
 ) -> Ports {
     let events = match &host.ledger {
         Some(ledger) => Arc::new(Recorded::new(ledger.clone(), options.events)) as _,
@@ -137,7 +144,7 @@ fn ports(
     };
     Ports {
         provider,
-        tools: Arc::new(PluginTools::new(Arc::clone(host), has_model)),
+        tools: Arc::new(tools),
         asker: options.asker,
         gc: None,
         events,

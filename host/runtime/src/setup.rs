@@ -129,6 +129,14 @@ impl Setup {
         })
     }
 
+    /// Tells whether the workspace is trusted as it is at this moment; [`Setup::workspace_state`] is how it
+    /// was when it was read.
+    pub fn workspace_is_trusted_now(&self) -> bool {
+        let Ok(data) = self.folders.data() else { return false };
+        let state = TrustStore::in_folder(data).workspace_state(&self.workspace);
+        matches!(state, Ok(WorkspaceState::Trusted(_)))
+    }
+
     /// Returns the workspace where it is trusted.
     pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
         trusted(&self.workspace_state)

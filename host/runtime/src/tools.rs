@@ -5,23 +5,28 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_loader::RunningCall;
 use jaato_registry::{ToolEntry, ToolStatus};
-use jaato_session::{CallScope, Cancel, KnownTool, ToolSet, ToolState};
-use jaato_types::{Availability, Delta, Error, ErrorKind, Frame, Output, ToolCall};
+use jaato_session::{CallScope, Cancel, KnownTool, Renewal, ToolSet, ToolState};
+use jaato_types::{
+    Availability, Delta, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolCall,
+};
 
-use crate::runtime::Host;
+use crate::host::Host;
+use crate::instances::Lease;
 use crate::services::{Place, Tell};
 
 /// The tools of one session.
 pub struct PluginTools {
     host: Arc<Host>,
+    session: SessionId,
     /// Whether the session has a model: only then `context` and `session` facts are there.
     has_model: bool,
 }
 
 impl PluginTools {
-    /// Makes them for a session.
-    pub fn new(host: Arc<Host>, has_model: bool) -> Self {
-        Self { host, has_model }
+    /// Makes them for a session, with the plugins as they are known at this moment.
+    pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
+        host.plugins.open_view(&session);
+        Self { host, session, has_model }
     }
 
     async fn run(
@@ -30,7 +35,8 @@ impl PluginTools {
         call: ToolCall,
         scope: CallScope,
     ) -> Result<Output, Error> {
-        let Some(tool) = host.registry.tool(call.name.as_str()) else {
+        let offer = host.plugins.offer(&scope.session);
+        let Some(offered) = offer.tool(call.name.as_str()).map(known) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
         let sink = scope.output.clone();
@@ -42,14 +48,15 @@ impl PluginTools {
             facts: has_model.then(|| scope.facts.clone()),
             call: Some(scope.call.clone()),
         };
-        let (instance, services) =
-            host.instance(tool.plugin.as_str(), place, Arc::clone(&tell)).await?;
+        let plugin = offered.plugin.as_str();
+        let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;
+        check_offer(&offered, &instance)?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let running = instance.call_tool(call.name.as_str(), frame, services)?;
         let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
-        if !tool.spec.annotations.read_only {
-            host.save(tool.plugin, &scope.session, &instance).await;
+        if !offered.spec.annotations.read_only {
+            host.save(&instance).await;
         }
         let answer = answer?;
         let parsed = Frame::parse(&answer).map_err(misbehaved)?;
@@ -57,9 +64,34 @@ impl PluginTools {
     }
 }
 
+/// The gate and the schema judged the call by what was offered: nothing else is called.
+fn check_offer(offered: &KnownTool, instance: &Lease) -> Result<(), Error> {
+    let name = offered.spec.name.as_str();
+    let has = instance.catalog().registry.tool(name);
+    if has.is_some_and(|has| has.spec == &offered.spec && has.is_shipped == offered.shipped) {
+        return Ok(());
+    }
+    let text = format!(
+        "the tool `{name}` is not what was offered: plugin `{}` was replaced",
+        offered.plugin
+    );
+    Err(Error::new(ErrorKind::Unavailable, text).with_hint("the next turn offers what is there"))
+}
+
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.host.registry.tools().map(known).collect()
+        self.host.plugins.offer(&self.session).entries().map(known).collect()
+    }
+
+    fn renew(&self) -> BoxFuture<'_, Renewal> {
+        Box::pin(async {
+            let (host, session) = (&self.host, &self.session);
+            host.plugins.look(host.eyes()).await;
+            let is_live = |plugin: &PluginName| host.instances.is_live(plugin, session);
+            let is_new = host.plugins.turn(session, is_live);
+            let tools = is_new.then(|| self.tools());
+            Renewal { tools, notices: host.plugins.news(session, None) }
+        })
     }
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>> {

@@ -97,7 +97,11 @@ fn copy_hashing(
     }
 }
 
-fn make_private(folder: &Path) -> io::Result<()> {
+/// Makes a folder that only its owner can look into.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -129,7 +129,8 @@ fn a_message_joins_the_results(house: &House, in_worker: bool) {
     ] }));
     let events = Arc::new(Watching::default());
     let told = turn(house, "paint it", &events, |session, runtime, events| {
-        let plugin = runtime.registry().plugin("fixture-probe").expect("the plugin was found");
+        let registry = runtime.registry();
+        let plugin = registry.plugin("fixture-probe").expect("the plugin was found");
         assert_eq!(runtime.why_in_worker(plugin).is_some(), in_worker);
         let inbox = session.inbox();
         events.react(move |event| match event {

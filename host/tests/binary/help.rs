@@ -21,6 +21,7 @@ fn every_command_has_a_help() {
         "plugin show",
         "plugin trust",
         "plugin untrust",
+        "plugin reload",
         "plugin check",
         "plugin new",
         "plugin install",
@@ -63,8 +64,8 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
     assert_eq!(
         listed(&["plugin", "--help"]),
         [
-            "list", "show", "trust", "untrust", "check", "new", "install", "remove", "enable",
-            "disable", "help"
+            "list", "show", "trust", "untrust", "reload", "check", "new", "install", "remove",
+            "enable", "disable", "help"
         ]
     );
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);

@@ -32,6 +32,7 @@ mod openai_keys;
 mod places;
 mod plugin_in_c;
 mod prompt;
+mod reload;
 mod run;
 mod run_bad;
 mod run_cancel;

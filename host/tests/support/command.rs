@@ -281,6 +281,11 @@ impl Running {
         }
     }
 
+    /// Returns what has come on standard error and was not waited for.
+    pub fn errors(&self) -> String {
+        self.error_lines.try_iter().collect()
+    }
+
     /// Waits for text on standard output, where a line need not have ended.
     #[track_caller]
     pub fn wait_for_text(&self, text: &str) {

@@ -9,7 +9,8 @@ use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Se
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use crate::runtime::{Host, Runtime};
+use crate::host::Host;
+use crate::runtime::Runtime;
 use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
 
@@ -45,11 +46,12 @@ impl Runtime {
             plugin: Some(entry.plugin.clone()),
             status: entry.status,
         };
+        let registry = self.registry();
         let own = Command { spec: gc_spec(), plugin: None, status: CommandStatus::Enabled };
         let mut commands: Vec<_> =
-            std::iter::once(own).chain(self.registry().commands().map(of_plugin)).collect();
+            std::iter::once(own).chain(registry.commands().map(of_plugin)).collect();
         commands.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
-        commands.extend(self.registry().refused_commands().map(of_plugin));
+        commands.extend(registry.refused_commands().map(of_plugin));
         commands
     }
 
@@ -62,7 +64,8 @@ impl Runtime {
         if name == GC {
             return words::arguments(&gc_spec(), words);
         }
-        let entry = self.registry().command(name).ok_or_else(|| self.unknown_command(name))?;
+        let registry = self.registry();
+        let entry = registry.command(name).ok_or_else(|| self.unknown_command(name))?;
         words::arguments(entry.spec, words)
     }
 
@@ -82,7 +85,10 @@ impl Runtime {
             check(&gc_spec(), &arguments)?;
             return collect(session, cancel).await;
         }
-        let entry = self.registry().command(name).ok_or_else(|| self.unknown_command(name))?;
+        // Nothing runs between turns: the conversation goes over to what is new.
+        session.renew_tools(cancel).await;
+        let registry = self.registry();
+        let entry = registry.command(name).ok_or_else(|| self.unknown_command(name))?;
         check(entry.spec, &arguments)?;
         let call = CommandCall {
             name: name.to_owned(),
@@ -100,7 +106,8 @@ impl Runtime {
     fn unknown_command(&self, name: &str) -> Error {
         let error =
             Error::new(ErrorKind::InvalidArguments, format!("there is no command `{name}`"));
-        let known = self.registry().commands().map(|entry| entry.spec.name.as_str());
+        let registry = self.registry();
+        let known = registry.commands().map(|entry| entry.spec.name.as_str());
         match nearest(name, known.chain([GC])) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error.with_hint("`jaato command` lists them"),
@@ -129,7 +136,7 @@ async fn run(
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let running = instance.operation(OPERATION, frame, services)?;
     let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
-    host.save(&plugin, &scope.session, &instance).await;
+    host.save(&instance).await;
     let parsed = answer?;
     let parsed = Frame::parse(&parsed).map_err(misbehaved)?;
     Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })

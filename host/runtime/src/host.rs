@@ -1,0 +1,120 @@
+//! What sessions and their ports share: the plugins as they are known, and what runs them.
+
+use std::sync::Arc;
+
+use jaato_loader::Services;
+use jaato_process::Supervisor;
+use jaato_registry::{PluginEntry, Registry};
+use jaato_store::Ledger;
+use jaato_types::{Error, ErrorKind, SessionId};
+
+use crate::instances::{Got, Instances, Lease, Wanted};
+use crate::log::Log;
+use crate::reload::{Eyes, Plugins};
+use crate::runtime::description;
+use crate::services::{Lent, Place, PluginServices, Tell};
+use crate::settings;
+use crate::setup::Setup;
+
+/// How often a file may change under the hands of who opens it.
+const CHANGES_MAX: u32 = 5;
+
+/// What sessions and their ports share.
+pub struct Host {
+    pub(crate) setup: Setup,
+    pub(crate) plugins: Plugins,
+    pub(crate) lent: Arc<Lent>,
+    pub(crate) log: Log,
+    /// None where the person switched it off.
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) instances: Instances,
+    pub(crate) supervisor: Supervisor,
+}
+
+impl Host {
+    /// Returns who has which name at this moment.
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.plugins.current().registry)
+    }
+
+    /// Returns what looking at the plugins' files needs.
+    pub(crate) fn eyes(&self) -> Eyes<'_> {
+        Eyes { setup: &self.setup, supervisor: &self.supervisor }
+    }
+
+    /// Returns a plugin's instance for a session and the services of one call on it. Where its file was
+    /// replaced, it is an instance of what is there.
+    pub(crate) async fn instance(
+        &self,
+        plugin: &str,
+        place: Place,
+        tell: Tell,
+    ) -> Result<(Lease, Arc<dyn Services>), Error> {
+        let session = place.session.clone();
+        let services = |entry: &PluginEntry| self.services(entry, &place, &tell);
+        for _ in 0..CHANGES_MAX {
+            self.plugins.look_at(self.eyes(), plugin).await;
+            let catalog = self.plugins.for_call(&session, plugin);
+            let wanted = Wanted {
+                setup: &self.setup,
+                catalog: &catalog,
+                plugin,
+                session: &session,
+                services: &services,
+                copies: self.plugins.copies(),
+            };
+            let Some(Got { lease, services, refused }) = self.instances.get(wanted).await? else {
+                self.plugins.look(self.eyes()).await;
+                continue;
+            };
+            if let Some(error) = refused {
+                let name = lease.plugin();
+                self.plugins.refuse(&session, name, &catalog, lease.catalog(), &error.to_string());
+            }
+            for line in self.plugins.news(&session, Some(plugin)) {
+                services.notice(line);
+            }
+            return Ok((lease, services));
+        }
+        let text = format!("the file of plugin `{plugin}` is gone, or changes again and again");
+        Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again once it is in its place"))
+    }
+
+    /// Makes the services of a call, or says what keeps the plugin from having any.
+    fn services(
+        &self,
+        entry: &PluginEntry,
+        place: &Place,
+        tell: &Tell,
+    ) -> Result<Arc<PluginServices>, Error> {
+        let name = &entry.candidate.manifest.name;
+        let Some(description) = description(entry) else {
+            let text = format!("plugin `{name}` cannot be used");
+            return Err(Error::new(ErrorKind::PluginDisabled, text));
+        };
+        let (config, credentials) = settings::of_plugin(entry, description, &self.setup)?;
+        let services = PluginServices::new(
+            Arc::clone(&self.lent),
+            name.clone(),
+            Arc::new(config),
+            description.assets.clone().into(),
+            place.clone(),
+            Arc::clone(tell),
+        );
+        Ok(Arc::new(services.with_credentials(credentials)))
+    }
+
+    /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before
+    /// the call is over, so that nothing is lost when the next one kills it.
+    pub(crate) async fn save(&self, instance: &Lease) {
+        if instance.is_in_worker() {
+            self.instances.save(instance).await;
+        }
+    }
+
+    /// Forgets a session that is over.
+    pub(crate) async fn close_session(&self, session: &SessionId) {
+        self.plugins.close_view(session);
+        self.instances.close(Some(session)).await;
+    }
+}

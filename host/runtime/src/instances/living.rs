@@ -1,0 +1,81 @@
+//! An instance and who uses it: one that was followed by another is closed when its last call has ended.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use jaato_loader::Instance;
+use tokio::runtime::Handle;
+
+use super::Key;
+use crate::reload::Catalog;
+
+/// An instance in its place, or one that was followed and still has calls.
+pub struct Living {
+    instance: Arc<Instance>,
+    /// There once another has followed it.
+    retired: OnceLock<Handle>,
+}
+
+impl Living {
+    /// Takes an instance that was just made.
+    pub fn new(instance: Instance) -> Self {
+        Self { instance: Arc::new(instance), retired: OnceLock::new() }
+    }
+
+    /// Lets it be closed when nobody uses it any more.
+    pub fn retire(&self) {
+        // A second word changes nothing.
+        let _ = self.retired.set(Handle::current());
+    }
+}
+
+impl Deref for Living {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        let Some(runtime) = self.retired.get() else { return };
+        let instance = Arc::clone(&self.instance);
+        // What it would save now comes too late, and one that was closed before says so.
+        runtime.spawn(async move { drop(instance.close().await) });
+    }
+}
+
+/// An instance for one call.
+pub struct Lease {
+    living: Arc<Living>,
+    key: Key,
+    catalog: Arc<Catalog>,
+}
+
+impl Lease {
+    pub(super) fn new(living: Arc<Living>, key: Key, catalog: Arc<Catalog>) -> Self {
+        Self { living, key, catalog }
+    }
+
+    /// Returns what is known of the plugin in the edition that this is an instance of.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub(super) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    pub(super) fn living(&self) -> &Arc<Living> {
+        &self.living
+    }
+}
+
+impl Deref for Lease {
+    type Target = Instance;
+
+    fn deref(&self) -> &Instance {
+        &self.living
+    }
+}

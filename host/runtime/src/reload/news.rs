@@ -1,0 +1,114 @@
+//! What happened to plugins and has to be told: to each session once, soon, and in one line.
+
+use std::collections::{HashSet, VecDeque};
+
+use jaato_types::PluginName;
+
+/// Most lines that wait for sessions that are silent; the log has them all.
+const NEWS_MAX: usize = 256;
+
+/// Levels of the log.
+pub const WARN: u8 = 2;
+/// As above.
+pub const INFO: u8 = 3;
+
+/// One line about a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    /// The plugin; none where its name is not known.
+    pub plugin: Option<PluginName>,
+    /// How urgent it is for the log.
+    pub level: u8,
+    /// The line.
+    pub text: String,
+}
+
+/// The lines, oldest first, by number.
+#[derive(Debug, Default)]
+pub struct Journal {
+    next: u64,
+    lines: VecDeque<(u64, News)>,
+}
+
+/// How far a session has been told.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// All before this number.
+    before: u64,
+    /// Some after it.
+    early: HashSet<u64>,
+}
+
+impl News {
+    /// Makes a line; hints that stand in a line of their own join it.
+    pub fn new(plugin: Option<&PluginName>, level: u8, text: impl Into<String>) -> Self {
+        let text = text.into().replace("\nhint: ", "; ").replace('\n', " ");
+        Self { plugin: plugin.cloned(), level, text }
+    }
+}
+
+impl Journal {
+    /// Adds a line.
+    pub fn push(&mut self, news: News) {
+        self.lines.push_back((self.next, news));
+        self.next += 1;
+        while self.lines.len() > NEWS_MAX {
+            self.lines.pop_front();
+        }
+    }
+
+    /// Returns how far whoever begins to listen has been told.
+    pub fn now(&self) -> Told {
+        Told { before: self.next, early: HashSet::new() }
+    }
+
+    /// Gives what a session was not told yet: all of it, or only what is about one plugin.
+    pub fn take(&self, told: &mut Told, about: Option<&str>) -> Vec<String> {
+        let is_meant = |news: &News| {
+            about.is_none_or(|name| news.plugin.as_ref().is_some_and(|it| it.as_str() == name))
+        };
+        let mut taken = Vec::new();
+        for (number, news) in &self.lines {
+            if *number >= told.before && is_meant(news) && told.early.insert(*number) {
+                taken.push(news.text.clone());
+            }
+        }
+        if about.is_none() {
+            *told = self.now();
+        }
+        taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn news(plugin: &str, text: &str) -> News {
+        News::new(Some(&PluginName::from(plugin)), INFO, text)
+    }
+
+    #[test]
+    fn each_line_is_told_once_and_early_where_its_plugin_is_called() {
+        let mut journal = Journal::default();
+        journal.push(news("moon", "before"));
+        let mut told = journal.now();
+        journal.push(news("moon", "one\nhint: two"));
+        journal.push(news("sun", "three"));
+        assert_eq!(journal.take(&mut told, Some("moon")), ["one; two"]);
+        assert!(journal.take(&mut told, Some("moon")).is_empty());
+        assert_eq!(journal.take(&mut told, None), ["three"]);
+        journal.push(news("moon", "four"));
+        assert_eq!(journal.take(&mut told, None), ["four"]);
+        assert!(journal.take(&mut told, None).is_empty());
+    }
+
+    #[test]
+    fn the_oldest_lines_give_way() {
+        let mut journal = Journal::default();
+        let mut told = journal.now();
+        (0..=NEWS_MAX).for_each(|number| journal.push(news("moon", &number.to_string())));
+        let taken = journal.take(&mut told, None);
+        assert_eq!((taken.len(), taken[0].as_str()), (NEWS_MAX, "1"));
+    }
+}

@@ -1,0 +1,175 @@
+//! Which edition of a plugin each session uses.
+//!
+//! A session goes over to what is new when a turn begins. A plugin that offers the model the same as before
+//! is new with its next call already. One whose file was removed stays with the sessions that have it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jaato_registry::ToolEntry;
+use jaato_types::{PluginName, SessionId};
+
+use super::news::{News, Told, WARN};
+use super::{Catalog, Plugins};
+
+/// The plugins as one session has them.
+pub struct View {
+    /// What holds for all plugins that are not among the others.
+    base: Arc<Catalog>,
+    others: HashMap<PluginName, Arc<Catalog>>,
+    /// Editions that could not be started, and why.
+    refused: HashMap<PluginName, (u64, String)>,
+    told: Told,
+}
+
+impl View {
+    fn of(&self, plugin: &str) -> &Arc<Catalog> {
+        self.others.get(plugin).unwrap_or(&self.base)
+    }
+
+    /// Tells whether the session has found out that this edition cannot be started.
+    fn refuses(&self, plugin: &str, number: u64) -> bool {
+        self.refused.get(plugin).is_some_and(|(refused, _)| *refused == number)
+    }
+}
+
+/// What a session is offered: all plugins but some are as the first catalog has them.
+pub struct Offer {
+    base: Arc<Catalog>,
+    others: HashMap<PluginName, Arc<Catalog>>,
+}
+
+impl Offer {
+    /// Lists the tools, those of the first catalog by name. A name is taken once.
+    pub fn entries(&self) -> impl Iterator<Item = ToolEntry<'_>> {
+        let base = self.base.registry.tools();
+        let base = base.filter(|tool| !self.others.contains_key(tool.plugin));
+        let others = self.others.iter().flat_map(|(plugin, catalog)| {
+            catalog.registry.tools().filter(move |tool| tool.plugin == plugin)
+        });
+        let is_free = |tool: &ToolEntry<'_>| {
+            let holder = self.base.registry.tool(tool.spec.name.as_str());
+            holder.is_none_or(|holder| self.others.contains_key(holder.plugin))
+        };
+        base.chain(others.filter(is_free))
+    }
+
+    /// Returns a tool by name.
+    pub fn tool(&self, name: &str) -> Option<ToolEntry<'_>> {
+        let tool = self.base.registry.tool(name);
+        let is_first = |tool: &ToolEntry<'_>| !self.others.contains_key(tool.plugin);
+        tool.filter(is_first).or_else(|| self.entries().find(|it| it.spec.name.as_str() == name))
+    }
+}
+
+impl Plugins {
+    /// Begins a session's view with what is known at this moment.
+    pub fn open_view(&self, session: &SessionId) {
+        let mut state = self.state();
+        let view = View {
+            base: Arc::clone(&state.current),
+            others: HashMap::new(),
+            refused: HashMap::new(),
+            told: state.journal.now(),
+        };
+        state.views.insert(session.clone(), view);
+    }
+
+    /// Ends a session's view.
+    pub fn close_view(&self, session: &SessionId) {
+        self.state().views.remove(session);
+    }
+
+    /// Returns the catalog by which a session calls a plugin.
+    pub fn for_call(&self, session: &SessionId, plugin: &str) -> Arc<Catalog> {
+        let mut state = self.state();
+        let newest = Arc::clone(&state.current);
+        let Some(view) = state.views.get_mut(session) else { return newest };
+        let mine = Arc::clone(view.of(plugin));
+        let Some(entry) = newest.registry.plugin(plugin) else { return mine };
+        let (number, has) = (newest.edition(plugin).number, mine.edition(plugin).number);
+        if number == has || view.refuses(plugin, number) {
+            return mine;
+        }
+        let is_known = mine.registry.plugin(plugin).is_some();
+        if is_known && !newest.offers_the_same(&mine, plugin) {
+            return mine;
+        }
+        view.others.insert(entry.candidate.manifest.name.clone(), Arc::clone(&newest));
+        newest
+    }
+
+    /// Returns what a session is offered.
+    pub fn offer(&self, session: &SessionId) -> Offer {
+        let state = self.state();
+        match state.views.get(session) {
+            Some(View { base, others, .. }) => {
+                Offer { base: Arc::clone(base), others: others.clone() }
+            }
+            None => Offer { base: Arc::clone(&state.current), others: HashMap::new() },
+        }
+    }
+
+    /// Goes over to what is new, at the beginning of a turn. `is_live` tells which plugins the session has
+    /// an instance of. Tells whether what it is offered may be other than before.
+    pub fn turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
+        let mut state = self.state();
+        let newest = Arc::clone(&state.current);
+        let Some(view) = state.views.get_mut(session) else { return false };
+        if Arc::ptr_eq(&view.base, &newest) && view.others.is_empty() {
+            return false;
+        }
+        let known: Vec<PluginName> = view.base.names().chain(view.others.keys()).cloned().collect();
+        let mut others = HashMap::new();
+        for name in known {
+            let mine = view.of(name.as_str());
+            let stays = match newest.registry.plugin(name.as_str()) {
+                Some(_) => view.refuses(name.as_str(), newest.edition(name.as_str()).number),
+                None => mine.is_in_use(name.as_str()) && is_live(&name),
+            };
+            if stays {
+                others.insert(name, Arc::clone(mine));
+            }
+        }
+        (view.base, view.others) = (newest, others);
+        true
+    }
+
+    /// Notes that a session could not start an edition of a plugin, and stays with another.
+    pub fn refuse(
+        &self,
+        session: &SessionId,
+        plugin: &PluginName,
+        refused: &Catalog,
+        stays: &Arc<Catalog>,
+        why: &str,
+    ) {
+        let mut state = self.state();
+        let Some(view) = state.views.get_mut(session) else { return };
+        let number = refused.edition(plugin.as_str()).number;
+        view.others.insert(plugin.clone(), Arc::clone(stays));
+        view.refused.insert(plugin.clone(), (number, why.to_owned()));
+        let text =
+            format!("plugin `{plugin}` stays as it was, what replaced it does not start: {why}");
+        state.tell([News::new(Some(plugin), WARN, text)], &self.log);
+    }
+
+    /// Returns why another content than that of a plugin's file is in use, in general or in a session.
+    pub fn kept(&self, plugin: &str) -> Option<String> {
+        let state = self.state();
+        if let Some(why) = state.current.kept(plugin) {
+            return Some(why.to_owned());
+        }
+        let number = state.current.edition(plugin).number;
+        let refused = state.views.values().find(|view| view.refuses(plugin, number));
+        refused.and_then(|view| view.refused.get(plugin)).map(|(_, why)| why.clone())
+    }
+
+    /// Gives what a session was not told yet: all of it, or what is about one plugin.
+    pub fn news(&self, session: &SessionId, about: Option<&str>) -> Vec<String> {
+        let mut state = self.state();
+        let state = &mut *state;
+        let Some(view) = state.views.get_mut(session) else { return Vec::new() };
+        state.journal.take(&mut view.told, about)
+    }
+}

@@ -1,0 +1,140 @@
+//! `jaato plugin reload`: plugin files described again, and `/plugin` in a conversation.
+
+use jaato_runtime::registry::{PluginEntry, Status};
+use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::types::{Description, ToolSpec};
+use jaato_runtime::{DescribedAgain, Runtime, describe_again, description, why_not};
+
+use crate::args::Global;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::view::View;
+use crate::{plugin, report, start};
+
+/// What a person who changed a file wants to know next.
+const RUNNING: &str = "a `jaato chat` that runs takes what is there by itself: with the plugin's next call, \
+changed tools with the next message";
+
+/// What can be typed behind `/plugin`.
+const USAGE: &str = "it is given as `/plugin list`, `/plugin show NAME` or `/plugin reload [NAME]`";
+
+/// Describes plugins again, and says what they are other than they were.
+pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
+    let setup = start::setup(start::arguments(global))?;
+    let described = describe_again(&setup, name).await;
+    if let Some(name) = name.filter(|_| described.is_empty()) {
+        return Err(Failure::new(Exit::Usage, format!("there is no plugin `{name}`"))
+            .hint("`jaato plugin list` lists them"));
+    }
+    let (mut failures, mut useful) = (Vec::new(), 0);
+    for file in described {
+        match (&file.now, file.now.as_ref().ok().and_then(why_not)) {
+            (Ok(entry), None) => {
+                useful += 1;
+                report::line(&line(&file, entry))?;
+            }
+            // A person who disabled it, or has not trusted its workspace, knows.
+            (Ok(PluginEntry { status: Status::Disabled | Status::NotTrusted, .. }), _) => {}
+            (Ok(entry), Some((why, hint))) => {
+                let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+                let name = &entry.candidate.manifest.name;
+                let path = file.path.display();
+                failures.push(format!("plugin `{name}` (`{path}`) cannot be used: {why}{hint}"));
+            }
+            (Err(problem), _) => failures.push(problem.clone()),
+        }
+    }
+    report::problems(&failures);
+    if useful > 0 {
+        report::line(RUNNING)?;
+    }
+    Ok(if failures.is_empty() { Exit::Done } else { Exit::Plugin })
+}
+
+fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {
+    let manifest = &entry.candidate.manifest;
+    let Some((before, old)) = &file.before else {
+        return format!("{} {}: described", manifest.name, manifest.version);
+    };
+    let mut changes = Vec::new();
+    if before.name != manifest.name {
+        changes.push(format!("was plugin `{}`", before.name));
+    }
+    if before.version != manifest.version {
+        changes.push(format!("was version {}", before.version));
+    }
+    let new = description(entry);
+    changes.extend(changed_tools(tools(old.as_ref()), tools(new)));
+    if changes.is_empty() && old.as_ref() != new {
+        changes.push("describes itself in another way".to_owned());
+    }
+    let changes = if changes.is_empty() { "as before".to_owned() } else { changes.join("; ") };
+    format!("{} {}: {changes}", manifest.name, manifest.version)
+}
+
+fn tools(description: Option<&Description>) -> &[ToolSpec] {
+    description.map_or(&[], |description| &description.tools)
+}
+
+fn changed_tools(before: &[ToolSpec], now: &[ToolSpec]) -> Vec<String> {
+    let find = |tools: &[ToolSpec], spec: &ToolSpec| {
+        tools.iter().find(|known| known.name == spec.name).cloned()
+    };
+    let mut changes = Vec::new();
+    for spec in now {
+        match find(before, spec) {
+            None => changes.push(format!("new tool `{}`", spec.name)),
+            Some(known) if known != *spec => changes.push(format!("changed tool `{}`", spec.name)),
+            Some(_) => {}
+        }
+    }
+    let gone = before.iter().filter(|spec| find(now, spec).is_none());
+    changes.extend(gone.map(|spec| format!("no tool `{}` any more", spec.name)));
+    changes
+}
+
+/// Does what stands behind `/plugin` in a conversation.
+pub async fn in_chat(
+    runtime: &Runtime,
+    session: &mut Session,
+    view: &View,
+    words: &str,
+    cancel: &Cancel,
+) -> Outcome {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    match words.as_slice() {
+        [] | ["list"] => {
+            session.renew_tools(cancel).await;
+            view.settle();
+            plugin::print_list(runtime)
+        }
+        ["show", name] => {
+            session.renew_tools(cancel).await;
+            view.settle();
+            plugin::print(runtime, name)
+        }
+        ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
+        ["reload", name] => reload_in_chat(runtime, session, view, Some(name), cancel).await,
+        _ => Err(Failure::new(Exit::Usage, "`/plugin` was not understood").hint(USAGE)),
+    }
+}
+
+async fn reload_in_chat(
+    runtime: &Runtime,
+    session: &mut Session,
+    view: &View,
+    name: Option<&str>,
+    cancel: &Cancel,
+) -> Outcome {
+    let changes = tokio::select! {
+        biased;
+        () = cancel.cancelled() => return Ok(Exit::Cancelled),
+        changes = runtime.reload_plugins(name) => changes?,
+    };
+    // Tells what changed, and takes it.
+    session.renew_tools(cancel).await;
+    view.settle();
+    if changes.is_empty() {
+        report::line("no plugin changed")?;
+    }
+    Ok(Exit::Done)
+}
