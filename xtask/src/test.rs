@@ -4,6 +4,7 @@
 //! all plugins of one profile, so that nothing is compiled twice. Each phase runs even if an
 //! earlier one failed, unless it cannot; the exit code is 0 only if all went well.
 
+mod miri;
 mod phases;
 mod tally;
 
@@ -29,6 +30,12 @@ const HOUSE_VARIABLE: &str = "JAATO_TEST_HOUSE";
 /// Names the file to which a test that is left out appends one line with the reason.
 const SKIP_LOG_VARIABLE: &str = "JAATO_SKIP_LOG";
 
+/// How much the tests with random bytes try, as a multiple of what they try elsewhere.
+const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";
+
+/// Half a minute for all of them together, on two cores: a count, so that each run tries the same.
+const FUZZ_TIMES_IN_CI: &str = "5";
+
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let filter = parse(words)?;
@@ -53,6 +60,12 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         jaato = Some(build_house(&workspace, &house)?);
         Ok(())
     });
+    if filter.is_none() {
+        phases.run("miri", || {
+            missing.extend(miri::look(&workspace)?);
+            Ok(())
+        });
+    }
     let mut tally = Tally::default();
     if let Some(jaato) = jaato {
         if setup::is_ci() {
@@ -121,6 +134,9 @@ fn run_tests(
     let mut command = child::cargo(root);
     command.args(["test", "--workspace", "--no-fail-fast"]).args(filter);
     command.env(HOUSE_VARIABLE, house).env(SKIP_LOG_VARIABLE, log).stdout(Stdio::piped());
+    if setup::is_ci() && std::env::var_os(FUZZ_VARIABLE).is_none() {
+        command.env(FUZZ_VARIABLE, FUZZ_TIMES_IN_CI);
+    }
     let mut child =
         command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
     let mut lines = BufReader::new(child.stdout.take().context("cargo has no standard output")?);

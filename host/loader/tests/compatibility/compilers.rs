@@ -1,12 +1,9 @@
-//! Finds another compiler than the house's, and builds a plugin with it.
+//! Finds other compilers than the house's, and builds a plugin with them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::library_name;
-
-/// By rustup's names: the lowest that authors may use, a higher one, the highest to be had.
-const TOOLCHAINS: &[&str] = &["1.85.0", "1.85", "1.96.0", "1.96", "nightly"];
 
 /// A compiler.
 pub struct Compiler {
@@ -15,21 +12,51 @@ pub struct Compiler {
     libraries: Option<PathBuf>,
 }
 
-/// Gives the first that is there: what `cargo xtask setup` unpacked, or one of rustup's.
-pub fn another() -> Option<Compiler> {
-    let unpacked = target().join("compilers/debian/usr");
+/// Finds the compiler of a release, `1.85`: what `cargo xtask setup` unpacked, or one of rustup's. The error says
+/// how it can be had.
+pub fn of_release(release: &str) -> Result<Compiler, String> {
+    let unpacked = target().join(format!("compilers/debian-{release}/usr"));
     let rustc = unpacked.join("bin/rustc");
     if rustc.is_file() {
         let libraries = format!("lib/{}-linux-gnu", std::env::consts::ARCH);
-        return Some(Compiler { rustc, libraries: Some(unpacked.join(libraries)) });
+        return Ok(Compiler { rustc, libraries: Some(unpacked.join(libraries)) });
     }
-    TOOLCHAINS.iter().find_map(|name| {
-        let mut rustup = Command::new("rustup");
-        rustup.args(["which", "--toolchain", name, "rustc"]).env("RUSTUP_AUTO_INSTALL", "0");
-        let output = rustup.output().ok().filter(|output| output.status.success())?;
-        let rustc = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
-        Some(Compiler { rustc, libraries: None })
+    let mut found = of_rustup().into_iter().filter(|compiler| compiler.is_of(release));
+    found.next().ok_or_else(|| {
+        format!(
+            "no compiler {release}: `rustup toolchain install {release}`, or `CI=true cargo xtask setup` where \
+             Debian has it"
+        )
     })
+}
+
+/// Finds the newest of rustup's, if it is newer than the house's. The error says how one can be had.
+pub fn newest() -> Result<Compiler, String> {
+    let house = Compiler {
+        rustc: std::env::var_os("RUSTC").map_or("rustc".into(), PathBuf::from),
+        libraries: None,
+    };
+    let (house, mut found) = (house.numbers(), of_rustup());
+    found.retain(|compiler| compiler.numbers() > house);
+    found.into_iter().max_by_key(Compiler::numbers).ok_or_else(|| {
+        let [major, minor, patch] = house;
+        format!(
+            "no compiler newer than {major}.{minor}.{patch}: `rustup toolchain install nightly`"
+        )
+    })
+}
+
+fn of_rustup() -> Vec<Compiler> {
+    let rustup = |arguments: &[&str]| {
+        let mut rustup = Command::new("rustup");
+        rustup.args(arguments).env("RUSTUP_AUTO_INSTALL", "0");
+        let output = rustup.output().ok().filter(|output| output.status.success())?;
+        String::from_utf8(output.stdout).ok()
+    };
+    let list = rustup(&["toolchain", "list"]).unwrap_or_default();
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    let paths = names.filter_map(|name| rustup(&["which", "--toolchain", name, "rustc"]));
+    paths.map(|path| Compiler { rustc: path.trim().into(), libraries: None }).collect()
 }
 
 impl Compiler {
@@ -42,9 +69,25 @@ impl Compiler {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
+    /// Its version without what it is called by: `1.85.0`, `1.97.0-nightly`.
+    fn number(&self) -> String {
+        self.version().split(' ').nth(1).unwrap().to_owned()
+    }
+
+    fn numbers(&self) -> [u32; 3] {
+        let number = self.number();
+        let plain = number.split('-').next().unwrap();
+        let mut numbers = plain.split('.').map(|number| number.parse().unwrap());
+        std::array::from_fn(|_| numbers.next().unwrap())
+    }
+
+    fn is_of(&self, release: &str) -> bool {
+        self.number().starts_with(&format!("{release}."))
+    }
+
     /// Builds a fixture, in a target folder that only this compiler uses.
     pub fn build(&self, fixture: &str) -> PathBuf {
-        let number = self.version().split(' ').nth(1).unwrap().to_owned();
+        let number = self.number();
         let folder = target().join(format!("fixtures-by-{number}"));
         let fixtures =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugin-api/testkit/fixtures");

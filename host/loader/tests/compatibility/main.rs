@@ -123,13 +123,11 @@ fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
     assert!(error.to_string().ends_with("this host knows none of the kinds that it offers"));
 }
 
-#[tokio::test]
-async fn a_plugin_by_another_compiler_describes_itself_and_runs() {
-    let Some(compiler) = compilers::another() else {
-        skip::skip(
-            "no other compiler: `rustup toolchain install 1.85`, or `CI=true cargo xtask setup`",
-        );
-        return;
+/// Builds a plugin, opens it, calls it, and has it refuse.
+async fn runs_by(compiler: Result<compilers::Compiler, String>) {
+    let compiler = match compiler {
+        Ok(compiler) => compiler,
+        Err(reason) => return skip::skip(&reason),
     };
     let house = House::new();
     let path = compiler.build("echo");
@@ -141,4 +139,19 @@ async fn a_plugin_by_another_compiler_describes_itself_and_runs() {
     assert_eq!(answer, Ok(json!({ "bytes": 4 })), "{version}");
     let error = ask(&instance, "moon", json!({})).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownTool, "{version}");
+}
+
+#[tokio::test]
+async fn a_plugin_by_the_oldest_compiler_for_authors_describes_itself_and_runs() {
+    runs_by(compilers::of_release("1.85")).await;
+}
+
+#[tokio::test]
+async fn a_plugin_by_a_compiler_after_the_houses_describes_itself_and_runs() {
+    runs_by(compilers::of_release("1.96")).await;
+}
+
+#[tokio::test]
+async fn a_plugin_by_the_newest_compiler_to_be_had_describes_itself_and_runs() {
+    runs_by(compilers::newest()).await;
 }
