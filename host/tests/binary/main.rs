@@ -44,4 +44,5 @@ mod switch;
 mod terminal;
 mod trust_plugin;
 mod trust_workspace;
+mod unusual;
 mod workers;
