@@ -291,6 +291,55 @@ fn ctrl_c_ends_a_command_that_goes_on_as_a_task() {
 }
 
 #[test]
+fn what_came_of_a_task_that_was_stopped_in_a_conversation_is_told_with_the_next_message() {
+    let house = cli_house!();
+    furnish(&house);
+    house.configure_more("auto_background_threshold_ms = 500\n");
+    let command = "(echo $BASHPID > pid; exec sleep 300) & echo on; sleep 300";
+    let server = Server::start([
+        Answer::calls(&[("cli_based_tool", json!({ "command": command }))]),
+        Answer::text(&["I wait."]),
+        Answer::text(&["It was stopped."]),
+    ]);
+    let words = ["chat", "--yes", "--model", "openai/test", "hello"];
+    let mut running = at(&house, &server, &words).start();
+    running.wait_for_text("I wait.");
+    // The whole answer is there, and the turn waits for the command.
+    let ledger = house.home().join(".local/share/jaato/ledger.jsonl");
+    let responses = || {
+        let ledger = std::fs::read_to_string(&ledger).unwrap_or_default();
+        ledger.matches("\"stage\":\"response\"").count()
+    };
+    let bound = Instant::now() + END_WITHIN;
+    while responses() < 2 {
+        assert!(Instant::now() < bound, "the ledger tells of {} responses", responses());
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    running.signal("INT");
+    running.wait_for_error("cancelled");
+    ends(pid_in(&house.workspace().join("pid")));
+    running.write(b"what now?\n");
+    running.wait_for_text("It was stopped.");
+    let output = running.finish().code(0);
+    let [_, second, last] = <[Asked; 3]>::try_from(server.asked()).unwrap();
+    is_the_handle(&told_last(&second));
+    let asked = last.json();
+    let messages = asked["messages"].as_array().unwrap();
+    let said: Vec<_> = messages.iter().map(|it| (&it["role"], &it["content"])).collect();
+    let [.., waits, told, (_, stopped), (_, now)] = &said[..] else { panic!("{asked:#}") };
+    assert_eq!(*waits, (&json!("assistant"), &json!("I wait.")));
+    let outcome: Value = serde_json::from_str(told.1.as_str().unwrap()).unwrap();
+    let outcome = &outcome["task_outcome"];
+    let which = (&outcome["task_id"], &outcome["status"], &outcome["call_id"]);
+    let expected = (&json!("task_1"), &json!("cancelled"), &json!("call_cli_based_tool_0"));
+    assert_eq!((told.0, which), (&json!("user"), expected), "{asked:#}");
+    assert_eq!((*stopped, *now), (&json!("[Generation cancelled]"), &json!("what now?")));
+    assert_eq!(said.iter().filter(|(role, _)| *role == "tool").count(), 1, "one result a call");
+    assert_eq!(output.stdout, "I wait.\nIt was stopped.\n", "{output}");
+    house.nothing_lives();
+}
+
+#[test]
 fn a_deadline_ends_a_command_with_all_that_it_started() {
     let house = cli_house!();
     let command = "(echo $BASHPID > pid; exec sleep 300) & echo so far; sleep 300";
