@@ -38,6 +38,7 @@ const TABLE: &[Row] = &[
     row("jaato-config", &["jaato-types"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http"], &[]),
+    row("jaato-objects", &["jaato-types"], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-process", &["jaato-types"], &[]),
     row("jaato-registry", &["jaato-types"], &[]),

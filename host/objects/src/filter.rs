@@ -1,0 +1,110 @@
+//! Which items of a tool are meant: those of exactly this metadata, or those with this value under one key.
+
+use jaato_types::{Error, ErrorKind, Result};
+use serde_json::{Map, Value};
+
+use crate::EnvironmentItem;
+use crate::item::{same, same_map};
+
+/// A filter of items.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Filter {
+    /// The whole metadata.
+    Metadata(Map<String, Value>),
+    /// One key of it.
+    Key {
+        /// The key.
+        key: String,
+        /// Its value; null is matched by null alone, not by a key that is not there.
+        value: Value,
+    },
+}
+
+impl Filter {
+    /// Makes a filter of one key.
+    pub fn key(key: impl Into<String>, value: Value) -> Self {
+        Self::Key { key: key.into(), value }
+    }
+
+    /// Makes a filter of what a caller gave: the whole metadata, or a key with a value; none of nothing.
+    ///
+    /// # Errors
+    /// Kind `invalid_arguments` for both at once, and for a key without a value or a value without a key.
+    pub fn of(
+        metadata: Option<Map<String, Value>>,
+        key: Option<String>,
+        value: Option<Value>,
+    ) -> Result<Option<Self>> {
+        match (metadata, key, value) {
+            (None, None, None) => Ok(None),
+            (Some(metadata), None, None) => Ok(Some(Self::Metadata(metadata))),
+            (None, Some(key), Some(value)) => Ok(Some(Self::Key { key, value })),
+            (Some(_), _, _) => Err(refused("both `metadata` and a key of it")),
+            (None, Some(_), None) => Err(refused("`metadata_key` without `metadata_value`")),
+            (None, None, Some(_)) => Err(refused("`metadata_value` without `metadata_key`")),
+        }
+    }
+
+    pub(crate) fn matches(&self, item: &EnvironmentItem) -> bool {
+        match self {
+            Self::Metadata(metadata) => same_map(metadata, &item.metadata),
+            Self::Key { key, value } => {
+                item.metadata.get(key).is_some_and(|found| same(found, value))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Filter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Metadata(metadata) => write!(f, "metadata {}", Value::Object(metadata.clone())),
+            Self::Key { key, value } => write!(f, "`{key}` = {value} in its metadata"),
+        }
+    }
+}
+
+fn refused(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("a filter has {what}"))
+        .with_hint("give `metadata`, or `metadata_key` with `metadata_value`")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_filter_is_the_whole_metadata_or_a_key_with_its_value() {
+        let map = || Some(Map::new());
+        let key = || Some("k".to_owned());
+        assert_eq!(Filter::of(None, None, None), Ok(None));
+        assert_eq!(Filter::of(map(), None, None), Ok(Some(Filter::Metadata(Map::new()))));
+        let null = Filter::key("k", Value::Null);
+        assert_eq!(Filter::of(None, key(), Some(Value::Null)), Ok(Some(null)));
+        for bad in [
+            Filter::of(map(), key(), Some(json!(1))),
+            Filter::of(map(), key(), None),
+            Filter::of(None, key(), None),
+            Filter::of(None, None, Some(json!(1))),
+        ] {
+            assert_eq!(bad.unwrap_err().kind, ErrorKind::InvalidArguments);
+        }
+    }
+
+    #[test]
+    fn null_is_a_value_and_absence_is_none() {
+        let item = |metadata: Value| EnvironmentItem {
+            metadata: metadata.as_object().cloned().unwrap_or_default(),
+            ..EnvironmentItem::default()
+        };
+        let null = Filter::key("k", Value::Null);
+        assert!(null.matches(&item(json!({ "k": null, "l": 1 }))));
+        assert!(!null.matches(&item(json!({ "l": 1 }))));
+        assert!(Filter::key("k", json!(2)).matches(&item(json!({ "k": 2.0 }))));
+        let whole = Filter::Metadata(Map::from_iter([("k".to_owned(), json!([1]))]));
+        assert!(whole.matches(&item(json!({ "k": [1] }))));
+        assert!(!whole.matches(&item(json!({ "k": [1], "l": 1 }))));
+    }
+}

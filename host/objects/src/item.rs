@@ -1,0 +1,127 @@
+//! An item: objects, and the metadata that they have in common.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A JSON object that a tool put in front of the model.
+pub type Object = Map<String, Value>;
+
+/// The key under which each object carries its reference; the store assigns it.
+pub const REFERENCE_KEY: &str = "_REF_ID";
+
+/// Objects of one tool with the metadata that they have in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnvironmentItem {
+    /// What the tool calls this result, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What holds for all of the objects: the collection that was asked, the words that were searched for.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    /// The objects, in the order in which they came. Empty once they were removed.
+    pub objects: Vec<Object>,
+}
+
+/// Returns an object's reference.
+pub(crate) fn reference(object: &Object) -> Option<&str> {
+    object.get(REFERENCE_KEY)?.as_str()
+}
+
+/// Tells whether two values are the same JSON: numbers by value, keys in any order.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other
+                || one.as_f64().is_some_and(|one| other.as_f64() == Some(one)) && !is_beyond(one)
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => same_map(one, other),
+        _ => one == other,
+    }
+}
+
+/// Whole numbers that a float cannot tell from their neighbours.
+fn is_beyond(number: &serde_json::Number) -> bool {
+    number.as_f64().is_none_or(|number| number.abs() >= 9_007_199_254_740_992.0)
+}
+
+/// As [`same`], of objects.
+pub(crate) fn same_map(one: &Map<String, Value>, other: &Map<String, Value>) -> bool {
+    one.len() == other.len()
+        && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+}
+
+/// Tells whether two objects say the same, whatever their references.
+pub(crate) fn same_content(one: &Object, other: &Object) -> bool {
+    let count = |object: &Object| object.len() - usize::from(object.contains_key(REFERENCE_KEY));
+    let mut content = one.iter().filter(|(key, _)| *key != REFERENCE_KEY);
+    count(one) == count(other)
+        && content.all(|(key, one)| other.get(key).is_some_and(|other| same(one, other)))
+}
+
+/// A number that is the same for objects that say the same.
+pub(crate) fn content_hash(object: &Object) -> u64 {
+    let content = object.iter().filter(|(key, _)| *key != REFERENCE_KEY);
+    content.map(hash_entry).fold(0, u64::wrapping_add)
+}
+
+fn hash_entry((key, value): (&String, &Value)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (key, hash(value)).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn hash(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(value).hash(&mut hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(value) => value.hash(&mut hasher),
+        // As [`same`] has it: 1 is 1.0, and 0 is -0.
+        Value::Number(number) => match number.as_f64() {
+            Some(number) => (number + 0.0).to_bits().hash(&mut hasher),
+            None => number.hash(&mut hasher),
+        },
+        Value::String(text) => text.hash(&mut hasher),
+        Value::Array(values) => values.iter().for_each(|value| hash(value).hash(&mut hasher)),
+        Value::Object(map) => {
+            map.iter().map(hash_entry).fold(0, u64::wrapping_add).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_by_value_and_nothing_else_is() {
+        assert!(same(&json!(1), &json!(1.0)));
+        assert!(same(&json!({ "a": [1], "b": null }), &json!({ "b": null, "a": [1.0] })));
+        assert!(!same(&json!(1), &json!(true)));
+        assert!(!same(&json!(0), &json!(null)));
+        assert!(!same(&json!("1"), &json!(1)));
+        assert!(!same(&json!(9_007_199_254_740_993_i64), &json!(9_007_199_254_740_992_i64)));
+        assert!(!same(&json!([1]), &json!([1, 2])));
+        assert!(!same(&json!({ "a": 1 }), &json!({ "a": 1, "b": 1 })));
+    }
+
+    #[test]
+    fn what_says_the_same_has_one_hash() {
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let one = object(json!({ "a": 1, "b": [{ "c": 2.0, "d": -0.0 }], "_REF_ID": "t_1" }));
+        let other = object(json!({ "b": [{ "d": 0, "c": 2 }], "_REF_ID": "t_9", "a": 1.0 }));
+        assert!(same_content(&one, &other));
+        assert_eq!(content_hash(&one), content_hash(&other));
+        let third = object(json!({ "a": 1, "b": [{ "c": 2, "d": 1 }] }));
+        assert!(!same_content(&one, &third));
+        assert_ne!(content_hash(&one), content_hash(&third));
+    }
+}

@@ -1,0 +1,243 @@
+//! The environment as a value: what is saved and read back, and what the two known versions of Elysia wrote.
+//!
+//! Ours is Elysia's 0.3 with more beside it:
+//!
+//! ```text
+//! {"v": 1,
+//!  "environment": {TOOL: [{"name"?, "metadata", "objects": […]}]},
+//!  "hidden_environment": {KEY: JSON},
+//!  "hidden_bytes": {KEY: LENGTH},          in that order in the bytes beside the JSON
+//!  "last_references": {TOOL: NUMBER}}
+//! ```
+//!
+//! 0.2 has another layer below the tool, by the result's name, and may have an entry `SelfInfo`, which
+//! described that product to its model and is left out.
+
+use std::collections::HashSet;
+
+use jaato_types::{Error, ErrorKind, Result};
+use serde_json::{Map, Value, json};
+
+use crate::hidden::HiddenValue;
+use crate::item::reference;
+use crate::store::Placed;
+use crate::{EnvironmentItem, ObjectEnvironment};
+
+/// The version of the shape that is written.
+const VERSION: u64 = 1;
+
+/// What 0.2 told its model of itself.
+const SELF_INFO: &str = "SelfInfo";
+
+impl ObjectEnvironment {
+    /// Writes everything down: JSON, and the bytes of hidden values beside it.
+    pub fn save(&self) -> (Value, Vec<u8>) {
+        let mut bytes = Vec::new();
+        let (mut hidden, mut lengths) = (Map::new(), Map::new());
+        for (key, value) in &self.hidden {
+            match value {
+                HiddenValue::Json(value) => drop(hidden.insert(key.clone(), value.clone())),
+                HiddenValue::Bytes(value) => {
+                    lengths.insert(key.clone(), value.len().into());
+                    bytes.extend_from_slice(value);
+                }
+            }
+        }
+        let last = self.tools.iter().map(|it| (it.tool.clone(), it.last_reference.into()));
+        let json = json!({
+            "v": VERSION,
+            "environment": self.to_json(),
+            "hidden_environment": hidden,
+            "hidden_bytes": lengths,
+            "last_references": last.collect::<Map<String, Value>>(),
+        });
+        (json, bytes)
+    }
+
+    /// Returns what the model may see, by tool.
+    pub fn to_json(&self) -> Value {
+        let items = |shelf: &crate::store::Shelf| -> Vec<Value> {
+            shelf.items.iter().map(|placed| json!(placed.item)).collect()
+        };
+        let shelves = self.tools.iter();
+        Value::Object(shelves.map(|it| (it.tool.clone(), items(it).into())).collect())
+    }
+
+    /// Reads what [`ObjectEnvironment::save`] wrote, or Elysia. References are kept where they are unique
+    /// within their tool.
+    ///
+    /// # Errors
+    /// Kind `invalid_arguments` with the place that is none of this, `limit_reached` beyond the bound.
+    pub fn restore(saved: &Value, bytes: &[u8]) -> Result<Self> {
+        let Some(saved) = saved.as_object() else { return Err(bad("it is no object")) };
+        if let Some(v) = saved.get("v").filter(|v| v.as_u64() != Some(VERSION)) {
+            return Err(bad(&format!("it is of version {v}, this reads {VERSION}")));
+        }
+        let mut read = Self::default();
+        for (tool, below) in map(saved, "environment")? {
+            let last = saved.get("last_references").and_then(|it| it.get(tool)?.as_u64());
+            read.restore_tool(tool, below, last.unwrap_or(0))?;
+        }
+        for (key, value) in map(saved, "hidden_environment")? {
+            read.set_hidden(key, Some(HiddenValue::Json(value.clone())))?;
+        }
+        let mut rest = bytes;
+        for (key, length) in map(saved, "hidden_bytes")? {
+            let length = length.as_u64().and_then(|length| usize::try_from(length).ok());
+            let taken = length.and_then(|length| rest.split_at_checked(length));
+            let Some((value, after)) = taken else {
+                return Err(bad(&format!("the bytes of the hidden `{key}` are not there")));
+            };
+            rest = after;
+            read.set_hidden(key, Some(HiddenValue::Bytes(value.to_vec())))?;
+        }
+        Ok(read)
+    }
+
+    fn restore_tool(&mut self, tool: &str, below: &Value, last: u64) -> Result<()> {
+        let items = match below {
+            Value::Array(items) => items.iter().map(|item| read_item(tool, None, item)).collect(),
+            Value::Object(_) if tool == SELF_INFO => Ok(Vec::new()),
+            Value::Object(names) => {
+                let each = names.iter().flat_map(|(name, items)| {
+                    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
+                    items.iter().map(|item| read_item(tool, Some(name), item))
+                });
+                each.collect()
+            }
+            _ => Err(bad(&format!("below `{tool}` is no list of items"))),
+        };
+        let items: Vec<EnvironmentItem> = items?;
+        if items.is_empty() {
+            return Ok(());
+        }
+        let revision = self.next_revision();
+        let shelf = self.shelf(tool);
+        shelf.last_reference = last;
+        let mut known = HashSet::new();
+        let given = items.iter().flat_map(|item| &item.objects).filter_map(reference);
+        let numbers = given.filter_map(|it| it.strip_prefix(tool)?.strip_prefix('_')?.parse().ok());
+        shelf.last_reference = numbers.fold(last, u64::max);
+        for mut item in items {
+            for object in &mut item.objects {
+                if !reference(object).is_some_and(|it| known.insert(it.to_owned())) {
+                    let (with, given) = shelf.with_new_reference(std::mem::take(object));
+                    known.insert(given);
+                    *object = with;
+                }
+            }
+            shelf.items.push(Placed::new(item, revision));
+        }
+        self.make_room(0, 0)
+    }
+}
+
+fn read_item(tool: &str, name: Option<&String>, item: &Value) -> Result<EnvironmentItem> {
+    let read: serde_json::Result<EnvironmentItem> = serde_json::from_value(item.clone());
+    let read = read.map_err(|error| bad(&format!("an item of `{tool}`: {error}")))?;
+    Ok(EnvironmentItem { name: name.cloned().or(read.name), ..read })
+}
+
+/// The map under a key; an empty one where it is not there.
+fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>> {
+    static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
+    match saved.get(key) {
+        None | Some(Value::Null) => Ok(EMPTY.get_or_init(Map::new)),
+        Some(Value::Object(map)) => Ok(map),
+        Some(_) => Err(bad(&format!("its `{key}` is no object"))),
+    }
+}
+
+fn bad(what: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("this is no saved object environment: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Addition, Filter};
+
+    fn object(value: Value) -> crate::Object {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_is_saved_is_read_back_and_no_reference_is_given_twice() {
+        let mut store = ObjectEnvironment::default();
+        let metadata = object(json!({ "m": 1 }));
+        let objects = vec![object(json!({ "a": 1 })), object(json!({ "a": 2 }))];
+        let named = Addition { name: Some("n".into()), ..Addition::new(objects, metadata) };
+        store.add("t", named).unwrap();
+        store.replace("t", vec![object(json!({ "a": 3 }))], &Filter::key("m", json!(1))).unwrap();
+        store.set_hidden("k", Some(HiddenValue::Json(json!([1])))).unwrap();
+        store.set_hidden("b", Some(HiddenValue::Bytes(vec![0, 255]))).unwrap();
+        store.set_hidden("c", Some(HiddenValue::Bytes(vec![7]))).unwrap();
+        let (json, bytes) = store.save();
+        let text = json.to_string();
+        let mut read = ObjectEnvironment::restore(&serde_json::from_str(&text).unwrap(), &bytes);
+        let read = read.as_mut().unwrap();
+        assert_eq!(read.save(), (json, bytes));
+        let again = read.add("t", Addition::new(vec![object(json!({}))], Default::default()));
+        assert_eq!(again.unwrap().references, ["t_4"], "t_3 went with what replaced t_1 and t_2");
+        assert_eq!(read.hidden()["b"], HiddenValue::Bytes(vec![0, 255]));
+    }
+
+    #[test]
+    fn both_versions_of_elysia_are_read() {
+        let three = json!({
+            "environment": { "query": [{
+                "metadata": { "collection_name": "pets" },
+                "objects": [{ "animal": "frog", "_REF_ID": "query_0_0" }, { "animal": "toad" }],
+            }] },
+            "hidden_environment": { "items": [1, 2] },
+        });
+        let read = ObjectEnvironment::restore(&three, &[]).unwrap();
+        let objects = read.get_objects("query", None).unwrap();
+        assert_eq!(objects[0]["_REF_ID"], "query_0_0");
+        assert_eq!(objects[1]["_REF_ID"], "query_1");
+        assert_eq!(read.hidden()["items"], HiddenValue::Json(json!([1, 2])));
+        let two = json!({
+            "environment": {
+                "SelfInfo": { "info": [{ "name": "Elysia" }] },
+                "descriptor": { "animal_description": [
+                    { "metadata": {}, "objects": [{ "animal": "frog" }] },
+                    { "metadata": { "m": 1 }, "objects": [] },
+                ], "empty": [] },
+            },
+        });
+        let read = ObjectEnvironment::restore(&two, &[]).unwrap();
+        let items = read.get("descriptor").unwrap();
+        assert_eq!(items.len(), 2);
+        assert_eq!(items[0].name.as_deref(), Some("animal_description"));
+        assert_eq!(items[0].objects[0]["animal"], "frog");
+        assert_eq!(read.get("SelfInfo"), None);
+    }
+
+    #[test]
+    fn references_that_stand_twice_are_told_apart() {
+        let same = json!({ "environment": { "a": [
+            { "metadata": { "m": 1 }, "objects": [{ "x": 1, "_REF_ID": "a_7" }] },
+            { "metadata": { "m": 2 }, "objects": [{ "x": 2, "_REF_ID": "a_7" }, { "x": 3, "_REF_ID": 4 }] },
+        ] } });
+        let read = ObjectEnvironment::restore(&same, &[]).unwrap();
+        let objects = read.get_objects("a", None).unwrap();
+        let references: Vec<_> = objects.iter().filter_map(reference).collect();
+        assert_eq!(references, ["a_7", "a_8", "a_9"]);
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_its_place() {
+        for (value, what) in [
+            (json!([]), "it is no object"),
+            (json!({ "v": 2 }), "it is of version 2"),
+            (json!({ "environment": [] }), "its `environment` is no object"),
+            (json!({ "environment": { "t": 1 } }), "below `t` is no list"),
+            (json!({ "environment": { "t": [{}] } }), "an item of `t`: missing field `objects`"),
+            (json!({ "environment": { "t": [{ "objects": ["x"] }] } }), "an item of `t`"),
+            (json!({ "hidden_bytes": { "k": 1 } }), "the bytes of the hidden `k`"),
+        ] {
+            let error = ObjectEnvironment::restore(&value, &[]).unwrap_err();
+            assert!(error.message.contains(what), "{value}: {error}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The object environment: what tools put in front of the model across a session, and what they keep beside
+//! it unseen. Pure data; value semantics: what goes in is taken, what comes out is a copy.
+//!
+//! Items are grouped by tool. An item has objects, and metadata that tells it from the tool's other items:
+//!
+//! ```
+//! use jaato_objects::{Addition, Filter, ObjectEnvironment};
+//! use serde_json::{Map, json};
+//!
+//! fn main() -> jaato_types::Result<()> {
+//!     let mut environment = ObjectEnvironment::default();
+//!     let metadata = Map::from_iter([("collection_name".to_owned(), json!("Communications"))]);
+//!     let message = Map::from_iter([("author".to_owned(), json!("John"))]);
+//!     environment.add("query", Addition::new(vec![message], metadata))?;
+//!
+//!     let filter = Filter::key("collection_name", json!("Communications"));
+//!     let found = environment.get_objects("query", Some(&filter)).unwrap_or_default();
+//!     assert_eq!(found[0]["author"], "John");
+//!     assert_eq!(found[0]["_REF_ID"], "query_1");
+//!     Ok(())
+//! }
+//! ```
+
+mod filter;
+mod hidden;
+mod item;
+mod json;
+mod render;
+mod store;
+
+pub use filter::Filter;
+pub use hidden::{Hidden, HiddenValue};
+pub use item::{EnvironmentItem, Object, REFERENCE_KEY};
+pub use render::{Selection, contents, estimate_tokens};
+pub use store::{Addition, Changed, ENVIRONMENT_BYTES_MAX, ObjectEnvironment};

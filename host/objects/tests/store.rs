@@ -1,0 +1,286 @@
+//! The store as tools use it: what the seed's examples do, and what they leave open.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_objects::{
+    Addition, Changed, ENVIRONMENT_BYTES_MAX, Filter, HiddenValue, Object, ObjectEnvironment,
+    Selection, contents, estimate_tokens,
+};
+use jaato_types::{ErrorKind, Result};
+use serde_json::{Value, json};
+
+fn object(value: Value) -> Object {
+    value.as_object().unwrap().clone()
+}
+
+fn objects(values: &[Value]) -> Vec<Object> {
+    values.iter().cloned().map(object).collect()
+}
+
+fn add(store: &mut ObjectEnvironment, tool: &str, values: &[Value], metadata: Value) -> Changed {
+    store.add(tool, Addition::new(objects(values), object(metadata))).unwrap()
+}
+
+/// The objects without their references.
+fn contents_of(found: Option<Vec<Object>>) -> Value {
+    let mut found = found.unwrap();
+    found.iter_mut().for_each(|object| drop(object.remove("_REF_ID")));
+    json!(found)
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
+    result.unwrap_err().kind
+}
+
+fn pets() -> ObjectEnvironment {
+    let mut store = ObjectEnvironment::default();
+    let frog = json!({ "animal": "frog", "price": 3.99 });
+    let metadata = json!({ "collection_name": "pet_food", "query_search_term": "animals" });
+    add(&mut store, "query", &[frog], metadata);
+    let average = json!({ "average_price": 5.28 });
+    let group = json!({ "field": "animal", "value": "reindeer" });
+    let metadata = json!({ "collection_name": "pet_food", "group_by": group });
+    add(&mut store, "query", &[average], metadata);
+    store
+}
+
+#[test]
+fn the_same_metadata_joins_the_same_item_and_others_make_their_own() {
+    let mut store = ObjectEnvironment::default();
+    assert!(store.is_empty(None) && store.is_empty(Some("query")));
+    let first = add(&mut store, "query", &[json!({ "a": 1 })], json!({ "m": 1, "n": [2] }));
+    let second = add(&mut store, "query", &[json!({ "a": 2 })], json!({ "n": [2.0], "m": 1 }));
+    add(&mut store, "query", &[json!({ "a": 3 })], json!({ "m": 2, "n": [2] }));
+    assert_eq!(first.references, ["query_1"]);
+    assert_eq!(second.references, ["query_2"]);
+    let items = store.get("query").unwrap();
+    assert_eq!(items.len(), 2);
+    assert_eq!(items[0].objects.len(), 2);
+    assert!(!store.is_empty(None) && store.is_empty(Some("other")));
+    assert_eq!(store.get("other"), None);
+}
+
+#[test]
+fn a_name_makes_an_item_of_its_own() {
+    let mut store = ObjectEnvironment::default();
+    for name in [Some("animal_description"), None, Some("animal_description")] {
+        let objects = objects(&[json!({ "animal": "frog" })]);
+        let include_duplicates = true;
+        let addition = Addition {
+            name: name.map(str::to_owned),
+            objects,
+            include_duplicates,
+            ..Addition::default()
+        };
+        store.add("descriptor", addition).unwrap();
+    }
+    let items = store.get("descriptor").unwrap();
+    let shown: Vec<_> = items.iter().map(|it| (it.name.as_deref(), it.objects.len())).collect();
+    assert_eq!(shown, [(Some("animal_description"), 2), (None, 1)]);
+}
+
+#[test]
+fn a_duplicate_is_not_stored_again_unless_it_is_wanted() {
+    let mut store = ObjectEnvironment::default();
+    let rows = [json!({ "a": 1, "b": { "c": 2 } }), json!({ "b": { "c": 2.0 }, "a": 1 })];
+    assert_eq!(add(&mut store, "q", &rows, json!({})).references, ["q_1", "q_1"]);
+    let again =
+        Addition { include_duplicates: true, ..Addition::new(objects(&rows), Object::new()) };
+    assert_eq!(store.add("q", again).unwrap().references, ["q_2", "q_3"]);
+    // In another item it is another object.
+    assert_eq!(add(&mut store, "q", &rows[..1], json!({ "m": 1 })).references, ["q_4"]);
+}
+
+#[test]
+fn objects_are_appended_to_an_item_that_is_there() {
+    let mut store = pets();
+    let filter = Filter::key("query_search_term", json!("animals"));
+    let reindeer = objects(&[json!({ "animal": "reindeer", "price": 12.99 })]);
+    let changed = store.append("query", reindeer.clone(), &filter).unwrap();
+    assert_eq!(changed, Changed { matched: 1, references: vec!["query_3".into()] });
+    let expected =
+        json!([{ "animal": "frog", "price": 3.99 }, { "animal": "reindeer", "price": 12.99 }]);
+    assert_eq!(contents_of(store.get_objects("query", Some(&filter))), expected);
+    let none = Filter::key("query_search_term", json!("plants"));
+    let error = store.append("query", reindeer.clone(), &none).unwrap_err();
+    assert_eq!(
+        error.message,
+        "no item of `query` has `query_search_term` = \"plants\" in its metadata"
+    );
+    assert_eq!(kind(store.append("other", reindeer, &none)), ErrorKind::NotFound);
+}
+
+#[test]
+fn objects_are_found_by_the_whole_metadata_by_a_key_or_all() {
+    let store = pets();
+    let both = Filter::key("collection_name", json!("pet_food"));
+    let count = |filter: Option<&Filter>| store.get_objects("query", filter).map(|it| it.len());
+    assert_eq!(count(Some(&both)), Some(2));
+    assert_eq!(count(None), Some(2));
+    let whole = object(json!({ "collection_name": "pet_food", "query_search_term": "animals" }));
+    assert_eq!(count(Some(&Filter::Metadata(whole.clone()))), Some(1));
+    let part = object(json!({ "collection_name": "pet_food" }));
+    assert_eq!(count(Some(&Filter::Metadata(part))), None);
+    assert_eq!(store.get_objects("other", None), None);
+}
+
+#[test]
+fn every_item_that_matches_is_replaced_and_keeps_its_metadata() {
+    let mut store = pets();
+    let both = Filter::key("collection_name", json!("pet_food"));
+    let mut found = store.get_objects("query", Some(&both)).unwrap();
+    found.truncate(1);
+    found[0].insert("price".into(), json!(1));
+    let changed = store.replace("query", found, &both).unwrap();
+    assert_eq!(changed.matched, 2);
+    let items = store.get("query").unwrap();
+    assert_eq!(items[1].metadata["group_by"]["value"], "reindeer");
+    let reference = |at: usize| items[at].objects[0]["_REF_ID"].as_str().unwrap();
+    // What was there keeps its reference where it was; no two objects have one.
+    assert_eq!((reference(0), reference(1)), ("query_1", "query_3"));
+    assert_eq!(changed.references, ["query_1"]);
+    assert_eq!(items[0].objects[0]["price"], 1);
+    let none = Filter::key("collection_name", Value::Null);
+    assert_eq!(kind(store.replace("query", Vec::new(), &none)), ErrorKind::NotFound);
+}
+
+#[test]
+fn what_is_removed_leaves_its_metadata_and_counts_as_empty() {
+    let mut store = pets();
+    add(&mut store, "other", &[json!({})], json!({}));
+    let filter = Filter::key("query_search_term", json!("animals"));
+    assert_eq!(store.remove("query", Some(&filter)).unwrap().matched, 1);
+    let items = store.get("query").unwrap();
+    assert_eq!((items.len(), items[0].objects.len(), items[1].objects.len()), (2, 0, 1));
+    assert_eq!(items[0].metadata["query_search_term"], "animals");
+    assert_eq!(store.get_objects("query", Some(&filter)), Some(Vec::new()));
+    assert_eq!(store.remove("query", None).unwrap().matched, 2);
+    assert!(store.is_empty(Some("query")) && !store.is_empty(None));
+    store.remove("other", None).unwrap();
+    assert!(store.is_empty(None));
+    assert_eq!(kind(store.remove("never", None)), ErrorKind::NotFound);
+    assert_eq!(store.get("never"), None, "asking makes no tool");
+}
+
+#[test]
+fn references_that_come_from_elsewhere_are_given_anew() {
+    let mut store = pets();
+    let known = store.get_objects("query", None).unwrap();
+    let changed = store.add("other", Addition::new(known, Object::new())).unwrap();
+    assert_eq!(changed.references, ["other_1", "other_2"]);
+    let odd = add(&mut store, "other", &[json!({ "_REF_ID": 7, "x": 1 })], json!({}));
+    assert_eq!(odd.references, ["other_3"]);
+}
+
+#[test]
+fn hidden_values_are_kept_apart_and_taken_away() {
+    let mut store = ObjectEnvironment::default();
+    let before = store.revision();
+    assert_eq!(store.set_hidden("k", Some(HiddenValue::Json(json!(1)))).unwrap(), None);
+    let bytes = HiddenValue::Bytes(vec![1, 2]);
+    let old = store.set_hidden("k", Some(bytes.clone())).unwrap();
+    assert_eq!(old, Some(HiddenValue::Json(json!(1))));
+    assert_eq!(store.set_hidden("k", None).unwrap(), Some(bytes));
+    assert!(store.hidden().is_empty() && store.is_empty(None));
+    assert_eq!(store.revision(), before, "the model sees nothing of it");
+    assert_eq!(store.render(1000), "");
+}
+
+#[test]
+fn too_much_is_refused_and_nothing_of_it_is_kept() {
+    let mut store = pets();
+    let most = HiddenValue::Bytes(vec![0; ENVIRONMENT_BYTES_MAX - 10_000]);
+    store.set_hidden("most", Some(most)).unwrap();
+    let saved = store.save();
+    let huge = "x".repeat(6_000);
+    let two = objects(&[json!({ "a": huge }), json!({ "b": huge })]);
+    let both = Filter::key("collection_name", json!("pet_food"));
+    let addition = Addition::new(two.clone(), Object::new());
+    assert_eq!(kind(store.add("q", addition)), ErrorKind::LimitReached);
+    assert_eq!(kind(store.append("query", two.clone(), &both)), ErrorKind::LimitReached);
+    assert_eq!(kind(store.replace("query", two[..1].to_vec(), &both)), ErrorKind::LimitReached);
+    let bytes = HiddenValue::Bytes(vec![0; 20_000]);
+    assert_eq!(kind(store.set_hidden("k", Some(bytes))), ErrorKind::LimitReached);
+    assert!(store.save() == saved, "nothing has changed");
+    // What goes makes room.
+    add(&mut store, "big", &[json!({ "a": huge })], json!({}));
+    store.remove("big", None).unwrap();
+    add(&mut store, "big", &[json!({ "a": huge })], json!({}));
+}
+
+#[test]
+fn the_model_sees_what_it_named_and_what_is_new_first() {
+    let mut store = ObjectEnvironment::default();
+    for (tool, count) in [("old", 2), ("named", 3), ("new", 1)] {
+        let rows: Vec<Value> = (0..count).map(|row| json!({ "row": row })).collect();
+        add(&mut store, tool, &rows, json!({ "from": tool }));
+    }
+    store.note_named("as named_2 says, and no_such_9 or named_99");
+    let expected = "named {\"from\":\"named\"}: 3 objects\n\
+                    {\"row\":0,\"_REF_ID\":\"named_1\"}\n\
+                    {\"row\":1,\"_REF_ID\":\"named_2\"}\n\
+                    {\"row\":2,\"_REF_ID\":\"named_3\"}\n\
+                    new {\"from\":\"new\"}: 1 object\n\
+                    {\"row\":0,\"_REF_ID\":\"new_1\"}\n\
+                    old {\"from\":\"old\"}: 2 objects\n\
+                    {\"row\":0,\"_REF_ID\":\"old_1\"}\n\
+                    {\"row\":1,\"_REF_ID\":\"old_2\"}\n";
+    assert_eq!(store.render(1000), expected);
+    let contents = contents(&store);
+    let expected = "old {\"from\":\"old\"}: 2 objects\nnamed {\"from\":\"named\"}: 3 objects\nnew {\"from\":\"new\"}: 1 object\n";
+    assert_eq!(contents, expected);
+}
+
+#[test]
+fn what_the_budget_does_not_hold_is_told_by_its_number() {
+    let mut store = ObjectEnvironment::default();
+    for item in 0..200 {
+        let rows: Vec<Value> =
+            (0..50).map(|row| json!({ "row": row, "text": "some words" })).collect();
+        add(&mut store, "query", &rows, json!({ "item": item }));
+    }
+    for tokens in [0, 10, 100, 1000, 10_000] {
+        let text = store.render(tokens);
+        // One line may stand beyond: the one that says how many items are left.
+        assert!(estimate_tokens(&text) <= tokens + 40, "{tokens}: {}", estimate_tokens(&text));
+        let told = text.matches("\nquery {").count() + usize::from(text.starts_with("query {"));
+        let rest =
+            text.lines().last().and_then(|line| line.strip_prefix("and ")?.split(' ').next());
+        let rest: usize = rest.map_or(0, |rest| rest.parse().unwrap());
+        assert_eq!(told + rest, 200, "{tokens}: {text}");
+    }
+    let one_item = {
+        let mut store = ObjectEnvironment::default();
+        let rows: Vec<Value> = (0..500).map(|row| json!({ "row": row })).collect();
+        add(&mut store, "query", &rows, json!({}));
+        store.render(200)
+    };
+    assert!(
+        one_item.starts_with("query: ") && one_item.contains(" of 500 objects\n"),
+        "{one_item}"
+    );
+    assert!(
+        one_item.ends_with("{\"row\":499,\"_REF_ID\":\"query_500\"}\n"),
+        "the newest: {one_item}"
+    );
+}
+
+#[test]
+fn a_selection_is_paged_and_never_falls_back_to_everything() {
+    let store = pets();
+    let select = |tools: &[&str], filter: Option<Filter>, skip, take| {
+        let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
+        store.select(&Selection { tools, filter, skip, take })
+    };
+    let all = select(&[], None, 0, None);
+    assert_eq!(
+        (all["total_objects"].as_u64(), all["items"].as_array().unwrap().len()),
+        (Some(2), 2)
+    );
+    let second = select(&["query"], None, 1, Some(1));
+    assert_eq!(second["items"][0]["objects"][0]["average_price"], 5.28);
+    assert_eq!(second["items"].as_array().unwrap().len(), 1);
+    let none = select(&["other"], None, 0, None);
+    assert_eq!(none, json!({ "items": [], "total_objects": 0 }));
+    let none = select(&[], Some(Filter::key("collection_name", json!("plants"))), 0, None);
+    assert_eq!(none["items"], json!([]));
+}
