@@ -9,7 +9,6 @@ use jaato_runtime::{Runtime, SessionOptions, config};
 use crate::args::{Global, SessionArgs};
 use crate::ask::TerminalAsker;
 use crate::exit::{Exit, Failure, exit_of};
-use crate::tool::unknown_tool;
 use crate::view::View;
 use crate::{report, start, trust};
 
@@ -67,7 +66,7 @@ fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure
         if registry.tool(name).is_none() {
             report::problems(&start::problems(runtime));
             let known = registry.tools().map(|tool| tool.spec.name.as_str());
-            return Err(unknown_tool(name, known));
+            return Err(Failure::unknown("tool", name, known));
         }
     }
     Ok(())

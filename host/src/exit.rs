@@ -3,6 +3,8 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use jaato_runtime::config::NoHome;
+use jaato_runtime::registry::nearest;
 use jaato_runtime::types::{Error, ErrorKind};
 
 /// How the process ends.
@@ -53,6 +55,15 @@ impl Failure {
         Self { exit, message: message.to_string(), hint: None }
     }
 
+    /// Makes the failure for a name that no `what` (plugin, tool) has, with the nearest that one has.
+    pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
+        let failure = Self::new(Exit::Usage, format!("there is no {what} `{name}`"));
+        match nearest(name, known) {
+            Some(near) => failure.hint(format!("did you mean `{near}`?")),
+            None => failure.hint(format!("`jaato {what} list` lists them")),
+        }
+    }
+
     /// Adds what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -63,6 +74,12 @@ impl Failure {
     pub fn maybe_hint(mut self, hint: Option<impl Into<String>>) -> Self {
         self.hint = hint.map(Into::into);
         self
+    }
+}
+
+impl From<NoHome> for Failure {
+    fn from(error: NoHome) -> Self {
+        Self::new(Exit::Configuration, error).hint(error.hint())
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use jaato_runtime::config::trust::TrustStore;
 use jaato_runtime::install::{self, PlacedPlugin, Source, placed_plugins};
 use jaato_runtime::loader::PlaceKind;
-use jaato_runtime::registry::nearest;
 use jaato_runtime::{Setup, places, sha256_of, trust_line};
 
 use crate::args::Global;
@@ -85,11 +84,7 @@ pub fn remove(global: Global, name: &str) -> Outcome {
 
 /// The failure for a name that no plugin has, with the nearest that one has.
 pub fn unknown(name: &str, all: &[PlacedPlugin]) -> Failure {
-    let failure = Failure::new(Exit::Usage, format!("there is no plugin `{name}`"));
-    match nearest(name, all.iter().map(|plugin| plugin.manifest.name.as_str())) {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`jaato plugin list` lists them"),
-    }
+    Failure::unknown("plugin", name, all.iter().map(|plugin| plugin.manifest.name.as_str()))
 }
 
 fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
@@ -105,8 +100,7 @@ fn elsewhere(name: &str, plugin: &PlacedPlugin) -> Failure {
 }
 
 fn own_folder(setup: &Setup) -> Result<PathBuf, Failure> {
-    let folder = setup.folders.plugins();
-    folder.map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))
+    Ok(setup.folders.plugins()?)
 }
 
 fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, Failure> {

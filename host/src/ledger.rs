@@ -13,8 +13,7 @@ use crate::{report, start};
 /// Shows the ledger, turn by turn, and its sums.
 pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
-    let path = ledger_path(&setup)
-        .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?;
+    let path = ledger_path(&setup)?;
     let failed = |error: io::Error| {
         let text = format!("cannot read the ledger `{}`: {error}", path.display());
         Failure::new(Exit::Failed, text)

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
-use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust, nearest};
+use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust};
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
     Runtime, Setup, describe, description, loader, sha256_of, supervisor, trust_command, why_not,
@@ -148,10 +148,7 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
         return Err(Failure::new(Exit::Plugin, text)
             .hint("look at `jaato plugin list` again before you trust it"));
     }
-    let data = setup
-        .folders
-        .data()
-        .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?;
+    let data = setup.folders.data()?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     TrustStore::in_folder(data)
         .trust_plugin(&has, manifest.name.as_str(), &file, SystemTime::now())
@@ -183,10 +180,7 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
                 .hint("`jaato plugin list` lists the plugins")
         })?
     };
-    let data = setup
-        .folders
-        .data()
-        .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?;
+    let data = setup.folders.data()?;
     let was_trusted =
         TrustStore::in_folder(data).untrust_plugin(&digest).map_err(workspace_trust::failed)?;
     let text = if was_trusted { "is not trusted any more" } else { "was not trusted" };
@@ -238,11 +232,7 @@ fn find<'a>(
     }
     report::problems(runtime.problems());
     let known = registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
-    let failure = Failure::new(Exit::Usage, format!("there is no plugin `{name}`"));
-    Err(match nearest(name, known) {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`jaato plugin list` lists them"),
-    })
+    Err(Failure::unknown("plugin", name, known))
 }
 
 /// Says why a plugin is not what its file holds, where that is so.

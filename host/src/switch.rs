@@ -21,10 +21,7 @@ pub fn switch(global: Global, name: &str, listing: Listing) -> Outcome {
     }
     let file = match arguments.config_file.clone() {
         Some(file) => file,
-        None => setup
-            .folders
-            .config_file()
-            .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?,
+        None => setup.folders.config_file()?,
     };
     let failed =
         |error: ConfigError| Failure::new(Exit::Configuration, &error).maybe_hint(error.hint());

@@ -1,6 +1,6 @@
 //! `jaato tool`: what tools there are.
 
-use jaato_runtime::registry::{ToolEntry, ToolStatus, nearest};
+use jaato_runtime::registry::{ToolEntry, ToolStatus};
 use jaato_runtime::types::{Annotations, Availability};
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     let Some(tool) = registry.tool(name) else {
         report::problems(&start::problems(&runtime));
         let known = registry.tools().map(|tool| tool.spec.name.as_str());
-        return Err(unknown_tool(name, known));
+        return Err(Failure::unknown("tool", name, known));
     };
     if as_json {
         return report::json(&to_json(&tool));
@@ -72,15 +72,6 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
     }
     report::line(text.trim_end())?;
     Ok(Exit::Done)
-}
-
-/// Makes the failure for a tool that nobody has.
-pub fn unknown_tool<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let failure = Failure::new(Exit::Usage, format!("there is no tool `{name}`"));
-    match nearest(name, known) {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("`jaato tool list` lists them"),
-    }
 }
 
 fn status(tool: &ToolEntry<'_>) -> &'static str {

@@ -15,12 +15,7 @@ use crate::{report, start};
 pub fn workspace(global: Global, remove: bool) -> Outcome {
     let setup = start::setup(start::arguments(global))?;
     refuse_inside_session(&setup.variables).map_err(failed)?;
-    let store = TrustStore::in_folder(
-        setup
-            .folders
-            .data()
-            .map_err(|error| Failure::new(Exit::Configuration, error).hint(error.hint()))?,
-    );
+    let store = TrustStore::in_folder(setup.folders.data()?);
     let root = setup.workspace.root().display();
     if remove {
         let was_trusted = store.untrust_workspace(&setup.workspace).map_err(failed)?;
