@@ -49,7 +49,7 @@ struct Programs {
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let options = parse(words)?;
     let workspace = Workspace::load()?;
-    let name = tree_name(&workspace)?;
+    let name = format!("{HOST}-{}-{}", version(&workspace)?, own_target(&workspace.root)?);
     let programs = match &options.from {
         Some(house) => built_before(house)?,
         None => build(&workspace, &options.profile)?,
@@ -140,15 +140,18 @@ fn place(file: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-fn tree_name(workspace: &Workspace) -> Result<String> {
+fn version(workspace: &Workspace) -> Result<&str> {
     let host = workspace.packages.iter().find(|package| package.name == HOST);
-    let version = &host.with_context(|| format!("there is no package `{HOST}`"))?.version;
+    Ok(&host.with_context(|| format!("there is no package `{HOST}`"))?.version)
+}
+
+/// The triple of this machine: nothing is built for another.
+fn own_target(root: &Path) -> Result<String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut command = Command::new(rustc);
-    let said = child::output(command.arg("-vV").current_dir(&workspace.root))?;
+    let said = child::output(command.arg("-vV").current_dir(root))?;
     let target = said.lines().find_map(|line| line.strip_prefix("host: "));
-    let target = target.context("`rustc -vV` does not name its host")?;
-    Ok(format!("{HOST}-{version}-{target}"))
+    Ok(target.context("`rustc -vV` does not name its host")?.to_owned())
 }
 
 /// The time that all files in the archive have, in seconds since 1970: what the builder says, else the

@@ -103,7 +103,9 @@ fn lock(root: &Path, folder: &Path) -> Result<()> {
     prune.args(["update", "--workspace", "--offline", "--quiet"]);
     child::run(&mut prune)?;
     let mut check = child::cargo(folder);
-    check.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+    // What only other systems need may never have been fetched here.
+    check.args(["metadata", "--locked", "--offline", "--filter-platform"]);
+    check.arg(super::own_target(root)?).args(["--format-version", "1"]);
     let metadata = child::output(&mut check)?;
     let metadata: serde_json::Value =
         serde_json::from_str(&metadata).context("reading cargo's metadata")?;
