@@ -52,7 +52,7 @@ fn a_describe_that_aborts() {
             fixture-aborts    0.1.0    shipped  failed  -
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-            fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6
+            fixture-aborts ($HOUSE/plugins/libfixture_aborts.so): describing it failed: its process was ended by signal 6 (abort)
         "#]],
     );
 }
@@ -134,7 +134,7 @@ fn a_describe_that_grows_past_its_memory() {
             fixture-grows     0.1.0    shipped  failed  -
             tool-environment  0.1.0    shipped  active  inside jaato  get_environment
 
-            fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was ended by signal 6; it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
+            fixture-grows ($HOUSE/plugins/libfixture_grows.so): describing it failed: its process was ended by signal 6 (abort); it printed: memory allocation of 16777216 bytes failed ⏎ note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace
         "#]],
     );
 }
