@@ -4,10 +4,7 @@
 //! same run wherever that is possible, and the best of several rounds counts, as noise only ever
 //! slows down.
 
-#[cfg(target_os = "linux")]
 mod agent;
-#[cfg(not(target_os = "linux"))]
-mod agent_elsewhere;
 mod boundary;
 mod first_answer;
 mod home;
@@ -20,8 +17,6 @@ mod weights;
 mod worker;
 mod yardstick;
 
-#[cfg(not(target_os = "linux"))]
-use self::agent_elsewhere as agent;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -53,13 +48,20 @@ enum When {
 enum Outcome {
     Figures(Vec<Figure>),
     /// Measured, but not by a good yardstick or on a good machine: neither met nor missed.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "its benches are Linux's"))]
     Void {
         figures: Vec<Figure>,
         why: String,
     },
     /// It cannot be done here; the line says why and what to do.
     Skipped(String),
+}
+
+/// Measures where process trees can be followed to their end, with their time and memory.
+fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -> Result<Outcome> {
+    if cfg!(target_os = "linux") {
+        return measure(workspace);
+    }
+    Ok(Outcome::Skipped("it follows processes as only Linux lets us".to_owned()))
 }
 
 const BENCHES: &[Bench] = &[
@@ -97,25 +99,25 @@ const BENCHES: &[Bench] = &[
         name: "run",
         about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
         when: When::Always,
-        measure: agent::cost,
+        measure: |workspace| on_linux(agent::cost, workspace),
     },
     Bench {
         name: "shell-calls",
         about: "twenty shell calls in a row and eight side by side, against the same agent",
         when: When::Always,
-        measure: agent::shell_calls,
+        measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
     Bench {
         name: "flood",
         about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
         when: When::Always,
-        measure: agent::flood,
+        measure: |workspace| on_linux(agent::flood, workspace),
     },
     Bench {
         name: "interrupt",
         about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
         when: When::Always,
-        measure: agent::interrupt,
+        measure: |workspace| on_linux(agent::interrupt, workspace),
     },
     Bench {
         name: "model",

@@ -104,7 +104,6 @@ mod tests {
         assert!(binary_beside(Path::new("/t"), "dist").starts_with("/t/dist"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn all_refused_files_are_named() {
         let files = ["/a.so".into(), "/b.so".into()];

@@ -140,7 +140,6 @@ mod tests {
         assert_eq!(within(&mut failing, Duration::from_secs(60)), Ended::Badly);
     }
 
-    #[cfg(unix)]
     #[test]
     fn a_child_that_hangs_is_killed_at_its_deadline() {
         let mut command = Command::new("sleep");

@@ -106,7 +106,6 @@ fn same_content(a: &Path, b: &Path) -> std::io::Result<bool> {
 }
 
 /// Takes the right to write from all but the owner.
-#[cfg(unix)]
 pub fn close_to_others(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
@@ -116,11 +115,6 @@ pub fn close_to_others(path: &Path) -> Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(mode & !0o022))
             .with_context(describe)?;
     }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-pub fn close_to_others(_path: &Path) -> Result<()> {
     Ok(())
 }
 
@@ -204,7 +198,6 @@ mod tests {
         assert!(outside.exists());
     }
 
-    #[cfg(unix)]
     #[test]
     fn none_but_the_owner_may_write() {
         use std::os::unix::fs::PermissionsExt;

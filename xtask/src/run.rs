@@ -47,19 +47,10 @@ fn plugins_beside(jaato: &Path, workspace: &Workspace) -> PathBuf {
 }
 
 /// Gives the process over: terminal, signals and exit code are the command's own.
-#[cfg(unix)]
 fn become_command(mut command: Command) -> Result<ExitCode> {
     use std::os::unix::process::CommandExt;
 
     Err(command.exec().into())
-}
-
-#[cfg(not(unix))]
-fn become_command(mut command: Command) -> Result<ExitCode> {
-    let status = command.status()?;
-    // Windows has codes that do not fit; none of `jaato`'s own is among them.
-    let code = status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
-    Ok(ExitCode::from(code))
 }
 
 /// One line when the first crate is compiled, and a count where the line can be rewritten.

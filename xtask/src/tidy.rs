@@ -11,6 +11,7 @@ mod layout;
 mod manifests;
 mod modules;
 mod rust_source;
+mod systems;
 mod unsafe_places;
 mod wording;
 
@@ -110,6 +111,7 @@ fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
     findings.extend(layout::check(files));
     findings.extend(wording::check(files));
     findings.extend(decisions::check(files));
+    findings.extend(systems::check(&sources));
     findings.extend(unsafe_places::check(&sources, &workspace.packages));
     findings.extend(boundary::check(&sources));
     findings.extend(modules::check(&sources, &workspace.packages));

@@ -89,16 +89,10 @@ impl Stamp {
 }
 
 /// The time of the last change of the inode cannot be set by hand, unlike that of the content.
-#[cfg(unix)]
 fn unix_facts(metadata: &fs::Metadata) -> (i64, u64) {
     use std::os::unix::fs::MetadataExt as _;
     let nanoseconds = metadata.ctime().saturating_mul(1_000_000_000);
     (nanoseconds.saturating_add(metadata.ctime_nsec()), metadata.ino())
-}
-
-#[cfg(not(unix))]
-fn unix_facts(_metadata: &fs::Metadata) -> (i64, u64) {
-    (0, 0)
 }
 
 impl Entry {
@@ -184,7 +178,6 @@ fn read_entries(path: &Path, host_version: &str) -> Option<BTreeMap<String, Entr
 fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     io::Write::write_all(&mut options.open(path)?, bytes)
 }

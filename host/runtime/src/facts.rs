@@ -25,13 +25,8 @@ pub fn terminal(variables: &Variables) -> TerminalFacts {
 
 /// Names the process that started the host: the current shell, where a person started it.
 pub fn parent_process() -> Option<String> {
-    #[cfg(target_os = "linux")]
-    {
-        let parent = std::os::unix::process::parent_id();
-        let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
-        Some(name.trim_end().to_owned())
-    }
+    let parent = std::os::unix::process::parent_id();
     // Without `/proc` it would take a child process; the shell's own variable has to do.
-    #[cfg(not(target_os = "linux"))]
-    None
+    let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
 }

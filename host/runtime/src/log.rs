@@ -60,7 +60,6 @@ fn open(path: &Path) -> Option<File> {
     }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
-    #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).ok()
 }

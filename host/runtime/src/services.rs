@@ -162,7 +162,6 @@ impl PluginServices {
         let folder = cache.join("plugins").join(self.plugin.as_str());
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
-        #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(&folder).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot make folder `{}`: {error}", folder.display()))

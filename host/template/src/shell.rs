@@ -13,7 +13,6 @@ pub fn shell_word(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
 

@@ -114,18 +114,9 @@ fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
     let models = weights.parent().context("the weights lie in no folder")?;
     let (cache, link) = (home.cache(), home.cache().join("models"));
     fs::create_dir_all(&cache).with_context(|| format!("making `{}`", cache.display()))?;
-    link_folder(models, &link).with_context(|| format!("linking `{}`", link.display()))?;
+    std::os::unix::fs::symlink(models, &link)
+        .with_context(|| format!("linking `{}`", link.display()))?;
     Ok(home)
-}
-
-#[cfg(unix)]
-fn link_folder(to: &Path, link: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(to, link)
-}
-
-#[cfg(windows)]
-fn link_folder(to: &Path, link: &Path) -> std::io::Result<()> {
-    std::os::windows::fs::symlink_dir(to, link)
 }
 
 /// Runs the command to its end, which must be a good one.

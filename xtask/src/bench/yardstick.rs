@@ -31,7 +31,6 @@ impl Yardstick {
     }
 
     /// The executable.
-    #[cfg(target_os = "linux")]
     pub fn program(&self) -> &Path {
         &self.program
     }

@@ -79,7 +79,6 @@ fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

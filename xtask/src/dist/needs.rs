@@ -1,17 +1,19 @@
 //! Looks at which dynamic libraries programs need: only those that every system has may be among them.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 
 /// Fails if a program would not start on a machine that has nothing but its system. Says which C library
 /// is needed at least.
-#[cfg(target_os = "linux")]
 pub fn check(programs: &[PathBuf]) -> Result<()> {
-    use std::process::Command;
-
-    use anyhow::{Context, bail};
-
+    if !cfg!(target_os = "linux") {
+        eprintln!(
+            "which libraries the programs need was not looked at: that is done on Linux alone"
+        );
+        return Ok(());
+    }
     let mut needed = (0, 0);
     for program in programs {
         let mut readelf = Command::new("readelf");
@@ -30,15 +32,7 @@ pub fn check(programs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// What other systems need is not looked at: nothing is shipped for them yet.
-#[cfg(not(target_os = "linux"))]
-pub fn check(_programs: &[PathBuf]) -> Result<()> {
-    eprintln!("which libraries the programs need was not looked at: that is done on Linux alone");
-    Ok(())
-}
-
 /// The C library in its parts, and what unwinding stands on: on every Linux with glibc.
-#[cfg(any(target_os = "linux", test))]
 const EVERYWHERE: &[&str] = &[
     "libc.so.6",
     "libdl.so.2",
@@ -50,7 +44,6 @@ const EVERYWHERE: &[&str] = &[
 ];
 
 /// The first library that not every Linux has.
-#[cfg(any(target_os = "linux", test))]
 fn missing_elsewhere(said: &str) -> Option<&str> {
     let needed = said.lines().filter(|line| line.contains("(NEEDED)"));
     let names = needed.filter_map(|line| line.split_once('[')?.1.split_once(']'));
@@ -60,7 +53,6 @@ fn missing_elsewhere(said: &str) -> Option<&str> {
 }
 
 /// The newest version of glibc that is asked for.
-#[cfg(any(target_os = "linux", test))]
 fn glibc(said: &str) -> (u32, u32) {
     let versions = said.split("Name: GLIBC_").skip(1).filter_map(|rest| {
         let version = rest.split_whitespace().next()?;

@@ -9,6 +9,7 @@ mod source;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jaato_loader::{FoundFile, Place, PlaceKind, find, read_manifest};
@@ -81,11 +82,7 @@ fn place(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = tempfile::Builder::new().prefix(".installed-").tempfile_in(folder)?;
     io::copy(&mut fs::File::open(from)?, beside.as_file_mut())?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        beside.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-    }
+    beside.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
     beside.as_file().sync_all()?;
     beside.persist(to).map(drop).map_err(|error| error.error)
 }
