@@ -44,7 +44,7 @@ enum Wish<'a> {
 /// Talks until the lines end. The exit code is that of the last turn, as a shell has it.
 pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let runtime = conversation::runtime(global, &args.session, true).await?;
-    runtime.watch_plugins();
+    runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
     stop_on_signals(turn.clone(), over.clone());

@@ -1,6 +1,5 @@
 //! Finds the plugins and builds the registry: from the cache where it holds, else by describing.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
@@ -30,8 +29,9 @@ pub struct Discovery {
     pub problems: Vec<String>,
     /// Plugins that had to be described: none when the cache holds.
     pub described: usize,
-    /// The files and the record of trust in the state in which they were read.
-    pub(crate) seen: Seen,
+    /// The files in the state in which they were read, and the record of trust.
+    pub(crate) stamps: Vec<(PathBuf, Stamp)>,
+    pub(crate) trust: Option<Stamp>,
 }
 
 /// How to search.
@@ -95,9 +95,9 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
     let how = Search { in_workspace: setup.trusted_workspace().is_some(), again: Again::Nothing };
     let Searched { files, mut problems, cache_problem, described } =
         search(setup, supervisor, how).await;
-    let (mut seen, mut candidates) = (BTreeMap::new(), Vec::new());
+    let (mut stamps, mut candidates) = (Vec::new(), Vec::new());
     for SearchedFile { path, stamp, found } in files {
-        seen.extend(stamp.map(|stamp| (path, stamp)));
+        stamps.extend(stamp.map(|stamp| (path, stamp)));
         match found {
             Ok(candidate) => candidates.push(candidate),
             Err(problem) => problems.push(problem),
@@ -105,7 +105,7 @@ pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
     }
     problems.extend(cache_problem);
     let registry = Registry::build(candidates, &rules(setup));
-    Discovery { registry, problems, described, seen: Seen { files: seen, trust } }
+    Discovery { registry, problems, described, stamps, trust }
 }
 
 /// Searches all places, most trusted first, and builds nothing.

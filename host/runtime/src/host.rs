@@ -39,7 +39,8 @@ impl Host {
 
     /// Returns what looking at the plugins' files needs.
     pub(crate) fn eyes(&self) -> Eyes<'_> {
-        Eyes { setup: &self.setup, supervisor: &self.supervisor }
+        let processes = &self.lent.processes;
+        Eyes { setup: &self.setup, supervisor: &self.supervisor, processes }
     }
 
     /// Returns a plugin's instance for a session and the services of one call on it. Where its file was

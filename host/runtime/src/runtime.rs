@@ -20,7 +20,7 @@ use crate::ledger::ledger_of;
 use crate::log::Log;
 use crate::outputs::Outputs;
 use crate::processes::{EndedProcess, Processes, declared_secrets};
-use crate::reload::Plugins;
+use crate::reload::{Plugins, Start};
 use crate::services::{Lent, Place};
 use crate::settings;
 use crate::setup::Setup;
@@ -83,7 +83,7 @@ impl Runtime {
     /// Puts together what runs the plugins that were found.
     pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
-        let Discovery { registry, mut problems, described, seen } = discovery;
+        let Discovery { registry, mut problems, described, stamps, trust } = discovery;
         problems.extend(settings::problems(&registry, &setup.config, &setup.variables));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
         let outputs = match setup.folders.cache() {
@@ -118,7 +118,8 @@ impl Runtime {
         let workers = Workers::new(supervisor.clone(), executable, log.clone());
         let ledger = ledger_of(&setup, &log);
         let instances = Instances::new(executor, workers);
-        let plugins = Plugins::new(registry, seen, log.clone());
+        let start = Start { stamps, trust, problems: problems.clone() };
+        let plugins = Plugins::new(registry, start, log.clone());
         let own = supervisor.clone();
         let host = Host { setup, plugins, lent, log, ledger, instances, supervisor: own };
         Self { host: Arc::new(host), supervisor, problems, described }

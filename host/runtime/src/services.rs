@@ -101,7 +101,7 @@ impl PluginServices {
     }
 
     /// Returns what programs get of the host's variables.
-    pub fn program_variables(&self) -> &BTreeMap<OsString, OsString> {
+    pub fn program_variables(&self) -> Arc<BTreeMap<OsString, OsString>> {
         self.lent.processes.variables()
     }
 

@@ -221,6 +221,31 @@ fn a_call_in_flight_ends_on_the_edition_on_which_it_began() {
 }
 
 #[test]
+fn a_provider_that_is_replaced_goes_on_where_it_was() {
+    let house = house!();
+    house.script(&answers(&[
+        (nothing(), text("first")),
+        (json!({ "messages": 3 }), text("second")),
+        (json!({ "messages": 5 }), text("third")),
+    ]));
+    let file = house.shipped().join(library_name("provider_scripted"));
+    let mut bytes = fs::read(&file).unwrap();
+    let mut chat = Chat::start(&house);
+    for answer in ["first", "second", "third"] {
+        chat.say("go on", answer);
+        // What stands behind the end of a library changes nothing but the file.
+        bytes.push(0);
+        fs::write(&file, &bytes).unwrap();
+    }
+    let stderr = chat.end(&house);
+    assert_eq!(
+        stderr.matches("plugin `provider-scripted` 0.1.0 was replaced").count(),
+        2,
+        "{stderr}"
+    );
+}
+
+#[test]
 fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
     for shipped in [true, false] {
         let house = house!();

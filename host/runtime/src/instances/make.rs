@@ -10,7 +10,7 @@ use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
 use tokio::sync::OnceCell;
 
 use super::slot::{Made, Slot, Source};
-use super::{CONTENTS_INSIDE_MAX, Instances, Wanted, lock, why_in_worker};
+use super::{CONTENTS_INSIDE_MAX, Inside, Instances, Wanted, lock, why_in_worker};
 use crate::reload::{Copy, CopyProblem, Opening};
 use crate::services::PluginServices;
 use crate::setup::Setup;
@@ -110,7 +110,9 @@ impl Instances {
         };
         let mut plugins = lock(&self.plugins);
         let key = (name.clone(), content);
-        let inside = plugins.keys().filter(|(other, _)| other == name).count();
+        let is_inside =
+            |(other, _): &&Inside, opened: &OnceCell<Plugin>| other == name && opened.initialized();
+        let inside = plugins.iter().filter(|(key, opened)| is_inside(key, opened)).count();
         if !plugins.contains_key(&key) && inside >= CONTENTS_INSIDE_MAX {
             return None;
         }

@@ -15,7 +15,7 @@ mod tests;
 mod variables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ const NO_SESSION: &str = "none";
 /// What the programs of all calls share.
 pub struct Processes {
     supervisor: Supervisor,
-    variables: BTreeMap<OsString, OsString>,
+    variables: Mutex<Arc<BTreeMap<OsString, OsString>>>,
     directory: PathBuf,
     numbers: AtomicU64,
     running: Mutex<HashMap<SessionId, usize>>,
@@ -59,7 +59,7 @@ impl Processes {
     ) -> Self {
         Self {
             supervisor,
-            variables: variables::cleaned(variables, credentials, pass),
+            variables: Mutex::new(Arc::new(variables::cleaned(variables, credentials, pass))),
             directory,
             numbers: AtomicU64::new(1),
             running: Mutex::default(),
@@ -68,8 +68,20 @@ impl Processes {
     }
 
     /// Returns what programs get of the host's variables: nothing that holds or looks like a secret.
-    pub fn variables(&self) -> &BTreeMap<OsString, OsString> {
-        &self.variables
+    pub fn variables(&self) -> Arc<BTreeMap<OsString, OsString>> {
+        Arc::clone(&self.variables.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps variables that providers declare from programs that are started from here on; `pass` are those
+    /// that the person lets through.
+    pub fn withhold(&self, credentials: &BTreeSet<String>, pass: &[String]) {
+        let mut variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_secret = |name: &&String| !pass.contains(name);
+        for name in credentials.iter().filter(is_secret) {
+            if variables.contains_key(OsStr::new(name)) {
+                Arc::make_mut(&mut variables).remove(OsStr::new(name));
+            }
+        }
     }
 
     /// Lists what was left running and still lives; the host ends it next.
@@ -107,7 +119,7 @@ impl Processes {
         };
         let mut command = Command::new(&spawn.program, &directory);
         command.args = spawn.args.iter().map(OsString::from).collect();
-        command.variables = self.variables.clone();
+        command.variables = (*self.variables()).clone();
         // The host's own would name another folder.
         command.variables.insert("PWD".into(), directory.into());
         let given = spawn.variables.iter().map(|(name, value)| (name.into(), value.into()));

@@ -24,7 +24,7 @@ pub struct Catalog {
     editions: BTreeMap<PluginName, Edition>,
     /// Why another content than that of its file is in use.
     kept: BTreeMap<PluginName, String>,
-    /// What is wrong with files that never were a plugin.
+    /// What is wrong with folders, and with files that never were a plugin.
     problems: BTreeSet<String>,
 }
 
@@ -59,6 +59,8 @@ enum Origin {
 pub struct Renewal<'a> {
     /// What was found.
     pub files: Vec<SearchedFile>,
+    /// What is wrong with folders.
+    pub problems: Vec<String>,
     /// What the person says about names.
     pub rules: &'a Rules,
     /// Plugins that get a new edition although nothing changed.
@@ -69,13 +71,19 @@ pub struct Renewal<'a> {
 
 impl Catalog {
     /// Takes what was found at the start.
-    pub fn first(registry: Registry, seen: &Seen) -> Self {
-        let editions = named(&registry).map(|entry| {
+    pub fn first(registry: Registry) -> Self {
+        Self { registry: Arc::new(registry), ..Self::default() }
+    }
+
+    /// Notes the state of the files, and what the person has been told of them.
+    pub fn watched(&self, seen: &Seen, problems: Vec<String>) -> Self {
+        let editions = named(&self.registry).map(|entry| {
             let stamp = seen.files.get(&entry.candidate.path).cloned();
             (entry.candidate.manifest.name.clone(), Edition { stamp, ..Edition::default() })
         });
         let editions = editions.collect();
-        Self { registry: Arc::new(registry), editions, ..Self::default() }
+        let problems = problems.into_iter().collect();
+        Self { registry: Arc::clone(&self.registry), editions, kept: BTreeMap::new(), problems }
     }
 
     /// Returns a plugin's edition.
@@ -100,8 +108,8 @@ impl Catalog {
 
     /// Makes the catalog that follows, and says what changed.
     pub fn next(&self, renewal: Renewal<'_>) -> (Self, Vec<News>) {
-        let Renewal { files, rules, again, last_edition } = renewal;
-        let mut next = Self::default();
+        let Renewal { files, problems, rules, again, last_edition } = renewal;
+        let mut next = Self { problems: problems.into_iter().collect(), ..Self::default() };
         let mut slots: Vec<Slot> =
             files.into_iter().filter_map(|file| self.slot(file, &mut next)).collect();
         let registry = self.settle(&mut slots, rules, &mut next.kept);
@@ -327,3 +335,6 @@ fn digest(candidate: &Candidate) -> Option<&str> {
         Trust::Shipped | Trust::WorkspaceNot => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

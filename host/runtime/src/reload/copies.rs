@@ -91,11 +91,14 @@ impl Copies {
         if let Some(copy) = copy {
             return self.reopen(plugin, copy);
         }
-        let mut from = File::open(file)?;
+        let mut from = File::open(file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => CopyProblem::Changed,
+            _ => CopyProblem::Io(error),
+        })?;
         let path = self.copy(plugin, &mut from)?;
         let is_it = match digest {
             Some(digest) => sha256_of(&path)? == digest,
-            None => Stamp::of(file).ok() == edition.stamp,
+            None => edition.stamp.is_none() || Stamp::of(file).ok() == edition.stamp,
         };
         if !is_it {
             return Err(CopyProblem::Changed);

@@ -10,6 +10,7 @@ use super::catalog::Renewal;
 use super::news::{News, WARN};
 use super::{Plugins, Seen};
 use crate::discover::{Again, Search, SearchedFile, rules, search};
+use crate::processes::{Processes, declared_secrets};
 use crate::setup::Setup;
 
 /// How long a file that cannot be used may still be written: it is looked at again after that.
@@ -24,6 +25,8 @@ pub struct Eyes<'a> {
     pub setup: &'a Setup,
     /// What starts the children that describe plugins.
     pub supervisor: &'a Supervisor,
+    /// What must not be given what plugins declare as their secrets.
+    pub processes: &'a Processes,
 }
 
 impl Plugins {
@@ -101,31 +104,37 @@ impl Plugins {
         names: &[PluginName],
     ) -> Seen {
         let mut settles = 0;
-        let (files, problem) = loop {
+        let found = loop {
             let in_workspace = still_trusts_the_workspace(eyes.setup);
             let how = Search { in_workspace, again };
             let found = search(eyes.setup, eyes.supervisor, how).await;
             let is_broken = found.files.iter().any(|file| is_broken(file, before));
             if !is_broken || settles >= SETTLES_MAX {
-                break (found.files, found.cache_problem);
+                break found;
             }
             // It may be half written: then it goes on changing.
             tokio::time::sleep(SETTLE).await;
             settles += 1;
             let later = Seen::of(eyes.setup);
             if later == now {
-                break (found.files, found.cache_problem);
+                break found;
             }
             now = later;
         };
         let mut state = self.state();
         let (mut last_edition, current) = (state.last_edition, state.current.clone());
         let rules = rules(eyes.setup);
-        let renewal =
-            Renewal { files, rules: &rules, again: names, last_edition: &mut last_edition };
-        let (next, news) = current.next(renewal);
+        let (next, news) = current.next(Renewal {
+            files: found.files,
+            problems: found.problems,
+            rules: &rules,
+            again: names,
+            last_edition: &mut last_edition,
+        });
+        let secrets = declared_secrets(&next.registry);
+        eyes.processes.withhold(&secrets, &eyes.setup.config.tools_cli_pass);
         (state.last_edition, state.current) = (last_edition, next.into());
-        let problem = problem.map(|text| News::new(None, WARN, text));
+        let problem = found.cache_problem.map(|text| News::new(None, WARN, text));
         state.tell(news.into_iter().chain(problem), &self.log);
         now
     }

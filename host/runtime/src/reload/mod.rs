@@ -15,8 +15,11 @@ mod seen;
 mod views;
 mod watching;
 
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use jaato_loader::Stamp;
 use jaato_registry::Registry;
 use jaato_types::SessionId;
 
@@ -30,6 +33,17 @@ use crate::log::Log;
 use news::Journal;
 use views::View;
 
+/// What was seen when the host started.
+#[derive(Debug, Default)]
+pub struct Start {
+    /// The plugin files.
+    pub stamps: Vec<(PathBuf, Stamp)>,
+    /// The record of what is trusted.
+    pub trust: Option<Stamp>,
+    /// What the person has been told.
+    pub problems: Vec<String>,
+}
+
 /// The plugins, as they are known at this moment and to each session.
 pub struct Plugins {
     state: Mutex<State>,
@@ -37,13 +51,14 @@ pub struct Plugins {
     seen: tokio::sync::Mutex<Seen>,
     /// There once plugins are watched.
     copies: OnceLock<Copies>,
+    start: Mutex<Start>,
     log: Log,
 }
 
 /// What changes together.
 struct State {
     current: Arc<Catalog>,
-    views: std::collections::HashMap<SessionId, View>,
+    views: HashMap<SessionId, View>,
     journal: Journal,
     /// The number of the last edition.
     last_edition: u64,
@@ -51,21 +66,28 @@ struct State {
 
 impl Plugins {
     /// Takes what was found at the start.
-    pub fn new(registry: Registry, seen: Seen, log: Log) -> Self {
-        let current = Arc::new(Catalog::first(registry, &seen));
-        let state = State {
-            current,
-            views: std::collections::HashMap::new(),
-            journal: Journal::default(),
-            last_edition: 0,
-        };
-        Self { state: Mutex::new(state), seen: seen.into(), copies: OnceLock::new(), log }
+    pub fn new(registry: Registry, start: Start, log: Log) -> Self {
+        let current = Arc::new(Catalog::first(registry));
+        let state =
+            State { current, views: HashMap::new(), journal: Journal::default(), last_edition: 0 };
+        let (seen, copies) = (tokio::sync::Mutex::default(), OnceLock::new());
+        Self { state: Mutex::new(state), seen, copies, start: Mutex::new(start), log }
     }
 
-    /// Watches from here on; copies of files that are opened are made with this.
-    pub fn watch(&self, copies: Copies) {
-        // A second word changes nothing.
-        let _ = self.copies.set(copies);
+    /// Watches from here on; copies of files that are opened are made with this. A second word changes
+    /// nothing.
+    pub async fn watch(&self, copies: Copies) {
+        let mut seen = self.seen.lock().await;
+        if self.copies.set(copies).is_err() {
+            return;
+        }
+        let start = std::mem::take(&mut *self.start.lock().unwrap_or_else(PoisonError::into_inner));
+        *seen = Seen { files: start.stamps.into_iter().collect(), trust: start.trust };
+        let mut state = self.state();
+        let watched = Arc::new(state.current.watched(&seen, start.problems));
+        state.current = Arc::clone(&watched);
+        // Before this there was but one catalog.
+        state.views.values_mut().for_each(|view| view.begin_anew(&watched));
     }
 
     /// Returns what copies files before they are opened, where plugins are watched.

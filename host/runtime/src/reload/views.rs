@@ -23,6 +23,11 @@ pub struct View {
 }
 
 impl View {
+    /// Takes another catalog that says the same.
+    pub fn begin_anew(&mut self, base: &Arc<Catalog>) {
+        self.base = Arc::clone(base);
+    }
+
     fn of(&self, plugin: &str) -> &Arc<Catalog> {
         self.others.get(plugin).unwrap_or(&self.base)
     }

@@ -13,10 +13,10 @@ impl Runtime {
     /// replaced is called in its new edition, in a worker unless that is trusted; its instance is made from
     /// what the one before saved, on which calls in flight end. Tools that changed are offered from the next
     /// turn on. What cannot be used changes nothing, and an event (`notice`) and the log say why.
-    pub fn watch_plugins(&self) {
+    pub async fn watch_plugins(&self) {
         let host = self.host();
         match host.setup.folders.cache() {
-            Ok(cache) => host.plugins.watch(Copies::below(cache)),
+            Ok(cache) => host.plugins.watch(Copies::below(cache)).await,
             Err(error) => {
                 host.log.line(2, "host", &format!("plugins are not watched: {error}"));
             }

@@ -1,0 +1,228 @@
+use jaato_types::{Description, Error, Manifest};
+use serde_json::json;
+
+use super::*;
+
+/// A file in a state by its number.
+fn stamp(state: usize) -> Stamp {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, vec![0; state]).unwrap();
+    Stamp::of(&file).unwrap()
+}
+
+/// What a test has in its plugin folders.
+struct Folder {
+    stamps: Vec<Stamp>,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self { stamps: (0..4).map(stamp).collect() }
+    }
+
+    fn stamp(&self, state: usize) -> Option<Stamp> {
+        Some(self.stamps[state].clone())
+    }
+
+    /// A plugin `name` in `NAME.so`, whose version is its state, with these tools.
+    fn plugin(&self, name: &str, state: usize, trust: Trust, tools: &[&str]) -> SearchedFile {
+        let manifest = json!({
+            "v": 1, "name": name, "version": format!("{state}"), "api": "1.0.0", "kinds": ["tool"],
+        });
+        let tools = tools.iter().map(|tool| {
+            let spec = json!({ "name": tool, "description": "", "parameters": {} });
+            serde_json::from_value(spec).unwrap()
+        });
+        let candidate = Candidate {
+            path: format!("{name}.so").into(),
+            place: "user",
+            trust,
+            manifest: Manifest::parse(manifest.to_string().as_bytes()).unwrap(),
+            description: Some(Ok(Description { tools: tools.collect(), ..Description::default() })),
+        };
+        let path = candidate.path.clone();
+        SearchedFile { path, stamp: self.stamp(state), found: Ok(candidate) }
+    }
+
+    fn shipped(&self, name: &str, state: usize, tools: &[&str]) -> SearchedFile {
+        self.plugin(name, state, Trust::Shipped, tools)
+    }
+
+    fn torn(&self, name: &str, state: usize) -> SearchedFile {
+        let path = format!("{name}.so").into();
+        SearchedFile { path, stamp: self.stamp(state), found: Err(format!("{name}.so is torn")) }
+    }
+}
+
+/// A catalog that is renewed again and again.
+#[derive(Default)]
+struct Shelf {
+    catalog: Catalog,
+    last_edition: u64,
+}
+
+impl Shelf {
+    /// Renews it and returns the news.
+    fn renew(&mut self, files: impl IntoIterator<Item = SearchedFile>) -> Vec<String> {
+        self.renew_again(files, &[])
+    }
+
+    fn renew_again(
+        &mut self,
+        files: impl IntoIterator<Item = SearchedFile>,
+        again: &[&str],
+    ) -> Vec<String> {
+        let again: Vec<PluginName> = again.iter().map(|name| PluginName::from(*name)).collect();
+        let renewal = Renewal {
+            files: files.into_iter().collect(),
+            problems: Vec::new(),
+            rules: &Rules::default(),
+            again: &again,
+            last_edition: &mut self.last_edition,
+        };
+        let (next, news) = self.catalog.next(renewal);
+        self.catalog = next;
+        news.into_iter().map(|news| news.text).collect()
+    }
+
+    fn edition(&self, plugin: &str) -> (u64, u64) {
+        let edition = self.catalog.edition(plugin);
+        (edition.number, edition.content)
+    }
+
+    fn version(&self, plugin: &str) -> String {
+        self.catalog.registry.plugin(plugin).unwrap().candidate.manifest.version.clone()
+    }
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn what_is_replaced_is_another_edition_and_told_once() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    let news = shelf.renew([folder.shipped("moon", 1, &["tide"])]);
+    assert_eq!(news, ["plugin `moon` 1 can be used from here on"]);
+    assert_eq!(shelf.edition("moon"), (1, 1));
+    assert_eq!(shelf.renew([folder.shipped("moon", 1, &["tide"])]), NONE);
+    assert_eq!(shelf.edition("moon"), (1, 1));
+    let news = shelf.renew([folder.shipped("moon", 2, &["tide"])]);
+    assert_eq!(news, ["plugin `moon` was replaced, 1 by 2"]);
+    assert_eq!(shelf.edition("moon"), (2, 2));
+}
+
+#[test]
+fn trust_makes_another_edition_of_the_same_content_and_a_touch_makes_none() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    let no = || Trust::No("d".into());
+    shelf.renew([folder.plugin("moon", 1, no(), &[])]);
+    let news = shelf.renew([folder.plugin("moon", 1, Trust::ByHash("d".into()), &[])]);
+    assert_eq!(news, ["plugin `moon` 1 begins anew: it is trusted"]);
+    assert_eq!(shelf.edition("moon"), (2, 1));
+    let mut touched = folder.plugin("moon", 1, Trust::ByHash("d".into()), &[]);
+    touched.stamp = folder.stamp(2);
+    assert_eq!(shelf.renew([touched]), NONE);
+    assert_eq!(shelf.edition("moon"), (2, 1));
+    assert_eq!(shelf.catalog.edition("moon").stamp, folder.stamp(2));
+    let news = shelf.renew([folder.plugin("moon", 3, Trust::No("e".into()), &[])]);
+    let text = "plugin `moon` was replaced, 1 by 3: it is not trusted, so it runs in a worker";
+    assert_eq!(news, [text]);
+}
+
+#[test]
+fn a_plugin_that_is_meant_begins_anew_and_others_do_not() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    let both = || [folder.shipped("moon", 1, &[]), folder.shipped("sun", 1, &[])];
+    shelf.renew(both());
+    assert_eq!(shelf.renew_again(both(), &["sun"]), ["plugin `sun` 1 begins anew"]);
+    assert_eq!((shelf.edition("moon"), shelf.edition("sun")), ((1, 1), (3, 2)));
+}
+
+#[test]
+fn a_file_that_cannot_be_used_leaves_what_was_there() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    shelf.renew([folder.shipped("moon", 1, &["tide"])]);
+    let kept = |why: &str| {
+        format!(
+            "plugin `moon` stays as it was, its file was replaced by one that cannot be used: {why}"
+        )
+    };
+    assert_eq!(shelf.renew([folder.torn("moon", 2)]), [kept("moon.so is torn")]);
+    assert_eq!(shelf.renew([folder.torn("moon", 2)]), NONE);
+    assert_eq!((shelf.version("moon").as_str(), shelf.edition("moon")), ("1", (1, 1)));
+    assert_eq!(shelf.catalog.kept("moon"), Some("moon.so is torn"));
+
+    // One that cannot be described, which is told as another reason.
+    let mut hangs = folder.shipped("moon", 3, &[]);
+    hangs.found.as_mut().unwrap().description = Some(Err(Error::failed("it hangs")));
+    assert_eq!(shelf.renew([hangs]), [kept("it hangs")]);
+    assert_eq!(shelf.version("moon"), "1");
+
+    let news = shelf.renew([folder.shipped("moon", 2, &["tide"])]);
+    assert_eq!(news, ["plugin `moon` was replaced, 1 by 2"]);
+    assert_eq!(shelf.catalog.kept("moon"), None);
+}
+
+#[test]
+fn one_that_would_take_the_name_of_another_leaves_what_was_there() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    shelf.renew([folder.shipped("moon", 1, &["tide"]), folder.shipped("sun", 1, &["light"])]);
+    let news =
+        shelf.renew([folder.shipped("moon", 1, &["tide"]), folder.shipped("sun", 2, &["tide"])]);
+    let [news] = news.as_slice() else { panic!("{news:?}") };
+    assert!(news.starts_with("plugin `sun` stays as it was, "), "{news}");
+    assert!(news.contains("`tide`") && news.contains("moon.so"), "{news}");
+    assert_eq!(shelf.version("sun"), "1");
+    // A newcomer that is trusted more takes what it names, as at a start.
+    let files = [folder.shipped("dawn", 1, &["light"]), folder.shipped("sun", 1, &["light"])];
+    let news = shelf.renew(files);
+    assert!(
+        news.iter().any(|it| it.starts_with("plugin `sun` (`sun.so`) cannot be used: ")),
+        "{news:?}"
+    );
+    assert!(!shelf.catalog.is_in_use("sun"));
+}
+
+#[test]
+fn what_goes_and_what_is_no_plugin_is_told() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    shelf.renew([folder.shipped("moon", 1, &[])]);
+    assert_eq!(shelf.renew([]), ["the file of plugin `moon` was removed: `moon.so`"]);
+    assert_eq!(shelf.renew([folder.torn("sun", 1)]), ["sun.so is torn"]);
+    assert_eq!(shelf.renew([folder.torn("sun", 1)]), NONE);
+    let news = shelf.renew([folder.shipped("sun", 2, &[])]);
+    assert_eq!(news, ["plugin `sun` 2 can be used from here on"]);
+}
+
+#[test]
+fn of_a_workspace_that_changed_nothing_new_is_taken_and_what_runs_goes_on() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    let both = |states: [usize; 2], trust: [Trust; 2]| {
+        let [moon, sun] = trust;
+        [folder.plugin("moon", states[0], moon, &[]), folder.plugin("sun", states[1], sun, &[])]
+    };
+    let no = |digest: &str| Trust::No(digest.into());
+    shelf.renew(both([1, 1], [no("m"), no("s")]));
+    let news = shelf.renew(both([1, 2], [Trust::WorkspaceNot, Trust::WorkspaceNot]));
+    let [news] = news.as_slice() else { panic!("{news:?}") };
+    assert!(news.starts_with("plugin `sun` stays as it was, "), "{news}");
+    assert!(news.ends_with("it is not trusted any more; jaato trust"), "{news}");
+    assert_eq!((shelf.edition("moon"), shelf.edition("sun")), ((1, 1), (2, 2)));
+}
+
+#[test]
+fn an_offer_is_the_same_where_tools_and_origin_are() {
+    let (folder, mut shelf) = (Folder::new(), Shelf::default());
+    let mut offer = |file| {
+        shelf.renew([file]);
+        std::mem::take(&mut shelf.catalog)
+    };
+    let first = offer(folder.shipped("moon", 1, &["tide"]));
+    let same = offer(folder.shipped("moon", 2, &["tide"]));
+    let others = offer(folder.shipped("moon", 2, &["tide", "ebb"]));
+    let strangers = offer(folder.plugin("moon", 2, Trust::ByHash("d".into()), &["tide"]));
+    assert!(first.offers_the_same(&same, "moon"));
+    assert!(!first.offers_the_same(&others, "moon"));
+    assert!(!first.offers_the_same(&strangers, "moon"), "the gate believes what is shipped");
+    assert!(!first.offers_the_same(&Catalog::default(), "moon"));
+}
