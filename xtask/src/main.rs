@@ -11,6 +11,8 @@ mod dist;
 mod freeze;
 mod gather;
 mod new_plugin;
+#[cfg(test)]
+mod public_api;
 mod run;
 mod setup;
 mod test;
