@@ -2,6 +2,7 @@
 //!
 //! [`Setup`] reads folders, trust and configuration; [`Runtime`] finds the plugins; sessions and calls
 //! run on it. It prints nothing: everything that happens is an event, an answer or a line in the log.
+//! [`Runtime::watch_plugins`] lets sessions that live long take plugin files that are replaced.
 //!
 //! Needs tokio with I/O and time; a current-thread runtime will do. The executable must become the guardian
 //! when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato plugin-worker` does;

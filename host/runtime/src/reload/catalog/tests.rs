@@ -1,3 +1,5 @@
+//! What follows when files change, on catalogs without files.
+
 use jaato_types::{Description, Error, Manifest};
 use serde_json::json;
 
