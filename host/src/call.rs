@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use crate::args::{CallArgs, Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome, exit_of};
-use crate::run::cancel_on_signals;
+use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{report, start};
 

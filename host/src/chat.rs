@@ -11,11 +11,11 @@ use jaato_runtime::Runtime;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Session};
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{ChatArgs, Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
+use crate::signals::interrupt_on_signals;
 use crate::view::View;
 use crate::{conversation, reload, report, start};
 
@@ -47,7 +47,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     runtime.watch_plugins().await;
     let over = Cancel::new();
     let turn = CurrentTurn::default();
-    stop_on_signals(turn.clone(), over.clone());
+    let current = turn.clone();
+    interrupt_on_signals(over.clone(), move || current.stop());
     let view = View::start(OutputForm::Text, over.clone());
     let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view))?;
     greet(&runtime, &session);
@@ -204,34 +205,6 @@ impl CurrentTurn {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Cancel>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Ctrl-C stops the turn; where none is to be stopped it ends the process. TERM and HUP end the
-/// conversation.
-fn stop_on_signals(turn: CurrentTurn, over: Cancel) {
-    // Without a handler a signal ends the process, which is the next best thing.
-    if let Ok(mut interrupts) = signal(SignalKind::interrupt()) {
-        let turn = turn.clone();
-        tokio::spawn(async move {
-            while interrupts.recv().await.is_some() {
-                if !turn.stop() {
-                    std::process::exit(Exit::Cancelled as i32);
-                }
-            }
-        });
-    }
-    for kind in [SignalKind::terminate(), SignalKind::hangup()] {
-        let Ok(mut stream) = signal(kind) else { continue };
-        let over = over.clone();
-        tokio::spawn(async move {
-            while stream.recv().await.is_some() {
-                if over.is_cancelled() {
-                    std::process::exit(Exit::Cancelled as i32);
-                }
-                over.cancel();
-            }
-        });
     }
 }
 

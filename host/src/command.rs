@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::{CommandArgs, Global, OutputForm};
 use crate::call::LiveEvents;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::run::cancel_on_signals;
+use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{report, start};
 

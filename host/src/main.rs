@@ -19,6 +19,7 @@ mod plugin;
 mod reload;
 mod report;
 mod run;
+mod signals;
 mod start;
 mod switch;
 mod tool;

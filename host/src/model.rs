@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::args::{Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::run::cancel_on_signals;
+use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{report, start};
 

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jaato_runtime::Runtime;
 use jaato_runtime::session_loop::{Cancel, TurnReport};
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Global, OutputForm, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::signals::cancel_on_signals;
 use crate::view::View;
 use crate::{conversation, report, start};
 
@@ -127,24 +127,6 @@ async fn read_input() -> Result<Option<String>, Failure> {
         .hint("iconv -t UTF-8 converts it")
     })?;
     Ok((!text.trim().is_empty()).then_some(text))
-}
-
-/// The first Ctrl-C (or TERM, or HUP) cancels; a second one ends the process at once.
-pub fn cancel_on_signals(cancel: Cancel) {
-    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    for kind in kinds {
-        // Without a handler the signal ends the process, which is the next best thing.
-        let Ok(mut stream) = signal(kind) else { continue };
-        let cancel = cancel.clone();
-        tokio::spawn(async move {
-            while stream.recv().await.is_some() {
-                if cancel.is_cancelled() {
-                    std::process::exit(Exit::Cancelled as i32);
-                }
-                cancel.cancel();
-            }
-        });
-    }
 }
 
 /// Turns a turn's end into the exit code; what the view did not show is told here.
