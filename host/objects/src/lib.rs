@@ -31,5 +31,5 @@ mod store;
 pub use filter::Filter;
 pub use hidden::{Hidden, HiddenValue};
 pub use item::{EnvironmentItem, Object, REFERENCE_KEY};
-pub use render::{Selection, contents, estimate_tokens};
+pub use render::{Selection, estimate_tokens};
 pub use store::{Addition, Changed, ENVIRONMENT_BYTES_MAX, ObjectEnvironment};

@@ -1,12 +1,18 @@
-//! What the model is shown of the environment, within a budget of tokens.
+//! What the model is shown of the environment: JSON within a budget of tokens.
 
-use std::fmt::Write as _;
+use std::cmp::Reverse;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::item::reference;
 use crate::store::Placed;
 use crate::{Filter, ObjectEnvironment};
+
+/// Bytes of JSON that make a token, roughly.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// What the names and brackets around an item take.
+const ITEM_BYTES: usize = 60;
 
 /// What is asked to be seen.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,79 +27,95 @@ pub struct Selection {
     pub take: Option<usize>,
 }
 
-/// Tells roughly how many tokens a text has: a token is four bytes of JSON.
-pub fn estimate_tokens(text: &str) -> usize {
-    text.len().div_ceil(4)
-}
-
-/// Lists what there is, without an object: tools, their items, how many objects each has, its metadata.
-pub fn contents(environment: &ObjectEnvironment) -> String {
-    let mut text = String::new();
-    for shelf in &environment.tools {
-        for placed in &shelf.items {
-            head(&mut text, &shelf.tool, placed, None);
-        }
-    }
-    text
+/// Tells roughly how many tokens a value has.
+pub fn estimate_tokens(value: &Value) -> usize {
+    value.to_string().len().div_ceil(BYTES_PER_TOKEN)
 }
 
 impl ObjectEnvironment {
-    /// Writes what the model sees: items that it named most often first, then those that changed last; as many
-    /// objects as the budget holds, and of the rest what there is. Nothing where there is nothing to see.
-    pub fn render(&self, tokens_max: usize) -> String {
-        let mut items: Vec<(&str, &Placed)> = Vec::new();
+    /// Writes what is new to the model since a revision: what it named most often first, then what came last,
+    /// as much as the budget holds; of the rest how much there is. None where nothing changed, or where
+    /// there is nothing and never was.
+    ///
+    /// ```text
+    /// {"environment": {TOOL: [{"name"?, "metadata"?, "objects": […], "total_objects"?}]},
+    ///  "more_objects": {TOOL: NUMBER}}
+    /// ```
+    ///
+    /// `total_objects` stands where the item has others too: not shown here, or shown before.
+    pub fn render(&self, since: u64, tokens_max: usize) -> Option<Value> {
+        let mut changed: Vec<(&str, &Placed)> = Vec::new();
         for shelf in &self.tools {
-            let shown = shelf.items.iter().filter(|placed| !placed.item.objects.is_empty());
-            items.extend(shown.map(|placed| (shelf.tool.as_str(), placed)));
+            let items = shelf.items.iter().filter(|placed| placed.revision > since);
+            // What was emptied before the model saw it is nothing to it.
+            let items = items.filter(|placed| since > 0 || !placed.item.objects.is_empty());
+            changed.extend(items.map(|placed| (shelf.tool.as_str(), placed)));
+        }
+        if changed.is_empty() {
+            return None;
         }
         // Stable: of equals those that came first.
-        items.sort_by_key(|(_, placed)| {
-            std::cmp::Reverse((self.times_named(placed), placed.revision))
-        });
-        let bytes_max = tokens_max.saturating_mul(4);
-        let mut text = String::new();
-        for (number, (tool, placed)) in items.iter().enumerate() {
-            let heads: usize = items[number + 1..].iter().map(|_| HEAD_BYTES_ABOUT).sum();
-            let room = bytes_max.saturating_sub(text.len() + heads);
-            let lines = lines_within(placed, room);
-            if text.len() + HEAD_BYTES_ABOUT > bytes_max && lines.is_empty() {
-                let rest = items.len() - number;
-                let _ = writeln!(text, "and {rest} more items");
-                break;
+        changed.sort_by_key(|(_, placed)| Reverse((self.times_named(placed), placed.revision)));
+        let mut room = tokens_max.saturating_mul(BYTES_PER_TOKEN);
+        let (mut shown, mut more) = (Map::new(), Map::new());
+        for (tool, placed) in changed {
+            let new = placed.came.iter().filter(|&&came| came > since).count();
+            let written = write_item(placed, new, &mut room);
+            let left = new - written.as_ref().map_or(0, |(_, count)| *count);
+            if let Some((item, _)) = written {
+                push(&mut shown, tool, item);
             }
-            head(&mut text, tool, placed, Some(lines.len()));
-            lines.iter().for_each(|line| {
-                let _ = writeln!(text, "{line}");
-            });
+            if left > 0 {
+                let count = more.get(tool).and_then(Value::as_u64).unwrap_or(0) + left as u64;
+                more.insert(tool.to_owned(), count.into());
+            }
         }
-        text
+        let mut value = json!({ "environment": shown });
+        if !more.is_empty() {
+            value["more_objects"] = more.into();
+        }
+        Some(value)
     }
 
-    /// Writes the objects that are asked for, and how many there are beside them.
+    /// Writes the objects that are asked for, and how many match in all.
+    ///
+    /// ```text
+    /// {"environment": {TOOL: [{"name"?, "metadata"?, "objects": […], "total_objects"?}]},
+    ///  "total_objects": NUMBER}
+    /// ```
     pub fn select(&self, selection: &Selection) -> Value {
         let Selection { tools, filter, skip, take } = selection;
-        let (mut found, mut count) = (Vec::new(), 0_usize);
+        let until = take.map_or(usize::MAX, |take| skip.saturating_add(take));
+        let (mut found, mut count) = (Map::new(), 0_usize);
         for shelf in self.tools.iter().filter(|it| tools.is_empty() || tools.contains(&it.tool)) {
-            let matches =
-                |placed: &&Placed| filter.as_ref().is_none_or(|it| it.matches(&placed.item));
-            for placed in shelf.items.iter().filter(matches) {
-                let from = count;
-                count += placed.item.objects.len();
-                let until = take.map_or(usize::MAX, |take| skip.saturating_add(take));
-                let shown = (from..count).filter(|at| (*skip..until).contains(at));
-                let objects: Vec<Value> =
-                    shown.map(|at| placed.item.objects[at - from].clone().into()).collect();
-                if !objects.is_empty() || placed.item.objects.is_empty() {
-                    found.push(serde_json::json!({
-                        "tool": shelf.tool,
-                        "name": placed.item.name,
-                        "metadata": placed.item.metadata,
-                        "objects": objects,
-                    }));
+            for placed in &shelf.items {
+                if !filter.as_ref().is_none_or(|filter| filter.matches(&placed.item)) {
+                    continue;
                 }
+                let objects = &placed.item.objects;
+                let (from, to) = (count.max(*skip), (count + objects.len()).min(until));
+                if from < to || objects.is_empty() {
+                    let part = objects.get(from.saturating_sub(count)..to.saturating_sub(count));
+                    let part = part.unwrap_or_default().iter().cloned().map(Value::Object);
+                    push(&mut found, &shelf.tool, item_of(placed, part.collect()));
+                }
+                count += objects.len();
             }
         }
-        serde_json::json!({ "items": found, "total_objects": count })
+        json!({ "environment": found, "total_objects": count })
+    }
+
+    /// Lists what there is without an object: each item with its metadata and the number of its objects.
+    pub fn contents(&self) -> Value {
+        let mut found = Map::new();
+        for shelf in &self.tools {
+            for placed in &shelf.items {
+                let mut item = item_of(placed, Vec::new());
+                item["objects"] = placed.item.objects.len().into();
+                push(&mut found, &shelf.tool, item);
+            }
+        }
+        found.into()
     }
 
     fn times_named(&self, placed: &Placed) -> u64 {
@@ -102,44 +124,49 @@ impl ObjectEnvironment {
     }
 }
 
-/// What the line of an item takes, about.
-const HEAD_BYTES_ABOUT: usize = 120;
-
-/// Longest metadata in the line of an item.
-const METADATA_BYTES_MAX: usize = 400;
-
-/// The line of an item: `query "name" {"collection":"pets"}: 2 of 7 objects`.
-fn head(text: &mut String, tool: &str, placed: &Placed, shown: Option<usize>) {
-    text.push_str(tool);
-    if let Some(name) = &placed.item.name {
-        let _ = write!(text, " {}", Value::String(name.clone()));
-    }
-    if !placed.item.metadata.is_empty() {
-        let metadata = Value::Object(placed.item.metadata.clone()).to_string();
-        let cut = metadata.floor_char_boundary(METADATA_BYTES_MAX);
-        let rest = if cut < metadata.len() { "…" } else { "" };
-        let _ = write!(text, " {}{rest}", &metadata[..cut]);
-    }
-    let count = placed.item.objects.len();
-    let objects = if count == 1 { "object" } else { "objects" };
-    let _ = match shown {
-        Some(shown) if shown < count => writeln!(text, ": {shown} of {count} {objects}"),
-        _ => writeln!(text, ": {count} {objects}"),
-    };
-}
-
-/// The objects, a line of JSON each, newest last, as many of the last as there is room for.
-fn lines_within(placed: &Placed, bytes_max: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut bytes = 0;
-    for object in placed.item.objects.iter().rev() {
-        let line = Value::Object(object.clone()).to_string();
-        bytes += line.len() + 1;
-        if bytes > bytes_max {
+/// Writes an item with the last of its `new` objects that there is room for, and their number. None without
+/// room for one of them; an item that was emptied is told all the same.
+fn write_item(placed: &Placed, new: usize, room: &mut usize) -> Option<(Value, usize)> {
+    let metadata = Value::Object(placed.item.metadata.clone()).to_string().len();
+    let mut bytes = ITEM_BYTES + metadata;
+    let objects = &placed.item.objects;
+    let mut count = 0;
+    for object in objects.iter().rev().take(new) {
+        let next = Value::Object(object.clone()).to_string().len() + 1;
+        if bytes + next > *room {
             break;
         }
-        lines.push(line);
+        bytes += next;
+        count += 1;
     }
-    lines.reverse();
-    lines
+    if count == 0 && new > 0 || bytes > *room {
+        return None;
+    }
+    *room -= bytes;
+    let part = objects[objects.len() - count..].iter().cloned().map(Value::Object);
+    Some((item_of(placed, part.collect()), count))
+}
+
+/// An item with some of its objects.
+fn item_of(placed: &Placed, objects: Vec<Value>) -> Value {
+    let mut item = Map::new();
+    if let Some(name) = &placed.item.name {
+        item.insert("name".to_owned(), name.clone().into());
+    }
+    if !placed.item.metadata.is_empty() {
+        item.insert("metadata".to_owned(), placed.item.metadata.clone().into());
+    }
+    let (shown, total) = (objects.len(), placed.item.objects.len());
+    item.insert("objects".to_owned(), objects.into());
+    if shown > 0 && shown < total {
+        item.insert("total_objects".to_owned(), total.into());
+    }
+    item.into()
+}
+
+fn push(found: &mut Map<String, Value>, tool: &str, item: Value) {
+    let items = found.entry(tool).or_insert_with(|| json!([]));
+    if let Some(items) = items.as_array_mut() {
+        items.push(item);
+    }
 }

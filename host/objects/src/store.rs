@@ -40,6 +40,8 @@ pub(crate) struct Placed {
     pub(crate) item: EnvironmentItem,
     /// When it changed last.
     pub(crate) revision: u64,
+    /// When each of the objects came.
+    pub(crate) came: Vec<u64>,
     /// Where objects of that content stand, to find duplicates.
     by_content: HashMap<u64, Vec<usize>>,
     /// What it takes.
@@ -48,7 +50,8 @@ pub(crate) struct Placed {
 
 impl Placed {
     pub(crate) fn new(item: EnvironmentItem, revision: u64) -> Self {
-        let mut placed = Self { item, revision, by_content: HashMap::new(), bytes: 0 };
+        let mut placed =
+            Self { item, revision, came: Vec::new(), by_content: HashMap::new(), bytes: 0 };
         placed.index_again();
         placed
     }
@@ -60,7 +63,9 @@ impl Placed {
         reference(known.find(|known| same_content(known, object))?)
     }
 
-    fn push(&mut self, object: Object) {
+    fn push(&mut self, object: Object, revision: u64) {
+        self.revision = revision;
+        self.came.push(revision);
         self.bytes += bytes_of_map(&object);
         let at = self.item.objects.len();
         self.by_content.entry(content_hash(&object)).or_default().push(at);
@@ -68,13 +73,15 @@ impl Placed {
     }
 
     /// Puts other objects in place of all.
-    fn set(&mut self, objects: Vec<Object>) {
+    fn set(&mut self, objects: Vec<Object>, revision: u64) {
         self.item.objects = objects;
+        self.revision = revision;
         self.index_again();
     }
 
     fn index_again(&mut self) {
         self.by_content.clear();
+        self.came = vec![self.revision; self.item.objects.len()];
         self.bytes = bytes_of_map(&self.item.metadata) + bytes_of(&self.item.objects);
         for (at, object) in self.item.objects.iter().enumerate() {
             self.by_content.entry(content_hash(object)).or_default().push(at);
@@ -137,9 +144,8 @@ impl ObjectEnvironment {
             }
             let (object, given) = shelf.with_new_reference(object);
             references.push(given);
-            shelf.items[at].push(object);
+            shelf.items[at].push(object, revision);
         }
-        shelf.items[at].revision = revision;
         Ok(Changed { matched: 1, references })
     }
 
@@ -156,9 +162,8 @@ impl ObjectEnvironment {
         for object in objects {
             let (object, given) = shelf.with_new_reference(object);
             references.push(given);
-            shelf.items[at].push(object);
+            shelf.items[at].push(object, revision);
         }
-        shelf.items[at].revision = revision;
         Ok(Changed { matched: 1, references })
     }
 
@@ -210,8 +215,7 @@ impl ObjectEnvironment {
                 }
                 placed.push(object);
             }
-            shelf.items[at].set(placed);
-            shelf.items[at].revision = revision;
+            shelf.items[at].set(placed, revision);
         }
         Ok(Changed { matched: matching.len(), references })
     }
@@ -226,8 +230,7 @@ impl ObjectEnvironment {
         let revision = self.next_revision();
         let shelf = self.shelf(tool);
         for &at in &matching {
-            shelf.items[at].set(Vec::new());
-            shelf.items[at].revision = revision;
+            shelf.items[at].set(Vec::new(), revision);
         }
         Ok(Changed { matched: matching.len(), references: Vec::new() })
     }

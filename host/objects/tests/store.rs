@@ -3,7 +3,7 @@
 
 use jaato_objects::{
     Addition, Changed, ENVIRONMENT_BYTES_MAX, Filter, HiddenValue, Object, ObjectEnvironment,
-    Selection, contents, estimate_tokens,
+    Selection, estimate_tokens,
 };
 use jaato_types::{ErrorKind, Result};
 use serde_json::{Value, json};
@@ -182,7 +182,7 @@ fn hidden_values_are_kept_apart_and_taken_away() {
     assert_eq!(store.set_hidden("k", None).unwrap(), Some(bytes));
     assert!(store.hidden().is_empty() && store.is_empty(None));
     assert_eq!(store.revision(), before, "the model sees nothing of it");
-    assert_eq!(store.render(1000), "");
+    assert_eq!(store.render(0, 1000), None);
 }
 
 #[test]
@@ -210,24 +210,48 @@ fn too_much_is_refused_and_nothing_of_it_is_kept() {
 #[test]
 fn the_model_sees_what_it_named_and_what_is_new_first() {
     let mut store = ObjectEnvironment::default();
-    for (tool, count) in [("old", 2), ("named", 3), ("new", 1)] {
+    for (tool, count) in [("old", 2), ("named", 2), ("new", 1)] {
         let rows: Vec<Value> = (0..count).map(|row| json!({ "row": row })).collect();
         add(&mut store, tool, &rows, json!({ "from": tool }));
     }
     store.note_named("as named_2 says, and no_such_9 or named_99");
-    let expected = "named {\"from\":\"named\"}: 3 objects\n\
-                    {\"row\":0,\"_REF_ID\":\"named_1\"}\n\
-                    {\"row\":1,\"_REF_ID\":\"named_2\"}\n\
-                    {\"row\":2,\"_REF_ID\":\"named_3\"}\n\
-                    new {\"from\":\"new\"}: 1 object\n\
-                    {\"row\":0,\"_REF_ID\":\"new_1\"}\n\
-                    old {\"from\":\"old\"}: 2 objects\n\
-                    {\"row\":0,\"_REF_ID\":\"old_1\"}\n\
-                    {\"row\":1,\"_REF_ID\":\"old_2\"}\n";
-    assert_eq!(store.render(1000), expected);
-    let contents = contents(&store);
-    let expected = "old {\"from\":\"old\"}: 2 objects\nnamed {\"from\":\"named\"}: 3 objects\nnew {\"from\":\"new\"}: 1 object\n";
-    assert_eq!(contents, expected);
+    let row =
+        |tool: &str, row: u32| json!({ "row": row, "_REF_ID": format!("{tool}_{}", row + 1) });
+    let item = |tool: &str, objects: &[Value]| json!([{ "metadata": { "from": tool }, "objects": objects }]);
+    let expected = json!({ "environment": {
+        "named": item("named", &[row("named", 0), row("named", 1)]),
+        "new": item("new", &[row("new", 0)]),
+        "old": item("old", &[row("old", 0), row("old", 1)]),
+    } });
+    // To the letter: the order is what counts.
+    assert_eq!(store.render(0, 1000).unwrap().to_string(), expected.to_string());
+    let item = |tool: &str, count: u32| json!([{ "metadata": { "from": tool }, "objects": count }]);
+    let expected =
+        json!({ "old": item("old", 2), "named": item("named", 2), "new": item("new", 1) });
+    assert_eq!(store.contents(), expected);
+}
+
+#[test]
+fn the_model_sees_only_what_changed_since_it_looked() {
+    let mut store = ObjectEnvironment::default();
+    assert_eq!(store.render(0, 1000), None);
+    add(&mut store, "a", &[json!({ "x": 1 })], json!({}));
+    add(&mut store, "b", &[json!({ "x": 1 })], json!({}));
+    let seen = store.revision();
+    assert_eq!(store.render(seen, 1000), None);
+    add(&mut store, "a", &[json!({ "x": 2 })], json!({}));
+    let new = store.render(seen, 1000).unwrap();
+    let expected = json!({ "environment": {
+        "a": [{ "objects": [{ "x": 2, "_REF_ID": "a_2" }], "total_objects": 2 }],
+    } });
+    assert_eq!(new, expected);
+    let seen = store.revision();
+    store.remove("b", None).unwrap();
+    assert_eq!(
+        store.render(seen, 1000).unwrap(),
+        json!({ "environment": { "b": [{ "objects": [] }] } })
+    );
+    assert_eq!(store.render(0, 1000).unwrap()["environment"].as_object().unwrap().len(), 1);
 }
 
 #[test]
@@ -239,29 +263,17 @@ fn what_the_budget_does_not_hold_is_told_by_its_number() {
         add(&mut store, "query", &rows, json!({ "item": item }));
     }
     for tokens in [0, 10, 100, 1000, 10_000] {
-        let text = store.render(tokens);
-        // One line may stand beyond: the one that says how many items are left.
-        assert!(estimate_tokens(&text) <= tokens + 40, "{tokens}: {}", estimate_tokens(&text));
-        let told = text.matches("\nquery {").count() + usize::from(text.starts_with("query {"));
-        let rest =
-            text.lines().last().and_then(|line| line.strip_prefix("and ")?.split(' ').next());
-        let rest: usize = rest.map_or(0, |rest| rest.parse().unwrap());
-        assert_eq!(told + rest, 200, "{tokens}: {text}");
+        let shown = store.render(0, tokens).unwrap();
+        // What says how many are left may stand beyond.
+        assert!(estimate_tokens(&shown) <= tokens + 20, "{tokens}: {}", estimate_tokens(&shown));
+        let items = shown["environment"]["query"].as_array().cloned().unwrap_or_default();
+        let count: usize = items.iter().map(|item| item["objects"].as_array().unwrap().len()).sum();
+        assert_eq!(count as u64 + shown["more_objects"]["query"].as_u64().unwrap(), 10_000);
+        if let Some(first) = items.first() {
+            assert_eq!(first["metadata"]["item"], 199, "the newest");
+            assert_eq!(first["objects"].as_array().unwrap().last().unwrap()["row"], 49);
+        }
     }
-    let one_item = {
-        let mut store = ObjectEnvironment::default();
-        let rows: Vec<Value> = (0..500).map(|row| json!({ "row": row })).collect();
-        add(&mut store, "query", &rows, json!({}));
-        store.render(200)
-    };
-    assert!(
-        one_item.starts_with("query: ") && one_item.contains(" of 500 objects\n"),
-        "{one_item}"
-    );
-    assert!(
-        one_item.ends_with("{\"row\":499,\"_REF_ID\":\"query_500\"}\n"),
-        "the newest: {one_item}"
-    );
 }
 
 #[test]
@@ -273,14 +285,15 @@ fn a_selection_is_paged_and_never_falls_back_to_everything() {
     };
     let all = select(&[], None, 0, None);
     assert_eq!(
-        (all["total_objects"].as_u64(), all["items"].as_array().unwrap().len()),
-        (Some(2), 2)
+        (&all["total_objects"], all["environment"]["query"].as_array().unwrap().len()),
+        (&json!(2), 2)
     );
     let second = select(&["query"], None, 1, Some(1));
-    assert_eq!(second["items"][0]["objects"][0]["average_price"], 5.28);
-    assert_eq!(second["items"].as_array().unwrap().len(), 1);
+    let items = second["environment"]["query"].as_array().unwrap();
+    assert_eq!((items.len(), &items[0]["objects"][0]["average_price"]), (1, &json!(5.28)));
     let none = select(&["other"], None, 0, None);
-    assert_eq!(none, json!({ "items": [], "total_objects": 0 }));
+    assert_eq!(none, json!({ "environment": {}, "total_objects": 0 }));
     let none = select(&[], Some(Filter::key("collection_name", json!("plants"))), 0, None);
-    assert_eq!(none["items"], json!([]));
+    assert_eq!(none["environment"], json!({}));
+    assert_eq!(select(&[], None, 9, None)["environment"], json!({}));
 }
