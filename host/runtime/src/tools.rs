@@ -36,7 +36,7 @@ impl PluginTools {
         scope: CallScope,
     ) -> Result<Output, Error> {
         let offer = host.plugins.offer(&scope.session);
-        let Some(offered) = offer.tool(call.name.as_str()).map(known) else {
+        let Some(offered) = offer.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
         let sink = scope.output.clone();
@@ -50,7 +50,7 @@ impl PluginTools {
         };
         let plugin = offered.plugin.as_str();
         let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;
-        check_offer(&offered, &instance)?;
+        check_offer(offered, &instance)?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let running = instance.call_tool(call.name.as_str(), frame, services)?;
@@ -65,10 +65,14 @@ impl PluginTools {
 }
 
 /// The gate and the schema judged the call by what was offered: nothing else is called.
-fn check_offer(offered: &KnownTool, instance: &Lease) -> Result<(), Error> {
+fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
     let name = offered.spec.name.as_str();
-    let has = instance.catalog().registry.tool(name);
-    if has.is_some_and(|has| has.spec == &offered.spec && has.is_shipped == offered.shipped) {
+    let is_it = |has: ToolEntry<'_>| {
+        // Most often it is the very same: schemas may be large.
+        std::ptr::eq(has.spec, offered.spec)
+            || (has.spec == offered.spec && has.is_shipped == offered.is_shipped)
+    };
+    if instance.catalog().registry.tool(name).is_some_and(is_it) {
         return Ok(());
     }
     let text = format!(

@@ -52,7 +52,7 @@ fn is_joined(event: &Event) -> bool {
 }
 
 /// Reads what the house is made of; no variable of this process counts.
-fn setup(house: &House) -> Setup {
+pub fn setup(house: &House) -> Setup {
     let arguments = Arguments {
         config_file: Some(house.home().join(".config/jaato/config.toml")),
         plugin_dirs: vec![house.given_folder()],
