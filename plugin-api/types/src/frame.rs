@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Largest frame, in bytes: what is larger goes through the session's blob store and crosses as an id.
+/// Largest frame, in bytes: what is larger crosses in pieces, through a service, and is named by an id or a path.
 pub const FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const HEAD_BYTES: usize = 4;

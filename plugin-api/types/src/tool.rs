@@ -94,7 +94,7 @@ pub struct Example {
 pub struct Output {
     /// What the model sees.
     pub content: Map<String, Value>,
-    /// Raw bytes beside it; the host puts them into the blob store.
+    /// Raw bytes beside it; the host keeps them in a file of the session and tells the model where.
     pub bytes: Vec<u8>,
 }
 

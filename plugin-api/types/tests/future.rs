@@ -1,6 +1,6 @@
 //! What each enum makes of a word from the future: the table of `docs/abi.md`, line by line.
 //!
-//! An enum that is not here has no business with the other side; one that is added comes in with its line.
+//! An enum that is read from JSON and is not here is a red test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fmt::Debug;
@@ -66,4 +66,24 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<Stdin>(json!(WORD), "`closed` or `piped`");
     is_refused::<Signal>(json!(WORD), "`terminate`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
+}
+
+#[test]
+fn every_enum_that_is_read_has_its_line() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    let mut missing = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let source = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for (at, _) in source.match_indices("\npub enum ") {
+            let name: String =
+                source[at + 10..].chars().take_while(|sign| sign.is_alphanumeric()).collect();
+            let attributes = source[..at].rsplit("\n\n").next().unwrap();
+            let by_hand = source.contains(&format!("Deserialize<'de> for {name} "));
+            let is_read = attributes.contains("Deserialize") || by_hand;
+            if is_read && !include_str!("future.rs").contains(&name) {
+                missing.push(name);
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new(), "what do they make of a word from the future?");
 }

@@ -43,7 +43,7 @@ const fn other(name: &'static str, version: &'static str, patches: &'static [Pat
     Boundary { name, version, patches, reach: Reach::Load }
 }
 
-/// Contexts and instances know one method more, and there is one kind more.
+/// Contexts and instances know one method more, there is one kind more, and a delta that nobody knows here.
 const NEWER: Boundary = Boundary {
     name: "newer",
     version: "1.1.0",
@@ -60,6 +60,9 @@ const NEWER: Boundary = Boundary {
             "    pub(crate) fn context(&self) -> &ContextBox {",
             "    /// Asks the host.\n    pub fn doubled(&self, number: u64) -> u64 {\n        \
              self.context.doubled(number)\n    }\n\n    \
+             /// Emits what older hosts do not know.\n    \
+             pub fn emit_json(&self, json: &serde_json::Value) -> bool {\n        \
+             Frame::write(json).is_ok_and(|frame| self.context.emit(frame.into()))\n    }\n\n    \
              pub(crate) fn context(&self) -> &ContextBox {",
         ),
         (
@@ -93,6 +96,7 @@ const NEWER: Boundary = Boundary {
              let moon: Result<String> = cx.service(\"moon\", &()).await;\n        \
              let moon = moon.unwrap_or_else(|error| error.kind.name().to_owned());\n        \
              let doubled = cx.doubled(21);\n        \
+             cx.emit_json(&json!({ \"delta\": \"smell\", \"of\": \"roses\" }));\n        \
              let bytes = self.text.len();\n        \
              Ok(Output::json(json!({ \"bytes\": bytes, \"doubled\": doubled, \"moon\": moon })))",
         ),

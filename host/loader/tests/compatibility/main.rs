@@ -15,7 +15,7 @@ use std::process::Command;
 
 use boundaries::built;
 use jaato_loader::{FileProblem, Library, LoadProblem, describe};
-use jaato_types::{ErrorKind, Kind};
+use jaato_types::{Delta, ErrorKind, Frame, Kind};
 use serde_json::json;
 use support::*;
 
@@ -40,7 +40,10 @@ async fn a_plugin_for_a_newer_boundary_runs_and_does_without_what_this_host_lack
     assert_eq!(opened.manifest().api, "1.1.0");
     assert_eq!(opened.manifest().kinds, [Kind::Tool, Kind::Unknown]);
     let instance = house.instance(&opened, None).await;
-    let answer = ask(&instance, "count_bytes_echo", json!({ "text": "moon" })).await;
+    let mut call = call(&instance, "count_bytes_echo", json!({ "text": "moon" }));
+    let emission = guarded(call.next_emission()).await.unwrap();
+    assert_eq!(Frame::read::<Delta>(&emission).unwrap(), Delta::Unknown);
+    let answer = guarded(call.answer()).await.map(|frame| json_of(&frame));
     let expected = json!({ "bytes": 4, "doubled": 0, "moon": "unknown_operation" });
     assert_eq!(answer, Ok(expected));
 }
