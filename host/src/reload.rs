@@ -32,8 +32,11 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
                 useful += 1;
                 report::line(&line(&file, entry))?;
             }
-            // A person who disabled it, or has not trusted its workspace, knows.
-            (Ok(PluginEntry { status: Status::Disabled | Status::NotTrusted, .. }), _) => {}
+            // A person who disabled it, or has not trusted its workspace, knows: that is no failure.
+            (Ok(entry), Some((why, _))) if is_left_out(entry) => {
+                let manifest = &entry.candidate.manifest;
+                report::line(&format!("{} {}: left out, {why}", manifest.name, manifest.version))?;
+            }
             (Ok(entry), Some((why, hint))) => {
                 let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 let name = &entry.candidate.manifest.name;
@@ -48,6 +51,10 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
         report::line(RUNNING)?;
     }
     Ok(if failures.is_empty() { Exit::Done } else { Exit::Plugin })
+}
+
+fn is_left_out(entry: &PluginEntry) -> bool {
+    matches!(entry.status, Status::Disabled | Status::NotTrusted)
 }
 
 fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {

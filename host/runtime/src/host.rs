@@ -6,7 +6,7 @@ use jaato_loader::Services;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_store::Ledger;
-use jaato_types::{Error, ErrorKind, SessionId};
+use jaato_types::{Delta, Error, ErrorKind, SessionId};
 
 use crate::instances::{Got, Instances, Lease, Wanted};
 use crate::log::Log;
@@ -72,13 +72,17 @@ impl Host {
                 let name = lease.plugin();
                 self.plugins.refuse(&session, name, &catalog, lease.catalog(), &error.to_string());
             }
-            for line in self.plugins.news(&session, Some(plugin)) {
-                services.notice(line);
-            }
             return Ok((lease, services));
         }
         let text = format!("the file of plugin `{plugin}` is gone, or changes again and again");
         Err(Error::new(ErrorKind::Unavailable, text).with_hint("try again once it is in its place"))
+    }
+
+    /// Tells whoever follows a call what has become of its plugin.
+    pub(crate) fn tell_news(&self, session: &SessionId, plugin: &str, tell: &Tell) {
+        for text in self.plugins.news(session, Some(plugin)) {
+            tell(Delta::Notice { text });
+        }
     }
 
     /// Makes the services of a call, or says what keeps the plugin from having any.

@@ -42,7 +42,9 @@ impl PluginProvider {
         });
         let place =
             Place { session: self.session.clone(), facts: self.facts.get().cloned(), call: None };
-        let (instance, services) = self.host.instance(self.plugin.as_str(), place, tell).await?;
+        let plugin = self.plugin.as_str();
+        let (instance, services) = self.host.instance(plugin, place, Arc::clone(&tell)).await?;
+        self.host.tell_news(&self.session, plugin, &tell);
         let frame = Frame::write(request).map_err(|error| {
             Error::new(ErrorKind::ContextOverflow, format!("the request cannot cross: {error}"))
         })?;

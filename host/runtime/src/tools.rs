@@ -50,6 +50,7 @@ impl PluginTools {
         };
         let plugin = offered.plugin.as_str();
         let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;
+        host.tell_news(&scope.session, plugin, &tell);
         check_offer(offered, &instance)?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;

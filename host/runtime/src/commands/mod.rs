@@ -132,6 +132,7 @@ async fn run(
         call: Some(scope.call.clone()),
     };
     let (instance, services) = host.instance(plugin.as_str(), place, Arc::clone(&tell)).await?;
+    host.tell_news(&scope.session, plugin.as_str(), &tell);
     let frame = Frame::write(&request)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let running = instance.operation(OPERATION, frame, services)?;
