@@ -33,6 +33,8 @@ mod places;
 mod plugin_in_c;
 mod prompt;
 mod reload;
+mod reload_by_hand;
+mod reload_embedded;
 mod run;
 mod run_bad;
 mod run_cancel;

@@ -3,28 +3,23 @@
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use jaato_runtime::session_loop::{Cancel, EventSink, Session};
-use jaato_runtime::types::{Envelope, Error, ErrorKind};
-use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Value, json};
 
-use crate::embedded::setup;
 use crate::house;
 use crate::support::command::Running;
 use crate::support::{Command, House, fixture, library_name};
 
-const NAME: &str = "fixture-editions";
+pub const NAME: &str = "fixture-editions";
 /// What becomes the second edition, and one that does not start.
-const SECOND: (&str, &str) = ("this edition is: ONE", "this edition is: TWO");
+pub const SECOND: (&str, &str) = ("this edition is: ONE", "this edition is: TWO");
 const DOES_NOT_START: (&str, &str) = ("how it starts is: WELL", "how it starts is: NOT!");
 /// What gives one of its tools another name.
-const OTHER_TOOL: (&str, &str) = ("tool_alpha", "tool_omega");
+pub const OTHER_TOOL: (&str, &str) = ("tool_alpha", "tool_omega");
 
 /// Makes another edition of the fixture, in a folder where no plugin is looked for.
 #[track_caller]
-fn edition(house: &House, name: &str, marks: &[(&str, &str)]) -> PathBuf {
+pub fn edition(house: &House, name: &str, marks: &[(&str, &str)]) -> PathBuf {
     let mut bytes = fs::read(fixture("editions")).unwrap();
     for (from, to) in marks {
         assert_eq!(from.len(), to.len());
@@ -42,11 +37,11 @@ fn edition(house: &House, name: &str, marks: &[(&str, &str)]) -> PathBuf {
     path
 }
 
-fn call(name: &str, arguments: Value) -> Value {
+pub fn call(name: &str, arguments: Value) -> Value {
     json!({ "call": { "name": name, "arguments": arguments } })
 }
 
-fn which() -> Value {
+pub fn which() -> Value {
     call("edition", json!({}))
 }
 
@@ -54,35 +49,35 @@ fn put(from: &Path, to: &Path) -> Value {
     call("put", json!({ "from": from, "to": to, "over": false }))
 }
 
-fn told(edition: &str, number: u32) -> Value {
+pub fn told(edition: &str, number: u32) -> Value {
     json!({ "tool_result": format!("\"edition\":\"{edition}\",\"call\":{number}") })
 }
 
 /// What the model does: each step with what it expects before.
-fn answers(steps: &[(Value, Value)]) -> Value {
+pub fn answers(steps: &[(Value, Value)]) -> Value {
     let answer = |(expect, step): &(Value, Value)| json!({ "expect": expect, "steps": [step] });
     json!({ "answers": steps.iter().map(answer).collect::<Vec<_>>() })
 }
 
-fn nothing() -> Value {
+pub fn nothing() -> Value {
     json!({})
 }
 
-fn text(text: &str) -> Value {
+pub fn text(text: &str) -> Value {
     json!({ "text": text })
 }
 
 /// A conversation that goes on until the test ends it.
-struct Chat(Running);
+pub struct Chat(pub Running);
 
 impl Chat {
-    fn start(house: &House) -> Self {
+    pub fn start(house: &House) -> Self {
         Self(house.command(&["chat", "--yes"]).start())
     }
 
     /// Says something and waits for a line of the answer that holds this.
     #[track_caller]
-    fn say(&mut self, message: &str, answer: &str) {
+    pub fn say(&mut self, message: &str, answer: &str) {
         self.0.write(format!("{message}\n").as_bytes());
         let waiting = AssertUnwindSafe(|| self.0.wait_for(answer));
         if catch_unwind(waiting).is_err() {
@@ -92,7 +87,7 @@ impl Chat {
 
     /// Ends it; returns what it said on standard error.
     #[track_caller]
-    fn end(self, house: &House) -> String {
+    pub fn end(self, house: &House) -> String {
         let output = self.0.finish().code(0);
         house.nothing_lives();
         output.stderr
@@ -100,7 +95,7 @@ impl Chat {
 }
 
 /// Puts a file in the place of another, as `cp` beside and `mv` do.
-fn place(from: &Path, to: &Path) {
+pub fn place(from: &Path, to: &Path) {
     let beside = to.with_extension("beside");
     fs::copy(from, &beside).unwrap();
     fs::rename(&beside, to).unwrap();
@@ -149,13 +144,6 @@ fn a_file_that_is_written_over_while_it_is_in_use_does_no_harm() {
     let house = house!();
     let file = house.drop_in(&fixture("editions"));
     replaces_itself(&house, &file, true);
-}
-
-/// Watches no events.
-struct Nobody;
-
-impl EventSink for Nobody {
-    fn event(&self, _envelope: Envelope) {}
 }
 
 /// The command by which a person trusts a file as it is.
@@ -404,119 +392,4 @@ fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again
     house.run(&["trust"]).code(0);
     chat.say("c", "third");
     chat.end(&house);
-}
-
-#[test]
-fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
-    let house = house!();
-    house.drop_in(&fixture("editions"));
-    let dies = || (nothing(), call("leave", json!({})));
-    let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
-    steps.extend((0..4).map(|_| dies()));
-    steps.push((nothing(), which()));
-    steps.push((json!({ "tool_result": "is not run any more" }), text("first")));
-    steps.push((nothing(), which()));
-    steps.push((told("ONE", 2), text("second")));
-    house.script(&answers(&steps));
-    let mut chat = Chat::start(&house);
-    chat.say("a", "first");
-    chat.say("/plugin reload fixture-editions\nb", "second");
-    let stderr = chat.end(&house);
-    assert!(stderr.contains("plugin `fixture-editions` 0.1.0 begins anew"), "{stderr}");
-}
-
-#[test]
-fn a_reload_in_a_conversation_says_what_came_of_it() {
-    let house = house!();
-    let file = house.ship(&fixture("editions"));
-    house.script(&json!({ "answers": [] }));
-    let mut chat = Chat::start(&house);
-    chat.say("/plugin reload", "no plugin changed");
-    place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
-    chat.say("/plugin reload\n/plugin show fixture-editions", "tool_omega");
-    chat.0.write(b"/plugin reload moon\n/plugin reload fixture-edition\n/plugin moon\n");
-    let output = chat.0.finish().code(2);
-    for line in [
-        "plugin `fixture-editions` 0.1.0 was replaced",
-        "new `tool_omega`; gone `tool_alpha`",
-        "error: there is no plugin `moon`",
-        "hint: did you mean `fixture-editions`?",
-        "error: `/plugin` was not understood",
-    ] {
-        assert!(output.stderr.contains(line), "{line:?}: {output}");
-    }
-}
-
-/// Calls `edition` in a session of this process; returns which it was and the number of the call.
-async fn edition_in(session: &Session) -> Result<(String, u64), Error> {
-    let output = session.call(&"edition".into(), json!({}), &Cancel::new()).await?;
-    let (edition, number) = (&output.content["edition"], &output.content["call"]);
-    Ok((edition.as_str().unwrap().to_owned(), number.as_u64().unwrap()))
-}
-
-#[test]
-fn in_another_program_each_session_goes_over_by_itself() {
-    let house = house!();
-    let file = house.ship(&fixture("editions"));
-    let two = edition(&house, "two.so", &[SECOND]);
-    let other = edition(&house, "other.so", &[OTHER_TOOL]);
-    house.configure("");
-    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(async {
-        let runtime = Runtime::start(setup(&house)).await;
-        assert!(runtime.reload_plugins(None).await.is_err(), "it is not watched");
-        let start =
-            || runtime.session_for_calls(SessionOptions::unattended(Arc::new(Nobody))).unwrap();
-        let first = start();
-        runtime.watch_plugins().await;
-        let saw = |edition: &str, number| Ok((edition.to_owned(), number));
-        assert_eq!(edition_in(&first).await, saw("ONE", 1));
-        place(&two, &file);
-        let mut second = start();
-        assert_eq!(edition_in(&second).await, saw("TWO", 1));
-        assert_eq!(edition_in(&first).await, saw("TWO", 2));
-        // Other tools: both stay where they are until they say that they are between turns.
-        place(&other, &file);
-        assert_eq!(edition_in(&first).await, saw("TWO", 3));
-        second.renew_tools(&Cancel::new()).await;
-        assert_eq!(edition_in(&second).await, saw("ONE", 2));
-        fs::remove_file(&file).unwrap();
-        assert_eq!(edition_in(&first).await, saw("TWO", 4));
-        second.renew_tools(&Cancel::new()).await;
-        assert_eq!(edition_in(&second).await, saw("ONE", 3));
-        let third = start();
-        assert_eq!(edition_in(&third).await.unwrap_err().kind, ErrorKind::UnknownTool);
-        for session in [&first, &second, &third] {
-            runtime.close_session(session.id()).await;
-        }
-        runtime.close().await;
-    });
-    house.nothing_lives();
-}
-
-#[test]
-fn outside_of_a_conversation_plugins_are_described_again() {
-    let house = house!();
-    let file = house.ship(&fixture("editions"));
-    let reload = |code| house.run(&["plugin", "reload", NAME]).code(code);
-    let output = reload(0);
-    assert!(output.stdout.starts_with("fixture-editions 0.1.0: described\n"), "{output}");
-    let output = reload(0);
-    assert!(output.stdout.starts_with("fixture-editions 0.1.0: as before\n"), "{output}");
-    assert!(output.stdout.contains("a `jaato chat` that runs takes what is there by itself"));
-    place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
-    let output = reload(0);
-    let changed = "fixture-editions 0.1.0: new tool `tool_omega`; no tool `tool_alpha` any more\n";
-    assert!(output.stdout.starts_with(changed), "{output}");
-    let all = house.run(&["plugin", "reload"]).code(0);
-    assert!(all.stdout.contains("tool-environment 0.1.0: "), "{all}");
-    house.run(&["plugin", "disable", NAME]).code(0);
-    let left_out = "fixture-editions 0.1.0: left out, `[plugins] disabled` names it\n";
-    assert_eq!(reload(0).stdout, left_out);
-    house.run(&["plugin", "enable", NAME]).code(0);
-    fs::write(&file, b"\x7fELF and no more").unwrap();
-    let output = reload(4);
-    assert!(output.stderr.contains("it is truncated or damaged"), "{output}");
-    let output = house.run(&["plugin", "reload", "moon"]).code(2);
-    assert!(output.stderr.contains("there is no plugin `moon`"), "{output}");
 }

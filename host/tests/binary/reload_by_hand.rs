@@ -1,0 +1,79 @@
+//! `/plugin reload` in a conversation and `jaato plugin reload` outside of one.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::house;
+use crate::reload::{
+    Chat, NAME, OTHER_TOOL, answers, call, edition, nothing, place, text, told, which,
+};
+use crate::support::fixture;
+
+#[test]
+fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
+    let house = house!();
+    house.drop_in(&fixture("editions"));
+    let dies = || (nothing(), call("leave", json!({})));
+    let mut steps = vec![(nothing(), which()), (told("ONE", 1), call("leave", json!({})))];
+    steps.extend((0..4).map(|_| dies()));
+    steps.push((nothing(), which()));
+    steps.push((json!({ "tool_result": "is not run any more" }), text("first")));
+    steps.push((nothing(), which()));
+    steps.push((told("ONE", 2), text("second")));
+    house.script(&answers(&steps));
+    let mut chat = Chat::start(&house);
+    chat.say("a", "first");
+    chat.say("/plugin reload fixture-editions\nb", "second");
+    let stderr = chat.end(&house);
+    assert!(stderr.contains("plugin `fixture-editions` 0.1.0 begins anew"), "{stderr}");
+}
+
+#[test]
+fn a_reload_in_a_conversation_says_what_came_of_it() {
+    let house = house!();
+    let file = house.ship(&fixture("editions"));
+    house.script(&json!({ "answers": [] }));
+    let mut chat = Chat::start(&house);
+    chat.say("/plugin reload", "no plugin changed");
+    place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
+    chat.say("/plugin reload\n/plugin show fixture-editions", "tool_omega");
+    chat.0.write(b"/plugin reload moon\n/plugin reload fixture-edition\n/plugin moon\n");
+    let output = chat.0.finish().code(2);
+    for line in [
+        "plugin `fixture-editions` 0.1.0 was replaced",
+        "new `tool_omega`; gone `tool_alpha`",
+        "error: there is no plugin `moon`",
+        "hint: did you mean `fixture-editions`?",
+        "error: `/plugin` was not understood",
+    ] {
+        assert!(output.stderr.contains(line), "{line:?}: {output}");
+    }
+}
+
+#[test]
+fn outside_of_a_conversation_plugins_are_described_again() {
+    let house = house!();
+    let file = house.ship(&fixture("editions"));
+    let reload = |code| house.run(&["plugin", "reload", NAME]).code(code);
+    let output = reload(0);
+    assert!(output.stdout.starts_with("fixture-editions 0.1.0: described\n"), "{output}");
+    let output = reload(0);
+    assert!(output.stdout.starts_with("fixture-editions 0.1.0: as before\n"), "{output}");
+    assert!(output.stdout.contains("a `jaato chat` that runs takes what is there by itself"));
+    place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
+    let output = reload(0);
+    let changed = "fixture-editions 0.1.0: new tool `tool_omega`; no tool `tool_alpha` any more\n";
+    assert!(output.stdout.starts_with(changed), "{output}");
+    let all = house.run(&["plugin", "reload"]).code(0);
+    assert!(all.stdout.contains("tool-environment 0.1.0: "), "{all}");
+    house.run(&["plugin", "disable", NAME]).code(0);
+    let left_out = "fixture-editions 0.1.0: left out, `[plugins] disabled` names it\n";
+    assert_eq!(reload(0).stdout, left_out);
+    house.run(&["plugin", "enable", NAME]).code(0);
+    fs::write(&file, b"\x7fELF and no more").unwrap();
+    let output = reload(4);
+    assert!(output.stderr.contains("it is truncated or damaged"), "{output}");
+    let output = house.run(&["plugin", "reload", "moon"]).code(2);
+    assert!(output.stderr.contains("there is no plugin `moon`"), "{output}");
+}

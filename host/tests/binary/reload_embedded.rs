@@ -1,0 +1,95 @@
+//! Plugins that are replaced while sessions of another program go on.
+
+use std::fs;
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::{Cancel, EventSink, Session};
+use jaato_runtime::types::{Envelope, Error, ErrorKind};
+use jaato_runtime::{Runtime, SessionOptions};
+use serde_json::json;
+
+use crate::embedded::setup;
+use crate::house;
+use crate::reload::{OTHER_TOOL, SECOND, edition, place};
+use crate::support::fixture;
+
+/// Watches no events.
+struct Nobody;
+
+impl EventSink for Nobody {
+    fn event(&self, _envelope: Envelope) {}
+}
+
+/// Calls `edition` in a session of this process; returns which it was and the number of the call.
+async fn edition_in(session: &Session) -> Result<(String, u64), Error> {
+    let output = session.call(&"edition".into(), json!({}), &Cancel::new()).await?;
+    let (edition, number) = (&output.content["edition"], &output.content["call"]);
+    Ok((edition.as_str().unwrap().to_owned(), number.as_u64().unwrap()))
+}
+
+#[test]
+fn in_another_program_each_session_goes_over_by_itself() {
+    let house = house!();
+    let file = house.ship(&fixture("editions"));
+    let two = edition(&house, "two.so", &[SECOND]);
+    let other = edition(&house, "other.so", &[OTHER_TOOL]);
+    house.configure("");
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let runtime = Runtime::start(setup(&house)).await;
+        assert!(runtime.reload_plugins(None).await.is_err(), "it is not watched");
+        let start =
+            || runtime.session_for_calls(SessionOptions::unattended(Arc::new(Nobody))).unwrap();
+        let first = start();
+        runtime.watch_plugins().await;
+        let saw = |edition: &str, number| Ok((edition.to_owned(), number));
+        assert_eq!(edition_in(&first).await, saw("ONE", 1));
+        place(&two, &file);
+        let mut second = start();
+        assert_eq!(edition_in(&second).await, saw("TWO", 1));
+        assert_eq!(edition_in(&first).await, saw("TWO", 2));
+        // Other tools: both stay where they are until they say that they are between turns.
+        place(&other, &file);
+        assert_eq!(edition_in(&first).await, saw("TWO", 3));
+        second.renew_tools(&Cancel::new()).await;
+        assert_eq!(edition_in(&second).await, saw("ONE", 2));
+        fs::remove_file(&file).unwrap();
+        assert_eq!(edition_in(&first).await, saw("TWO", 4));
+        second.renew_tools(&Cancel::new()).await;
+        assert_eq!(edition_in(&second).await, saw("ONE", 3));
+        let third = start();
+        assert_eq!(edition_in(&third).await.unwrap_err().kind, ErrorKind::UnknownTool);
+        for session in [&first, &second, &third] {
+            runtime.close_session(session.id()).await;
+        }
+        runtime.close().await;
+    });
+    house.nothing_lives();
+}
+
+#[test]
+fn code_that_cannot_be_unloaded_does_not_pile_up_inside() {
+    let house = house!();
+    let file = house.ship(&fixture("editions"));
+    let mut bytes = fs::read(&file).unwrap();
+    house.configure("");
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio.block_on(async {
+        let runtime = Runtime::start(setup(&house)).await;
+        runtime.watch_plugins().await;
+        let options = SessionOptions::unattended(Arc::new(Nobody));
+        let session = runtime.session_for_calls(options).unwrap();
+        let mut inside = 0;
+        for number in 1..=18 {
+            let output = session.call(&"edition".into(), json!({}), &Cancel::new()).await.unwrap();
+            assert_eq!(output.content["call"], number, "what was saved goes along");
+            inside += usize::from(output.content["pid"] == std::process::id());
+            bytes.push(0);
+            fs::write(&file, &bytes).unwrap();
+        }
+        assert_eq!(inside, 16);
+        runtime.close_session(session.id()).await;
+        runtime.close().await;
+    });
+    house.nothing_lives();
+}
