@@ -50,7 +50,10 @@ pub fn unpack(target: &Path) -> Vec<String> {
 fn fetch_into(folder: &Path, release: &str) -> Result<()> {
     let versions = child::output(Command::new("apt-cache").args(["madison", PACKAGES[0]]))?;
     let version = offered(&versions, release)?;
-    let beside = folder.with_extension("unfinished");
+    // Not another extension: what is behind the point of a release looks like one.
+    let mut beside = folder.as_os_str().to_owned();
+    beside.push(".unfinished");
+    let beside = PathBuf::from(beside);
     if beside.exists() {
         fs::remove_dir_all(&beside).with_context(|| format!("removing `{}`", beside.display()))?;
     }

@@ -5,6 +5,12 @@ use std::process::Command;
 
 use crate::support::library_name;
 
+/// The oldest that plugin authors may use.
+pub const OLDEST: &str = "1.85";
+
+/// One after the house's own.
+pub const AFTER_THE_HOUSES: &str = "1.96";
+
 /// A compiler.
 pub struct Compiler {
     rustc: PathBuf,
@@ -30,13 +36,14 @@ pub fn of_release(release: &str) -> Result<Compiler, String> {
     })
 }
 
-/// Finds the newest of rustup's, if it is newer than the house's. The error says how one can be had.
+/// Finds the newest of all, if it is newer than the house's. The error says how one can be had.
 pub fn newest() -> Result<Compiler, String> {
     let house = Compiler {
         rustc: std::env::var_os("RUSTC").map_or("rustc".into(), PathBuf::from),
         libraries: None,
     };
     let (house, mut found) = (house.numbers(), of_rustup());
+    found.extend(of_release(AFTER_THE_HOUSES));
     found.retain(|compiler| compiler.numbers() > house);
     found.into_iter().max_by_key(Compiler::numbers).ok_or_else(|| {
         let [major, minor, patch] = house;

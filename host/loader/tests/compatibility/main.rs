@@ -146,12 +146,12 @@ async fn runs_by(compiler: Result<compilers::Compiler, String>) {
 
 #[tokio::test]
 async fn a_plugin_by_the_oldest_compiler_for_authors_describes_itself_and_runs() {
-    runs_by(compilers::of_release("1.85")).await;
+    runs_by(compilers::of_release(compilers::OLDEST)).await;
 }
 
 #[tokio::test]
 async fn a_plugin_by_a_compiler_after_the_houses_describes_itself_and_runs() {
-    runs_by(compilers::of_release("1.96")).await;
+    runs_by(compilers::of_release(compilers::AFTER_THE_HOUSES)).await;
 }
 
 #[tokio::test]
