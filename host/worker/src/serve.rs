@@ -75,7 +75,7 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
 
 /// Says that the plugin is open and does what the host asks, until its end closes.
 async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
-    link.send(Kind::Ready, Flag::Nothing, 0, b"", b"");
+    link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(Questions::new(&link));
     let house = Arc::new(House {
         link,

@@ -9,9 +9,13 @@
 //! payload                the frame; some kinds put a number or a name before it
 //! ```
 //!
-//! Host and worker are the same executable, so that no version is spoken of.
+//! Host and worker are the same executable, unless that was replaced while the host runs: so the worker's first
+//! word is the version of all this, and nothing else is negotiated.
 
 use jaato_types::FRAME_BYTES_MAX;
+
+/// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`] holds it.
+pub const VERSION: u8 = 1;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
@@ -58,7 +62,7 @@ byte_enum! {
         Save = 6,
         /// Host: close the instance.
         Close = 7,
-        /// Worker: the plugin is open, or could not be opened.
+        /// Worker: the plugin is open, or could not be opened; the payload is the version.
         Ready = 65,
         /// Worker: the instance is made; the payload is its facets.
         Created = 66,

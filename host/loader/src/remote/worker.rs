@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::connection::{Answer, Connection, State};
 use super::link::Link;
-use super::wire::{Facet, Flag, Kind, call_head};
+use super::wire::{Facet, Flag, Kind, VERSION, call_head};
 use crate::context::Core;
 use crate::executor::Executor;
 use crate::instance::CLOSE_STEP_MAX;
@@ -72,6 +72,18 @@ async fn create(
     Ok((facets.unwrap_or_default(), refusal))
 }
 
+/// A worker of another version is never asked for anything: it would take one thing for another.
+fn speaks_as_this_host(version: &[u8]) -> Result<(), Error> {
+    if version == [VERSION] {
+        return Ok(());
+    }
+    let text = format!(
+        "a worker of another version of jaato was started: it speaks {version:?}, this one [{VERSION}]; jaato was \
+         replaced while it runs"
+    );
+    Err(Error::new(ErrorKind::Unavailable, text).with_hint("start jaato again"))
+}
+
 impl Worker {
     /// Makes the instance in a worker that was just started.
     pub(crate) async fn start(executor: &Executor, start: Start) -> Result<Self, Error> {
@@ -93,7 +105,8 @@ impl Worker {
         });
         let given_up = GiveUp(Some(&connection));
         let made = async {
-            ready.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+            let first = ready.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+            speaks_as_this_host(first.as_deref().unwrap_or_default())?;
             create(&connection, saved.as_deref()).await
         };
         let (facets, refusal) = match tokio::time::timeout(CREATE_MAX, made).await {

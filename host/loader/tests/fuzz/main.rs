@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::wire::{
-    Flag, HEADER_BYTES, Header, Kind, read_ask, read_call, read_stream,
+    Flag, HEADER_BYTES, Header, Kind, VERSION, read_ask, read_call, read_stream,
 };
 use jaato_loader::remote::{Start, WorkerProcess};
 use jaato_loader::{Instance, LiveCounts, read_manifest};
@@ -198,7 +198,7 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
             saved: None,
         };
         let greet = async {
-            worker.write_all(&message(Kind::Ready, Flag::Nothing, 0, b"")).await.unwrap();
+            worker.write_all(&message(Kind::Ready, Flag::Frame, 0, &[VERSION])).await.unwrap();
             let mut create = [0; HEADER_BYTES];
             worker.read_exact(&mut create).await.unwrap();
             let create = Header::read(&create).unwrap();

@@ -1,14 +1,17 @@
 //! Plugins that ask more of the boundary than others, in a worker: their bytes, streams and saved states cross
 //! as they do in the host. The worker is the real one, on a runtime of its own in this process.
 
+use std::io::ErrorKind::WouldBlock;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use jaato_loader::NoServices;
+use jaato_loader::remote::wire::Header;
 use jaato_loader::remote::{Start, WorkerProcess};
-use jaato_types::{Completion, Delta, GcPlan, Message as Said, Part};
+use jaato_types::{Completion, Delta, GcPlan, Manifest, Message as Said, Part};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 
@@ -205,4 +208,25 @@ async fn a_plugin_of_the_frozen_boundary_runs_in_a_worker_of_today() {
     let saved = guarded(instance.close()).await.unwrap();
     assert_eq!(saved, Some(Frame::write(&json!(42)).unwrap()));
     worker.end();
+}
+
+#[tokio::test]
+async fn a_worker_of_another_jaato_is_asked_for_nothing() {
+    let manifest = br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
+    let manifest = Manifest::parse(manifest).unwrap();
+    for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[2]), (Flag::Frame, &[1, 1])] {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut other = theirs.into_std().unwrap();
+        let header = Header { kind: Kind::Ready, flag, id: 0, length: version.len() };
+        other.write_all(&[&header.write(), version].concat()).unwrap();
+        let (process, services) = (Arc::new(InThisProcess), Arc::new(NoServices));
+        let start =
+            Start { manifest: manifest.clone(), stream: ours, process, services, saved: None };
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
+        let error = guarded(Instance::in_worker(&executor, start)).await.err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        assert!(error.message.ends_with("jaato was replaced while it runs"), "{error}");
+        let asked = other.read(&mut [0]).map_err(|error| error.kind());
+        assert!(matches!(asked, Ok(0) | Err(WouldBlock)), "{asked:?}");
+    }
 }
