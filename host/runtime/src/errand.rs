@@ -3,13 +3,15 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_process::{Command, ErrorOutput, Exit, Limits, Output, ProcessError, Supervisor};
+use jaato_process::{Child, Command, ErrorOutput, Exit, Limits, Output, ProcessError, Supervisor};
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX};
 use jaato_worker::Answer;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::runtime::Handle;
 
 use crate::workers::exit_text;
 
@@ -64,17 +66,20 @@ impl Errand<'_> {
 
         let ours = tokio::net::unix::pipe::Receiver::from_owned_fd(ours.into()).map_err(no_pipe)?;
         let printed = child.stdout.take();
+        let mut sent = Sent { child: Arc::new(child), is_over: false };
         let talk = async {
             let (answer, printed) =
                 tokio::join!(read_at_most(ours, FRAME_BYTES_MAX + 1), read_printed(printed));
-            (answer, printed, child.wait().await)
+            (answer, printed, sent.child.wait().await)
         };
         let Ok((answer, printed, exit)) = tokio::time::timeout(self.deadline, talk).await else {
             // Ended by force; an error of that would say less than the deadline does.
-            let _ = child.end().await;
+            let _ = sent.child.end().await;
+            sent.is_over = true;
             let text = format!("{} took longer than {} s", self.what, self.deadline.as_secs());
             return Err(Error::new(ErrorKind::Timeout, text));
         };
+        sent.is_over = true;
         self.answer_of(&answer, &printed, exit)
     }
 
@@ -110,6 +115,22 @@ impl Errand<'_> {
         match error.hint() {
             Some(hint) => described.with_hint(hint),
             None => described,
+        }
+    }
+}
+
+/// A child that is ended when nobody waits for its answer any more.
+struct Sent {
+    child: Arc<Child>,
+    is_over: bool,
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !self.is_over {
+            let child = Arc::clone(&self.child);
+            runtime.spawn(async move { child.end().await });
         }
     }
 }

@@ -278,6 +278,22 @@ fn a_broken_file_keeps_what_was_there_and_says_why_until_it_is_mended() {
 }
 
 #[test]
+fn a_file_that_hangs_when_it_is_described_does_not_outlive_the_wait_for_it() {
+    let house = house!();
+    house.script(&answers(&[(nothing(), text("first"))]));
+    let mut chat = Chat::start(&house);
+    chat.say("a", "first");
+    let hangs = house.drop_in(&fixture("hangs"));
+    chat.0.write(b"b\n");
+    house.wait_for_process(&hangs.display().to_string());
+    chat.0.signal("INT");
+    chat.0.wait_for_error("cancelled");
+    house.wait_for_no_process(&hangs.display().to_string());
+    chat.0.finish().code(130);
+    house.nothing_lives();
+}
+
+#[test]
 fn an_edition_that_does_not_start_keeps_the_one_before() {
     for shipped in [true, false] {
         let house = house!();

@@ -210,6 +210,16 @@ impl House {
         }
     }
 
+    /// Waits until no process of this house runs with these words.
+    #[track_caller]
+    pub fn wait_for_no_process(&self, words: &str) {
+        let bound = std::time::Instant::now() + command::LEFTOVERS_BOUND;
+        while self.processes().iter().any(|process| process.trim_end().ends_with(words)) {
+            assert!(std::time::Instant::now() < bound, "`{words}` runs on");
+            std::thread::sleep(command::LOOK_AGAIN);
+        }
+    }
+
     /// Waits until no process of this house lives; fails when one outlives the bound.
     #[track_caller]
     pub fn nothing_lives(&self) {
