@@ -18,6 +18,7 @@ fn checked(name: &str) -> String {
     let Some(house) = House::new() else { return String::new() };
     let output = house.run(&["plugin", "check", &fixture(name).display().to_string()]).code(0);
     let lines: Vec<&str> = output.stdout.lines().skip(2).collect();
+    assert!(lines.last().is_some_and(|line| line.starts_with("conformance  ok: ")), "{output}");
     house.nothing_lives();
     lines.join("\n")
 }
@@ -29,7 +30,7 @@ fn each_passes_the_check_of_a_plugin_that_strangers_ship() {
     }
     let many = checked("many");
     assert!(many.contains("tools say00, say01, say02,"), "{many}");
-    assert_eq!(many.matches("say98").count(), 2, "{many}");
+    assert!(many.contains(" say98, stream_lines\n"), "{many}");
     let recalls = checked("recalls");
     assert!(recalls.contains("of 12 messages that fill the context it would drop"), "{recalls}");
     let paints = checked("paints");
