@@ -168,6 +168,8 @@ fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
         (told("TWO", 2), text("second")),
         (nothing(), which()),
         (told("TWO", 3), text("third")),
+        (nothing(), which()),
+        (told("TWO", 4), text("fourth")),
     ]));
     let mut chat = Chat::start(&house);
     let show = format!("/plugin show {NAME}");
@@ -179,11 +181,15 @@ fn what_replaces_a_trusted_file_runs_in_a_worker_until_it_is_trusted_too() {
     trust(&house, &file);
     chat.say("c", "third");
     chat.say(&show, "inside jaato, from a private copy");
+    house.run(&["plugin", "untrust", NAME]).code(0);
+    chat.say("d", "fourth");
+    chat.say(&show, "in a worker, because it is not trusted");
     let stderr = chat.end(&house);
     let lines = [
         "plugin `fixture-editions` 0.1.0 was replaced: it is not trusted, so it runs in a worker",
         "it runs in a worker, which is no sandbox, and is given no key",
         "plugin `fixture-editions` 0.1.0 begins anew: it is trusted",
+        "plugin `fixture-editions` 0.1.0 begins anew: it is not trusted, so it runs in a worker",
     ];
     let mut rest = stderr.as_str();
     for line in lines {

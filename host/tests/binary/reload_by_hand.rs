@@ -30,6 +30,27 @@ fn a_plugin_that_is_not_run_any_more_can_be_had_back() {
 }
 
 #[test]
+fn a_plugin_that_is_meant_begins_anew_with_what_it_saved() {
+    for shipped in [true, false] {
+        let house = house!();
+        let built = fixture("editions");
+        let _ = if shipped { house.ship(&built) } else { house.drop_in(&built) };
+        house.script(&answers(&[
+            (nothing(), which()),
+            (told("ONE", 1), text("first")),
+            (nothing(), which()),
+            (told("ONE", 2), text("second")),
+        ]));
+        let mut chat = Chat::start(&house);
+        chat.say("a", "first");
+        chat.say("/plugin reload fixture-editions\nb", "second");
+        let stderr = chat.end(&house);
+        let anew = "plugin `fixture-editions` 0.1.0 begins anew";
+        assert_eq!(stderr.matches(anew).count(), 1, "{stderr}");
+    }
+}
+
+#[test]
 fn a_reload_in_a_conversation_says_what_came_of_it() {
     let house = house!();
     let file = house.ship(&fixture("editions"));

@@ -174,3 +174,16 @@ fn folders_are_appended_to_the_path() {
     append_paths(&mut none, &["/a".to_owned()]);
     assert_eq!(none[&OsString::from("PATH")], "/a");
 }
+
+#[test]
+fn what_a_plugin_that_appears_later_declares_is_withheld_too() {
+    let variables: Variables =
+        [("PATH", "/bin"), ("MOON_ACCESS", "m"), ("SUN_ACCESS", "s")].into_iter().collect();
+    let (pass, none) = (["SUN_ACCESS".to_owned()], BTreeSet::new());
+    let processes = Processes::new(supervisor(), &variables, &none, &pass, std::env::temp_dir());
+    let names = || processes.variables().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(), ["MOON_ACCESS", "PATH", "SUN_ACCESS"]);
+    let declared = ["MOON_ACCESS", "SUN_ACCESS", "STAR_ACCESS"].map(str::to_owned);
+    processes.withhold(&declared.into_iter().collect(), &pass);
+    assert_eq!(names(), ["PATH", "SUN_ACCESS"]);
+}
