@@ -43,7 +43,7 @@ const fn other(name: &'static str, version: &'static str, patches: &'static [Pat
     Boundary { name, version, patches, reach: Reach::Load }
 }
 
-/// Contexts and instances know one method more, there is one kind more, and a delta that nobody knows here.
+/// Contexts and instances know one method more, the root module one function, there is one kind more, and a delta that nobody knows here.
 const NEWER: Boundary = Boundary {
     name: "newer",
     version: "1.1.0",
@@ -70,6 +70,25 @@ const NEWER: Boundary = Boundary {
             "    fn close(&self) -> FfiFuture<()> {",
             "    fn age(&self) -> u64 {\n        9\n    }\n\n    \
              fn close(&self) -> FfiFuture<()> {",
+        ),
+        (
+            ABI,
+            "    pub factory: extern \"C\" fn(LogBox) -> RResult<FactoryBox, RVec<u8>>,\n",
+            "    pub factory: extern \"C\" fn(LogBox) -> RResult<FactoryBox, RVec<u8>>,\n    \
+             pub moon: extern \"C\" fn() -> u64,\n",
+        ),
+        (
+            "plugin-api/sdk/src/export.rs",
+            "private::abi::PluginModule { describe, factory }",
+            "extern \"C\" fn moon() -> u64 { 5 }\n                \
+             private::abi::PluginModule { describe, factory, moon }",
+        ),
+        (
+            "host/loader/src/open.rs",
+            "Root::Rust(root) => root.factory()(log),",
+            "Root::Rust(root) => {\n                \
+             println!(\"moon {:?}\", root.moon().map(|moon| moon()));\n                \
+             root.factory()(log)\n            }",
         ),
         (
             "plugin-api/sdk/src/export.rs",
