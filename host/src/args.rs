@@ -107,6 +107,10 @@ pub struct RunArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
+    /// At the end print the objects that tools have found, as JSON; `hidden`: also what the model never sees
+    #[arg(long, value_name = "hidden", num_args = 0..=1, require_equals = true, default_missing_value = "shown")]
+    pub objects: Option<ObjectsForm>,
+
     /// Print what would be sent, with token counts, and send nothing
     #[arg(long)]
     pub show_prompt: bool,
@@ -151,6 +155,15 @@ pub struct SessionArgs {
     /// Read variables from this file instead of the workspace's .env
     #[arg(long, value_name = "FILE")]
     pub env_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ObjectsForm {
+    /// What the model may see
+    #[value(hide = true)]
+    Shown,
+    /// All of it
+    Hidden,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jaato_runtime::Runtime;
 use jaato_runtime::session_loop::{Cancel, TurnReport};
 
-use crate::args::{Global, OutputForm, RunArgs};
+use crate::args::{Global, ObjectsForm, OutputForm, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
@@ -33,8 +33,16 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view))?;
     let report = session.turn(task, &cancel).await;
     view.finish();
+    let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
+    if let Some(objects) = objects {
+        // A line of its own among the events, and for people to read below an answer.
+        report::line(&match args.output {
+            OutputForm::Json => objects.to_string(),
+            OutputForm::Text => format!("{objects:#}"),
+        })?;
+    }
     finish(&report, args.output)
 }
 

@@ -275,6 +275,10 @@ keys! {
     session_tasks_max: u64 = 8,
         key("session.tasks_max").variables(&["JAATO_SESSION_TASKS_MAX"])
             .limits(0, 64);
+    /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows none.
+    session_objects_tokens_max: u64 = 2_000,
+        key("session.objects_tokens_max").variables(&["JAATO_SESSION_OBJECTS_TOKENS_MAX"])
+            .limits(0, 1_000_000);
     /// Most attempts for one request to a provider, the first included.
     session_attempts_max: u64 = 5,
         key("session.attempts_max").variables(&["JAATO_SESSION_ATTEMPTS_MAX"])

@@ -1,28 +1,9 @@
-//! An item: objects, and the metadata that they have in common.
+//! Objects and values compared: what says the same, and what an object is called by.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde::{Deserialize, Serialize};
+use jaato_types::objects::{Object, REFERENCE_KEY};
 use serde_json::{Map, Value};
-
-/// A JSON object that a tool put in front of the model.
-pub type Object = Map<String, Value>;
-
-/// The key under which each object carries its reference; the store assigns it.
-pub const REFERENCE_KEY: &str = "_REF_ID";
-
-/// Objects of one tool with the metadata that they have in common.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct EnvironmentItem {
-    /// What the tool calls this result, if it does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// What holds for all of the objects: the collection that was asked, the words that were searched for.
-    #[serde(default)]
-    pub metadata: Map<String, Value>,
-    /// The objects, in the order in which they came. Empty once they were removed.
-    pub objects: Vec<Object>,
-}
 
 /// Returns an object's reference.
 pub(crate) fn reference(object: &Object) -> Option<&str> {

@@ -63,6 +63,18 @@ impl ObjectEnvironment {
         Value::Object(shelves.map(|it| (it.tool.clone(), items(it).into())).collect())
     }
 
+    /// Returns the hidden values for a person to look at; of bytes how many there are.
+    pub fn hidden_json(&self) -> Value {
+        let shown = self.hidden.iter().map(|(key, value)| {
+            let value = match value {
+                HiddenValue::Json(value) => value.clone(),
+                HiddenValue::Bytes(bytes) => json!({ "bytes": bytes.len() }),
+            };
+            (key.clone(), value)
+        });
+        Value::Object(shown.collect())
+    }
+
     /// Reads what [`ObjectEnvironment::save`] wrote, or Elysia. References are kept where they are unique
     /// within their tool.
     ///

@@ -30,6 +30,6 @@ mod store;
 
 pub use filter::Filter;
 pub use hidden::{Hidden, HiddenValue};
-pub use item::{EnvironmentItem, Object, REFERENCE_KEY};
+pub use jaato_types::objects::{EnvironmentItem, Object, REFERENCE_KEY};
 pub use render::{Selection, estimate_tokens};
-pub use store::{Addition, Changed, ENVIRONMENT_BYTES_MAX, ObjectEnvironment};
+pub use store::{Addition, ENVIRONMENT_BYTES_MAX, ObjectEnvironment};

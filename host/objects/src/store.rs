@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use jaato_types::objects::ObjectsChanged;
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
 use crate::hidden::{Hidden, HiddenValue};
-use crate::item::{REFERENCE_KEY, content_hash, reference, same_content, same_map};
-use crate::{EnvironmentItem, Filter, Object};
+use crate::item::{content_hash, reference, same_content, same_map};
+use crate::{EnvironmentItem, Filter, Object, REFERENCE_KEY};
 
 /// What all objects and hidden values of a session may take, in bytes of their JSON.
 pub const ENVIRONMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -109,21 +110,12 @@ impl Addition {
     }
 }
 
-/// What a change did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changed {
-    /// How many items it met.
-    pub matched: usize,
-    /// The references of the objects that were given, in their order; of a duplicate that of the first.
-    pub references: Vec<String>,
-}
-
 impl ObjectEnvironment {
     /// Adds objects: to the tool's item of the same name and metadata, else as a new item.
     ///
     /// # Errors
     /// Kind `limit_reached` beyond [`ENVIRONMENT_BYTES_MAX`]; nothing is stored then.
-    pub fn add(&mut self, tool: &str, addition: Addition) -> Result<Changed> {
+    pub fn add(&mut self, tool: &str, addition: Addition) -> Result<ObjectsChanged> {
         self.make_room(0, bytes_of(&addition.objects) + bytes_of_map(&addition.metadata))?;
         let Addition { name, objects, metadata, include_duplicates } = addition;
         let revision = self.next_revision();
@@ -146,14 +138,19 @@ impl ObjectEnvironment {
             references.push(given);
             shelf.items[at].push(object, revision);
         }
-        Ok(Changed { matched: 1, references })
+        Ok(ObjectsChanged { matched: 1, references })
     }
 
     /// Adds objects to the first item that matches, as they are, duplicates too.
     ///
     /// # Errors
     /// Kind `not_found` when none matches, `limit_reached` beyond the bound.
-    pub fn append(&mut self, tool: &str, objects: Vec<Object>, filter: &Filter) -> Result<Changed> {
+    pub fn append(
+        &mut self,
+        tool: &str,
+        objects: Vec<Object>,
+        filter: &Filter,
+    ) -> Result<ObjectsChanged> {
         let at = *self.matching(tool, Some(filter))?.first().unwrap_or(&0);
         self.make_room(0, bytes_of(&objects))?;
         let revision = self.next_revision();
@@ -164,7 +161,7 @@ impl ObjectEnvironment {
             references.push(given);
             shelf.items[at].push(object, revision);
         }
-        Ok(Changed { matched: 1, references })
+        Ok(ObjectsChanged { matched: 1, references })
     }
 
     /// Returns the items of a tool; none where it never put one there.
@@ -192,7 +189,7 @@ impl ObjectEnvironment {
         tool: &str,
         objects: Vec<Object>,
         filter: &Filter,
-    ) -> Result<Changed> {
+    ) -> Result<ObjectsChanged> {
         let matching = self.matching(tool, Some(filter))?;
         let shelf = self.shelf(tool);
         let old: usize = matching.iter().map(|&at| shelf.items[at].bytes).sum();
@@ -217,7 +214,7 @@ impl ObjectEnvironment {
             }
             shelf.items[at].set(placed, revision);
         }
-        Ok(Changed { matched: matching.len(), references })
+        Ok(ObjectsChanged { matched: matching.len(), references })
     }
 
     /// Takes the objects out of every item that matches, of all items of the tool without a filter. The items
@@ -225,14 +222,14 @@ impl ObjectEnvironment {
     ///
     /// # Errors
     /// Kind `not_found` when none matches.
-    pub fn remove(&mut self, tool: &str, filter: Option<&Filter>) -> Result<Changed> {
+    pub fn remove(&mut self, tool: &str, filter: Option<&Filter>) -> Result<ObjectsChanged> {
         let matching = self.matching(tool, filter)?;
         let revision = self.next_revision();
         let shelf = self.shelf(tool);
         for &at in &matching {
             shelf.items[at].set(Vec::new(), revision);
         }
-        Ok(Changed { matched: matching.len(), references: Vec::new() })
+        Ok(ObjectsChanged { matched: matching.len(), references: Vec::new() })
     }
 
     /// Tells whether no item has an object: of the tool, or with none of any.

@@ -2,9 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_objects::{
-    Addition, Changed, ENVIRONMENT_BYTES_MAX, Filter, HiddenValue, Object, ObjectEnvironment,
-    Selection, estimate_tokens,
+    Addition, ENVIRONMENT_BYTES_MAX, Filter, HiddenValue, Object, ObjectEnvironment, Selection,
+    estimate_tokens,
 };
+use jaato_types::objects::ObjectsChanged;
 use jaato_types::{ErrorKind, Result};
 use serde_json::{Value, json};
 
@@ -16,7 +17,12 @@ fn objects(values: &[Value]) -> Vec<Object> {
     values.iter().cloned().map(object).collect()
 }
 
-fn add(store: &mut ObjectEnvironment, tool: &str, values: &[Value], metadata: Value) -> Changed {
+fn add(
+    store: &mut ObjectEnvironment,
+    tool: &str,
+    values: &[Value],
+    metadata: Value,
+) -> ObjectsChanged {
     store.add(tool, Addition::new(objects(values), object(metadata))).unwrap()
 }
 
@@ -96,7 +102,7 @@ fn objects_are_appended_to_an_item_that_is_there() {
     let filter = Filter::key("query_search_term", json!("animals"));
     let reindeer = objects(&[json!({ "animal": "reindeer", "price": 12.99 })]);
     let changed = store.append("query", reindeer.clone(), &filter).unwrap();
-    assert_eq!(changed, Changed { matched: 1, references: vec!["query_3".into()] });
+    assert_eq!(changed, ObjectsChanged { matched: 1, references: vec!["query_3".into()] });
     let expected =
         json!([{ "animal": "frog", "price": 3.99 }, { "animal": "reindeer", "price": 12.99 }]);
     assert_eq!(contents_of(store.get_objects("query", Some(&filter))), expected);

@@ -39,8 +39,12 @@ impl PluginGc {
 
     async fn run(&self, request: &GcRequest, cancel: Cancel) -> Result<GcPlan, Error> {
         self.check()?;
-        let place =
-            Place { session: self.session.clone(), facts: self.facts.get().cloned(), call: None };
+        let place = Place {
+            session: self.session.clone(),
+            facts: self.facts.get().cloned(),
+            call: None,
+            objects: None,
+        };
         let tell = Arc::new(|_| {});
         let (instance, services) = self.host.instance(self.plugin.as_str(), place, tell).await?;
         let frame = Frame::write(request).map_err(|error| {

@@ -52,6 +52,7 @@ pub mod install;
 mod instances;
 mod ledger;
 mod log;
+mod objects;
 mod outputs;
 mod processes;
 mod prompt;

@@ -40,8 +40,12 @@ impl PluginProvider {
         let tell: Tell = Arc::new(move |delta| {
             teller.emit(delta);
         });
-        let place =
-            Place { session: self.session.clone(), facts: self.facts.get().cloned(), call: None };
+        let place = Place {
+            session: self.session.clone(),
+            facts: self.facts.get().cloned(),
+            call: None,
+            objects: None,
+        };
         let plugin = self.plugin.as_str();
         let (instance, services) = self.host.instance(plugin, place, Arc::clone(&tell)).await?;
         self.host.tell_news(&self.session, plugin, &tell);

@@ -265,7 +265,7 @@ impl Runtime {
     }
 
     async fn models_of(&self, entry: &PluginEntry) -> Result<Vec<ModelInfo>, Error> {
-        let place = Place { session: SessionId::from(""), facts: None, call: None };
+        let place = Place { session: SessionId::from(""), facts: None, call: None, objects: None };
         let plugin = entry.candidate.manifest.name.as_str();
         let (instance, services) = self.host.instance(plugin, place, Arc::new(|_| {})).await?;
         let running = instance.models(services)?;

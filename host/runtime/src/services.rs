@@ -24,6 +24,7 @@ use tokio::sync::Mutex;
 use crate::assets::{Assets, delta_of};
 use crate::credentials::Credentials;
 use crate::http;
+use crate::objects::CallObjects;
 use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs};
 use crate::processes::{CallProcesses, Processes};
 
@@ -58,6 +59,8 @@ pub struct Place {
     pub facts: Option<SharedFacts>,
     /// The call, where it is a tool's.
     pub call: Option<CallId>,
+    /// The session's objects, where a tool or a command runs.
+    pub objects: Option<CallObjects>,
 }
 
 /// Takes what a service tells while it works: shown where the call is shown.
@@ -122,7 +125,7 @@ impl PluginServices {
                 Arc::clone(&self.lent.processes),
                 self.place.session.clone(),
             ),
-            place: Place { call: None, ..self.place.clone() },
+            place: Place { call: None, objects: None, ..self.place.clone() },
             tell: Arc::new(|_| {}),
             output: Arc::default(),
         })
@@ -167,6 +170,15 @@ impl PluginServices {
             Error::new(ErrorKind::Io, format!("cannot make folder `{}`: {error}", folder.display()))
         })?;
         frame(&FolderAnswer { path: folder.display().to_string() })
+    }
+
+    fn objects(&self, operation: &str, request: &[u8]) -> Result<Served, Error> {
+        let Some(objects) = &self.place.objects else {
+            let text = "only tools and commands reach the session's objects";
+            return Err(Error::new(ErrorKind::Unavailable, text));
+        };
+        let answer = objects.call(self.plugin.source(), operation, request);
+        answer.unwrap_or_else(|| Err(unknown(operation)))
     }
 
     fn output(&self, request: &[u8]) -> BoxFuture<'static, Result<Served, Error>> {
@@ -217,16 +229,14 @@ impl Services for PluginServices {
             },
             HTTP_REQUEST => http::request(&self.lent.http, &self.credentials, &request),
             OUTPUT if caller.kind == CallerKind::Call => self.output(&request),
+            other if other.starts_with("objects.") => ready(self.objects(other, &request)),
             other => match self.processes.call(other, &request) {
                 Some(_) if caller.kind == CallerKind::Instance => {
                     let text = "only a call runs programs";
                     ready(Err(Error::new(ErrorKind::Unavailable, text)))
                 }
                 Some(answer) => answer,
-                None => {
-                    let text = format!("this host has no service `{other}`");
-                    ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
-                }
+                None => ready(Err(unknown(other))),
             },
         }
     }
@@ -243,6 +253,11 @@ fn frame<T: Serialize + ?Sized>(value: &T) -> Result<Served, Error> {
 
 fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+fn unknown(operation: &str) -> Error {
+    let text = format!("this host has no service `{operation}`");
+    Error::new(ErrorKind::UnknownOperation, text)
 }
 
 fn no_home() -> Error {

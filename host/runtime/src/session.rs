@@ -181,6 +181,7 @@ fn limits(config: &Config) -> Limits {
         call_deadline_ms: config.session_call_deadline_ms,
         auto_background_threshold_ms: config.session_auto_background_threshold_ms,
         tasks_max: size(config.session_tasks_max),
+        objects_tokens_max: size(config.session_objects_tokens_max),
         attempts_max: count(config.session_attempts_max),
         retry_base_ms: config.session_retry_base_ms,
         retry_wait_ms_max: config.session_retry_wait_ms_max,

@@ -12,6 +12,7 @@ use jaato_types::{
 
 use crate::host::Host;
 use crate::instances::Lease;
+use crate::objects::CallObjects;
 use crate::services::{Place, Tell};
 
 /// The tools of one session.
@@ -47,6 +48,10 @@ impl PluginTools {
             session: scope.session.clone(),
             facts: has_model.then(|| scope.facts.clone()),
             call: Some(scope.call.clone()),
+            objects: Some(CallObjects {
+                shared: scope.objects.clone(),
+                tool: call.name.to_string(),
+            }),
         };
         let plugin = offered.plugin.as_str();
         let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;

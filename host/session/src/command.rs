@@ -91,6 +91,7 @@ impl Session {
             cancel: stop.clone(),
             output: output.clone(),
             facts: self.facts.clone(),
+            objects: self.objects.clone(),
         };
         let name = ToolName::from(command.name.as_str());
         Running::new(Start {

@@ -67,7 +67,12 @@ pub(crate) fn tools() -> [KnownTool; 2] {
     ]
 }
 
-fn known(name: &str, description: &str, properties: Value, required: &[&str]) -> KnownTool {
+pub(crate) fn known(
+    name: &str,
+    description: &str,
+    properties: Value,
+    required: &[&str],
+) -> KnownTool {
     let parameters = json!({
         "type": "object",
         "properties": properties,

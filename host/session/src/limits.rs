@@ -22,6 +22,8 @@ pub const CALL_DEADLINE_MS: u64 = 600_000;
 pub const AUTO_BACKGROUND_THRESHOLD_MS: u64 = 10_000;
 /// Most tasks that run at once; a call beyond them keeps the turn waiting.
 pub const TASKS_MAX: usize = 8;
+/// Most tokens of the objects that the model is shown at a time, roughly.
+pub const OBJECTS_TOKENS_MAX: usize = 2_000;
 /// Most attempts for one request, the first included.
 pub const ATTEMPTS_MAX: u32 = 5;
 /// Longest wait before the second attempt; doubles with each further one.
@@ -54,6 +56,8 @@ pub struct Limits {
     pub auto_background_threshold_ms: u64,
     /// See [`TASKS_MAX`].
     pub tasks_max: usize,
+    /// See [`OBJECTS_TOKENS_MAX`].
+    pub objects_tokens_max: usize,
     /// See [`ATTEMPTS_MAX`].
     pub attempts_max: u32,
     /// See [`RETRY_BASE_MS`].
@@ -77,6 +81,7 @@ impl Default for Limits {
             call_deadline_ms: CALL_DEADLINE_MS,
             auto_background_threshold_ms: AUTO_BACKGROUND_THRESHOLD_MS,
             tasks_max: TASKS_MAX,
+            objects_tokens_max: OBJECTS_TOKENS_MAX,
             attempts_max: ATTEMPTS_MAX,
             retry_base_ms: RETRY_BASE_MS,
             retry_wait_ms_max: RETRY_WAIT_MS_MAX,

@@ -8,7 +8,8 @@ use std::fmt;
 use jaato_types::{ToolName, ToolSpec};
 
 use crate::{
-    ArgumentChecks, Cancel, KnownTool, Renewal, Session, ToolState, Toolbox, introspection,
+    ArgumentChecks, Cancel, KnownTool, LIST_TOOLS, Renewal, Session, ToolState, Toolbox,
+    introspection,
 };
 
 /// What became of the tools in requests, by name.
@@ -47,9 +48,9 @@ impl Toolbox {
         let before: Vec<ToolSpec> = self.active().cloned().collect();
         let own: Vec<KnownTool> =
             self.tools.iter().filter(|tool| introspection::is_own(tool)).cloned().collect();
-        if !own.is_empty() {
-            tools.extend(own);
-        } else if tools.iter().any(|tool| tool.state == ToolState::Inactive) {
+        let finds_tools = own.iter().any(|tool| tool.spec.name.as_str() == LIST_TOOLS);
+        tools.extend(own);
+        if !finds_tools && tools.iter().any(|tool| tool.state == ToolState::Inactive) {
             tools.extend(introspection::tools());
         }
         self.tools = tools;

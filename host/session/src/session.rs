@@ -6,6 +6,7 @@
 
 use std::sync::Mutex;
 
+use jaato_objects::ObjectEnvironment;
 use jaato_policy::{Caller, Rules};
 use jaato_types::service::ContextFacts;
 use jaato_types::{
@@ -17,8 +18,8 @@ use crate::events::Emitter;
 use crate::gc::GcState;
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SystemPrompt,
-    Toolbox,
+    Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SharedObjects,
+    SystemPrompt, Toolbox,
 };
 
 /// What a session is set up with.
@@ -44,6 +45,8 @@ pub struct SessionSetup {
     pub gc: GcSettings,
     /// What was said before, where the session goes on.
     pub history: History,
+    /// What tools had put in front of the model, where the session goes on.
+    pub objects: ObjectEnvironment,
 }
 
 impl SessionSetup {
@@ -60,6 +63,7 @@ impl SessionSetup {
             rules: Rules::default(),
             gc: GcSettings::default(),
             history: History::new(),
+            objects: ObjectEnvironment::default(),
         }
     }
 }
@@ -74,6 +78,7 @@ pub struct Session {
     pub(crate) toolbox: Toolbox,
     pub(crate) rules: Mutex<Rules>,
     pub(crate) facts: SharedFacts,
+    pub(crate) objects: SharedObjects,
     pub(crate) tasks: Tasks,
     pub(crate) inbox: Inbox,
     /// Answers of commands that the model is shown with the next request.
@@ -107,6 +112,7 @@ impl Session {
             ..ContextFacts::default()
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
+        let objects = SharedObjects::new(setup.objects, emitter.clone());
         let rules = Mutex::new(rules);
         let (tasks, inbox) = (Tasks::new(), Inbox::default());
         let mut session = Self {
@@ -118,6 +124,7 @@ impl Session {
             toolbox,
             rules,
             facts,
+            objects,
             tasks,
             inbox,
             answers: Mutex::default(),
@@ -125,6 +132,7 @@ impl Session {
             prefix,
         };
         session.close_open_turn()?;
+        session.offer_view();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         session.emitter.emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
         Ok(session)
@@ -153,6 +161,23 @@ impl Session {
     /// Returns a handle on the facts that stays readable while a turn runs.
     pub fn shared_facts(&self) -> SharedFacts {
         self.facts.clone()
+    }
+
+    /// Returns what tools have put in front of the model.
+    pub fn objects(&self) -> &SharedObjects {
+        &self.objects
+    }
+
+    /// Writes what tools have put in front of the model, and where it is asked for what the model never sees;
+    /// of bytes their number.
+    pub fn objects_json(&self, hidden: bool) -> serde_json::Value {
+        self.objects.with(|objects| {
+            let mut json = serde_json::json!({ "environment": objects.to_json() });
+            if hidden {
+                json["hidden_environment"] = objects.hidden_json();
+            }
+            json
+        })
     }
 
     /// Returns what takes a person's messages while a turn runs.
@@ -193,7 +218,15 @@ impl Session {
             caller,
             limits: &self.limits,
             facts: &self.facts,
+            objects: &self.objects,
             cancel,
+        }
+    }
+
+    /// Offers the tool that looks at objects, once there are some.
+    pub(crate) fn offer_view(&mut self) {
+        if self.objects.with(|objects| !objects.is_empty(None)) && self.toolbox.add_view() {
+            self.prefix.tools = self.toolbox.active().cloned().collect();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
 
-use crate::{ArgumentChecks, KnownTool, ToolState, introspection};
+use crate::{ArgumentChecks, KnownTool, ToolState, introspection, objects};
 
 /// How near a name must be to be offered in place of one that is unknown (Jaro-Winkler).
 const NEAR_ENOUGH: f64 = 0.7;
@@ -69,6 +69,18 @@ impl Toolbox {
     /// Checks arguments against a tool's schema.
     pub fn check(&self, tool: &KnownTool, arguments: &serde_json::Value) -> Result<()> {
         self.checks.check(&tool.spec, arguments)
+    }
+
+    /// Puts the tool that looks at objects behind all others; false where it is there, or where a plugin has
+    /// that name.
+    pub(crate) fn add_view(&mut self) -> bool {
+        let tool = objects::view_tool();
+        if self.index(&tool.spec.name).is_some() {
+            return false;
+        }
+        self.tools.push(tool);
+        self.active.push(self.tools.len() - 1);
+        true
     }
 
     /// Puts a tool at the end of those in requests; tells whether that changed them.

@@ -8,7 +8,7 @@ use jaato_types::{
 };
 
 use crate::events::Emitter;
-use crate::{Cancel, SharedFacts};
+use crate::{Cancel, SharedFacts, SharedObjects};
 
 /// The tools of a session.
 pub trait ToolSet: Send + Sync {
@@ -90,6 +90,8 @@ pub struct CallScope {
     pub output: OutputSink,
     /// Model and tokens.
     pub facts: SharedFacts,
+    /// What tools have put in front of the model.
+    pub objects: SharedObjects,
 }
 
 /// Shows what a running call has to say, from any thread. Refuses everything once the call is over.

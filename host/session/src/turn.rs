@@ -167,6 +167,7 @@ impl Session {
         if !completion::answers(&parts) {
             return self.unanswered(parts, progress);
         }
+        self.objects.note_answer(&parts);
         let (text, calls) = text_and_calls(&parts);
         self.history.append_answer(parts, None).map_err(host_bug)?;
         if calls.is_empty() {
@@ -226,10 +227,11 @@ impl Session {
     }
 
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
-    /// commands, then what the person said.
+    /// commands, objects that it has not seen, then what the person said.
     fn take_news(&self) -> Vec<Part> {
         let mut news = self.tasks.take_outcomes();
         news.extend(self.take_answers());
+        news.extend(self.objects.news(self.limits.objects_tokens_max));
         for text in self.inbox.take() {
             self.emitter.emit(Event::MessageJoined { text: text.clone() });
             news.push(Part::text(text));
@@ -252,6 +254,7 @@ impl Session {
         }
         let runner = self.runner(Caller::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
+        self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.activate(&activated);

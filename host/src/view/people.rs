@@ -246,6 +246,18 @@ impl super::Writer for People {
             Event::ToolCallFinished { source, result, is_error, .. } => {
                 self.result(source, result, *is_error)
             }
+            Event::ObjectsAdded { source, text: Some(text), .. } => {
+                self.output(source, &format!("{}\n", text.trim_end()))
+            }
+            Event::ObjectsAdded { source, tool, name, objects, .. } => {
+                let name = name.as_deref().map_or(String::new(), |name| format!(" of {name}"));
+                let objects = match objects.len() {
+                    1 => "1 object".to_owned(),
+                    count => format!("{count} objects"),
+                };
+                let text = format!("{source}: {tool} gave {objects}{name}");
+                self.line(&self.dim.apply_to(one_line(&text, self.columns())).to_string())
+            }
             Event::Retry { attempt, delay_ms, error } => {
                 let text = format!(
                     "{}; trying again in {:.1} s (attempt {attempt})",

@@ -195,6 +195,7 @@ impl Recorder {
             | Event::PermissionAsked { .. }
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }
+            | Event::ObjectsAdded { .. }
             | Event::Unknown => return None,
             // Taken by `stages`.
             Event::SessionStarted { .. }

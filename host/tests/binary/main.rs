@@ -25,6 +25,7 @@ mod ledger;
 mod lists;
 mod names;
 mod new_plugin;
+mod objects;
 mod offline;
 mod openai;
 mod openai_bad;

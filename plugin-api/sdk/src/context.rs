@@ -220,6 +220,19 @@ impl Reporter {
         Frame::read(&open(answer)?).map_err(host_frame)
     }
 
+    /// Asks a service of the host that answers with raw bytes beside its JSON.
+    pub(crate) async fn service_for_bytes<A: DeserializeOwned>(
+        &self,
+        operation: &str,
+        request: &(impl Serialize + ?Sized),
+        bytes: &[u8],
+    ) -> Result<(A, Vec<u8>)> {
+        let frame = Frame::write_with_bytes(request, bytes).map_err(own_frame)?;
+        let answer = open(self.context.service(operation.into(), frame.into()).await)?;
+        let parsed = Frame::parse(&answer).map_err(host_frame)?;
+        Ok((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec()))
+    }
+
     /// Opens a stream of a streaming service.
     ///
     /// # Errors

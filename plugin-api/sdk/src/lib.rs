@@ -41,6 +41,7 @@ mod gc;
 mod http;
 mod instance;
 mod manifest;
+mod objects;
 mod processes;
 mod provider;
 mod schema;
@@ -57,6 +58,12 @@ pub use provider::Provider;
 pub use state::State;
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
+
+/// What tools put in front of the model across a session, reached by [`Reporter::objects`].
+pub mod object_environment {
+    pub use crate::objects::{Hidden, Matching, Objects};
+    pub use crate::types::objects::{EnvironmentItem, Object, ObjectsAdd, ObjectsChanged};
+}
 
 /// Programs that a call runs, started by [`Reporter::process`].
 pub mod process {

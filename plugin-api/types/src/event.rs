@@ -141,6 +141,26 @@ pub enum Event {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
+    /// A tool has put objects in front of the model.
+    ObjectsAdded {
+        /// The plugin's name without its kind.
+        source: String,
+        /// The tool under which they stand.
+        tool: String,
+        /// What the tool calls the result, if it does.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// What holds for all of them.
+        metadata: Map<String, Value>,
+        /// The objects, each with its reference under `_REF_ID`.
+        objects: Vec<Map<String, Value>>,
+        /// How they are shown, for clients that know the word.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        payload_type: Option<String>,
+        /// The result in words, for clients that know no better.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
     /// A call takes longer than the threshold and goes on as a task; its result is the handle.
     TaskStarted {
         /// The task.

@@ -19,6 +19,7 @@ pub mod http;
 mod id;
 mod manifest;
 mod message;
+pub mod objects;
 pub mod process;
 pub mod service;
 mod tool;

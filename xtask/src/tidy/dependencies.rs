@@ -42,7 +42,7 @@ const TABLE: &[Row] = &[
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-process", &["jaato-types"], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
-    row("jaato-session", &["jaato-types", "jaato-policy"], &[]),
+    row("jaato-session", &["jaato-types", "jaato-objects", "jaato-policy"], &[]),
     row("jaato-store", &["jaato-types"], &[]),
     row("jaato-template", &[], &[]),
     // Those that open plugins:
@@ -52,8 +52,8 @@ const TABLE: &[Row] = &[
     ], &[]),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
-        "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-policy",
-        "jaato-process", "jaato-registry", "jaato-session", "jaato-store", "jaato-worker",
+        "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-objects",
+        "jaato-policy", "jaato-process", "jaato-registry", "jaato-session", "jaato-store", "jaato-worker",
     ], TESTKIT),
     row("jaato", &[
         "jaato-types", "jaato-config", "jaato-process", "jaato-runtime", "jaato-template",

@@ -10,6 +10,7 @@ use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, Tool
 use serde_json::{Map, Value, json};
 
 use crate::host::Host;
+use crate::objects::CallObjects;
 use crate::runtime::Runtime;
 use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
@@ -19,6 +20,9 @@ const OPERATION: &str = "command";
 
 /// The built-in command that makes room in a conversation.
 const GC: &str = "gc";
+
+/// The built-in command that shows what tools have put in front of the model.
+const OBJECTS: &str = "objects";
 
 /// A command in the list.
 #[derive(Debug, Clone)]
@@ -47,9 +51,9 @@ impl Runtime {
             status: entry.status,
         };
         let registry = self.registry();
-        let own = Command { spec: gc_spec(), plugin: None, status: CommandStatus::Enabled };
+        let own = own().map(|spec| Command { spec, plugin: None, status: CommandStatus::Enabled });
         let mut commands: Vec<_> =
-            std::iter::once(own).chain(registry.commands().map(of_plugin)).collect();
+            own.into_iter().chain(registry.commands().map(of_plugin)).collect();
         commands.sort_by(|a, b| a.spec.name.cmp(&b.spec.name));
         commands.extend(registry.refused_commands().map(of_plugin));
         commands
@@ -61,8 +65,8 @@ impl Runtime {
     /// # Errors
     /// `invalid_arguments`, where there is no such command, or a word cannot be read.
     pub fn command_arguments(&self, name: &str, words: &[String]) -> Result<Value, Error> {
-        if name == GC {
-            return words::arguments(&gc_spec(), words);
+        if let Some(spec) = own().iter().find(|spec| spec.name == name) {
+            return words::arguments(spec, words);
         }
         let registry = self.registry();
         let entry = registry.command(name).ok_or_else(|| self.unknown_command(name))?;
@@ -81,9 +85,12 @@ impl Runtime {
         arguments: Value,
         cancel: &Cancel,
     ) -> Result<Output, Error> {
-        if name == GC {
-            check(&gc_spec(), &arguments)?;
-            return collect(session, cancel).await;
+        if let Some(spec) = own().iter().find(|spec| spec.name == name) {
+            check(spec, &arguments)?;
+            return match name {
+                OBJECTS => Ok(Output::json(session.objects_json(arguments["show"] == "hidden"))),
+                _ => collect(session, cancel).await,
+            };
         }
         // Nothing runs between turns: the conversation goes over to what is new.
         session.renew_tools(cancel).await;
@@ -108,7 +115,7 @@ impl Runtime {
             Error::new(ErrorKind::InvalidArguments, format!("there is no command `{name}`"));
         let registry = self.registry();
         let known = registry.commands().map(|entry| entry.spec.name.as_str());
-        match nearest(name, known.chain([GC])) {
+        match nearest(name, known.chain([GC, OBJECTS])) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error.with_hint("`jaato command` lists them"),
         }
@@ -130,6 +137,10 @@ async fn run(
         session: scope.session.clone(),
         facts: has_model.then(|| scope.facts.clone()),
         call: Some(scope.call.clone()),
+        objects: Some(CallObjects {
+            shared: scope.objects.clone(),
+            tool: request["name"].as_str().unwrap_or_default().to_owned(),
+        }),
     };
     let (instance, services) = host.instance(plugin.as_str(), place, Arc::clone(&tell)).await?;
     host.tell_news(&scope.session, plugin.as_str(), &tell);
@@ -161,14 +172,27 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
     })))
 }
 
-fn gc_spec() -> CommandSpec {
-    CommandSpec {
-        name: GC.to_owned(),
-        description: "Makes room in the conversation: the oldest turns are sent no more."
-            .to_owned(),
-        parameters: Value::Null,
+/// The commands of jaato itself.
+fn own() -> [CommandSpec; 2] {
+    let spec = |name: &str, description: &str, parameters| CommandSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters,
         share_with_model: false,
-    }
+    };
+    let hidden = json!({
+        "type": "object",
+        "properties": { "show": {
+            "type": "string",
+            "enum": ["hidden"],
+            "description": "`hidden`: also what the model never sees.",
+        } },
+        "additionalProperties": false,
+    });
+    [
+        spec(GC, "Makes room in the conversation: the oldest turns are sent no more.", Value::Null),
+        spec(OBJECTS, "Shows the objects that tools have found in the conversation.", hidden),
+    ]
 }
 
 /// Checks arguments as those of a tool are, before a plugin sees them.

@@ -9,7 +9,7 @@ use super::{Admitted, CallRunner, CallsDone, Fate};
 use crate::events::HOST;
 use crate::output::{self, error_content};
 use crate::tasks::Surroundings;
-use crate::{CallScope, KnownTool, OutputSink, introspection};
+use crate::{CallScope, KnownTool, OutputSink, VIEW_ENVIRONMENT, introspection};
 
 impl CallRunner<'_> {
     /// Gives a call its one result.
@@ -78,7 +78,10 @@ impl CallRunner<'_> {
         let background = match self.toolbox.find(&call.name) {
             // The host's own tools are answered here, all others by their plugins.
             Ok(found) if introspection::is_own(found.tool) => {
-                return introspection::answer(self.toolbox, call);
+                return match call.name.as_str() {
+                    VIEW_ENVIRONMENT => self.objects.view(call),
+                    _ => introspection::answer(self.toolbox, call),
+                };
             }
             Ok(found) => self.may_go_on_as_a_task(found.tool),
             Err(error) => return Err(error),
@@ -121,6 +124,7 @@ impl CallRunner<'_> {
             cancel: stop.clone(),
             output: output.clone(),
             facts: self.facts.clone(),
+            objects: self.objects.clone(),
         };
         Running::new(Start {
             work: self.ports.tools.call(call.clone(), scope),

@@ -17,7 +17,7 @@ use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 
 use crate::events::Emitter;
 use crate::tasks::Tasks;
-use crate::{Cancel, KnownTool, Limits, Ports, SharedFacts, Toolbox};
+use crate::{Cancel, KnownTool, Limits, Ports, SharedFacts, SharedObjects, Toolbox};
 
 /// What the calls of a step run with.
 pub(crate) struct CallRunner<'a> {
@@ -30,6 +30,7 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) caller: Caller,
     pub(crate) limits: &'a Limits,
     pub(crate) facts: &'a SharedFacts,
+    pub(crate) objects: &'a SharedObjects,
     pub(crate) cancel: &'a Cancel,
 }
 

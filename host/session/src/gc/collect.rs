@@ -89,6 +89,7 @@ impl Session {
         let summary = plan.summary.map(|summary| summary.parts);
         let applied = self.history.collect(&plan.drop, summary);
         applied.map_err(|error| refused(PlanError::History(error)))?;
+        self.objects.show_again();
         self.recount(tokens_before, bytes_before);
         report.turns_removed = checked.turns_removed;
         report.tokens_after = self.tokens_in_use();

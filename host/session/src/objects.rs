@@ -1,0 +1,171 @@
+//! The session's object environment: filled by calls, shown to the model, told to clients.
+//!
+//! The model is shown what is new since it looked last, behind the results or before the prompt that go to
+//! it next, as data that stays in the history: earlier requests stay the beginning of later ones. Where a
+//! gc took messages away, all that is there counts as new again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jaato_objects::{Addition, Filter, ObjectEnvironment, Selection};
+use jaato_types::objects::{ObjectsAdd, ObjectsChanged};
+use jaato_types::{Data, DataContent, Event, Output, Part, Result, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::KnownTool;
+use crate::events::Emitter;
+use crate::introspection;
+
+/// The name of the tool by which a model looks at objects. It is offered once there are some.
+pub const VIEW_ENVIRONMENT: &str = "view_environment";
+
+/// Objects that one call of [`VIEW_ENVIRONMENT`] gives where it does not say.
+const VIEWED_OBJECTS: usize = 50;
+
+/// The media type of what the model is shown.
+const SHOWN_TYPE: &str = "application/json";
+
+/// A handle on a session's objects. Clones share them: calls fill them while a turn runs.
+#[derive(Clone)]
+pub struct SharedObjects(Arc<Inner>);
+
+struct Inner {
+    emitter: Emitter,
+    state: Mutex<State>,
+}
+
+struct State {
+    environment: ObjectEnvironment,
+    /// The revision that the model has seen.
+    seen: u64,
+}
+
+impl SharedObjects {
+    pub(crate) fn new(environment: ObjectEnvironment, emitter: Emitter) -> Self {
+        let state = Mutex::new(State { environment, seen: 0 });
+        Self(Arc::new(Inner { emitter, state }))
+    }
+
+    /// Reads or changes the objects. Locked for that long, so it must be short.
+    pub fn with<T>(&self, work: impl FnOnce(&mut ObjectEnvironment) -> T) -> T {
+        work(&mut self.state().environment)
+    }
+
+    /// Adds what a tool gives as a result, and tells whoever follows the session.
+    ///
+    /// # Errors
+    /// As [`ObjectEnvironment::add`]; nothing is told then.
+    pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
+        let shown = result.clone();
+        let mut state = self.state();
+        let changed = state.environment.add(tool, addition(result))?;
+        let mut objects = shown.objects;
+        for (object, reference) in objects.iter_mut().zip(&changed.references) {
+            object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
+        }
+        // Told under the lock: clients see results in the order in which they were stored.
+        self.0.emitter.emit(Event::ObjectsAdded {
+            source: source.to_owned(),
+            tool: tool.to_owned(),
+            name: shown.name,
+            metadata: shown.metadata,
+            objects,
+            payload_type: shown.payload_type,
+            text: shown.text,
+        });
+        Ok(changed)
+    }
+
+    /// Returns what the model has not seen, in a part of the message that goes to it next.
+    pub(crate) fn news(&self, tokens_max: usize) -> Option<Part> {
+        let mut state = self.state();
+        let shown = state.environment.render(state.seen, tokens_max);
+        state.seen = state.environment.revision();
+        let content = DataContent::Json { json: shown? };
+        Some(Part::Data(Data { mime_type: SHOWN_TYPE.to_owned(), content }))
+    }
+
+    /// Everything is new to the model again: what it was shown may be gone.
+    pub(crate) fn show_again(&self) {
+        self.state().seen = 0;
+    }
+
+    /// Counts which objects the model speaks of.
+    pub(crate) fn note_answer(&self, parts: &[Part]) {
+        let mut state = self.state();
+        if state.environment.is_empty(None) {
+            return;
+        }
+        for part in parts {
+            match part {
+                Part::Text { text } => state.environment.note_named(text),
+                Part::ToolCall(call) => state.environment.note_named(&call.arguments.to_string()),
+                Part::Thought { .. } | Part::ToolResult(_) | Part::Data(_) | Part::Unknown(_) => {}
+            }
+        }
+    }
+
+    /// Answers a call of [`VIEW_ENVIRONMENT`].
+    pub(crate) fn view(&self, call: &ToolCall) -> Result<Output> {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct View {
+            tool_names: Vec<String>,
+            metadata_key: Option<String>,
+            metadata_value: Option<Value>,
+            skip: usize,
+            take: Option<usize>,
+        }
+        // The schema was checked; null where a value is wanted reads as none.
+        let view: View = serde_json::from_value(call.arguments.clone()).unwrap_or_default();
+        let filter = Filter::of(None, view.metadata_key, view.metadata_value)?;
+        let selection = Selection {
+            tools: view.tool_names,
+            filter,
+            skip: view.skip,
+            take: Some(view.take.unwrap_or(VIEWED_OBJECTS)),
+        };
+        let state = self.state();
+        let mut found = state.environment.select(&selection);
+        if found["total_objects"] == 0 {
+            found["contents"] = state.environment.contents();
+        }
+        Ok(Output::json(found))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads an addition as it crossed.
+pub fn addition(added: ObjectsAdd) -> Addition {
+    let ObjectsAdd { name, objects, metadata, include_duplicates, .. } = added;
+    Addition { name, objects, metadata, include_duplicates }
+}
+
+/// Makes the tool.
+pub(crate) fn view_tool() -> KnownTool {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let number = |about: &str| json!({ "type": "integer", "minimum": 0, "description": about });
+    let properties = Map::from_iter([
+        (
+            "tool_names".to_owned(),
+            json!({
+                "type": "array",
+                "items": { "type": "string" },
+                "description": "Only objects of these tools.",
+            }),
+        ),
+        ("metadata_key".to_owned(), text("Only items that have this key in their metadata…")),
+        ("metadata_value".to_owned(), json!({ "description": "…with exactly this value." })),
+        ("skip".to_owned(), number("Objects to pass over.")),
+        ("take".to_owned(), number("Most objects to give (50).")),
+    ]);
+    introspection::known(
+        VIEW_ENVIRONMENT,
+        "Look at objects that tools have found in this conversation.",
+        properties.into(),
+        &[],
+    )
+}

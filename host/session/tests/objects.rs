@@ -1,0 +1,189 @@
+//! Objects that tools find: stored, told to clients, shown to the model once, looked at again by a tool.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::{Cancel, Session};
+use jaato_types::objects::ObjectsAdd;
+use jaato_types::{DataContent, Event, Output, Part, Request};
+use serde_json::{Map, Value, json};
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+/// A tool whose argument `rows` says how many objects it finds, of the collection `of`.
+fn finder() -> Tool {
+    Tool::new("query", |call, scope| async move {
+        let of = call.arguments["of"].clone();
+        let rows = call.arguments["rows"].as_u64().unwrap();
+        let objects = (0..rows).map(|row| object(json!({ "of": of, "row": row }))).collect();
+        let metadata = object(json!({ "collection": of }));
+        let text = Some(format!("{rows} rows"));
+        let result = ObjectsAdd { objects, metadata, text, ..ObjectsAdd::default() };
+        let changed = scope.objects.result("query", "query", result)?;
+        Ok(Output::json(json!({ "found": changed.references })))
+    })
+}
+
+/// A tool that changes objects and tells nobody.
+fn remover() -> Tool {
+    Tool::new("forget", |_, scope| async move {
+        scope.objects.with(|objects| objects.remove("query", None))?;
+        Ok(Output::json(json!({})))
+    })
+}
+
+/// What the last message of a request shows of the environment.
+fn shown(request: &Request) -> Option<Value> {
+    request.messages.last()?.parts.iter().find_map(|part| match part {
+        Part::Data(data) => match &data.content {
+            DataContent::Json { json } => Some(json.clone()),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn names(request: &Request) -> Vec<&str> {
+    request.tools.iter().map(|spec| spec.name.as_str()).collect()
+}
+
+async fn turn(session: &mut Session, prompt: &str) {
+    session.turn(prompt, &Cancel::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_is_shown_what_is_new_and_only_once() {
+    let stage = Stage::new([finder(), remover()]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 2 }))]);
+    stage.provider.then([Beat::text("two, see query_2")]);
+    turn(&mut session, "find pets").await;
+    stage.provider.then([Beat::call("2", "query", json!({ "of": "plants", "rows": 1 }))]);
+    stage.provider.then([Beat::text("one")]);
+    turn(&mut session, "and plants").await;
+    stage.provider.then([Beat::call("3", "forget", json!({}))]);
+    stage.provider.then([Beat::text("gone")]);
+    turn(&mut session, "forget them").await;
+
+    let requests = stage.provider.requests();
+    let row = |of: &str, row: u64, n: u64| json!({ "of": of, "row": row, "_REF_ID": format!("query_{n}") });
+    let item =
+        |of: &str, objects: Value| json!({ "metadata": { "collection": of }, "objects": objects });
+    assert_eq!(shown(&requests[0]), None);
+    let pets = json!([row("pets", 0, 1), row("pets", 1, 2)]);
+    assert_eq!(
+        shown(&requests[1]),
+        Some(json!({ "environment": { "query": [item("pets", pets)] } }))
+    );
+    assert_eq!(shown(&requests[2]), None, "it was shown before");
+    let plants = json!([row("plants", 0, 3)]);
+    assert_eq!(
+        shown(&requests[3]),
+        Some(json!({ "environment": { "query": [item("plants", plants)] } }))
+    );
+    let empty = json!({ "query": [item("pets", json!([])), item("plants", json!([]))] });
+    assert_eq!(shown(&requests[5]), Some(json!({ "environment": empty })));
+    // Each request begins with the one before.
+    for pair in requests.windows(2) {
+        let [before, after] = pair else { unreachable!() };
+        assert!(after.messages.starts_with(&before.messages));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_are_told_of_results_with_their_references_and_of_nothing_else() {
+    let stage = Stage::new([finder(), remover()]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([Beat::call("2", "forget", json!({}))]);
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "find and forget").await;
+    let events = stage.events.events();
+    let told: Vec<&Event> =
+        events.iter().filter(|event| matches!(event, Event::ObjectsAdded { .. })).collect();
+    let expected = Event::ObjectsAdded {
+        source: "query".into(),
+        tool: "query".into(),
+        name: None,
+        metadata: object(json!({ "collection": "pets" })),
+        objects: vec![object(json!({ "of": "pets", "row": 0, "_REF_ID": "query_1" }))],
+        payload_type: None,
+        text: Some("1 rows".into()),
+    };
+    assert_eq!(told, [&expected]);
+    let at = |wanted: fn(&Event) -> bool| events.iter().position(wanted).unwrap();
+    let result = at(|event| matches!(event, Event::ToolCallFinished { .. }));
+    assert!(at(|event| matches!(event, Event::ObjectsAdded { .. })) < result, "at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
+    let stage = Stage::new([finder()]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 60 }))]);
+    let view = json!({ "tool_names": ["query"], "metadata_key": "collection", "metadata_value": "pets", "skip": 58 });
+    stage.provider.then([Beat::call("2", "view_environment", view)]);
+    let none = json!({ "tool_names": ["other"] });
+    stage.provider.then([Beat::call("3", "view_environment", none)]);
+    stage.provider.then([Beat::call("4", "view_environment", json!({ "metadata_key": "x" }))]);
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "find pets").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[0]), ["query"]);
+    assert_eq!(names(&requests[1]), ["query", "view_environment"]);
+    let result = |request: &Request| {
+        let message = request.messages.last().unwrap();
+        Value::Object(message.tool_results().next().unwrap().content.clone())
+    };
+    let viewed = result(&requests[2]);
+    let objects = viewed["environment"]["query"][0]["objects"].as_array().unwrap();
+    assert_eq!((objects.len(), &objects[1]["_REF_ID"]), (2, &json!("query_60")));
+    assert_eq!(viewed["total_objects"], 60);
+    let expected = json!({
+        "environment": {}, "total_objects": 0,
+        "contents": { "query": [{ "metadata": { "collection": "pets" }, "objects": 60 }] },
+    });
+    assert_eq!(result(&requests[3]), expected);
+    assert!(result(&requests[4]).to_string().contains("`metadata_key` without `metadata_value`"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_gc_took_away_is_shown_again() {
+    let stage = Stage::new([finder()]);
+    stage.gc.does([GcBeat::dropping(0..4)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([Beat::text("found")]);
+    turn(&mut session, "find pets").await;
+    stage.provider.then([Beat::text("yes")]);
+    turn(&mut session, "good?").await;
+    drop(session.gc(&Cancel::new()).await.unwrap());
+    stage.provider.then([Beat::text("still there")]);
+    turn(&mut session, "and now?").await;
+    let requests = stage.provider.requests();
+    assert_eq!(shown(&requests[2]), None);
+    assert!(shown(&requests[3]).is_some(), "{:#?}", requests[3].messages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_goes_on_with_its_objects() {
+    let stage = Stage::new([finder()]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "query", json!({ "of": "pets", "rows": 1 }))]);
+    stage.provider.then([Beat::text("found")]);
+    turn(&mut session, "find pets").await;
+    let (saved, bytes) = session.objects().with(|objects| objects.save());
+    let stage = Stage::new([finder()]);
+    let mut setup = Stage::setup();
+    setup.objects = jaato_objects::ObjectEnvironment::restore(&saved, &bytes).unwrap();
+    let mut session = stage.start(setup).unwrap();
+    stage.provider.then([Beat::text("there they are")]);
+    turn(&mut session, "which pets?").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[0]), ["query", "view_environment"]);
+    assert_eq!(
+        shown(&requests[0]).unwrap()["environment"]["query"][0]["objects"][0]["_REF_ID"],
+        "query_1"
+    );
+}

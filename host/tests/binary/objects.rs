@@ -1,0 +1,122 @@
+//! The object environment: filled by tools, seen by the model, by clients and by people.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{House, fixture};
+
+fn call(name: &str, arguments: Value) -> Value {
+    json!({ "call": { "name": name, "arguments": arguments } })
+}
+
+fn find(count: u32) -> Value {
+    call("find_animals", json!({ "count": count, "collection": "pond" }))
+}
+
+/// Where plugins run: inside jaato, and in workers.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
+
+fn furnish(place: &str) -> Option<House> {
+    let house = House::new()?;
+    house.ship(&fixture("finds"));
+    house.configure_more(place);
+    Some(house)
+}
+
+#[test]
+fn what_a_tool_finds_is_shown_to_the_model_and_to_clients_while_it_runs() {
+    PLACES.into_iter().for_each(finds);
+}
+
+#[track_caller]
+fn finds(place: &str) {
+    let Some(house) = furnish(place) else { return };
+    let view = call("view_environment", json!({ "tool_names": ["find_animals"], "skip": 1 }));
+    house.script(&json!({ "answers": [
+        { "steps": [find(2)] },
+        {
+            "expect": {
+                "tool_result": "\"references\":[\"find_animals_1\",\"find_animals_2\"]",
+                "data": "{\"environment\":{\"find_animals\":[{\"metadata\":{\"collection\":\"pond\"}",
+                "tools": ["change_animals", "find_animals", "get_environment", "view_environment"],
+            },
+            "steps": [view],
+        },
+        { "expect": { "tool_result": "\"total_objects\":2" }, "steps": [{ "text": "two frogs" }] },
+    ] }));
+    let words = ["run", "--yes", "--output", "json", "--objects=hidden", "which animals?"];
+    let lines = house.run(&words).code(0).json_lines();
+    let told: Vec<&Value> = lines.iter().filter(|it| it["event"] == "objects_added").collect();
+    assert_eq!(told.len(), 2, "each at once");
+    assert_eq!(
+        (&told[0]["source"], &told[0]["tool"]),
+        (&json!("fixture-finds"), &json!("find_animals"))
+    );
+    assert_eq!((&told[1]["payload_type"], &told[1]["text"]), (&json!("table"), &json!("frog 2")));
+    let expected = json!([{ "animal": "frog", "number": 2, "_REF_ID": "find_animals_2" }]);
+    assert_eq!(told[1]["objects"], expected);
+    let at = |event: &str| lines.iter().position(|line| line["event"] == event).unwrap();
+    assert!(at("objects_added") < at("tool_call_finished"));
+    let last = lines.last().unwrap();
+    assert_eq!(last["environment"]["find_animals"][0]["objects"].as_array().unwrap().len(), 2);
+    assert_eq!(last["hidden_environment"], json!({ "raw": { "bytes": 3 } }));
+    house.nothing_lives();
+}
+
+#[test]
+fn a_person_sees_results_and_asks_for_the_objects() {
+    let house = house!();
+    house.ship(&fixture("finds"));
+    house.script(&json!({ "answers": [
+        { "steps": [find(1)] },
+        { "steps": [{ "text": "a frog" }] },
+    ] }));
+    let input = "which animals?\n/objects\n/objects hidden\n/objects all\n";
+    let output = house.command(&["chat", "--yes"]).input(input).run();
+    let shown = json!({ "environment": { "find_animals": [{
+        "metadata": { "collection": "pond" },
+        "objects": [{ "animal": "frog", "number": 1, "_REF_ID": "find_animals_1" }],
+    }] } });
+    let mut hidden = shown.clone();
+    hidden["hidden_environment"] = json!({ "raw": { "bytes": 3 } });
+    assert_eq!(output.stdout, format!("a frog\n{shown:#}\n{hidden:#}\n"), "{output}");
+    assert!(output.stderr.contains("fixture-finds │ frog 1\n"), "{output}");
+    assert!(output.stderr.contains("it is given as `objects [show]`"), "{output}");
+}
+
+#[test]
+fn objects_are_changed_without_a_word_and_found_by_their_metadata() {
+    PLACES.into_iter().for_each(changes);
+}
+
+#[track_caller]
+fn changes(place: &str) {
+    let Some(house) = furnish(place) else { return };
+    let change = |how: &str| call("change_animals", json!({ "how": how }));
+    let after =
+        |result: &str, step: Value| json!({ "expect": { "tool_result": result }, "steps": [step] });
+    house.script(&json!({ "answers": [
+        { "steps": [change("append")] },
+        after("there are no objects of `find_animals`", find(1)),
+        after("find_animals_1", change("append")),
+        after("{\"matched\":1,\"references\":[\"find_animals_2\"]}", change("replace")),
+        after("{\"matched\":1,\"references\":[\"find_animals_3\"]}", change("look")),
+        after("\"objects\":[{\"animal\":\"toad\",\"_REF_ID\":\"find_animals_3\"}],\"none\":null,\"is_empty\":false,\"raw\":[1,2,3]", change("add")),
+        after("change_animals_1", change("remove")),
+        after("{\"matched\":1,\"references\":[]}", change("look")),
+        after("\"items\":1,\"objects\":[],\"none\":null,\"is_empty\":false", json!({ "text": "done" })),
+    ] }));
+    let lines = house.run(&["run", "--yes", "--output", "json", "go"]).code(0).json_lines();
+    let told = lines.iter().filter(|line| line["event"] == "objects_added").count();
+    assert_eq!(told, 1, "only what is found is told");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_call_that_a_person_types_has_objects_of_its_own() {
+    let house = house!();
+    house.ship(&fixture("finds"));
+    let arguments = json!({ "count": 1, "collection": "pond" }).to_string();
+    let output = house.run(&["call", "find_animals", &arguments]).code(0);
+    assert_eq!(output.json()["references"], json!(["find_animals_1"]));
+}

@@ -1,0 +1,206 @@
+//! The service `objects`: what tools put in front of the model across a session, and what they keep hidden.
+//!
+//! Items are grouped by tool; an item has objects and the metadata that they have in common. A filter is the
+//! whole metadata, or one of its keys with a value; both match exactly.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+/// Puts a result in front of the model and shows it to whoever follows the session: [`ObjectsAdd`],
+/// [`ObjectsChanged`].
+pub const RESULT: &str = "objects.result";
+/// Adds objects without showing them to anybody but the model: [`ObjectsAdd`], [`ObjectsChanged`].
+pub const ADD: &str = "objects.add";
+/// Adds objects to the first item that matches: [`ObjectsChange`], [`ObjectsChanged`].
+pub const APPEND: &str = "objects.append";
+/// Asks for a tool's items: [`ObjectsFilter`] without a filter, [`ItemsFound`].
+pub const GET: &str = "objects.get";
+/// Asks for the objects of all items that match: [`ObjectsFilter`], [`ObjectsFound`].
+pub const GET_OBJECTS: &str = "objects.get_objects";
+/// Puts objects in place of those of every item that matches: [`ObjectsChange`], [`ObjectsChanged`].
+pub const REPLACE: &str = "objects.replace";
+/// Takes the objects out of every item that matches: [`ObjectsFilter`], [`ObjectsChanged`].
+pub const REMOVE: &str = "objects.remove";
+/// Asks whether there are objects: [`ObjectsFilter`] without a filter and perhaps without a tool, [`ObjectsEmpty`].
+pub const IS_EMPTY: &str = "objects.is_empty";
+/// Asks for a hidden value: [`HiddenKey`], [`HiddenFound`], and its bytes behind it.
+pub const HIDDEN_GET: &str = "objects.hidden_get";
+/// Keeps a hidden value, or takes it away: [`HiddenSet`], and its bytes behind it; answered as [`HIDDEN_GET`]
+/// with what was there.
+pub const HIDDEN_SET: &str = "objects.hidden_set";
+
+/// A JSON object that a tool put in front of the model.
+pub type Object = Map<String, Value>;
+
+/// The key under which each object carries its reference, which the host gives it.
+pub const REFERENCE_KEY: &str = "_REF_ID";
+
+/// Objects of one tool with the metadata that they have in common.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnvironmentItem {
+    /// What the tool calls this result, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What holds for all of the objects: the collection that was asked, the words that were searched for.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    /// The objects, in the order in which they came. Empty once they were removed.
+    pub objects: Vec<Object>,
+}
+
+/// Objects to be added.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsAdd {
+    /// Under which tool; the one that is running where it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// What the tool calls the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The objects.
+    pub objects: Vec<Object>,
+    /// What they have in common.
+    pub metadata: Map<String, Value>,
+    /// Whether an object is stored again that says what one of the same item says.
+    pub include_duplicates: bool,
+    /// How a result is shown: `table`, `document`, whatever clients know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload_type: Option<String>,
+    /// A result in words, for clients that know no better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// Which items are meant.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsFilter {
+    /// Of which tool; the one that is running where it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The whole metadata.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Map<String, Value>>,
+    /// One key of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata_key: Option<String>,
+    /// The key's value, which may be null.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub metadata_value: Option<Value>,
+}
+
+/// Objects for items that are there.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsChange {
+    /// Which items.
+    #[serde(flatten)]
+    pub filter: ObjectsFilter,
+    /// The objects.
+    pub objects: Vec<Object>,
+}
+
+/// What a change did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsChanged {
+    /// How many items it met.
+    pub matched: usize,
+    /// The references of the objects that were given, in their order; of a duplicate that of the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub references: Vec<String>,
+}
+
+/// A tool's items.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ItemsFound {
+    /// None where the tool never put one there.
+    pub items: Option<Vec<EnvironmentItem>>,
+}
+
+/// Objects that were found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsFound {
+    /// None where no item matches.
+    pub objects: Option<Vec<Object>>,
+}
+
+/// Whether there are objects.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ObjectsEmpty {
+    /// Items without an object count as none.
+    pub is_empty: bool,
+}
+
+/// A hidden value's key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HiddenKey {
+    /// The key. All plugins of a session share them.
+    pub key: String,
+}
+
+/// A hidden value to be kept; none is taken away.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HiddenSet {
+    /// The key.
+    pub key: String,
+    /// The value.
+    #[serde(flatten)]
+    pub value: HiddenForm,
+}
+
+/// A hidden value that was found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HiddenFound {
+    /// The value.
+    #[serde(flatten)]
+    pub value: HiddenForm,
+}
+
+/// What a hidden value is: JSON, bytes, or none of both where there is none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HiddenForm {
+    /// JSON, which may be null.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub json: Option<Value>,
+    /// The bytes behind this JSON.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub bytes: bool,
+}
+
+/// Tells null from what is not there.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_of_null_is_one() {
+        let read = |json: Value| serde_json::from_value::<ObjectsFilter>(json).unwrap();
+        let filter = read(json!({ "metadata_key": "k", "metadata_value": null }));
+        assert_eq!(filter.metadata_value, Some(Value::Null));
+        assert_eq!(read(json!({ "metadata_key": "k" })).metadata_value, None);
+        assert_eq!(json!(filter), json!({ "metadata_key": "k", "metadata_value": null }));
+    }
+
+    #[test]
+    fn a_change_is_a_filter_with_objects() {
+        let json = json!({ "tool": "t", "metadata": { "m": 1 }, "objects": [{ "a": 1 }] });
+        let change: ObjectsChange = serde_json::from_value(json.clone()).unwrap();
+        assert_eq!(change.filter.tool.as_deref(), Some("t"));
+        assert_eq!(json!(change), json);
+    }
+}
