@@ -6,6 +6,7 @@
 mod boundary;
 mod decisions;
 mod dependencies;
+mod examples;
 mod frozen;
 mod layout;
 mod manifests;
@@ -112,6 +113,7 @@ fn find(workspace: &Workspace, files: &[TextFile]) -> Vec<Finding> {
     findings.extend(wording::check(files));
     findings.extend(decisions::check(files));
     findings.extend(systems::check(&sources));
+    findings.extend(examples::check(files));
     findings.extend(unsafe_places::check(&sources, &workspace.packages));
     findings.extend(boundary::check(&sources));
     findings.extend(modules::check(&sources, &workspace.packages));

@@ -1,4 +1,4 @@
-//! A scripted server on loopback that speaks OpenAI's chat completions, and is as rude as it is told to be.
+//! A scripted server on loopback that speaks OpenAI's chat completions or Ollama's, and is as rude as it is told to be.
 //!
 //! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. Every connection is
 //! closed after its answer. The script's completions are given in order, one a `POST`; a `GET` of models has
@@ -178,10 +178,15 @@ impl Server {
 
     /// What `OPENAI_BASE_URL` is set to.
     pub fn base_url(&self) -> String {
-        format!("http://127.0.0.1:{}/v1", self.port)
+        format!("{}/v1", self.root_url())
     }
 
-    /// Sets the answer to `GET /v1/models`.
+    /// Where the server is.
+    pub fn root_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Sets the answer to `GET /v1/models`, and to `GET /api/tags`, which is Ollama's.
     pub fn set_models(&self, answer: Answer) {
         *lock(&self.shared.models) = answer;
     }
@@ -228,8 +233,8 @@ impl Shared {
 
     fn answer(&self, asked: &Asked) -> Answer {
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/v1/models") => lock(&self.models).clone(),
-            ("POST", "/v1/chat/completions") => {
+            ("GET", "/v1/models" | "/api/tags") => lock(&self.models).clone(),
+            ("POST", "/v1/chat/completions" | "/api/chat") => {
                 let next = lock(&self.script).pop_front();
                 next.unwrap_or_else(|| Answer::error(400, "the script has no more answers"))
             }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::installed::{installed, said, text};
+use crate::installed::{installed, said, text, triple};
 
 /// The commands of the steps, in their order; a step's name is left out.
 fn steps(file: &str) -> Vec<String> {
@@ -57,11 +57,6 @@ impl Runner<'_> {
         let sdk = packages.iter().find(|package| package["name"] == "jaato-plugin-sdk").unwrap();
         sdk["manifest_path"].as_str().unwrap().to_owned()
     }
-}
-
-fn triple() -> String {
-    let rustc = said(Command::new("rustc").arg("-vV"));
-    rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
 }
 
 #[test]

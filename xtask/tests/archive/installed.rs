@@ -52,6 +52,12 @@ pub fn said(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// This machine's own.
+pub fn triple() -> String {
+    let rustc = said(Command::new("rustc").arg("-vV"));
+    rustc.lines().find_map(|line| line.strip_prefix("host: ")).unwrap().to_owned()
+}
+
 /// Says loudly that the test that calls this is left out.
 pub fn skip(reason: &str) {
     use std::io::Write as _;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::installed::{installed, root, said};
+use crate::installed::{installed, root, said, triple};
 
 /// The names of the plugins in the checkout.
 fn shipped() -> BTreeSet<String> {
@@ -36,7 +37,7 @@ fn it_runs_with_its_plugins_where_there_is_nothing_but_a_home() {
 #[test]
 fn the_sdk_pins_what_was_tested() {
     let Some(installed) = installed() else { return };
-    let read = |folder: &std::path::Path| fs::read_to_string(folder.join("Cargo.lock")).unwrap();
+    let read = |folder: &Path| fs::read_to_string(folder.join("Cargo.lock")).unwrap();
     let (ours, theirs) = (read(&root()), read(&installed.top.join("share/jaato/sdk")));
     let pinned = |lock: &str| -> BTreeSet<String> {
         let packages = lock.split("[[package]]\n").skip(1);
@@ -48,4 +49,28 @@ fn the_sdk_pins_what_was_tested() {
     assert!(theirs.is_subset(&ours), "{:#?}", theirs.difference(&ours).collect::<Vec<_>>());
     assert!(theirs.len() > 20 && theirs.len() < ours.len());
     assert!(theirs.iter().any(|package| package.contains("\"jaato-plugin-testkit\"")));
+}
+
+#[test]
+fn the_examples_in_the_sdk_stand_on_the_sdk() {
+    let Some(installed) = installed() else { return };
+    let sdk = installed.top.join("share/jaato/sdk");
+    let names = |folder: &Path| -> BTreeSet<String> {
+        let entries = fs::read_dir(folder.join("docs/examples")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    assert_eq!(names(&sdk), names(&root()));
+    for example in names(&sdk) {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["metadata", "--locked", "--offline", "--format-version", "1"]);
+        // What only other systems need may never have been fetched here.
+        cargo.args(["--filter-platform", &triple()]);
+        let metadata = said(cargo.current_dir(sdk.join("docs/examples").join(&example)));
+        let metadata: Value = serde_json::from_str(&metadata).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        let local = packages.iter().filter(|package| package["source"].is_null());
+        let manifests: Vec<&str> = local.map(|it| it["manifest_path"].as_str().unwrap()).collect();
+        assert!(manifests.iter().all(|path| Path::new(path).starts_with(&sdk)), "{manifests:?}");
+        assert!(manifests.len() >= 6, "{manifests:?}");
+    }
 }

@@ -1,0 +1,93 @@
+//! `gc-results`: makes room by leaving out old, large tool results first, and whole turns only when that is not enough.
+//!
+//! What a file said ten turns ago is seldom needed again; what was asked and answered then often is.
+#![forbid(unsafe_code)]
+
+mod plan;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde::Deserialize;
+use jaato_plugin_sdk::{schemars, serde_json};
+
+pub use plan::{Bounds, plan};
+
+/// `[plugins.gc-results]` of the person's configuration: what is this gc's own.
+#[tool_type]
+#[serde(default)]
+struct Config {
+    /// A tool result of so many bytes is large.
+    large_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { large_bytes: 2048 }
+    }
+}
+
+/// What `[gc]` says to every gc; other keys are the session's.
+#[derive(Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", default)]
+struct Settings {
+    preserve_recent_turns: usize,
+    pinned_turn_indices: Vec<usize>,
+    target_percent: u64,
+    notify_on_gc: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            preserve_recent_turns: 5,
+            pinned_turn_indices: Vec::new(),
+            target_percent: 60,
+            notify_on_gc: true,
+        }
+    }
+}
+
+/// One session's gc: its configuration, read once.
+pub struct Results {
+    large_bytes: usize,
+}
+
+impl State for Results {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let Config { large_bytes } = home.config().await?;
+        Ok(Self { large_bytes })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+    }
+}
+
+struct ResultsFirst;
+
+impl Gc for ResultsFirst {
+    type State = Results;
+
+    async fn plan(cx: &Cx<Results>, request: GcRequest) -> Result<GcPlan> {
+        let settings = settings(&request.settings)?;
+        let bounds = Bounds {
+            large_bytes: cx.state().large_bytes,
+            recent_turns: settings.preserve_recent_turns,
+            pinned: settings.pinned_turn_indices,
+            target_percent: settings.target_percent,
+        };
+        let mut plan = plan(&request, &bounds);
+        plan.note = plan.note.filter(|_| settings.notify_on_gc);
+        Ok(plan)
+    }
+}
+
+export_plugin! { state: Results, gc: ResultsFirst }
+
+fn settings(settings: &Value) -> Result<Settings> {
+    if settings.is_null() {
+        return Ok(Settings::default());
+    }
+    serde_json::from_value(settings.clone()).map_err(|error| {
+        Error::new(ErrorKind::Configuration, format!("the settings of `[gc]`: {error}"))
+    })
+}

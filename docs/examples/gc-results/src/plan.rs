@@ -1,0 +1,103 @@
+//! What goes: pairs of calls and their large results, then whole turns; the oldest first. Pure.
+//!
+//! Invariants: a call goes with its result, in one pair of messages; the last turn, the recent ones and the pinned
+//! ones stay as they are; nothing more goes once the target is reached.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+
+/// What the person set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    /// Results of so many bytes are large.
+    pub large_bytes: usize,
+    /// Turns that stay whole, counted back from the last, which always stays.
+    pub recent_turns: usize,
+    /// Turns that stay whole, counted from 0.
+    pub pinned: Vec<usize>,
+    /// How full the context may be afterwards.
+    pub target_percent: u64,
+}
+
+/// A token has about so many bytes.
+const BYTES_PER_TOKEN: u64 = 4;
+
+/// Plans what to leave out.
+pub fn plan(request: &GcRequest, bounds: &Bounds) -> GcPlan {
+    let messages = &request.messages;
+    let turns = old_turns(messages, bounds);
+    let mut going = Going::new(request, bounds.target_percent);
+    let pairs =
+        turns.iter().flat_map(|turn| large_pairs(&messages[turn.clone()], turn.start, bounds));
+    let results = pairs.filter(|pair| going.takes(pair.clone())).count();
+    let whole = turns.iter().filter(|turn| going.takes((*turn).clone())).count();
+    let drop: Vec<usize> = going.places.into_iter().collect();
+    let note = (!drop.is_empty())
+        .then(|| format!("left out {results} large results of tools, and {whole} whole turns"));
+    GcPlan { v: GcPlan::VERSION, drop, summary: None, note }
+}
+
+/// The turns of which something may go, the oldest first.
+fn old_turns(messages: &[Message], bounds: &Bounds) -> Vec<Range<usize>> {
+    // What stands before the first prompt belongs to the first turn.
+    let is_start = |at: &usize| *at == 0 || messages[*at].is_prompt();
+    let starts: Vec<usize> = (0..messages.len()).filter(is_start).collect();
+    let ends = starts.iter().skip(1).copied().chain([messages.len()]);
+    let turns: Vec<Range<usize>> =
+        starts.iter().zip(ends).map(|(&start, end)| start..end).collect();
+    let old = turns.len().saturating_sub(bounds.recent_turns.max(1));
+    let turns = turns.into_iter().enumerate().take(old);
+    turns.filter(|(at, _)| !bounds.pinned.contains(at)).map(|(_, turn)| turn).collect()
+}
+
+/// The messages of calls with those of their results, where these are large.
+fn large_pairs(turn: &[Message], start: usize, bounds: &Bounds) -> Vec<Range<usize>> {
+    let is_large = |at: &usize| {
+        turn[*at].tool_calls().next().is_some()
+            && bytes_of(&turn[at + 1]) >= bounds.large_bytes as u64
+    };
+    let places = (0..turn.len().saturating_sub(1)).filter(is_large);
+    places.map(|at| start + at..start + at + 2).collect()
+}
+
+/// What goes, and how full the context is without it.
+struct Going<'a> {
+    messages: &'a [Message],
+    places: BTreeSet<usize>,
+    tokens: u64,
+    target_tokens: u64,
+}
+
+impl<'a> Going<'a> {
+    fn new(request: &'a GcRequest, target_percent: u64) -> Self {
+        let target = u128::from(request.context_limit) * u128::from(target_percent) / 100;
+        Self {
+            messages: &request.messages,
+            places: BTreeSet::new(),
+            tokens: request.total_tokens,
+            target_tokens: u64::try_from(target).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Takes these messages, unless enough is gone already.
+    fn takes(&mut self, places: Range<usize>) -> bool {
+        if self.tokens <= self.target_tokens {
+            return false;
+        }
+        for at in places {
+            if self.places.insert(at) {
+                let tokens = bytes_of(&self.messages[at]) / BYTES_PER_TOKEN;
+                self.tokens = self.tokens.saturating_sub(tokens);
+            }
+        }
+        true
+    }
+}
+
+/// A message that cannot be written counts as nothing: nothing is gained by leaving it out.
+fn bytes_of(message: &Message) -> u64 {
+    serde_json::to_string(message).map_or(0, |json| json.len() as u64)
+}

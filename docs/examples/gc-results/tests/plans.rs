@@ -1,0 +1,80 @@
+//! What goes and what stays; each plan is checked as a session checks it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use gc_results::{Bounds, plan};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+use jaato_plugin_sdk::types::{GcReason, ToolResult};
+use jaato_plugin_testkit::conformance::check_plan;
+
+/// A turn of a prompt, one call for each result of so many bytes, and an answer: two messages, and two a call.
+fn turn(results: &[usize]) -> Vec<Message> {
+    let mut messages = vec![Message::user("look")];
+    for (at, bytes) in results.iter().enumerate() {
+        let (id, name) = (format!("call-{at}"), "read");
+        let call = ToolCall { id: id.as_str().into(), name: name.into(), arguments: json!({}) };
+        messages.push(Message::model(vec![Part::ToolCall(call)]));
+        let content = Map::from_iter([("text".to_owned(), json!("x".repeat(*bytes)))]);
+        let result =
+            ToolResult { call_id: id.as_str().into(), name: name.into(), content, is_error: false };
+        messages.push(Message::tool([result]));
+    }
+    messages.push(Message::model(vec![Part::text("seen")]));
+    messages
+}
+
+fn bounds() -> Bounds {
+    Bounds { large_bytes: 1000, recent_turns: 1, pinned: Vec::new(), target_percent: 60 }
+}
+
+#[track_caller]
+fn check(
+    turns: &[&[usize]],
+    bounds: &Bounds,
+    total_tokens: u64,
+    expected: &[usize],
+) -> Option<String> {
+    let messages: Vec<Message> = turns.iter().flat_map(|results| turn(results)).collect();
+    let request = GcRequest {
+        v: GcRequest::VERSION,
+        reason: GcReason::Threshold,
+        messages: messages.clone(),
+        context_limit: 1_000,
+        total_tokens,
+        settings: Value::Null,
+    };
+    let plan = plan(&request, bounds);
+    check_plan(&messages, &plan).unwrap();
+    assert_eq!(plan.drop, expected);
+    plan.note
+}
+
+#[test]
+fn the_oldest_large_result_goes_with_its_call_and_its_turn_stays() {
+    let turns: [&[usize]; 3] = [&[10, 4000], &[4000], &[]];
+    let note = check(&turns, &bounds(), 1_100, &[3, 4]);
+    assert_eq!(note.as_deref(), Some("left out 1 large results of tools, and 0 whole turns"));
+    check(&turns, &bounds(), 2_400, &[3, 4, 7, 8]);
+}
+
+#[test]
+fn turns_go_when_results_are_not_enough() {
+    let turns: [&[usize]; 3] = [&[4000], &[], &[]];
+    check(&turns, &bounds(), 1_000_000, &[0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn recent_and_pinned_turns_stay_whole_and_the_last_one_always() {
+    let turns: [&[usize]; 3] = [&[4000], &[4000], &[4000]];
+    check(&turns, &Bounds { recent_turns: 2, ..bounds() }, 1_000_000, &[0, 1, 2, 3]);
+    check(&turns, &Bounds { pinned: vec![0], ..bounds() }, 1_000_000, &[4, 5, 6, 7]);
+    check(&turns, &Bounds { recent_turns: 0, ..bounds() }, 1_000_000, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    check(&turns, &Bounds { recent_turns: 9, ..bounds() }, 1_000_000, &[]);
+    check(&[], &bounds(), 1_000_000, &[]);
+}
+
+#[test]
+fn nothing_goes_where_there_is_room() {
+    let turns: [&[usize]; 2] = [&[4000], &[]];
+    assert_eq!(check(&turns, &bounds(), 600, &[]), None);
+}

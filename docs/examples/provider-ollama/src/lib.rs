@@ -1,0 +1,135 @@
+//! `provider-ollama`: models of an Ollama server, by its own protocol.
+//!
+//! Its door for OpenAI's clients, which `provider-openai` knocks at, has no way to say how large the context is: long
+//! conversations are cut silently. This one says it with each request.
+#![forbid(unsafe_code)]
+
+mod lines;
+mod reply;
+mod request;
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{HttpResponse, schemars, serde_json};
+use jaato_plugin_sdk_provider::failure;
+
+pub use lines::Lines;
+pub use reply::Reply;
+pub use request::body;
+
+/// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience decides.
+const WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Wait for a list of models, for which a person sits and waits.
+const LIST_WAIT: Duration = Duration::from_secs(10);
+
+/// Largest list of models.
+const LIST_BYTES_MAX: usize = 1024 * 1024;
+
+/// So much of a refusal is read: what it says is one line.
+const REFUSAL_BYTES_MAX: usize = 16 * 1024;
+
+/// `[plugins.provider-ollama]` of the person's configuration.
+#[tool_type]
+#[serde(default)]
+struct Config {
+    /// Where the server is.
+    base_url: String,
+    /// How many tokens a conversation may have; the server takes memory for all of them.
+    context_tokens: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { base_url: "http://localhost:11434".to_owned(), context_tokens: 8192 }
+    }
+}
+
+/// Where the server is, and how large its contexts are. Of a conversation it keeps nothing: a request holds it all.
+pub struct Server {
+    base_url: String,
+    context_tokens: u32,
+}
+
+impl State for Server {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let Config { base_url, context_tokens } = home.config().await?;
+        Ok(Self { base_url: base_url.trim_end_matches('/').to_owned(), context_tokens })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+    }
+}
+
+struct Ollama;
+
+impl Provider for Ollama {
+    type State = Server;
+
+    fn spec() -> ProviderSpec {
+        ProviderSpec {
+            name: "ollama".to_owned(),
+            title: "Models of an Ollama server".to_owned(),
+            default_model: String::new(),
+            models: Vec::new(),
+        }
+    }
+
+    async fn complete(cx: &Cx<Server>, request: Request) -> Result<Completion> {
+        let Server { base_url, context_tokens } = cx.state();
+        let url = format!("{base_url}/api/chat");
+        let body = body(&request, *context_tokens)?;
+        let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
+        let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
+        let mut response = succeeded(&url, response).await?;
+        let (mut lines, mut reply) = (Lines::default(), Reply::new(&url, &request));
+        while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
+            for line in lines.push(&piece)? {
+                for delta in reply.line(&line)? {
+                    if !cx.emit(&delta) {
+                        return Err(Error::cancelled());
+                    }
+                }
+            }
+        }
+        reply.finish()
+    }
+
+    async fn models(cx: &Cx<Server>) -> Result<Vec<ModelInfo>> {
+        let Server { base_url, context_tokens } = cx.state();
+        let url = format!("{base_url}/api/tags");
+        let sent = cx.http("GET", url.as_str()).timeout(LIST_WAIT).send();
+        let response = succeeded(&url, sent.await.map_err(failure::of_exchange)?).await?;
+        let list = response.bytes(LIST_BYTES_MAX).await.map_err(failure::of_exchange)?;
+        let list: Value = serde_json::from_slice(&list).map_err(|_| reply::foreign(&url))?;
+        let models = list["models"].as_array().ok_or_else(|| reply::foreign(&url))?;
+        let names = models.iter().filter_map(|model| model["name"].as_str());
+        let model = |name: &str| ModelInfo {
+            name: name.to_owned(),
+            title: String::new(),
+            context_limit: Some(u64::from(*context_tokens)),
+            asset: None,
+        };
+        Ok(names.map(model).collect())
+    }
+}
+
+export_plugin! { state: Server, provider: Ollama }
+
+/// Turns an answer that is no success into an error.
+async fn succeeded(url: &str, mut response: HttpResponse) -> Result<HttpResponse> {
+    if response.status() == 200 {
+        return Ok(response);
+    }
+    let mut said = Vec::new();
+    // What cannot be read of it is left out: the status says enough.
+    while let Ok(Some(piece)) = response.next().await {
+        said.extend(piece);
+        if said.len() >= REFUSAL_BYTES_MAX {
+            break;
+        }
+    }
+    Err(failure::of_answer(url, response.status(), |name| response.header(name), &said))
+}

@@ -1,0 +1,121 @@
+//! What is asked and what is made of the answer, on a host in memory.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk::types::{RequestOptions, ToolResult};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
+
+fn request(messages: Vec<Message>) -> Request {
+    Request {
+        v: Request::VERSION,
+        model: "qwen3:8b".to_owned(),
+        system: "Be brief.".to_owned(),
+        tools: Vec::new(),
+        messages,
+        options: RequestOptions { max_output_tokens: Some(100), temperature: Some(0.5) },
+    }
+}
+
+fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    FakeHost::new(provider_ollama::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://box:1/", "context_tokens": 4096 }))
+        .with_http(move |_| Ok(answer()))
+}
+
+fn asked(host: &FakeHost, request: &Request) -> Finished<Completion> {
+    host.complete(request)
+}
+
+#[test]
+fn the_whole_conversation_is_asked_with_its_size() {
+    let host = host(|| FakeHttpAnswer::status(200).body("{\"done\":true}\n"));
+    let call =
+        ToolCall { id: "call-1".into(), name: "look".into(), arguments: json!({ "at": "it" }) };
+    let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
+    let result =
+        ToolResult { call_id: "call-1".into(), name: "look".into(), content, is_error: false };
+    let history = vec![
+        Message::user("look"),
+        Message::model(vec![Part::text("I look."), Part::ToolCall(call)]),
+        Message::tool([result]),
+    ];
+    asked(&host, &request(history)).result.unwrap();
+    let requests = host.http_requests();
+    assert_eq!(requests[0].head.url, "http://box:1/api/chat");
+    let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
+    assert_eq!(
+        body,
+        json!({
+            "model": "qwen3:8b",
+            "stream": true,
+            "options": { "num_ctx": 4096, "num_predict": 100, "temperature": 0.5 },
+            "tools": [],
+            "messages": [
+                { "role": "system", "content": "Be brief." },
+                { "role": "user", "content": "look" },
+                { "role": "assistant", "content": "I look.", "tool_calls":
+                    [{ "function": { "name": "look", "arguments": { "at": "it" } } }] },
+                { "role": "tool", "tool_name": "look", "content": "{\"seen\":true}" },
+            ],
+        })
+    );
+}
+
+#[test]
+fn pieces_are_shown_as_they_come_and_a_call_gets_an_id_of_its_own() {
+    let stream = "{\"message\":{\"thinking\":\"hm\"}}\n{\"message\":{\"content\":\"I \"}}\n\
+        {\"message\":{\"content\":\"look.\",\"tool_calls\":[{\"function\":{\"name\":\"look\",\"arguments\":{\"at\":1}}}]}}\n\
+        {\"done\":true,\"done_reason\":\"stop\",\"prompt_eval_count\":7,\"eval_count\":4}\n";
+    let host = host(move || {
+        FakeHttpAnswer::status(200).stream(FakeStream::of(stream.as_bytes().chunks(5)))
+    });
+    let earlier = ToolCall { id: "call-2".into(), name: "look".into(), arguments: json!({}) };
+    let result = ToolResult {
+        call_id: "call-2".into(),
+        name: "look".into(),
+        content: serde_json::Map::new(),
+        is_error: false,
+    };
+    let history = vec![
+        Message::user("look"),
+        Message::model(vec![Part::ToolCall(earlier)]),
+        Message::tool([result]),
+    ];
+    let finished = asked(&host, &request(history));
+    let completion = finished.result.unwrap();
+    let call = ToolCall { id: "call-3".into(), name: "look".into(), arguments: json!({ "at": 1 }) };
+    let thought = Part::Thought { text: "hm".to_owned(), signature: None };
+    assert_eq!(completion.parts, [thought, Part::text("I look."), Part::ToolCall(call.clone())]);
+    assert_eq!(completion.finish_reason, FinishReason::ToolUse);
+    assert_eq!(completion.usage, Usage { prompt_tokens: 7, output_tokens: 4, cached_tokens: 0 });
+    let text = |text: &str| Delta::Text { text: text.to_owned() };
+    let thought = Delta::Thought { text: "hm".to_owned() };
+    assert_eq!(finished.deltas, [thought, text("I "), text("look."), Delta::ToolCall(call)]);
+}
+
+#[track_caller]
+fn check_fails(status: u16, body: &'static str, kind: ErrorKind, says: &str) {
+    let host = host(move || FakeHttpAnswer::status(status).body(body));
+    let error = asked(&host, &request(vec![Message::user("a")])).result.unwrap_err();
+    assert_eq!(error.kind, kind, "{error:?}");
+    assert!(error.message.contains(says), "{error:?}");
+}
+
+#[test]
+fn what_goes_wrong_is_told() {
+    check_fails(404, r#"{"error":"model \"a\" not found"}"#, ErrorKind::Provider, "not found");
+    check_fails(200, "{\"error\":\"out of memory\"}\n", ErrorKind::Provider, "out of memory");
+    check_fails(200, "<html>\n", ErrorKind::Provider, "answers as no Ollama does");
+    check_fails(200, "{\"message\":{\"content\":\"a\"}}\n", ErrorKind::Provider, "was cut");
+}
+
+#[test]
+fn the_servers_models_are_listed_with_the_size_that_is_asked_for() {
+    let host =
+        host(|| FakeHttpAnswer::status(200).body(r#"{"models":[{"name":"a"},{"name":"b:1"}]}"#));
+    let models = host.instance().unwrap().models().unwrap();
+    let listed: Vec<_> =
+        models.iter().map(|model| (model.name.as_str(), model.context_limit)).collect();
+    assert_eq!(listed, [("a", Some(4096)), ("b:1", Some(4096))]);
+}

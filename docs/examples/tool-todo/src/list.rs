@@ -1,0 +1,119 @@
+//! The list itself. Knows nothing of plugins, so it is tested without one.
+
+use jaato_plugin_sdk::prelude::{Value, json};
+use jaato_plugin_sdk::serde::{Deserialize, Serialize};
+
+/// What is to be done; an item's number is its place, from 1.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+pub struct List {
+    items: Vec<Item>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde")]
+struct Item {
+    text: String,
+    done: bool,
+}
+
+/// Why the list stays as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is nothing to write down.
+    Empty,
+    /// It holds as many as it may.
+    Full(usize),
+    /// No item has this number.
+    NoSuchItem {
+        /// What was asked for.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
+}
+
+impl List {
+    /// Adds an item and gives its number.
+    ///
+    /// # Errors
+    /// When there is no text, or no room.
+    pub fn add(&mut self, text: &str, items_max: usize) -> Result<usize, Refused> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Refused::Empty);
+        }
+        if self.items.len() >= items_max {
+            return Err(Refused::Full(items_max));
+        }
+        self.items.push(Item { text: text.to_owned(), done: false });
+        Ok(self.items.len())
+    }
+
+    /// Ticks an item off, once or again, and gives what it says.
+    ///
+    /// # Errors
+    /// When there is no such item.
+    pub fn finish(&mut self, number: usize) -> Result<&str, Refused> {
+        let count = self.items.len();
+        let item = number.checked_sub(1).and_then(|at| self.items.get_mut(at));
+        let item = item.ok_or(Refused::NoSuchItem { number, count })?;
+        item.done = true;
+        Ok(&item.text)
+    }
+
+    /// Counts what is left to do.
+    pub fn open(&self) -> usize {
+        self.items.iter().filter(|item| !item.done).count()
+    }
+
+    /// All items, as data.
+    pub fn for_model(&self) -> Vec<Value> {
+        let numbered = (1..).zip(&self.items);
+        numbered
+            .map(|(number, item): (usize, &Item)| {
+                json!({ "number": number, "text": item.text, "done": item.done })
+            })
+            .collect()
+    }
+
+    /// All items, a line each.
+    pub fn for_people(&self) -> String {
+        if self.items.is_empty() {
+            return "nothing is on the list".to_owned();
+        }
+        let numbered = (1..).zip(&self.items);
+        let lines = numbered.map(|(number, item): (usize, &Item)| {
+            format!("{} {number}. {}", if item.done { "✓" } else { "·" }, item.text)
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_are_numbered_from_one_and_ticked_off() {
+        let mut list = List::default();
+        assert_eq!(list.add(" build ", 2), Ok(1));
+        assert_eq!(list.add("test", 2), Ok(2));
+        assert_eq!(list.finish(1), Ok("build"));
+        assert_eq!(list.finish(1), Ok("build"), "twice is no harm");
+        assert_eq!(list.open(), 1);
+        assert_eq!(list.for_people(), "✓ 1. build\n· 2. test");
+    }
+
+    #[test]
+    fn what_makes_no_sense_changes_nothing() {
+        let mut list = List::default();
+        assert_eq!(list.add("  ", 1), Err(Refused::Empty));
+        assert_eq!(list.add("a", 1), Ok(1));
+        assert_eq!(list.add("b", 1), Err(Refused::Full(1)));
+        for number in [0, 2] {
+            assert_eq!(list.finish(number), Err(Refused::NoSuchItem { number, count: 1 }));
+        }
+        assert_eq!(list.open(), 1);
+    }
+}

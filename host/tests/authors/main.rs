@@ -1,0 +1,169 @@
+//! The example plugins of `docs/examples`, built, tested, installed and used as by a stranger.
+//!
+//! Each is a workspace of its own with a lock file of its own, and nothing of it is fetched.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::server::{Answer, Server};
+use support::{House, library_name};
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()
+}
+
+/// Builds where the fixtures are built, which stand on the same crates.
+#[track_caller]
+fn cargo(example: &str, words: &[&str]) -> String {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(words)
+        .args(["--locked", "--offline", "--quiet"])
+        .current_dir(examples().join(example));
+    cargo.env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_DEBUG", "0");
+    let output = cargo.env_remove("RUSTFLAGS").output().unwrap();
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+    assert!(output.status.success() && !err.contains("warning"), "{example}: {out}{err}");
+    out
+}
+
+/// A house in which the example is installed, after its own tests and the check have passed.
+#[track_caller]
+fn installed(example: &str) -> Option<House> {
+    let house = House::new()?;
+    let tested = cargo(example, &["test"]);
+    // Taken, not passed on: whoever counts tests must not count these.
+    assert!(
+        tested.lines().filter(|line| line.starts_with("test result: ok.")).count() >= 3,
+        "{tested}"
+    );
+    cargo(example, &["build"]);
+    let mut format = Command::new(env!("CARGO"));
+    format.args(["fmt", "--check"]).current_dir(examples().join(example));
+    assert!(format.status().unwrap().success(), "{example} is not formatted");
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures/debug");
+    let file = house.give(
+        &library_name(&example.replace('-', "_")),
+        &fs::read(built.join(library_name(&example.replace('-', "_")))).unwrap(),
+    );
+    let file = file.to_str().unwrap();
+    let checked = house.run(&["plugin", "check", file]).code(0);
+    assert!(checked.stdout.starts_with(&format!("manifest     ok: {example} 0.1.0")), "{checked}");
+    let installed = house.run(&["plugin", "install", file]).silent();
+    assert!(installed.stdout.starts_with(&format!("installed `{example}` 0.1.0")), "{installed}");
+    Some(house)
+}
+
+#[test]
+fn the_to_do_list_is_kept_through_a_session_and_no_longer_than_the_person_lets_it() {
+    let Some(house) = installed("tool-todo") else { return };
+    house.configure("[plugins.tool-todo]\nitems_max = 2\n");
+    let calls = [
+        json!({ "tool": "todo_add", "args": { "text": "build" } }),
+        json!({ "tool": "todo_add", "args": { "text": "test" } }),
+        json!({ "tool": "todo_add", "args": { "text": "rest" } }),
+        json!({ "tool": "todo_done", "args": { "number": 1 } }),
+        json!({ "tool": "todo_list" }),
+    ];
+    let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
+    let output = house.command(&["call", "--batch"]).input(lines).run().code(1);
+    let answers = output.json_lines();
+    assert_eq!(answers[1]["result"], json!({ "number": 2, "open": 2 }));
+    assert_eq!(answers[2]["error"]["message"], "the list is full: 2 items");
+    assert_eq!(
+        answers[4]["result"],
+        json!({ "open": 1, "items": [
+            { "number": 1, "text": "build", "done": true },
+            { "number": 2, "text": "test", "done": false },
+        ] })
+    );
+    // Another session has a list of its own.
+    let shown = house.run(&["command", "todo"]).code(0);
+    assert_eq!(shown.json(), json!({ "result": "nothing is on the list" }));
+    house.configure("[plugins.tool-todo]\nitem_max = 2\n");
+    let wrong = house.run(&["call", "todo_list"]);
+    assert!(wrong.code != 0 && wrong.stderr.contains("item_max"), "{wrong}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_large_result_of_an_old_turn_is_left_out_and_the_turn_stays() {
+    let Some(house) = installed("gc-results") else { return };
+    let call = json!({ "call": { "name": "get_environment", "arguments": { "aspect": "os" } } });
+    let says = |text: &str, messages: usize, tokens: u64| {
+        json!({
+            "expect": { "messages": messages },
+            "steps": [{ "text": text }],
+            "usage": { "prompt_tokens": tokens, "output_tokens": 1 },
+        })
+    };
+    house.script(&json!({ "answers": [
+        { "steps": [call] }, says("one", 3, 300), says("two", 5, 850), says("three", 5, 300),
+    ] }));
+    house.configure_more("[models.\"scripted/test\"]\ncontext_limit = 1000\n");
+    house.configure_more(
+        "[gc]\nplugin = \"results\"\npreserve_recent_turns = 1\ntarget_percent = 84\n",
+    );
+    house.configure_more("[plugins.gc-results]\nlarge_bytes = 50\n");
+    let output = house.command(&["chat"]).input("a\nb\nc\n").run().code(0);
+    assert_eq!(output.stdout, "one\ntwo\nthree\n", "{output}");
+    let told: Vec<&str> = output.stderr.lines().filter(|line| line.starts_with("gc ")).collect();
+    let [line] = told[..] else { panic!("{output}") };
+    assert!(line.starts_with("gc results: old messages left out: 2, "), "{output}");
+    assert!(line.ends_with("left out 1 large results of tools, and 0 whole turns"), "{output}");
+    house.nothing_lives();
+}
+
+/// Lines of Ollama's stream.
+fn stream(lines: &[Value]) -> Answer {
+    let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    Answer::status(200).header("content-type", "application/x-ndjson").body(&body).torn()
+}
+
+#[test]
+fn a_run_is_answered_by_a_server_that_speaks_as_ollama_does() {
+    let Some(house) = installed("provider-ollama") else { return };
+    let function = json!({ "name": "get_environment", "arguments": { "aspect": "os" } });
+    let server = Server::start([
+        stream(&[
+            json!({ "message": { "content": "", "tool_calls": [{ "function": function }] } }),
+            json!({ "done": true, "done_reason": "stop", "prompt_eval_count": 9, "eval_count": 2 }),
+        ]),
+        stream(&[
+            json!({ "message": { "content": "It is " } }),
+            json!({ "message": { "content": "Linux." } }),
+            json!({ "done": true, "done_reason": "stop", "prompt_eval_count": 20, "eval_count": 3 }),
+        ]),
+    ]);
+    server.set_models(Answer::status(200).body(r#"{"models":[{"name":"small:1b"}]}"#));
+    house.configure(&format!(
+        "[plugins.provider-ollama]\nbase_url = \"{}\"\ncontext_tokens = 4096\n",
+        server.root_url()
+    ));
+    let output = house.run(&["run", "--model", "ollama/small:1b", "what system is this?"]).code(0);
+    assert_eq!(output.stdout, "It is Linux.\n", "{output}");
+    let asked = server.asked();
+    let chats: Vec<Value> =
+        asked.iter().filter(|asked| asked.path == "/api/chat").map(|asked| asked.json()).collect();
+    assert_eq!(chats.len(), 2);
+    assert_eq!(chats[0]["options"]["num_ctx"], 4096);
+    let result = chats[1]["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&result["role"], &result["tool_name"]),
+        (&json!("tool"), &json!("get_environment"))
+    );
+    assert!(result["content"].as_str().unwrap().contains("\"type\":\"linux\""), "{result}");
+    let listed = house.run(&["model", "list"]).code(0);
+    assert!(listed.stdout.contains("ollama/small:1b"), "{listed}");
+    house.nothing_lives();
+}
