@@ -62,8 +62,7 @@ async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
     let Ok(factory) = (unsafe { factory_of_table(&TABLE, manifest) }) else { return false };
     let plugin = Plugin::of(&house.executor, factory, manifest.clone());
     let saved = (random.below(2) == 0).then(|| random.bytes(30));
-    let made = tokio::time::timeout(FORGOTTEN, plugin.create(services(), saved)).await;
-    let Ok(Ok(instance)) = made else { return false };
+    let Ok(instance) = guarded(plugin.create(services(), saved)).await else { return false };
     for _ in 0..=random.below(4) {
         let calls: Vec<_> = (0..=random.below(3)).map(|_| begin(&instance, &mut random)).collect();
         for call in calls {
@@ -71,7 +70,7 @@ async fn live(house: &House, manifest: &Manifest, seed: u64) -> bool {
         }
     }
     if random.below(3) == 0 {
-        let _ = tokio::time::timeout(FORGOTTEN, instance.save()).await;
+        let _ = guarded(instance.save()).await;
     }
     if random.below(8) == 0 {
         let _ = guarded(instance.close()).await;

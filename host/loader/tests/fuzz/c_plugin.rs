@@ -195,10 +195,10 @@ unsafe extern "C" fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buff
     c1::PENDING
 }
 
-/// Sees to it that the call is gone on with; now and then it forgets to, but not where a host waits for long.
+/// Sees to it that the call is gone on with; now and then it forgets to, but not where a host does not give up soon.
 unsafe fn wake(call: &mut Call, waker: *const Waker) {
     match call.random.below(200) {
-        0 if !matches!(call.kind, c1::SAVE | c1::CLOSE) => {}
+        0 if !matches!(call.kind, c1::OPEN | c1::SAVE | c1::CLOSE) => {}
         1..40 => {
             let kept = (host().waker_keep.unwrap())(waker) as usize;
             std::thread::spawn(move || {
