@@ -177,8 +177,7 @@ impl PluginServices {
             let text = "only tools and commands reach the session's objects";
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
-        let answer = objects.call(self.plugin.source(), operation, request);
-        answer.unwrap_or_else(|| Err(unknown(operation)))
+        objects.call(self.plugin.source(), operation, request)
     }
 
     fn output(&self, request: &[u8]) -> BoxFuture<'static, Result<Served, Error>> {
@@ -229,7 +228,9 @@ impl Services for PluginServices {
             },
             HTTP_REQUEST => http::request(&self.lent.http, &self.credentials, &request),
             OUTPUT if caller.kind == CallerKind::Call => self.output(&request),
-            other if other.starts_with("objects.") => ready(self.objects(other, &request)),
+            other if jaato_objects::service::is_operation(other) => {
+                ready(self.objects(other, &request))
+            }
             other => match self.processes.call(other, &request) {
                 Some(_) if caller.kind == CallerKind::Instance => {
                     let text = "only a call runs programs";

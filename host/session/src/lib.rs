@@ -51,7 +51,7 @@ pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
 pub use limits::Limits;
-pub use objects::{SharedObjects, VIEW_ENVIRONMENT, addition};
+pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use output::{OutputStore, error_content};
 pub use ports::Ports;
 pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};

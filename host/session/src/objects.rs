@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jaato_objects::{Addition, Filter, ObjectEnvironment, Selection};
+use jaato_objects::{Filter, ObjectEnvironment, Selection};
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged};
 use jaato_types::{Data, DataContent, Event, Output, Part, Result, ToolCall};
 use serde::Deserialize;
@@ -58,7 +58,7 @@ impl SharedObjects {
     pub fn result(&self, source: &str, tool: &str, result: ObjectsAdd) -> Result<ObjectsChanged> {
         let shown = result.clone();
         let mut state = self.state();
-        let changed = state.environment.add(tool, addition(result))?;
+        let changed = state.environment.add(tool, result.into())?;
         let mut objects = shown.objects;
         for (object, reference) in objects.iter_mut().zip(&changed.references) {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
@@ -136,12 +136,6 @@ impl SharedObjects {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Reads an addition as it crossed.
-pub fn addition(added: ObjectsAdd) -> Addition {
-    let ObjectsAdd { name, objects, metadata, include_duplicates, .. } = added;
-    Addition { name, objects, metadata, include_duplicates }
 }
 
 /// Makes the tool.

@@ -45,6 +45,7 @@ pub use fake::{
     FakeStream, Finished, Live, LogLine, PIECE_BYTES_MAX, POOL_THREAD, Reply, ServiceRequest,
     Subject,
 };
+pub use jaato_objects::{Hidden, HiddenValue, ObjectEnvironment};
 pub use jaato_plugin_sdk::__private::Module;
 pub use jaato_types::Kind;
 pub use schema::check_arguments;

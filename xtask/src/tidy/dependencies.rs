@@ -29,16 +29,18 @@ const TESTKIT: &[&str] = &["jaato-plugin-testkit"];
 const TABLE: &[Row] = &[
     // The boundary, from the ground up.
     row("jaato-types", &[], &[]),
+    row("jaato-objects", &["jaato-types"], &[]),
     row("jaato-plugin-api", &["jaato-types"], &[]),
     row("jaato-plugin-macros", &[], &[]),
     row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], TESTKIT),
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
-    row("jaato-plugin-testkit", &["jaato-types", "jaato-plugin-api", "jaato-plugin-sdk"], &[]),
+    row("jaato-plugin-testkit", &[
+        "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk",
+    ], &[]),
     // The host. Those without a dylib in sight:
     row("jaato-config", &["jaato-types"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http"], &[]),
-    row("jaato-objects", &["jaato-types"], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-process", &["jaato-types"], &[]),
     row("jaato-registry", &["jaato-types"], &[]),

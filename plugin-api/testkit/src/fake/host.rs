@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use jaato_objects::ObjectEnvironment;
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::{FactoryBox, LogBox};
 use jaato_types::service::{AssetAnswer, SessionFacts};
@@ -210,6 +211,11 @@ impl FakeHost {
     /// Returns what the plugin logged, its panics included.
     pub fn log(&self) -> Vec<LogLine> {
         self.shared.log.lines()
+    }
+
+    /// Returns what tools have put in front of the model, and what they keep hidden.
+    pub fn objects(&self) -> ObjectEnvironment {
+        self.shared.services.objects()
     }
 
     /// Returns what the plugin asked of services, in order.

@@ -108,9 +108,12 @@ impl FakeInstance {
 
     /// Starts a tool call with a frame that nobody has checked, for tests of a plugin's own checks.
     pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> Call<Output> {
-        let tool = tool.to_owned();
+        let (tool, host) = (tool.to_owned(), Arc::clone(&self.host));
         self.start_on(read_output, move |objects, context| match &objects.tools {
-            Some(tools) => tools.call(tool.as_str().into(), context, frame.into()),
+            Some(tools) => {
+                host.services.runs(context.id(), &tool);
+                tools.call(tool.as_str().into(), context, frame.into())
+            }
             None => no_facet("tools"),
         })
     }
@@ -172,7 +175,12 @@ impl FakeInstance {
     /// What the command fails with.
     pub fn command(&self, name: &str, arguments: Value) -> Result<Output> {
         let frame = frame(&json!({ "name": name, "arguments": arguments }))?;
-        self.start_operation(read_output, "command", frame).wait().result
+        let (host, name) = (Arc::clone(&self.host), name.to_owned());
+        let call = self.start_on(read_output, move |objects, context| {
+            host.services.runs(context.id(), &name);
+            objects.instance.operation("command".into(), context, frame.into())
+        });
+        call.wait().result
     }
 
     /// Runs an operation by name with a frame that nobody has checked; the answer is a frame.

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jaato_objects::ObjectEnvironment;
 use jaato_types::service::{
     self, AssetAnswer, AssetRequest, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
 };
@@ -88,6 +89,9 @@ struct State {
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
     programs: Programs,
+    objects: ObjectEnvironment,
+    /// Which tool or command runs in a context.
+    tools: BTreeMap<u64, String>,
 }
 
 impl Default for State {
@@ -101,6 +105,8 @@ impl Default for State {
             asked: Vec::new(),
             folder: None,
             programs: Programs::default(),
+            objects: ObjectEnvironment::default(),
+            tools: BTreeMap::new(),
         }
     }
 }
@@ -112,6 +118,16 @@ impl Services {
 
     pub(crate) fn set_time(&self, time: Time) {
         self.lock().programs.set_time(time);
+    }
+
+    /// Notes which tool or command runs in a context.
+    pub(crate) fn runs(&self, context: u64, tool: &str) {
+        self.lock().tools.insert(context, tool.to_owned());
+    }
+
+    /// What tools have put in front of the model.
+    pub(crate) fn objects(&self) -> ObjectEnvironment {
+        self.lock().objects.clone()
     }
 
     /// Ends the programs that calls have started.
@@ -201,11 +217,27 @@ impl Services {
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)
             }
+            other if jaato_objects::service::is_operation(other) => self.answer_objects(request),
             other => {
                 let text = format!("this host has no service `{other}`");
                 Err(Error::new(ErrorKind::UnknownOperation, text))
             }
         }
+    }
+
+    fn answer_objects(&self, request: &ServiceRequest) -> Result<Reply> {
+        let state = &mut *self.lock();
+        let Some(tool) = state.tools.get(&request.context) else {
+            let text = "only tools and commands reach the session's objects";
+            return Err(Error::new(ErrorKind::Unavailable, text));
+        };
+        let bug =
+            |error: jaato_types::FrameError| Error::new(ErrorKind::HostBug, error.to_string());
+        let asked = Frame::write_with_bytes(&request.json, &request.bytes).map_err(bug)?;
+        let objects = &mut state.objects;
+        let answer = jaato_objects::service::answer(objects, tool, &request.operation, &asked)?;
+        let answer = Frame::parse(&answer).map_err(bug)?;
+        Ok(Reply::Bytes(answer.json().map_err(bug)?, answer.bytes.to_vec()))
     }
 
     fn write_output(&self, request: &ServiceRequest) -> Result<Reply> {

@@ -1,5 +1,5 @@
 //! The object environment: what tools put in front of the model across a session, and what they keep beside
-//! it unseen. Pure data; value semantics: what goes in is taken, what comes out is a copy.
+//! it unseen. What a session of the host has, and a fake host of the testkit. Pure data; value semantics: what goes in is taken, what comes out is a copy.
 //!
 //! Items are grouped by tool. An item has objects, and metadata that tells it from the tool's other items:
 //!
@@ -26,6 +26,7 @@ mod hidden;
 mod item;
 mod json;
 mod render;
+pub mod service;
 mod store;
 
 pub use filter::Filter;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jaato_types::objects::ObjectsChanged;
+use jaato_types::objects::{ObjectsAdd, ObjectsChanged};
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
@@ -107,6 +107,13 @@ impl Addition {
     /// Makes an addition without a name and without duplicates.
     pub fn new(objects: Vec<Object>, metadata: Map<String, Value>) -> Self {
         Self { objects, metadata, ..Self::default() }
+    }
+}
+
+impl From<ObjectsAdd> for Addition {
+    fn from(added: ObjectsAdd) -> Self {
+        let ObjectsAdd { name, objects, metadata, include_duplicates, .. } = added;
+        Self { name, objects, metadata, include_duplicates }
     }
 }
 
