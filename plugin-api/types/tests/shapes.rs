@@ -4,6 +4,9 @@
 //! vanishes, changes its type or becomes required breaks plugins that exist: `docs/abi.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "shapes/objects.rs"]
+mod objects;
+
 use std::fmt::{Debug, Write as _};
 
 use expect_test::expect_file;
@@ -69,6 +72,7 @@ fn what_crosses_has_the_committed_json() {
     session_services(&mut shapes);
     other_services(&mut shapes);
     processes(&mut shapes);
+    objects::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
@@ -394,6 +398,30 @@ fn processes(shapes: &mut Shapes) {
         timed_out: true,
         left_running: vec![LeftRunning { pid: 4, name: "sleep".to_owned() }],
     }));
+}
+
+/// A struct that is read and has no example here could change without anybody noticing.
+#[test]
+fn every_struct_that_is_read_has_an_example() {
+    let examples = concat!(
+        include_str!("shapes.rs"),
+        include_str!("shapes/objects.rs"),
+        // In `events.rs`.
+        "Envelope {"
+    );
+    let mut missing = Vec::new();
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap() {
+        let source = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for (at, _) in source.match_indices("\npub struct ") {
+            let name: String =
+                source[at + 12..].chars().take_while(|sign| sign.is_alphanumeric()).collect();
+            let attributes = source[..at].rsplit("\n\n").next().unwrap();
+            if attributes.contains("Deserialize") && !examples.contains(&format!("{name} {{")) {
+                missing.push(name);
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
 }
 
 /// What was required once stays the whole of what is required.

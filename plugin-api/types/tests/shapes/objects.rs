@@ -1,0 +1,47 @@
+//! The JSON of the service `objects`.
+
+use std::fmt::Write as _;
+
+use jaato_types::objects::*;
+use serde_json::{Value, json};
+
+use super::{Shapes, object};
+
+/// Adds its lines.
+pub fn shapes(shapes: &mut Shapes) {
+    shapes.section("services: objects");
+    writeln!(shapes.text, "{RESULT} {ADD} {APPEND} {GET} {GET_OBJECTS} {REPLACE} {REMOVE}")
+        .unwrap();
+    writeln!(shapes.text, "{IS_EMPTY} {HIDDEN_GET} {HIDDEN_SET} {REFERENCE_KEY}").unwrap();
+    let moon = || object(json!({ "name": "moon" }));
+    let filter = ObjectsFilter {
+        tool: Some("look".to_owned()),
+        metadata: Some(object(json!({ "sky": "night" }))),
+        metadata_key: Some("sky".to_owned()),
+        metadata_value: Some(Value::Null),
+    };
+    shapes.add(&EnvironmentItem {
+        name: Some("moons".to_owned()),
+        metadata: object(json!({ "sky": "night" })),
+        objects: vec![moon()],
+    });
+    shapes.add(&ObjectsAdd {
+        tool: Some("look".to_owned()),
+        name: Some("moons".to_owned()),
+        objects: vec![moon()],
+        metadata: object(json!({ "sky": "night" })),
+        include_duplicates: true,
+        payload_type: Some("table".to_owned()),
+        text: Some("a moon".to_owned()),
+    });
+    shapes.add(&filter);
+    shapes.add(&ObjectsChange { filter, objects: vec![moon()] });
+    shapes.add(&ObjectsChanged { matched: 1, references: vec!["r1".to_owned()] });
+    shapes.add(&ItemsFound { items: Some(Vec::new()) });
+    shapes.add(&ObjectsFound { objects: Some(vec![moon()]) });
+    shapes.add(&ObjectsEmpty { is_empty: true });
+    shapes.add(&HiddenKey { key: "k".to_owned() });
+    let value = HiddenForm { json: Some(Value::Null), bytes: true };
+    shapes.add(&HiddenSet { key: "k".to_owned(), value: value.clone() });
+    shapes.add(&HiddenFound { value });
+}
