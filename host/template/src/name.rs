@@ -8,10 +8,12 @@ pub const NAME_BYTES_MAX: usize = 48;
 
 /// What the sources name otherwise, or Rust does, as a type or as a crate.
 const TAKEN: &[&str] = &[
+    "Abstract",
     "Alloc",
     "As",
     "Async",
     "Await",
+    "Become",
     "Box",
     "Break",
     "Completion",
@@ -21,6 +23,7 @@ const TAKEN: &[&str] = &[
     "Crate",
     "Cx",
     "Delta",
+    "Do",
     "Dyn",
     "Else",
     "Enum",
@@ -28,6 +31,7 @@ const TAKEN: &[&str] = &[
     "Error",
     "Extern",
     "False",
+    "Final",
     "FinishReason",
     "Fn",
     "For",
@@ -40,6 +44,7 @@ const TAKEN: &[&str] = &[
     "In",
     "Let",
     "Loop",
+    "Macro",
     "Match",
     "Message",
     "Mod",
@@ -50,7 +55,9 @@ const TAKEN: &[&str] = &[
     "Ok",
     "Option",
     "Output",
+    "Override",
     "Part",
+    "Priv",
     "Provider",
     "ProviderSpec",
     "Pub",
@@ -70,13 +77,18 @@ const TAKEN: &[&str] = &[
     "ToolInput",
     "Trait",
     "True",
+    "Try",
     "Type",
+    "Typeof",
     "Unsafe",
+    "Unsized",
     "Usage",
     "Use",
     "Vec",
+    "Virtual",
     "Where",
     "While",
+    "Yield",
 ];
 
 /// Checks that a plugin can have this name.
@@ -93,7 +105,9 @@ pub fn check_name(name: &str) -> Result<(), TemplateError> {
     if !good {
         return Err(TemplateError::Name(name.to_owned()));
     }
-    if TAKEN.contains(&type_name(name).as_str()) {
+    // The sdk's own crates cannot be dependencies of one of their name.
+    let is_ours = name.starts_with("jaato-plugin-") || name == "jaato-types";
+    if is_ours || TAKEN.contains(&type_name(name).as_str()) {
         return Err(TemplateError::NameTaken(name.to_owned()));
     }
     Ok(())
@@ -142,7 +156,18 @@ mod tests {
         for bad in ["", "Moon", "moon_phase", "-a", "a-", "a--b", "2a", "a/b", "..", "é", &long] {
             assert!(matches!(check_name(bad), Err(TemplateError::Name(_))), "{bad}");
         }
-        for taken in ["fn", "tool", "tool-string", "gc-gc", "provider-self", "model-info"] {
+        for taken in [
+            "fn",
+            "tool",
+            "tool-string",
+            "gc-gc",
+            "provider-self",
+            "model-info",
+            "yield",
+            "ok",
+            "jaato-plugin-sdk",
+            "jaato-types",
+        ] {
             assert!(matches!(check_name(taken), Err(TemplateError::NameTaken(_))), "{taken}");
         }
     }

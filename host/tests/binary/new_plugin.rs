@@ -91,6 +91,6 @@ fn what_is_there_and_what_is_no_name_is_refused() {
     check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
     check_refused(&house, &["Moon Phase"], "cannot be a plugin's name\nhint: small letters");
-    check_refused(&house, &["tool-fn"], "in Rust it means something else");
+    check_refused(&house, &["tool-fn"], "in its code that means something else");
     check_refused(&house, &["a", "--kind", "modul"], "possible values: tool, gc, provider");
 }
