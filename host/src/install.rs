@@ -105,7 +105,10 @@ fn own_folder(setup: &Setup) -> Result<PathBuf, Failure> {
 
 fn is_trusted(setup: &Setup, file: &Path) -> Result<bool, Failure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
-    TrustStore::in_folder(data).is_plugin_trusted(&digest(file)?).map_err(trust::failed)
+    match TrustStore::in_folder(data).is_plugin_trusted(&digest(file)?) {
+        Err(error) if error.is_of_record() => Ok(false),
+        told => told.map_err(trust::failed),
+    }
 }
 
 fn digest(file: &Path) -> Result<String, Failure> {

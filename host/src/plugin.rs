@@ -7,7 +7,8 @@ use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust};
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
-    Runtime, Setup, describe, description, loader, sha256_of, supervisor, trust_command, why_not,
+    Runtime, Setup, describe, description, forget_copy, loader, sha256_of, supervisor,
+    trust_command, why_not,
 };
 use serde_json::{Value, json};
 
@@ -183,6 +184,11 @@ pub async fn untrust(global: Global, what: &str) -> Outcome {
     let data = setup.folders.data()?;
     let was_trusted =
         TrustStore::in_folder(data).untrust_plugin(&digest).map_err(workspace_trust::failed)?;
+    let copies = setup.folders.trusted()?;
+    forget_copy(&digest, &copies).map_err(|error| {
+        let text = format!("cannot remove the copy in `{}`: {error}", copies.display());
+        Failure::new(Exit::Plugin, text)
+    })?;
     let text = if was_trusted { "is not trusted any more" } else { "was not trusted" };
     report::line(&format!("the content {digest} {text}"))?;
     Ok(Exit::Done)
@@ -218,8 +224,13 @@ pub fn offered(manifest: &Manifest, description: &Description) -> String {
 
 /// Reads the manifest of a plugin file, without running it.
 pub fn read_manifest(file: &Path) -> Result<Manifest, Failure> {
-    loader::read_manifest(file)
-        .map_err(|error| Failure::new(Exit::Plugin, &error).maybe_hint(error.problem.hint()))
+    loader::read_manifest(file).map_err(|error| {
+        let failure = Failure::new(Exit::Plugin, &error);
+        if file.exists() {
+            return failure.maybe_hint(error.problem.hint());
+        }
+        failure.hint("a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies")
+    })
 }
 
 fn find<'a>(

@@ -46,11 +46,15 @@ pub fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     let Ok(data) = setup.folders.data() else { return Ok(false) };
     let store = TrustStore::in_folder(data);
     let can_ask = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if !can_ask
-        || refuse_inside_session(&setup.variables).is_err()
-        || store.is_declined(&setup.workspace, found).map_err(failed)?
-    {
+    if !can_ask || refuse_inside_session(&setup.variables).is_err() {
         return Ok(false);
+    }
+    match store.is_declined(&setup.workspace, found) {
+        Ok(false) => {}
+        Ok(true) => return Ok(false),
+        // A yes could not be recorded; what is wrong is told with what else cannot be used.
+        Err(error) if error.is_of_record() => return Ok(false),
+        Err(error) => return Err(failed(error)),
     }
     let mut errors = io::stderr().lock();
     let said = |error: io::Error| Failure::new(Exit::Failed, format!("cannot ask: {error}"));

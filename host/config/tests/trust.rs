@@ -113,7 +113,7 @@ fn a_damaged_record_trusts_nothing_and_is_not_overwritten() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` is damaged: EOF while parsing an object at line 1 column 1
-            hint: nothing counts as trusted until then: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, and trust again what you need"#]],
+            hint: nothing is trusted meanwhile: `mv ROOT/user/data/trust.json ROOT/user/data/trust.json.broken`, and trust again what you need"#]],
     );
 }
 
@@ -129,7 +129,7 @@ fn a_record_of_a_newer_host_is_left_alone() {
         &store.trust_plugin(SHA, "p", Path::new("/p"), NOW).unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` has version 2, this host knows 1
-            hint: update jaato"#]],
+            hint: nothing is trusted meanwhile: update jaato"#]],
     );
     assert_eq!(fs::read_to_string(store.path()).unwrap(), newer);
 }
@@ -175,7 +175,7 @@ fn record_and_folder_are_their_owners_alone() {
         &store.read().unwrap_err(),
         expect![[r#"
             the record of trust `ROOT/user/data/trust.json` can be written by others (mode 660, wants 600)
-            hint: look whether anybody changed it, then `chmod 600 ROOT/user/data/trust.json`"#]],
+            hint: nothing is trusted meanwhile: look whether anybody changed it, then `chmod 600 ROOT/user/data/trust.json`"#]],
     );
 }
 

@@ -98,4 +98,4 @@ pub use runtime::{
 };
 pub use session::SessionOptions;
 pub use setup::{Arguments, Setup, SetupError};
-pub use trusted::{CopyError, private_copy, sha256_of};
+pub use trusted::{CopyError, forget_copy, private_copy, sha256_of};

@@ -101,12 +101,7 @@ impl Setup {
         working_directory: &Path,
     ) -> Result<Self, SetupError> {
         let workspace = Workspace::find(working_directory).map_err(SetupError::Trust)?;
-        let workspace_state = match folders.data() {
-            Ok(data) => TrustStore::in_folder(data).workspace_state(&workspace),
-            // Without a home nothing can have been trusted.
-            Err(_) => TrustStore::in_folder(Path::new("/nonexistent")).workspace_state(&workspace),
-        }
-        .map_err(SetupError::Trust)?;
+        let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;
         let config = load(Sources {
             folders: &folders,
             config_file: arguments.config_file.as_deref(),
@@ -140,6 +135,18 @@ impl Setup {
     /// Returns the workspace where it is trusted.
     pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
         trusted(&self.workspace_state)
+    }
+}
+
+/// How a workspace stands. Without a home nothing can have been trusted; a record that proves nothing counts as
+/// empty, and whoever looks for plugins is told.
+fn state_of(workspace: &Workspace, folders: &Folders) -> Result<WorkspaceState, TrustError> {
+    let nothing_trusted =
+        || TrustStore::in_folder(Path::new("/nonexistent")).workspace_state(workspace);
+    let Ok(data) = folders.data() else { return nothing_trusted() };
+    match TrustStore::in_folder(data).workspace_state(workspace) {
+        Err(error) if error.is_of_record() => nothing_trusted(),
+        state => state,
     }
 }
 

@@ -25,7 +25,9 @@ pub enum CopyError {
 impl std::fmt::Display for CopyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Io(path, error) => write!(f, "cannot copy plugin `{}`: {error}", path.display()),
+            Self::Io(path, error) => {
+                write!(f, "cannot copy plugin `{}` to where it is opened: {error}", path.display())
+            }
             Self::Changed { path, trusted, has } => write!(
                 f,
                 "plugin `{}` changed since it was trusted: its sha256 is {has}, {trusted} is trusted",
@@ -55,8 +57,7 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
 pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf, CopyError> {
     let io = |error| CopyError::Io(path.to_owned(), error);
     make_private(folder).map_err(io)?;
-    let suffix = std::env::consts::DLL_SUFFIX;
-    let copy = folder.join(format!("{trusted}{suffix}"));
+    let copy = copy_of(trusted, folder);
     if sha256_of(&copy).is_ok_and(|has| has == trusted) {
         return Ok(copy);
     }
@@ -77,6 +78,22 @@ pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf
         let _ = fs::remove_file(&beside);
     }
     placed.map(|()| copy)
+}
+
+/// Removes the private copy of a content that is not trusted any more, if there is one. Where it is open it
+/// stays mapped.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn forget_copy(digest: &str, folder: &Path) -> io::Result<()> {
+    match fs::remove_file(copy_of(digest, folder)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn copy_of(digest: &str, folder: &Path) -> PathBuf {
+    folder.join(format!("{digest}{}", std::env::consts::DLL_SUFFIX))
 }
 
 fn copy_hashing(
@@ -152,5 +169,19 @@ mod tests {
         fs::write(&copy, "evil").unwrap();
         let copy = private_copy(&plugin, &trusted, folder.path()).unwrap();
         assert_eq!(fs::read(copy).unwrap(), b"good");
+    }
+
+    #[test]
+    fn a_copy_is_forgotten_and_forgetting_none_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = folder.path().join("moon.so");
+        fs::write(&plugin, "good").unwrap();
+        let digest = sha256_of(&plugin).unwrap();
+        let copy = private_copy(&plugin, &digest, folder.path()).unwrap();
+        for _ in 0..2 {
+            forget_copy(&digest, folder.path()).unwrap();
+            assert!(!copy.exists());
+        }
+        assert!(plugin.exists());
     }
 }

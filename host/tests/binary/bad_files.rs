@@ -347,5 +347,6 @@ fn a_check_names_what_is_wrong() {
         exit 4
         --- stderr
         error: cannot use `/nonexistent.so` as a plugin: it cannot be read: No such file or directory (os error 2)
+        hint: a file is wanted; `jaato plugin list` and `show` tell where a plugin's lies
     "#]].assert_eq(&output.to_string());
 }

@@ -112,8 +112,12 @@ fn trust_is_taken_back_by_file_name_or_digest() {
     for what in [file.as_str(), "fixture-probe", &digest] {
         paste(&house, &command).run().silent();
         assert!(!is_in_worker(&house));
+        house.run(&["call", "count"]).silent();
+        let copies = house.home().join(".local/share/jaato/trusted");
+        assert_eq!(fs::read_dir(&copies).unwrap().count(), 1);
         let output = house.run(&["plugin", "untrust", what]).silent();
         assert_eq!(output.stdout, format!("the content {digest} is not trusted any more\n"));
+        assert_eq!(fs::read_dir(&copies).unwrap().count(), 0, "nothing opens its copy any more");
         assert!(is_in_worker(&house), "{what}");
     }
     let output = house.run(&["plugin", "untrust", "fixture-probe"]).silent();
@@ -221,15 +225,31 @@ fn a_record_that_others_can_write_proves_nothing() {
     house.drop_in(&fixture("probe"));
     paste(&house, &printed_command(&house)).run().silent();
     let record = house.home().join(".local/share/jaato/trust.json");
+    let nothing_is_trusted = |why: &str| {
+        assert!(is_in_worker(&house), "{why}");
+        let output = house.run(&["call", "count"]).code(0);
+        assert!(output.stderr.contains("is not trusted"), "{output}");
+        for command in [&["plugin", "list"][..], &["doctor"], &["tool", "list"]] {
+            let output = house.run(command);
+            assert!(output.stderr.contains(why), "{output}");
+            assert!(output.stderr.contains("nothing is trusted meanwhile"), "{output}");
+        }
+        // Only a person mends it: nothing is written over it.
+        let before = fs::read(&record).unwrap();
+        for command in [&["plugin", "untrust", "fixture-probe"][..], &["trust", "--remove"]] {
+            assert!(house.run(command).code(3).stderr.contains(why));
+        }
+        paste(&house, &printed_command(&house)).run().code(3);
+        assert_eq!(fs::read(&record).unwrap(), before);
+    };
     crate::support::set_mode(&record, 0o666);
-    let output = house.run(&["call", "count"]);
-    assert!(output.code == 3 || output.code == 4, "{output}");
-    assert!(output.stderr.contains("chmod 600"), "{output}");
+    nothing_is_trusted("chmod 600");
     crate::support::set_mode(&record, 0o600);
+    assert!(!is_in_worker(&house));
+    fs::write(&record, r#"{"version":9}"#).unwrap();
+    nothing_is_trusted("has version 9");
     fs::write(&record, "{").unwrap();
-    let output = house.run(&["call", "count"]);
-    assert!(output.code == 3 || output.code == 4, "{output}");
-    assert!(output.stderr.contains("is damaged"), "{output}");
+    nothing_is_trusted("is damaged");
 }
 
 #[test]

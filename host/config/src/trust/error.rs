@@ -72,17 +72,31 @@ pub enum TrustError {
 }
 
 impl TrustError {
+    /// Tells whether the record itself is what is wrong: it counts as empty then, and is left as it is.
+    pub fn is_of_record(&self) -> bool {
+        match self {
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::WritableByOthers { .. } => true,
+            Self::Io { .. }
+            | Self::Locked { .. }
+            | Self::TooMuch { .. }
+            | Self::NotUtf8 { .. }
+            | Self::Changed { .. }
+            | Self::BadDigest { .. }
+            | Self::InsideSession => false,
+        }
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Io { .. } => None,
             Self::Corrupt { path, .. } => Some(format!(
-                "nothing counts as trusted until then: `mv {0} {0}.broken`, and trust again what you need",
+                "nothing is trusted meanwhile: `mv {0} {0}.broken`, and trust again what you need",
                 path.display()
             )),
-            Self::Newer { .. } => Some("update jaato".to_owned()),
+            Self::Newer { .. } => Some("nothing is trusted meanwhile: update jaato".to_owned()),
             Self::WritableByOthers { path, .. } => Some(format!(
-                "look whether anybody changed it, then `chmod 600 {}`",
+                "nothing is trusted meanwhile: look whether anybody changed it, then `chmod 600 {}`",
                 path.display()
             )),
             Self::Locked { .. } => Some("try again when the other command has ended".to_owned()),
