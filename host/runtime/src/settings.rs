@@ -76,12 +76,10 @@ fn checked(
 
 /// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a schema refuses.
 pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
-    let mut problems = Vec::new();
+    let mut problems = nobodys_names(registry, config);
     for (name, settings) in &config.plugin_settings {
         let Some(entry) = registry.plugin(name) else {
-            let known =
-                registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str());
-            let near = nearest(name, known)
+            let near = nearest(name, names(registry))
                 .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
             let place = first_place(settings);
             problems
@@ -99,6 +97,28 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
         }
     }
     problems
+}
+
+/// Lists names in `[plugins] isolated` and `disabled` that by a slip are no plugin's: it runs as if it was
+/// not named.
+fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
+    let lists = [("isolated", &config.plugins_isolated), ("disabled", &config.plugins_disabled)];
+    let all = lists.iter().flat_map(|(list, names)| names.iter().map(move |name| (list, name)));
+    let slips = all.filter(|(_, name)| *name != "*" && registry.plugin(name).is_none());
+    slips
+        .filter_map(|(list, name)| {
+            // A name of its own may be that of a plugin that is elsewhere or was removed.
+            let is_short = |known: &&str| known.split_once('-').is_some_and(|it| it.1 == name);
+            let near = names(registry).find(is_short).or_else(|| nearest(name, names(registry)))?;
+            Some(format!(
+                "there is no plugin `{name}`, which `[plugins] {list}` names\nhint: did you mean `{near}`?"
+            ))
+        })
+        .collect()
+}
+
+fn names(registry: &Registry) -> impl Iterator<Item = &str> {
+    registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str())
 }
 
 fn first_place(settings: &PluginSettings) -> String {
@@ -164,6 +184,22 @@ mod tests {
         assert!(problem.ends_with("/config/config.toml:2)"), "{problem}");
         assert!(problem.contains("`[plugins.tool-moon]` is wrong at `/phase`"), "{problem}");
         assert!(problems_of("[plugins.tool-moon]\nphase = 3\n", schema()).is_empty());
+    }
+
+    #[test]
+    fn a_slip_in_a_list_of_plugins_is_told() {
+        for list in ["isolated", "disabled"] {
+            for slip in ["tool-mon", "moon"] {
+                let problems = problems_of(&format!("[plugins]\n{list} = [\"{slip}\"]\n"), None);
+                let told = format!(
+                    "there is no plugin `{slip}`, which `[plugins] {list}` names\nhint: did you mean `tool-moon`?"
+                );
+                assert_eq!(problems, [told]);
+            }
+            let fine = format!("[plugins]\n{list} = [\"tool-moon\", \"gc-elsewhere\"]\n");
+            assert!(problems_of(&fine, None).is_empty());
+        }
+        assert!(problems_of("[plugins]\nisolated = [\"*\"]\n", None).is_empty());
     }
 
     #[test]
