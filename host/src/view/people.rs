@@ -17,6 +17,9 @@ use super::text::{one_line, printable};
 /// Columns of plain lines, where there is no terminal to ask.
 const PLAIN_COLUMNS: usize = 400;
 
+/// Columns of a notice, on a terminal too: its end says why and what to do, so it goes on in the next line.
+const NOTICE_COLUMNS: usize = 600;
+
 /// A step of progress that is worth a plain line, in percent.
 const PLAIN_PROGRESS_PERCENT: u64 = 10;
 
@@ -226,7 +229,7 @@ impl super::Writer for People {
                 Ok(())
             }
             Event::Notice { source, text } => {
-                let text = format!("{source}: {}", one_line(text, self.columns()));
+                let text = format!("{source}: {}", one_line(text, NOTICE_COLUMNS));
                 self.line(&self.dim.apply_to(text).to_string())
             }
             Event::Progress { label, done, total, .. } => self.progress(label, *done, *total),

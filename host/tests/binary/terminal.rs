@@ -73,6 +73,18 @@ fn a_yes_runs_the_call_once() {
 }
 
 #[test]
+fn a_notice_is_shown_to_its_end_however_narrow_the_terminal_is() {
+    let Some(house) = House::new() else { return };
+    house.drop_in(&fixture("echo"));
+    let call = json!({ "call": { "name": "count_bytes_echo", "arguments": { "text": "a b" } } });
+    house.script(&json!({ "answers": [{ "steps": [call] }, { "steps": [{ "text": "done" }] }] }));
+    let line = format!("stty -echo cols 40; exec '{}' run --yes go", house.binary().display());
+    let Some(running) = shell_on_terminal(&house, &line, as_it_is) else { return };
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("no sandbox, and is given no key"), "{output}");
+}
+
+#[test]
 fn an_always_is_not_asked_again() {
     let Some(house) = counting(&["\"count\":1", "\"count\":2", "\"count\":3"]) else { return };
     let Some(mut running) = on_terminal(&house, "run go", as_it_is) else { return };
