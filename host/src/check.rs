@@ -16,6 +16,9 @@ use crate::{plugin, report, start};
 /// How long one example may take: it is what shows a tool off.
 const EXAMPLE_DEADLINE: Duration = Duration::from_secs(20);
 
+/// Tools up to which each has a line, whatever came of it.
+const LINE_EACH_MAX: usize = 20;
+
 /// Checks a plugin file step by step. What it says of itself is refused with an error; what it does is
 /// told line by line to its end.
 pub async fn check(global: Global, file: &Path) -> Outcome {
@@ -60,8 +63,17 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
     }
     line("instance", &Ok("it starts in a worker".to_owned()))?;
     let mut failed = 0;
-    for tool in jaato_runtime::description(entry).into_iter().flat_map(|it| &it.tools) {
-        let what = format!("tool {}", tool.name);
+    let tools = jaato_runtime::description(entry).map_or(&[][..], |it| &it.tools);
+    // Of many tools those that are left out one after the other for one reason are one line.
+    for group in tools.chunk_by(|one, next| {
+        let why = why_left_out(one);
+        tools.len() > LINE_EACH_MAX && why.is_some() && why == why_left_out(next)
+    }) {
+        let [tool, rest @ ..] = group else { continue };
+        let what = match rest.last() {
+            Some(last) => format!("tools {} to {} ({})", tool.name, last.name, group.len()),
+            None => format!("tool {}", tool.name),
+        };
         match why_left_out(tool) {
             Some(why) => report::line(&format!("{what:<11}  left out: {why}"))?,
             None => failed += line(&what, &examples(session, tool).await)?,

@@ -78,6 +78,18 @@ fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
 }
 
 #[test]
+fn what_is_left_out_of_a_hundred_tools_is_told_in_few_lines() {
+    let house = house!();
+    let output = house.run(&["plugin", "check", &fixture("many").display().to_string()]).silent();
+    let lines: Vec<&str> = output.stdout.lines().skip(3).collect();
+    expect![[r#"
+        instance     ok: it starts in a worker
+        tools say00 to stream_lines (100)  left out: it may change things
+        conformance  ok: 21 checks hold"#]]
+    .assert_eq(&lines.join("\n"));
+}
+
+#[test]
 fn what_does_not_conform_is_told_in_plain_words() {
     let house = house!();
     let output = house.run(&["plugin", "check", &fixture("probe").display().to_string()]).code(4);
