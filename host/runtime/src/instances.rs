@@ -10,7 +10,7 @@ mod living;
 mod make;
 mod slot;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 
 use jaato_loader::{CLOSE_STEP_MAX, Executor, Plugin};
@@ -30,6 +30,9 @@ use slot::{Slot, Source};
 /// worker, which ends with its code.
 pub const CONTENTS_INSIDE_MAX: usize = 16;
 
+/// Stands in what was told for files that are opened where they lie, for want of a place for copies.
+const NOT_COPIED: &str = "not copied";
+
 /// Whose an instance is: a session's, or with none the process's.
 type Key = (PluginName, Option<SessionId>);
 
@@ -46,6 +49,9 @@ pub struct Instances {
     workers: Workers,
     plugins: StdMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
     places: StdMutex<HashMap<Key, Arc<Place>>>,
+    /// What was told and is told once, however often a worker dies: contents that are not trusted, and
+    /// [`NOT_COPIED`].
+    told: StdMutex<HashSet<String>>,
 }
 
 /// The place of one instance.
@@ -81,7 +87,13 @@ pub struct Got {
 impl Instances {
     /// Starts with nothing open.
     pub fn new(executor: Executor, workers: Workers) -> Self {
-        Self { executor, workers, plugins: StdMutex::default(), places: StdMutex::default() }
+        Self {
+            executor,
+            workers,
+            plugins: StdMutex::default(),
+            places: StdMutex::default(),
+            told: StdMutex::default(),
+        }
     }
 
     /// Returns the instance of a plugin for a session; none where its file changed since it was looked at.
@@ -221,6 +233,11 @@ impl Instances {
             drop(futures_util::future::join_all(closing).await);
         });
         futures_util::future::join_all(closing).await;
+    }
+
+    /// Tells whether something is to be told: the first time that is asked.
+    fn is_news(&self, what: &str) -> bool {
+        lock(&self.told).insert(what.to_owned())
     }
 
     fn place(&self, key: Key) -> Arc<Place> {

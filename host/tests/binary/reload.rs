@@ -415,3 +415,34 @@ fn what_changes_in_a_workspace_is_not_used_before_the_workspace_is_trusted_again
     chat.say("c", "third");
     chat.end(&house);
 }
+
+#[test]
+fn files_that_cannot_be_copied_are_opened_where_they_lie() {
+    for shipped in [true, false] {
+        let house = house!();
+        let built = fixture("editions");
+        let file = if shipped { house.ship(&built) } else { house.drop_in(&built) };
+        let two = edition(&house, "two.so", &[SECOND]);
+        // Inside jaato a linker has one file of a name; in a worker each is the first.
+        let second = if shipped { "ONE" } else { "TWO" };
+        house.script(&answers(&[
+            (nothing(), which()),
+            (told("ONE", 1), text("first")),
+            (nothing(), which()),
+            (told(second, 2), text("second")),
+        ]));
+        // As a full disk, or a home that cannot be written.
+        let cache = house.home().join(".cache/jaato");
+        fs::create_dir_all(&cache).unwrap();
+        fs::write(cache.join("opened"), "no folder").unwrap();
+        let mut chat = Chat::start(&house);
+        chat.say("a", "first");
+        place(&two, &file);
+        chat.say("b", "second");
+        let stderr = chat.end(&house);
+        let why = "plugins are opened where they lie, for they cannot be copied: ";
+        assert_eq!(stderr.matches(why).count(), 1, "{stderr}");
+        let kept = "stays as it was, what replaced it does not start: cannot copy";
+        assert_eq!(stderr.contains(kept), shipped, "{stderr}");
+    }
+}

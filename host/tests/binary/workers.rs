@@ -107,6 +107,21 @@ fn five_deaths_are_enough() {
 }
 
 #[test]
+fn that_a_plugin_is_not_trusted_is_told_once_however_often_its_worker_dies() {
+    let Some(house) = House::new() else { return };
+    house.drop_in(&fixture("hostile"));
+    let expect = json!({ "tool_result": "was ended by signal 6" });
+    house.script(&json!({ "answers": [
+        { "steps": [die("abort")] },
+        { "expect": expect, "steps": [die("abort")] },
+        { "expect": expect, "steps": [tally()] },
+        { "expect": { "tool_result": "\"tally\":1" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert_eq!(output.stderr.matches("is not trusted").count(), 1, "{output}");
+}
+
+#[test]
 fn a_call_that_cannot_be_stopped_is_stopped() {
     for how in ["loop", "deadlock", "children"] {
         let Some(house) = house_of(&[(die(how), "never")]) else { return };

@@ -4,13 +4,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_loader::{Instance, Library, LoadError, Plugin, remote};
+use jaato_loader::{Instance, Library, LoadError, Plugin, Stamp, remote};
 use jaato_registry::{PluginEntry, Status, Trust};
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
 use tokio::sync::OnceCell;
 
 use super::slot::{Made, Slot, Source};
-use super::{CONTENTS_INSIDE_MAX, Inside, Instances, Wanted, lock, why_in_worker};
+use super::{CONTENTS_INSIDE_MAX, Inside, Instances, NOT_COPIED, Wanted, lock, why_in_worker};
 use crate::reload::{Copy, CopyProblem, Opening};
 use crate::services::PluginServices;
 use crate::setup::Setup;
@@ -37,19 +37,21 @@ enum OpenFile {
     Lasting(PathBuf),
     /// A private copy that has its name only now.
     Copied(Opening),
+    /// One that should have been copied, and why it could not be.
+    NotCopied(PathBuf, std::io::Error),
 }
 
 impl OpenFile {
     fn path(&self) -> &Path {
         match self {
-            Self::Lasting(path) => path,
+            Self::Lasting(path) | Self::NotCopied(path, _) => path,
             Self::Copied(opening) => &opening.path,
         }
     }
 
     fn copy(&self) -> Option<Arc<Copy>> {
         match self {
-            Self::Lasting(_) => None,
+            Self::Lasting(_) | Self::NotCopied(_, _) => None,
             Self::Copied(opening) => Some(Arc::clone(&opening.copy)),
         }
     }
@@ -133,6 +135,13 @@ impl Instances {
         let mut copy = None;
         let opening = plugin.get_or_try_init(|| async {
             let file = file_to_open(None, entry, source, wanted).await?;
+            if let OpenFile::NotCopied(path, error) = &file
+                && self.is_inside(&entry.candidate.manifest.name)
+            {
+                // The linker would give what it has under the name.
+                return Err(not_copied(path, error).into());
+            }
+            self.tell_of(&file, services);
             copy = file.copy();
             let opened = Library::open(file.path()).map_err(|error| load_error(&error))?;
             Ok::<_, Trouble>(Plugin::start(&self.executor, &opened).await?)
@@ -148,6 +157,21 @@ impl Instances {
         Ok((Made { instance, copy }, refusal))
     }
 
+    /// Tells whether any content of a plugin is open in this process.
+    fn is_inside(&self, plugin: &PluginName) -> bool {
+        lock(&self.plugins).iter().any(|((name, _), opened)| name == plugin && opened.initialized())
+    }
+
+    /// Says once that what is opened is not safe from who writes over it.
+    fn tell_of(&self, file: &OpenFile, services: &PluginServices) {
+        let OpenFile::NotCopied(_, error) = file else { return };
+        if self.is_news(NOT_COPIED) {
+            services.notice(format!(
+                "plugins are opened where they lie, for they cannot be copied: {error}; do not write over their files"
+            ));
+        }
+    }
+
     async fn make_in_worker(
         &self,
         copy: Option<Arc<Copy>>,
@@ -158,12 +182,15 @@ impl Instances {
         saved: Option<Vec<u8>>,
     ) -> Result<(Made, Option<Error>), Trouble> {
         let file = file_to_open(copy, entry, source, wanted).await?;
+        self.tell_of(&file, services);
         let Manifest { name, scope, .. } = &entry.candidate.manifest;
         let is_trusted = !matches!(entry.candidate.trust, Trust::No(_));
-        if !is_trusted {
-            services.notice(format!(
-                "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
-            ));
+        if let Trust::No(digest) = &entry.candidate.trust {
+            if self.is_news(digest) {
+                services.notice(format!(
+                    "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
+                ));
+            }
         } else if why_in_worker(wanted.setup, entry).is_none() {
             services.notice(format!(
                 "plugin `{name}` was replaced {CONTENTS_INSIDE_MAX} times inside jaato, which cannot unload code: it runs in a worker"
@@ -211,7 +238,7 @@ fn check_status(entry: &PluginEntry) -> Result<(), Error> {
 }
 
 /// Returns the file to open: a trusted one as its private copy; any other as a copy where plugins are
-/// watched, else where it lies. What is not trusted may change as it likes then: only its worker opens it.
+/// watched and it can be copied, else where it lies. What is not trusted may change as it likes then: only its worker opens it.
 async fn file_to_open(
     copy: Option<Arc<Copy>>,
     entry: &PluginEntry,
@@ -219,7 +246,6 @@ async fn file_to_open(
     wanted: Wanted<'_>,
 ) -> Result<OpenFile, Trouble> {
     let candidate = &entry.candidate;
-    let name = &candidate.manifest.name;
     if let Trust::ByHash(digest) = &candidate.trust {
         let folder = wanted.setup.folders.trusted().map_err(|error| {
             Error::new(ErrorKind::Io, error.to_string()).with_hint(error.hint())
@@ -238,17 +264,22 @@ async fn file_to_open(
         Trust::Shipped | Trust::ByHash(_) | Trust::WorkspaceNot => None,
     };
     let opened = match copy {
-        Some(copy) => copies.reopen(name, copy),
-        None => copies.open(name, &source.edition, &candidate.path, digest),
+        Some(copy) => copies.reopen(&candidate.manifest.name, copy),
+        None => copies.open(&candidate.manifest.name, &source.edition, &candidate.path, digest),
     };
-    opened.map(OpenFile::Copied).map_err(|problem| match problem {
-        CopyProblem::Changed => Trouble::Changed,
-        CopyProblem::Io(error) => not_copied(name, &candidate.path, &error).into(),
+    opened.map(OpenFile::Copied).or_else(|problem| match problem {
+        CopyProblem::Changed => Err(Trouble::Changed),
+        CopyProblem::Io(error) => {
+            // As where plugins are not watched: a full disk or a home that cannot be written ends no conversation.
+            let (path, stamp) = (&candidate.path, &source.edition.stamp);
+            let is_it = stamp.is_none() || Stamp::of(path).ok() == *stamp;
+            is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(Trouble::Changed)
+        }
     })
 }
 
-fn not_copied(name: &PluginName, path: &Path, error: &std::io::Error) -> Error {
-    let text = format!("cannot copy plugin `{name}` (`{}`) to open it: {error}", path.display());
+fn not_copied(path: &Path, error: &std::io::Error) -> Error {
+    let text = format!("cannot copy plugin `{}` to where it is opened: {error}", path.display());
     Error::new(ErrorKind::Io, text)
 }
 
