@@ -30,7 +30,10 @@ impl fmt::Display for TemplateError {
         match self {
             Self::Name(name) => write!(f, "`{name}` cannot be a plugin's name"),
             Self::NameTaken(name) => {
-                write!(f, "`{name}` cannot be a plugin's name: in its code that means something else")
+                write!(
+                    f,
+                    "`{name}` cannot be a plugin's name: in its code that means something else"
+                )
             }
             Self::Exists(path) => write!(f, "`{}` exists already", path.display()),
             Self::NoSdk(path) => write!(
