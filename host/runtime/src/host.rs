@@ -1,13 +1,16 @@
 //! What sessions and their ports share: the plugins as they are known, and what runs them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jaato_loader::Services;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_store::Ledger;
-use jaato_types::{Delta, Error, ErrorKind, SessionId};
+use jaato_types::{Asset, Delta, Error, ErrorKind, PluginName, SessionId};
+use serde_json::Value;
 
+use crate::credentials::Credentials;
 use crate::instances::{Got, Instances, Lease, Wanted};
 use crate::log::Log;
 use crate::reload::{Eyes, Plugins};
@@ -29,6 +32,15 @@ pub struct Host {
     pub(crate) ledger: Option<Ledger>,
     pub(crate) instances: Instances,
     pub(crate) supervisor: Supervisor,
+    /// By plugin, with the number of the edition that it is of.
+    pub(crate) prepared: Mutex<HashMap<PluginName, (u64, Arc<Prepared>)>>,
+}
+
+/// What the calls of one edition of a plugin share.
+pub struct Prepared {
+    config: Arc<Value>,
+    credentials: Arc<Credentials>,
+    assets: Arc<[Asset]>,
 }
 
 impl Host {
@@ -52,7 +64,7 @@ impl Host {
         tell: Tell,
     ) -> Result<(Lease, Arc<dyn Services>), Error> {
         let session = place.session.clone();
-        let services = |entry: &PluginEntry| self.services(entry, &place, &tell);
+        let services = |entry: &PluginEntry, edition| self.services(entry, edition, &place, &tell);
         for _ in 0..CHANGES_MAX {
             self.plugins.look_at(self.eyes(), plugin).await;
             let catalog = self.plugins.for_call(&session, plugin);
@@ -89,24 +101,39 @@ impl Host {
     fn services(
         &self,
         entry: &PluginEntry,
+        edition: u64,
         place: &Place,
         tell: &Tell,
     ) -> Result<Arc<PluginServices>, Error> {
+        let Prepared { config, credentials, assets } = &*self.prepared(entry, edition)?;
+        let services = PluginServices::new(
+            Arc::clone(&self.lent),
+            entry.candidate.manifest.name.clone(),
+            Arc::clone(config),
+            Arc::clone(assets),
+            place.clone(),
+            Arc::clone(tell),
+        );
+        Ok(Arc::new(services.with_credentials(Arc::clone(credentials))))
+    }
+
+    /// Checks the person's settings and reads credentials, once for each edition.
+    fn prepared(&self, entry: &PluginEntry, edition: u64) -> Result<Arc<Prepared>, Error> {
         let name = &entry.candidate.manifest.name;
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, prepared)) = prepared.get(name).filter(|(number, _)| *number == edition) {
+            return Ok(Arc::clone(prepared));
+        }
         let Some(description) = description(entry) else {
             let text = format!("plugin `{name}` cannot be used");
             return Err(Error::new(ErrorKind::PluginDisabled, text));
         };
         let (config, credentials) = settings::of_plugin(entry, description, &self.setup)?;
-        let services = PluginServices::new(
-            Arc::clone(&self.lent),
-            name.clone(),
-            Arc::new(config),
-            description.assets.clone().into(),
-            place.clone(),
-            Arc::clone(tell),
-        );
-        Ok(Arc::new(services.with_credentials(credentials)))
+        let (config, credentials) = (Arc::new(config), Arc::new(credentials));
+        let assets = description.assets.clone().into();
+        let new = Arc::new(Prepared { config, credentials, assets });
+        prepared.insert(name.clone(), (edition, Arc::clone(&new)));
+        Ok(new)
     }
 
     /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before

@@ -39,9 +39,9 @@ type Key = (PluginName, Option<SessionId>);
 /// What is opened inside the host: a plugin and one content of its file.
 type Inside = (PluginName, String);
 
-/// Makes the services of a call for what is known of a plugin.
+/// Makes the services of a call for what is known of a plugin, and the number of its edition.
 pub type ServicesOf<'a> =
-    dyn Fn(&PluginEntry) -> Result<Arc<PluginServices>, Error> + Send + Sync + 'a;
+    dyn Fn(&PluginEntry, u64) -> Result<Arc<PluginServices>, Error> + Send + Sync + 'a;
 
 /// Plugins that were opened and their instances.
 pub struct Instances {
@@ -141,7 +141,7 @@ impl Instances {
         wanted: Wanted<'_>,
     ) -> Result<Arc<PluginServices>, Trouble> {
         let entry = wanted.entry(&source.catalog)?;
-        let services = (wanted.services)(entry)?;
+        let services = (wanted.services)(entry, source.number())?;
         if slot.instance.is_some() {
             return Ok(services);
         }
@@ -163,7 +163,7 @@ impl Instances {
         newest: &Source,
         wanted: Wanted<'_>,
     ) -> Result<Arc<PluginServices>, Trouble> {
-        let services = (wanted.services)(wanted.entry(&newest.catalog)?)?;
+        let services = (wanted.services)(wanted.entry(&newest.catalog)?, newest.number())?;
         if let Some(instance) = &slot.instance {
             // Calls in flight go on meanwhile, and end on it.
             match tokio::time::timeout(CLOSE_STEP_MAX, instance.save()).await {

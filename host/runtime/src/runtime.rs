@@ -1,7 +1,7 @@
 //! The runtime: the plugins that were found, and what runs them.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
 use jaato_loader::{Executor, Report, Watch};
@@ -121,7 +121,16 @@ impl Runtime {
         let start = Start { stamps, trust, problems: problems.clone() };
         let plugins = Plugins::new(registry, start, log.clone());
         let own = supervisor.clone();
-        let host = Host { setup, plugins, lent, log, ledger, instances, supervisor: own };
+        let host = Host {
+            setup,
+            plugins,
+            lent,
+            log,
+            ledger,
+            instances,
+            supervisor: own,
+            prepared: Mutex::default(),
+        };
         Self { host: Arc::new(host), supervisor, problems, described }
     }
 

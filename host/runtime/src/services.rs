@@ -99,8 +99,8 @@ impl PluginServices {
 
     /// Adds the plugin's credentials.
     #[must_use]
-    pub fn with_credentials(self, credentials: Credentials) -> Self {
-        Self { credentials: Arc::new(credentials), ..self }
+    pub fn with_credentials(self, credentials: Arc<Credentials>) -> Self {
+        Self { credentials, ..self }
     }
 
     /// Returns what programs get of the host's variables.
