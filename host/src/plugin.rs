@@ -20,6 +20,11 @@ use crate::{report, start, trust as workspace_trust};
 const TRUST_WARNING: &str = "what is not trusted runs in a worker: it cannot take jaato down and gets no key, \
 but it can do what you can; a trusted plugin runs inside jaato. Keep only what you know";
 
+/// Tools of a plugin up to which one line names all.
+const TOOLS_NAMED_MAX: usize = 20;
+/// How many it names of more.
+const TOOLS_NAMED_OF_MANY: usize = 5;
+
 /// Lists the plugins, and what could not be used.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
@@ -207,7 +212,7 @@ pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failur
 
 /// Says what a plugin offers.
 pub fn offered(manifest: &Manifest, description: &Description) -> String {
-    let tools: Vec<_> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let tools = tools_of(description.tools.iter().map(|tool| tool.name.to_string()));
     let mut offered = if tools.is_empty() {
         "no tools".to_owned()
     } else {
@@ -293,7 +298,17 @@ fn offers(entry: &PluginEntry) -> String {
         description.provider.iter().map(|provider| format!("provider {}", provider.name));
     let manifest = &entry.candidate.manifest;
     let gc = manifest.kinds.contains(&Kind::Gc).then(|| format!("gc {}", manifest.name.source()));
-    tools.chain(provider).chain(gc).collect::<Vec<_>>().join(", ")
+    tools_of(tools).into_iter().chain(provider).chain(gc).collect::<Vec<_>>().join(", ")
+}
+
+/// Names tools, or where they are many the first of them and how many more there are.
+fn tools_of(tools: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<_> = tools.collect();
+    if names.len() > TOOLS_NAMED_MAX {
+        let more = names.split_off(TOOLS_NAMED_OF_MANY).len();
+        names.push(format!("{more} more tools"));
+    }
+    names
 }
 
 fn trusted(entry: &PluginEntry) -> String {

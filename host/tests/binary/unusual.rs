@@ -29,8 +29,7 @@ fn each_passes_the_check_of_a_plugin_that_strangers_ship() {
         return;
     }
     let many = checked("many");
-    assert!(many.contains("tools say00, say01, say02,"), "{many}");
-    assert!(many.contains(" say98, stream_lines\n"), "{many}");
+    assert!(many.contains("tools say00, say01, say02, say03, say04, 95 more tools\n"), "{many}");
     let recalls = checked("recalls");
     assert!(recalls.contains("of 12 messages that fill the context it would drop"), "{recalls}");
     let paints = checked("paints");

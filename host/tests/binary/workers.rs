@@ -97,6 +97,7 @@ fn five_deaths_are_enough() {
         (die("abort"), abort),
         (die("abort"), abort),
         (tally(), "its worker died 5 times"),
+        (tally(), "`/plugin reload fixture-hostile` in a conversation begins it anew"),
     ]) else {
         return;
     };

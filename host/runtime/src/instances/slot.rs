@@ -119,8 +119,9 @@ impl Slot {
             "plugin `{name}` is not run any more: its worker died {DEATHS_MAX} times; the last time: {}",
             self.last_words
         );
-        Err(Error::new(ErrorKind::PluginDisabled, text)
-            .with_hint("tell the plugin's author; it can be kept out with `[plugins] disabled`"))
+        Err(Error::new(ErrorKind::PluginDisabled, text).with_hint(format!(
+            "tell the plugin's author; `/plugin reload {name}` in a conversation begins it anew, `jaato plugin disable {name}` keeps it out"
+        )))
     }
 
     pub async fn wait_after_death(&self) {
