@@ -171,6 +171,36 @@ fn a_memory_hog_from_elsewhere_meets_its_limit() {
 }
 
 #[test]
+fn a_worker_may_open_so_many_files_and_a_strangers_has_so_much_memory() {
+    for (shipped, memory) in [(true, "unlimited"), (false, "2147483648")] {
+        let Some(house) = House::new() else { return };
+        let hostile = fixture("hostile");
+        let _ = if shipped { house.ship(&hostile) } else { house.drop_in(&hostile) };
+        house.script(
+            &json!({ "answers": [{ "steps": [tally()] }, { "steps": [{ "text": "done" }] }] }),
+        );
+        let mut chat = house.command(&["chat", "--yes"]).start();
+        chat.write(b"go\n");
+        let mut told = chat.wait_for_error("\"pid\":");
+        if !told.ends_with('\n') {
+            told += &chat.wait_for_error("\n");
+        }
+        let pid = told.split_once("\"pid\":").and_then(|(_, pid)| pid.split_once('}')).unwrap().0;
+        let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let limit = |name: &str| {
+            let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.split_whitespace().next().unwrap().to_owned()
+        };
+        assert_eq!(
+            (limit("Max open files").as_str(), limit("Max address space").as_str()),
+            ("512", memory)
+        );
+        chat.finish().code(0);
+        house.nothing_lives();
+    }
+}
+
+#[test]
 fn a_plugin_that_a_person_isolates_runs_in_a_worker() {
     let Some(house) = House::new() else { return };
     house.ship(&fixture("probe"));

@@ -272,13 +272,14 @@ impl Running {
         }
     }
 
-    /// Waits for text on standard error, where a line need not have ended.
+    /// Waits for text on standard error, where a line need not have ended; returns what came up to there.
     #[track_caller]
-    pub fn wait_for_error(&self, text: &str) {
+    pub fn wait_for_error(&self, text: &str) -> String {
         let mut seen = String::new();
         while !seen.contains(text) {
             seen.push_str(&self.error_lines.recv_timeout(DEADLINE).expect("it prints more"));
         }
+        seen
     }
 
     /// Returns what has come on standard error and was not waited for.
