@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
+use jaato_runtime::registry::PluginEntry;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
@@ -59,9 +60,12 @@ async fn one(
         Err(error) => {
             if error.kind == ErrorKind::UnknownTool {
                 // The tool may be in a plugin that could not be used.
+                report::problems(
+                    &start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>(),
+                );
                 report::problems(&start::problems(runtime));
-                if let Some(hint) = not_trusted_hint(runtime, tool) {
-                    return Err(hint);
+                if let Some(failure) = not_used(runtime, tool) {
+                    return Err(failure);
                 }
             }
             Err(Failure { exit: exit_of(error.kind), message: error.message, hint: error.hint })
@@ -69,11 +73,17 @@ async fn one(
     }
 }
 
-fn not_trusted_hint(runtime: &Runtime, tool: &str) -> Option<Failure> {
+/// Says why a plugin that offers a tool is not used, where there is one.
+fn not_used(runtime: &Runtime, tool: &str) -> Option<Failure> {
+    let offers = |entry: &&PluginEntry| {
+        let tools = jaato_runtime::description(entry).map_or(&[][..], |it| &it.tools);
+        tools.iter().any(|spec| spec.name.as_str() == tool)
+    };
     let registry = runtime.registry();
-    let plugin = registry.tool(tool)?.plugin;
-    let entry = registry.plugin(plugin.as_str())?;
-    let (why, hint) = jaato_runtime::why_not(entry)?;
+    let mut offering = registry.plugins().iter().filter(offers);
+    let why = |entry| Some((entry, jaato_runtime::why_not(entry)?));
+    let (entry, (why, hint)) = offering.find_map(why)?;
+    let plugin = &entry.candidate.manifest.name;
     let text = format!("tool `{tool}` of plugin `{plugin}` cannot be used: {why}");
     Some(Failure::new(Exit::Plugin, text).maybe_hint(hint))
 }

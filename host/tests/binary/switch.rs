@@ -21,6 +21,7 @@ fn status(house: &House) -> String {
 fn a_plugin_is_switched_off_and_on_and_comments_stay() {
     let house = house!();
     house.configure("# mine\nversion = 1\nmodel = \"a/b\" # best\n\n[tools]\ndisabled = []\n");
+    house.run(&["tool", "list"]).silent();
     let output = house.run(&["plugin", "disable", "tool-environment"]).silent();
     expect![[r#"
         exit 0
@@ -42,6 +43,11 @@ fn a_plugin_is_switched_off_and_on_and_comments_stay() {
     .assert_eq(&config(&house));
     assert_eq!(status(&house), "disabled");
     let before = config(&house);
+    let output = house.run(&["call", "get_environment"]).code(4);
+    expect![[r#"
+        error: tool `get_environment` of plugin `tool-environment` cannot be used: `[plugins] disabled` names it
+        hint: jaato plugin enable tool-environment
+    "#]].assert_eq(&output.stderr);
     let again = house.run(&["plugin", "disable", "tool-environment"]).silent();
     assert_eq!(again.stdout, "plugin `tool-environment` is disabled already\n");
     assert_eq!(config(&house), before);

@@ -147,8 +147,13 @@ fn a_workspace_plugin_needs_both_steps() {
 
     // A change of the workspace takes the first step back.
     house.write("workspace/.jaato/config.toml", "");
-    let output = house.run(&COUNT_BYTES).code(2);
-    assert!(output.stderr.contains("there is no tool"), "{output}");
+    let output = house.run(&COUNT_BYTES).code(4);
+    assert!(
+        output.stderr.contains("is not trusted any more: `.jaato/config.toml` was"),
+        "{output}"
+    );
+    let error = "error: tool `count_bytes_echo` of plugin `fixture-echo` cannot be used: its workspace is not trusted\nhint: jaato trust\n";
+    assert!(output.stderr.ends_with(error), "{output}");
 }
 
 fn digest_of(file: &std::path::Path) -> String {
