@@ -33,6 +33,11 @@ fn cargo(example: &str, words: &[&str]) -> String {
     let output = cargo.env_remove("RUSTFLAGS").output().unwrap();
     let [out, err] =
         [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+    let is_stale = err.contains("--locked was passed");
+    assert!(
+        !is_stale,
+        "{example}: `cp Cargo.lock docs/examples/{example}`, then `cargo update --workspace` there: {err}"
+    );
     assert!(output.status.success() && !err.contains("warning"), "{example}: {out}{err}");
     out
 }

@@ -42,6 +42,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
             }
         }
         findings.extend(manifest(&format!("{folder}/Cargo.toml"), files));
+        findings.extend(lock(&format!("{folder}/Cargo.lock"), files));
         let guide = files.iter().find(|file| file.path == "docs/plugin-authors.md");
         if guide.is_some_and(|guide| !guide.text.contains(&format!("examples/{name}"))) {
             let remedy = "say in `docs/plugin-authors.md` what it shows";
@@ -79,6 +80,27 @@ fn manifest(path: &str, files: &[TextFile]) -> Vec<Finding> {
     findings
 }
 
+/// What a lock file pins beyond ours was never fetched, and not tested with the sdk.
+fn lock(path: &str, files: &[TextFile]) -> Option<Finding> {
+    let find = |path: &str| files.iter().find(|file| file.path == path);
+    let (theirs, ours) = (find(path)?, find("Cargo.lock")?);
+    let strange = pinned(&theirs.text).difference(&pinned(&ours.text)).next().cloned()?;
+    let what = format!("it pins {strange}, and `Cargo.lock` of the house does not");
+    let remedy = "copy that one over it, then `cargo update --workspace --offline` there";
+    Some(Finding::error(path, 0, what, remedy))
+}
+
+/// Names and versions of what comes from a registry.
+fn pinned(lock: &str) -> BTreeSet<String> {
+    let packages = lock.split("[[package]]").filter(|package| package.contains("\nsource = "));
+    let pinned = packages.map(|package| {
+        let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key));
+        let [name, version] = ["name = ", "version = "].map(|key| value(key).unwrap_or_default());
+        format!("{} {}", name.trim_matches('"'), version.trim_matches('"'))
+    });
+    pinned.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,9 +109,15 @@ mod tests {
     const MANIFEST: &str = "[package]\nlicense = \"Apache-2.0 OR MIT\"\npublish = false\n[dependencies]\n\
         jaato-plugin-sdk = { path = \"../../../plugin-api/sdk\" }\n[workspace]\n";
 
+    const SERDE: &str =
+        "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nsource = \"registry\"\n\n";
+
     /// An example with all its parts, one of them as given.
     fn found(name: &str, part: &str, text: Option<&str>) -> Vec<String> {
-        let mut files = vec![file("docs/plugin-authors.md", "[a](examples/tool-a) examples/moon")];
+        let mut files = vec![
+            file("docs/plugin-authors.md", "[a](examples/tool-a) examples/moon"),
+            file("Cargo.lock", &format!("{SERDE}{}", SERDE.replace("1.0.0", "2.0.0"))),
+        ];
         for known in FILES {
             let text = match (part == *known, *known) {
                 (true, _) => text,
@@ -109,6 +137,18 @@ mod tests {
             assert_eq!(missing.len(), 1, "{missing:?}");
             assert!(missing[0].starts_with(&format!("docs/examples/tool-a/{part}: it is missing")));
         }
+    }
+
+    #[test]
+    fn an_example_pins_what_the_house_pins() {
+        let own = "[[package]]\nname = \"tool-a\"\nversion = \"9.0.0\"\n";
+        assert_eq!(
+            found("tool-a", "Cargo.lock", Some(&format!("{SERDE}{own}"))),
+            Vec::<String>::new()
+        );
+        let strange = found("tool-a", "Cargo.lock", Some(&SERDE.replace("1.0.0", "1.0.1")));
+        assert_eq!(strange.len(), 1, "{strange:?}");
+        assert!(strange[0].contains("it pins serde 1.0.1, and"), "{strange:?}");
     }
 
     #[test]
