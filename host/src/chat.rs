@@ -10,7 +10,7 @@ use console::Style;
 use jaato_runtime::Runtime;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Session};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::{ChatArgs, Global, OutputForm};
 use crate::exit::{Exit, Failure, Outcome};
@@ -149,13 +149,21 @@ async fn command(
     };
     view.settle();
     match answer {
-        Ok(output) => report::json(&Value::Object(output.content)),
+        Ok(output) => match text_alone(&output.content) {
+            Some(text) => report::line(text).map(|()| Exit::Done),
+            None => report::json(&Value::Object(output.content)),
+        },
         Err(error) => {
             let failure = Failure::from(error);
             report::failure(&failure);
             Ok(failure.exit)
         }
     }
+}
+
+/// Returns the text of an answer that is nothing else: a person reads it as one, not as JSON.
+fn text_alone(content: &Map<String, Value>) -> Option<&str> {
+    content.get("result").filter(|_| content.len() == 1)?.as_str()
 }
 
 fn help(runtime: &Runtime) {
@@ -210,6 +218,9 @@ impl CurrentTurn {
 
 #[cfg(test)]
 mod tests {
+    use jaato_runtime::types::Output;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -222,5 +233,13 @@ mod tests {
         assert_eq!(wish("/note two words"), Wish::Command("note", "two words"));
         assert_eq!(wish("/gc"), Wish::Command("gc", ""));
         assert_eq!(wish("/plugin show x"), Wish::Plugin("show x"));
+    }
+
+    #[test]
+    fn an_answer_that_is_a_text_is_shown_as_one() {
+        let text = |output: Output| text_alone(&output.content).map(str::to_owned);
+        assert_eq!(text(Output::text("1. milk\n2. bread")).as_deref(), Some("1. milk\n2. bread"));
+        assert_eq!(text(Output::json(json!(["milk"]))), None);
+        assert_eq!(text(Output::json(json!({ "result": "milk", "left": 1 }))), None);
     }
 }
