@@ -6,11 +6,13 @@
 mod artifacts;
 mod bench;
 mod build_plugins;
+mod check_macos;
 mod child;
 mod dist;
 mod freeze;
 mod gather;
 mod new_plugin;
+mod nightly;
 #[cfg(test)]
 mod public_api;
 mod run;
@@ -81,6 +83,12 @@ const CHORES: &[Chore] = &[
         arguments: "",
         about: "copy the sources of the boundary to where a test builds a plugin from them",
         start: freeze::start,
+    },
+    Chore {
+        name: "check-macos",
+        arguments: "",
+        about: "let a nightly compiler look at the branches for macOS; nothing is run",
+        start: check_macos::start,
     },
     Chore {
         name: "dist",

@@ -23,7 +23,7 @@ use crate::log::Log;
 
 /// Descriptors that a worker may have open.
 pub const WORKER_OPEN_FILES: u64 = 512;
-/// Address space of a worker whose plugin was not shipped: it must not take the machine's memory.
+/// Address space of a worker whose plugin is not trusted: it must not take the machine's memory.
 pub const WORKER_MEMORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// Most of what a worker printed that an error repeats.
 const PRINTED_BYTES_MAX: usize = 400;
@@ -46,8 +46,8 @@ pub struct WorkerOf<'a> {
     /// The file that it opens.
     pub file: &'a Path,
     pub manifest: &'a Manifest,
-    /// Whether it came with jaato: then its memory is not limited.
-    pub is_shipped: bool,
+    /// Whether it might as well run inside jaato: then its memory is not limited.
+    pub is_trusted: bool,
     /// The session that it belongs to.
     pub owner: Option<&'a str>,
     /// Returns the value of a variable, of those that the plugin may see.
@@ -86,7 +86,7 @@ impl Workers {
         command.stderr = ErrorOutput::Merged;
         command.descriptor3 = Some(OwnedFd::from(theirs));
         command.limits = Limits {
-            memory_bytes: (!asked.is_shipped).then_some(WORKER_MEMORY_BYTES),
+            memory_bytes: (!asked.is_trusted).then_some(WORKER_MEMORY_BYTES),
             open_files: Some(WORKER_OPEN_FILES),
             cpu_seconds: None,
         };
@@ -245,7 +245,7 @@ mod tests {
         let asked = WorkerOf {
             file,
             manifest: &manifest,
-            is_shipped: true,
+            is_trusted: true,
             owner: Some("s"),
             variable: &value,
         };

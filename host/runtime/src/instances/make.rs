@@ -209,7 +209,7 @@ impl Instances {
         let started = self.workers.start(WorkerOf {
             file: file.path(),
             manifest,
-            is_shipped: entry.candidate.trust == Trust::Shipped,
+            is_trusted,
             owner: (*scope == Scope::Session).then(|| wanted.session.as_str()),
             variable: &variable,
         });

@@ -1,0 +1,49 @@
+//! `check-macos`: lets a compiler look at the branches for macOS, on a machine that is none.
+//!
+//! The standard library is checked for the target along with ours, so that nothing of that system has to be
+//! there; what compiles C is left out, because that wants its headers. Nothing is run.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use crate::workspace::Workspace;
+use crate::{child, nightly};
+
+const TARGET: &str = "aarch64-apple-darwin";
+
+/// What compiles no C. The rest stands on `ring`: http, assets, runtime and the binary.
+const PACKAGES: &[&str] = &[
+    "jaato-config",
+    "jaato-loader",
+    "jaato-plugin-testkit",
+    "jaato-policy",
+    "jaato-process",
+    "jaato-registry",
+    "jaato-session",
+    "jaato-store",
+    "jaato-template",
+    "jaato-worker",
+];
+
+/// Checks them.
+pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+    if let Some(argument) = lexopt::Parser::from_args(words).next()? {
+        return Err(argument.unexpected().into());
+    }
+    let workspace = Workspace::load()?;
+    if !nightly::has_sources() {
+        bail!(
+            "no nightly toolchain has the sources of the standard library; \
+             `rustup toolchain install nightly --component rust-src`"
+        );
+    }
+    let words = ["check", "--locked", "-Zbuild-std=std,panic_abort", "--target", TARGET];
+    let mut cargo = nightly::cargo(&words);
+    cargo.current_dir(&workspace.root).env("CARGO_TARGET_DIR", workspace.target.join("macos"));
+    cargo.args(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    child::run(&mut cargo)?;
+    eprintln!("{} packages check for {TARGET}; left out is what compiles C", PACKAGES.len());
+    Ok(ExitCode::SUCCESS)
+}
