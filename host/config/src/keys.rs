@@ -275,7 +275,7 @@ keys! {
     session_tasks_max: u64 = 8,
         key("session.tasks_max").variables(&["JAATO_SESSION_TASKS_MAX"])
             .limits(0, 64);
-    /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows none.
+    /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how many there are.
     session_objects_tokens_max: u64 = 2_000,
         key("session.objects_tokens_max").variables(&["JAATO_SESSION_OBJECTS_TOKENS_MAX"])
             .limits(0, 1_000_000);

@@ -3,8 +3,8 @@
 use jaato_loader::Served;
 use jaato_objects::service;
 use jaato_session::SharedObjects;
+use jaato_types::Error;
 use jaato_types::objects::{ObjectsAdd, RESULT};
-use jaato_types::{Error, ErrorKind, Frame, FrameError};
 
 /// The objects of a session, as one call of a plugin has them.
 #[derive(Clone)]
@@ -30,11 +30,8 @@ impl CallObjects {
 
     /// A result is shown to whoever follows the session.
     fn result(&self, source: &str, request: &[u8]) -> Result<Vec<u8>, Error> {
-        let bad = |error: FrameError| Error::new(ErrorKind::InvalidArguments, error.to_string());
-        let result: ObjectsAdd = Frame::read(request).map_err(bad)?;
+        let result: ObjectsAdd = service::read(request)?;
         let tool = result.tool.clone().unwrap_or_else(|| self.tool.clone());
-        let changed = self.shared.result(source, &tool, result)?;
-        Frame::write(&changed)
-            .map_err(|error| Error::new(ErrorKind::LimitReached, error.to_string()))
+        service::frame(&self.shared.result(source, &tool, result)?)
     }
 }

@@ -7,10 +7,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jaato_objects::{Filter, ObjectEnvironment, Selection};
-use jaato_types::objects::{ObjectsAdd, ObjectsChanged};
-use jaato_types::{Data, DataContent, Event, Output, Part, Result, ToolCall};
+use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
+use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 
 use crate::KnownTool;
 use crate::events::Emitter;
@@ -111,14 +111,15 @@ impl SharedObjects {
         #[serde(default)]
         struct View {
             tool_names: Vec<String>,
-            metadata_key: Option<String>,
-            metadata_value: Option<Value>,
+            #[serde(flatten)]
+            items: ObjectsFilter,
             skip: usize,
             take: Option<usize>,
         }
-        // The schema was checked; null where a value is wanted reads as none.
-        let view: View = serde_json::from_value(call.arguments.clone()).unwrap_or_default();
-        let filter = Filter::of(None, view.metadata_key, view.metadata_value)?;
+        // The schema was checked, but allows numbers that are too great.
+        let view: View = serde_json::from_value(call.arguments.clone())
+            .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+        let filter = Filter::of(None, view.items.metadata_key, view.items.metadata_value)?;
         let selection = Selection {
             tools: view.tool_names,
             filter,

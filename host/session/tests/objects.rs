@@ -127,6 +127,9 @@ async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
     let none = json!({ "tool_names": ["other"] });
     stage.provider.then([Beat::call("3", "view_environment", none)]);
     stage.provider.then([Beat::call("4", "view_environment", json!({ "metadata_key": "x" }))]);
+    let null = json!({ "metadata_key": "collection", "metadata_value": null });
+    stage.provider.then([Beat::call("5", "view_environment", null)]);
+    stage.provider.then([Beat::call("6", "view_environment", json!({ "skip": 1e25 }))]);
     stage.provider.then([Beat::text("done")]);
     turn(&mut session, "find pets").await;
     let requests = stage.provider.requests();
@@ -146,6 +149,8 @@ async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
     });
     assert_eq!(result(&requests[3]), expected);
     assert!(result(&requests[4]).to_string().contains("`metadata_key` without `metadata_value`"));
+    assert_eq!(result(&requests[5])["total_objects"], 0, "null is a value");
+    assert!(result(&requests[6]).to_string().contains("invalid_arguments"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,13 +110,20 @@ fn filter_of(asked: &ObjectsFilter) -> Result<Option<Filter>> {
 }
 
 /// Reads a request; one without JSON asks for everything.
-fn read<T: DeserializeOwned + Default>(request: &[u8]) -> Result<T> {
+///
+/// # Errors
+/// `invalid_arguments`, where it cannot be read.
+pub fn read<T: DeserializeOwned + Default>(request: &[u8]) -> Result<T> {
     let parsed = Frame::parse(request).map_err(bad_request)?;
     let asked: Option<T> = parsed.json().map_err(bad_request)?;
     Ok(asked.unwrap_or_default())
 }
 
-fn frame<T: Serialize>(value: &T) -> Result<Vec<u8>> {
+/// Writes an answer.
+///
+/// # Errors
+/// `limit_reached`, where it is more than crosses at once.
+pub fn frame<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     Frame::write(value).map_err(too_large)
 }
 
