@@ -23,6 +23,8 @@ pub enum ErrorKind {
     UnknownOperation,
     /// The thing asked for does not exist.
     NotFound,
+    /// Something else is there: a name that is taken, a file that was changed meanwhile.
+    Conflict,
     /// What the call needs is not there at this time (no session, no model, no network).
     Unavailable,
     /// The call was cancelled.
@@ -66,6 +68,7 @@ impl ErrorKind {
             Self::PermissionDenied => "permission_denied",
             Self::UnknownOperation => "unknown_operation",
             Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
             Self::Unavailable => "unavailable",
             Self::Cancelled => "cancelled",
             Self::Timeout => "timeout",

@@ -13,6 +13,7 @@ mod completion;
 mod description;
 mod error;
 mod event;
+pub mod files;
 mod frame;
 mod gc;
 pub mod http;

@@ -1,0 +1,438 @@
+//! The services `files.*`: what tools ask of the files of the session's execution environment, and what an
+//! environment plugin is asked.
+//!
+//! A path is absolute as the environment sees it (inside a container: the container's), or starts at the
+//! environment's default folder. Paths outside of the allowed folders are refused with `permission_denied`; the
+//! error names those that are allowed. Text is UTF-8 and stays as it is: no line end is changed.
+
+use serde::{Deserialize, Serialize};
+
+/// Reads bytes: [`FileRead`], [`FileBytes`] with the bytes beside it.
+pub const READ: &str = "files.read";
+/// Reads text: [`FileReadText`], [`FileText`].
+pub const READ_TEXT: &str = "files.read_text";
+/// Writes the bytes beside the request into a file: [`FileWrite`], [`FileFacts`].
+pub const WRITE: &str = "files.write";
+/// Replaces pieces of a text, all of them or none: [`FileEdit`], [`FileEdited`].
+pub const EDIT: &str = "files.edit";
+/// Deletes a file, a link itself, or a folder: [`FileDelete`]; no answer JSON.
+pub const DELETE: &str = "files.delete";
+/// Lists a folder, sorted by name: [`FolderList`], [`FolderEntries`].
+pub const LIST: &str = "files.list";
+/// Tells whether something is there: [`FilePath`], [`FileExists`].
+pub const EXISTS: &str = "files.exists";
+/// Tells what something is: [`FilePath`], [`FileFacts`]. A link that leads outside is an error.
+pub const STAT: &str = "files.stat";
+/// Makes a folder; one that is there already will do: [`FolderMake`]; no answer JSON.
+pub const MAKE_FOLDER: &str = "files.mkdir";
+/// Moves a file or a folder to a new name: [`FilePair`]; no answer JSON.
+pub const MOVE: &str = "files.move";
+/// Copies a file or a folder with all that is in it: [`FilePair`]; no answer JSON.
+pub const COPY: &str = "files.copy";
+/// Finds files by a pattern: [`FileGlob`], [`FilesFound`].
+pub const GLOB: &str = "files.glob";
+/// Goes through a tree: [`FileWalk`]; a stream of [`WalkedPage`]s, sorted within each folder.
+pub const WALK: &str = "files.walk";
+/// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes.
+pub const READ_STREAM: &str = "files.read_stream";
+/// Begins to write a file piece by piece: [`FileWrite`], [`FileBegun`]. Until [`WRITE_FINISH`] the old file is
+/// there; closing the stream before that leaves it as it was.
+pub const WRITE_STREAM: &str = "files.write_stream";
+/// Writes the bytes beside the request behind what was written: [`FileNumber`]; no answer JSON.
+pub const WRITE_PIECE: &str = "files.write_piece";
+/// Puts what was written in its place: [`FileNumber`], [`FileFacts`].
+pub const WRITE_FINISH: &str = "files.write_finish";
+/// Cuts a large result; the whole goes into a temporary file of the environment: [`ResultCut`] with the text as
+/// bytes beside it, [`ResultKept`].
+pub const CUT_RESULT: &str = "files.cut_result";
+
+/// Most bytes that one answer holds; more is read in ranges or as a stream.
+pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Entries of a folder that one answer holds.
+pub const LIST_ENTRIES_MAX: usize = 10_000;
+/// Paths that a pattern finds at most, where nothing is said.
+pub const GLOB_PATHS_MAX: usize = 10_000;
+/// Characters of a result that are told at most, where nothing is said.
+pub const RESULT_CHARS_MAX: usize = 60_000;
+
+/// Names a file or a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilePath {
+    /// The path.
+    pub path: String,
+}
+
+/// Reads bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileRead {
+    /// The path.
+    pub path: String,
+    /// Where to begin, in bytes. Past the end there is nothing.
+    pub offset: u64,
+    /// Bytes at most; without it up to the end, or [`READ_BYTES_MAX`] where they come in one answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+}
+
+/// Bytes of a file; they stand beside this.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileBytes {
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// Where the bytes begin.
+    pub offset: u64,
+    /// Whether the file goes on behind them.
+    pub has_more: bool,
+}
+
+/// Reads text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileReadText {
+    /// The path.
+    pub path: String,
+    /// Where to begin. Past the end there is nothing.
+    pub offset: u64,
+    /// How much at most; without it as much as an answer holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length: Option<u64>,
+    /// What both are counted in.
+    pub unit: TextUnit,
+}
+
+/// What a range of text is counted in. A side that does not know the word refuses it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextUnit {
+    /// Unicode scalar values.
+    #[default]
+    Characters,
+    /// Lines, each with its end.
+    Lines,
+}
+
+/// Text of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileText {
+    /// The text.
+    pub text: String,
+    /// Bytes of the whole file.
+    pub size: u64,
+    /// Whether the file goes on behind it.
+    pub has_more: bool,
+    /// The file as it was read: to be given to a write that must not overwrite somebody else's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Writes a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileWrite {
+    /// The path. Its folder must be there, unless `parents`.
+    pub path: String,
+    /// What becomes of a file that is there.
+    pub mode: WriteMode,
+    /// Whether folders that are missing are made.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parents: bool,
+    /// Refuses with `conflict` where the file is another than this version, from [`FileText`] or [`FileFacts`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+}
+
+/// What becomes of a file that is there. A side that does not know the word refuses it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WriteMode {
+    /// It is replaced whole, at once: a reader sees the old or the new one. Its mode stays.
+    #[default]
+    Replace,
+    /// The write is refused.
+    CreateNew,
+    /// The bytes come behind what is there; a file that is missing is made.
+    Append,
+}
+
+/// Replaces pieces of a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileEdit {
+    /// The path.
+    pub path: String,
+    /// What is replaced, one after the other.
+    pub edits: Vec<TextEdit>,
+    /// As in [`FileWrite`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+}
+
+/// Replaces a piece of a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TextEdit {
+    /// What is there; not empty.
+    pub old: String,
+    /// What stands there after it.
+    pub new: String,
+    /// Whether it is replaced wherever it stands; else it must stand there exactly once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// An edited file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileEdited {
+    /// Pieces that were replaced, by edit.
+    pub replaced: Vec<u64>,
+    /// The file as it is after that.
+    pub facts: FileFacts,
+}
+
+/// Deletes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileDelete {
+    /// The path. A link is deleted itself, never what it leads to.
+    pub path: String,
+    /// Whether a folder goes with all that is in it; else it must be empty.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub recursive: bool,
+}
+
+/// Lists a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FolderList {
+    /// The path; the default folder where empty.
+    pub path: String,
+    /// Entries that are left out at the beginning.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub skip: usize,
+}
+
+/// What is in a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FolderEntries {
+    /// At most [`LIST_ENTRIES_MAX`].
+    pub entries: Vec<FolderEntry>,
+    /// Entries in all.
+    pub count: usize,
+}
+
+/// One of a folder's entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FolderEntry {
+    /// Its name.
+    pub name: String,
+    /// What it is; a link is a link.
+    pub kind: FileKind,
+    /// Bytes, for a file.
+    pub size: u64,
+}
+
+/// What something in a file system is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A device, a pipe, a socket, or what this side does not know.
+    #[default]
+    #[serde(other)]
+    Other,
+}
+
+/// What something is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileFacts {
+    /// Its path, absolute.
+    pub path: String,
+    /// What it is, links followed.
+    pub kind: FileKind,
+    /// Bytes.
+    pub size: u64,
+    /// When it was changed, in milliseconds since 1970 UTC.
+    pub modified_ms: i64,
+    /// Its permission bits.
+    pub mode: u32,
+    /// Another word each time that the file was changed, as far as the file system tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+}
+
+/// Tells whether something is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileExists {
+    /// What it is, links followed; none where nothing is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<FileKind>,
+}
+
+/// Makes a folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FolderMake {
+    /// The path.
+    pub path: String,
+    /// Whether folders above it that are missing are made too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub parents: bool,
+}
+
+/// Moves or copies.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FilePair {
+    /// What.
+    pub from: String,
+    /// Its new path, with its name.
+    pub to: String,
+    /// Whether a file that is there is replaced; a folder never is.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub overwrite: bool,
+}
+
+/// Finds files by a pattern.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileGlob {
+    /// `*`, `?`, `[…]`, `{a,b}` and `**`; an absolute one finds absolute paths, else they start at the folder.
+    pub pattern: String,
+    /// Where to look; the default folder where empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Whether what `.gitignore` and its like name, and hidden files, are looked at too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_ignored: bool,
+    /// How they are sorted.
+    pub order: FileOrder,
+    /// Paths at most; [`GLOB_PATHS_MAX`] where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+}
+
+/// How files are sorted. A side that does not know the word refuses it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileOrder {
+    /// Those that were changed last come first.
+    #[default]
+    Newest,
+    /// By path.
+    Path,
+}
+
+/// What a pattern found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FilesFound {
+    /// The paths of files and folders.
+    pub paths: Vec<String>,
+    /// How many there are in all.
+    pub count: usize,
+    /// Folders that could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+}
+
+/// Goes through a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileWalk {
+    /// Where to begin; the default folder where empty.
+    pub path: String,
+    /// As in [`FileGlob`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub include_ignored: bool,
+    /// Folders deep at most; 1 is the folder itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth_max: Option<usize>,
+}
+
+/// Some of what is in a tree; a folder comes before what is in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WalkedPage {
+    /// Entries; links are not followed.
+    pub entries: Vec<WalkedEntry>,
+    /// Folders that could not be read, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<String>,
+}
+
+/// One entry of a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WalkedEntry {
+    /// Its path, from where the walk began.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+}
+
+/// A file that is read piece by piece.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileStreamed {
+    /// Bytes of the whole file when it was opened.
+    pub size: u64,
+}
+
+/// A file that is written piece by piece.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileBegun {
+    /// Its number, by which pieces name it.
+    pub file: u64,
+}
+
+/// Names a file that is written piece by piece.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileNumber {
+    /// Its number.
+    pub file: u64,
+}
+
+/// Cuts a large result.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResultCut {
+    /// What the file is called like, without a folder; a number makes it unique.
+    pub name: String,
+    /// Characters that are told at most; [`RESULT_CHARS_MAX`] where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chars_max: Option<usize>,
+}
+
+/// A result as it is told.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ResultKept {
+    /// The text, or its beginning; cut at a line's end where that keeps most of it.
+    pub text: String,
+    /// Where the whole is; none where nothing was cut, or where there is no temporary folder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Bytes of the whole.
+    pub bytes: u64,
+    /// Whether it was cut.
+    pub is_cut: bool,
+}
+
+// By reference, as serde asks for it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
