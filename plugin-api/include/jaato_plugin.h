@@ -56,7 +56,9 @@ enum {
     /* What the next instance is to be given; ready without bytes when there is nothing to keep. */
     JAATO_CALL_SAVE = 6,
     /* The last call of an instance: it ends what it has going on. */
-    JAATO_CALL_CLOSE = 7
+    JAATO_CALL_CLOSE = 7,
+    /* The execution environment: an operation, by name. */
+    JAATO_CALL_ENVIRONMENT = 8
 };
 
 struct jaato_context;

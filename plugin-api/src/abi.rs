@@ -31,6 +31,7 @@ pub type ContextBox = ContextAbi_TO<RBox<()>>;
 pub type ToolBox = ToolAbi_TO<RBox<()>>;
 pub type GcBox = GcAbi_TO<RBox<()>>;
 pub type ProviderBox = ProviderAbi_TO<RBox<()>>;
+pub type EnvironmentBox = EnvironmentAbi_TO<RBox<()>>;
 pub type InstanceBox = InstanceAbi_TO<RBox<()>>;
 pub type FactoryBox = FactoryAbi_TO<RBox<()>>;
 
@@ -108,6 +109,15 @@ pub trait ProviderAbi: Send + Sync + 'static {
     fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer;
 }
 
+/// The execution environment of one instance. Since 1.1.
+#[sabi_trait]
+pub trait EnvironmentAbi: Send + Sync + 'static {
+    /// Runs an operation by name (`jaato_types::execution`); `unknown_operation` for a name that it does not know.
+    /// Polled as [`ToolAbi::call`] is.
+    #[sabi(last_prefix_field)]
+    fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer;
+}
+
 /// A plugin's living state. All its facets share it.
 #[sabi_trait]
 pub trait InstanceAbi: Send + Sync + 'static {
@@ -124,6 +134,10 @@ pub trait InstanceAbi: Send + Sync + 'static {
     /// Ends what the instance has going on. Called once, after the last call; then the instance is dropped.
     #[sabi(last_prefix_field)]
     fn close(&self) -> FfiFuture<()>;
+    /// Gives out its execution environment, where it has one. Since 1.1.
+    fn environment(&self) -> ROption<EnvironmentBox> {
+        ROption::RNone
+    }
 }
 
 /// Makes instances.

@@ -94,6 +94,8 @@ constants!(KINDS: u32 {
     SAVE = 6,
     /// The last call of an instance: it ends what it has going on.
     CLOSE = 7,
+    /// The execution environment: an operation, by name.
+    ENVIRONMENT = 8,
 });
 
 /// What a call or an instance may use of the host. Made and read by the host alone.

@@ -9,7 +9,7 @@ use jaato_types::{Error, Frame, PluginName};
 use crate::call::RunningCall;
 use crate::executor::Executor;
 use crate::local::Local;
-use crate::remote::wire::Facet;
+use crate::remote::wire::{Facet, Facets};
 use crate::remote::{self, Worker};
 use crate::services::Services;
 
@@ -78,20 +78,26 @@ impl Instance {
 
     /// Tells whether it has tools.
     pub fn has_tools(&self) -> bool {
-        self.facets()[0]
+        self.facets().tools
     }
 
     /// Tells whether it has a gc.
     pub fn has_gc(&self) -> bool {
-        self.facets()[1]
+        self.facets().gc
     }
 
     /// Tells whether it has a provider.
     pub fn has_provider(&self) -> bool {
-        self.facets()[2]
+        self.facets().provider
     }
 
-    fn facets(&self) -> [bool; 3] {
+    /// Tells whether it has an execution environment.
+    pub fn has_environment(&self) -> bool {
+        self.facets().environment
+    }
+
+    /// Returns what it has.
+    pub fn facets(&self) -> Facets {
         match &self.0 {
             Place::Local(local) => local.facets(),
             Place::Worker(worker) => worker.facets(),
@@ -152,6 +158,19 @@ impl Instance {
     /// As [`Instance::call_tool`].
     pub fn models(&self, services: Arc<dyn Services>) -> Result<RunningCall, Error> {
         self.call(Facet::Models, "", Frame::empty(), services)
+    }
+
+    /// Begins an operation of the execution environment, by name.
+    ///
+    /// # Errors
+    /// As [`Instance::call_tool`].
+    pub fn environment(
+        &self,
+        operation: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+    ) -> Result<RunningCall, Error> {
+        self.call(Facet::Environment, operation, frame, services)
     }
 
     /// Begins an operation by name (`command`).

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use abi_stable::std_types::{ROption, RResult, RStr, RVec};
-use jaato_plugin_api::abi::{Answer, ContextBox, GcBox, InstanceBox, ProviderBox, ToolBox};
+use jaato_plugin_api::abi::{
+    Answer, ContextBox, EnvironmentBox, GcBox, InstanceBox, ProviderBox, ToolBox,
+};
 use jaato_types::{Error, ErrorKind, PluginName};
 use tokio::sync::Notify;
 
@@ -15,7 +17,7 @@ use crate::executor::OnExecutor;
 use crate::fence::plugin_code;
 use crate::instance::CLOSE_STEP_MAX;
 use crate::lock;
-use crate::remote::wire::Facet;
+use crate::remote::wire::{Facet, Facets};
 use crate::services::{CallerKind, Services};
 
 /// An instance's objects, kept so that the executor alone drops them.
@@ -27,6 +29,7 @@ pub(crate) struct Rooms {
     tools: Option<ToolBox>,
     gc: Option<GcBox>,
     provider: Option<ProviderBox>,
+    environment: Option<EnvironmentBox>,
     instance: InstanceBox,
 }
 
@@ -35,7 +38,8 @@ impl Rooms {
     pub(crate) fn of(instance: InstanceBox, end: EndOnDrop) -> Self {
         let tools = instance.tools().into_option();
         let (gc, provider) = (instance.gc().into_option(), instance.provider().into_option());
-        Self { _end: end, tools, gc, provider, instance }
+        let environment = instance.environment().into_option();
+        Self { _end: end, tools, gc, provider, environment, instance }
     }
 }
 
@@ -43,7 +47,7 @@ impl Rooms {
 pub(crate) struct Local {
     core: Arc<Core>,
     calls: Arc<Calls>,
-    facets: [bool; 3],
+    facets: Facets,
 }
 
 /// The calls of an instance that are in flight, and the instance's objects until it is closed.
@@ -130,7 +134,12 @@ impl Calls {
 impl Local {
     pub(crate) fn new(core: Arc<Core>, living: Living) -> Self {
         let rooms = living.get();
-        let facets = [rooms.tools.is_some(), rooms.gc.is_some(), rooms.provider.is_some()];
+        let facets = Facets {
+            tools: rooms.tools.is_some(),
+            gc: rooms.gc.is_some(),
+            provider: rooms.provider.is_some(),
+            environment: rooms.environment.is_some(),
+        };
         let state = CallsState { living: Some(Arc::new(living)), open: Vec::new(), count: 0 };
         let calls = Calls { state: Mutex::new(state), empty: Notify::new() };
         Self { core, calls: Arc::new(calls), facets }
@@ -145,8 +154,8 @@ impl Local {
         lock(&self.calls.state).count
     }
 
-    /// Whether it has tools, a gc, a provider.
-    pub(crate) fn facets(&self) -> [bool; 3] {
+    /// What it has.
+    pub(crate) fn facets(&self) -> Facets {
         self.facets
     }
 
@@ -170,6 +179,12 @@ impl Local {
             Facet::Models => self.start(services, move |living: &Living, context: ContextBox| {
                 Some(living.get().provider.as_ref()?.models(context, frame.into()))
             }),
+            Facet::Environment => {
+                self.start(services, move |living: &Living, context: ContextBox| {
+                    let name = RStr::from_str(&name);
+                    Some(living.get().environment.as_ref()?.call(name, context, frame.into()))
+                })
+            }
             Facet::Operation => {
                 self.start(services, move |living: &Living, context: ContextBox| {
                     let name = RStr::from_str(&name);

@@ -167,9 +167,9 @@ impl House {
         let services = Arc::new(Lender { questions: Arc::clone(&self.questions), context: 0 });
         match self.plugin.create(services, saved).await {
             Ok(instance) => {
-                let has = [instance.has_tools(), instance.has_gc(), instance.has_provider()];
+                let has = instance.facets().write();
                 *lock(&self.instance) = Some(Arc::new(instance));
-                self.link.send(Kind::Created, Flag::Frame, id, b"", &has.map(u8::from));
+                self.link.send(Kind::Created, Flag::Frame, id, b"", &has);
             }
             Err(error) => tell(&self.link, Kind::Created, id, Err(error)),
         }

@@ -148,6 +148,17 @@ impl Reporter {
         &self.context
     }
 
+    /// Runs blocking work on the host's pool and waits for it; as [`Cx::blocking`].
+    ///
+    /// # Errors
+    /// As [`Cx::blocking`].
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reporter) -> T + Send + 'static,
+    ) -> Result<T> {
+        blocking::run(self, work).await
+    }
+
     /// Returns a number that is unique to this call or instance within the host process.
     pub fn id(&self) -> u64 {
         self.context.id()
@@ -288,6 +299,17 @@ impl Stream {
     /// Waits for the next frame of a stream of frames, as it is.
     pub(crate) async fn next_frame(&mut self) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
         self.host.context.next(self.handle).await
+    }
+
+    /// Waits for the next frame of a stream of frames and reads its JSON.
+    pub(crate) async fn next_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        match self.next_frame().await {
+            RResult::ROk(ROption::RSome(frame)) => {
+                Frame::read(&frame).map(Some).map_err(host_frame)
+            }
+            RResult::ROk(ROption::RNone) => Ok(None),
+            RResult::RErr(error) => Err(read_error(&error)),
+        }
     }
 
     /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses nothing.

@@ -7,6 +7,7 @@ use jaato_plugin_api::abi::LogBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_types::{Description, Error, Result, ToolName};
 
+use crate::environment::EnvironmentEntry;
 use crate::gc::GcEntry;
 use crate::provider::ProviderEntry;
 use crate::state::State;
@@ -22,6 +23,8 @@ pub struct Definition<S: State> {
     pub provider: Option<ProviderEntry<S>>,
     /// Its gc.
     pub gc: Option<GcEntry<S>>,
+    /// Its execution environment.
+    pub environment: Option<EnvironmentEntry<S>>,
 }
 
 /// The two functions that a plugin exports. The export macro makes one of them public inside the crate,
@@ -74,6 +77,7 @@ impl<S: State> Definition<S> {
         S::describe(&mut description);
         description.tools = self.tools_by_name()?.values().map(|entry| (entry.spec)()).collect();
         description.provider = self.provider.as_ref().map(|provider| (provider.spec)());
+        description.environment = self.environment.as_ref().map(|it| (it.spec)());
         Ok(description)
     }
 }

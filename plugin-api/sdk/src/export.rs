@@ -43,7 +43,7 @@ pub fn factory_answer<S: State>(
 ///
 /// - `state: TYPE` comes first: the [`State`](crate::State) of the plugin, `()` for none;
 /// - `tools`: it has tools, collected by `tool!` and `sync_tool!`;
-/// - `provider: TYPE`, `gc: TYPE`: it is a provider, a gc;
+/// - `provider: TYPE`, `gc: TYPE`, `environment: TYPE`: it is a provider, a gc, an execution environment;
 /// - `scope: host`: one instance a host process instead of one a session;
 /// - `isolation: worker`: it wants a process of its own (a native runtime, much memory);
 /// - `variables: ["NAME", "NAME=VALUE", …]`: variables that its worker needs, in the forms of
@@ -53,7 +53,7 @@ macro_rules! export_plugin {
     ( state: $state:ty $(, $($rest:tt)*)? ) => {
         $crate::__export_plugin! {
             @take { $($($rest)*)? }
-            state($state) kinds() tools(false) provider() gc()
+            state($state) kinds() tools(false) provider() gc() environment()
             scope("session") isolation("in_process") variables()
         }
     };
@@ -63,37 +63,43 @@ macro_rules! export_plugin {
 #[macro_export]
 macro_rules! __export_plugin {
     (@take { tools $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($_t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
+        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
         $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "tool") tools(true)
-            provider($($p)?) gc($($g)?) scope($sc) isolation($i) variables($($v)*) }
+            provider($($p)?) gc($($g)?) environment($($e)?) scope($sc) isolation($i) variables($($v)*) }
     };
     (@take { provider: $new:ty $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider() gc($($g:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
+        provider() gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
         $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "provider") tools($t)
-            provider($new) gc($($g)?) scope($sc) isolation($i) variables($($v)*) }
+            provider($new) gc($($g)?) environment($($e)?) scope($sc) isolation($i) variables($($v)*) }
     };
     (@take { gc: $new:ty $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc() scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
+        provider($($p:ty)?) gc() environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
         $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "gc") tools($t)
-            provider($($p)?) gc($new) scope($sc) isolation($i) variables($($v)*) }
+            provider($($p)?) gc($new) environment($($e)?) scope($sc) isolation($i) variables($($v)*) }
+    };
+    (@take { environment: $new:ty $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
+        provider($($p:ty)?) gc($($g:ty)?) environment() scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
+        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "environment") tools($t)
+            provider($($p)?) gc($($g)?) environment($new) scope($sc) isolation($i) variables($($v)*) }
     };
     (@take { scope: host $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) scope($_sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
+        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($_sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
         $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)*) tools($t)
-            provider($($p)?) gc($($g)?) scope("host") isolation($i) variables($($v)*) }
+            provider($($p)?) gc($($g)?) environment($($e)?) scope("host") isolation($i) variables($($v)*) }
     };
     (@take { isolation: worker $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) scope($sc:literal) isolation($_i:literal) variables($($v:literal)*)) => {
+        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($_i:literal) variables($($v:literal)*)) => {
         $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)*) tools($t)
-            provider($($p)?) gc($($g)?) scope($sc) isolation("worker") variables($($v)*) }
+            provider($($p)?) gc($($g)?) environment($($e)?) scope($sc) isolation("worker") variables($($v)*) }
     };
     (@take { variables: [$($new:literal),* $(,)?] $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
+        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
         $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)*) tools($t)
-            provider($($p)?) gc($($g)?) scope($sc) isolation($i) variables($($v)* $($new)*) }
+            provider($($p)?) gc($($g)?) environment($($e)?) scope($sc) isolation($i) variables($($v)* $($new)*) }
     };
     (@take { } state($state:ty) kinds($($kind:literal)*) tools($has_tools:literal)
-        provider($($provider:ty)?) gc($($gc:ty)?) scope($scope:literal) isolation($isolation:literal)
+        provider($($provider:ty)?) gc($($gc:ty)?) environment($($environment:ty)?)
+        scope($scope:literal) isolation($isolation:literal)
         variables($($variable:literal)*)) => {
         #[cfg(panic = "abort")]
         ::core::compile_error!(
@@ -121,6 +127,9 @@ macro_rules! __export_plugin {
                     wants_tools: $has_tools,
                     provider: [$(private::ProviderEntry::of::<$provider>())?].into_iter().next(),
                     gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
+                    environment: [$(private::EnvironmentEntry::of::<$environment>())?]
+                        .into_iter()
+                        .next(),
                 }
             }
 

@@ -8,8 +8,8 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{
-    Answer, ContextBox, FactoryAbi, GcAbi, GcBox, InstanceAbi, InstanceBox, Maybe, ProviderAbi,
-    ProviderBox, ToolAbi, ToolBox,
+    Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
+    InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, Output, Result, ToolName};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::context::{Cx, Home};
 use crate::definition::Definition;
+use crate::environment::AnyDesk;
 use crate::fence::{Fenced, FencedDrop, fenced};
 use crate::state::State;
 use crate::tool::ToolEntry;
@@ -52,7 +53,9 @@ impl<S: State> FactoryAbi for Factory<S> {
                 ROption::RNone => None,
             };
             let state = Arc::new(S::create(&home, saved).await?);
-            Ok(Instance { core: Core { state, shared }, _home: home })
+            let entry = shared.definition.environment.as_ref();
+            let desk = entry.map(|environment| (environment.desk)(home.clone()));
+            Ok(Instance { core: Core { state, shared, desk }, _home: home })
         });
         async move {
             match create.await.and_then(|created| created) {
@@ -71,11 +74,14 @@ impl<S: State> FactoryAbi for Factory<S> {
 struct Core<S: State> {
     state: Arc<S>,
     shared: Arc<Shared<S>>,
+    /// What the execution environment has open, where there is one.
+    desk: Option<AnyDesk>,
 }
 
 impl<S: State> Clone for Core<S> {
     fn clone(&self) -> Self {
-        Self { state: Arc::clone(&self.state), shared: Arc::clone(&self.shared) }
+        let (state, shared) = (Arc::clone(&self.state), Arc::clone(&self.shared));
+        Self { state, shared, desk: self.desk.clone() }
     }
 }
 
@@ -150,6 +156,12 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
         .into_ffi()
     }
 
+    fn environment(&self) -> ROption<EnvironmentBox> {
+        let core = &self.inner().core;
+        let boxed = || EnvironmentBox::from_value(Fence(FencedDrop::new(core.clone())), TD_Opaque);
+        core.desk.is_some().then(boxed).into()
+    }
+
     fn close(&self) -> FfiFuture<()> {
         let state = Arc::clone(&self.inner().core.state);
         let close = Fenced::new(async move { state.close().await });
@@ -215,6 +227,22 @@ impl<S: State> ProviderAbi for Fence<Core<S>> {
     }
 }
 
+impl<S: State> EnvironmentAbi for Fence<Core<S>> {
+    fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        let core = self.inner().clone();
+        let operation = operation.as_str().to_owned();
+        answer(async move {
+            let (Some(environment), Some(desk)) =
+                (&core.shared.definition.environment, core.desk.clone())
+            else {
+                return Err(no_facet("execution environment"));
+            };
+            let cx = core.cx(context);
+            (environment.call)(&cx, &desk, &operation, &frame).await
+        })
+    }
+}
+
 fn answer(work: impl Future<Output = Result<Vec<u8>>> + Send + 'static) -> Answer {
     let work = Fenced::new(work);
     async move {
@@ -230,7 +258,7 @@ fn output_frame(output: &Output) -> Result<Vec<u8>> {
     Frame::write_with_bytes(&output.content, &output.bytes).map_err(bad_answer)
 }
 
-fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
+pub(crate) fn value_frame(value: &impl Serialize) -> Result<Vec<u8>> {
     Frame::write(value).map_err(bad_answer)
 }
 
@@ -248,11 +276,11 @@ pub(crate) fn plain_answer(work: impl FnOnce() -> Result<Vec<u8>>) -> RResult<RV
     }
 }
 
-fn bad_frame(error: FrameError) -> Error {
+pub(crate) fn bad_frame(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
 }
 
-fn bad_answer(error: FrameError) -> Error {
+pub(crate) fn bad_answer(error: FrameError) -> Error {
     let hint = "stream large output with `output`, or answer with a part of it";
     match error {
         FrameError::TooLarge { .. } => {

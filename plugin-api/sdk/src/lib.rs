@@ -35,6 +35,7 @@ extern crate self as jaato_plugin_sdk;
 mod blocking;
 mod context;
 mod definition;
+pub mod environment;
 mod export;
 mod fence;
 mod gc;
@@ -45,6 +46,7 @@ mod objects;
 mod processes;
 mod provider;
 mod schema;
+mod session_files;
 mod state;
 mod tool;
 
@@ -65,9 +67,15 @@ pub mod object_environment {
     pub use crate::types::objects::{EnvironmentItem, Object, ObjectsAdd, ObjectsChanged};
 }
 
+/// The files of the session's execution environment, reached by [`Reporter::files`].
+pub mod files {
+    pub use crate::session_files::{FileTree, FileUpload, SessionFiles};
+    pub use crate::types::files::*;
+}
+
 /// Programs that a call runs, started by [`Reporter::process`].
 pub mod process {
-    pub use crate::processes::{Finished, Happened, Process};
+    pub use crate::processes::{Finished, Happened, Process, ProcessControl, ProcessEvents};
     pub use crate::types::process::{
         LeftRunning, OutputStream, ProcessExit, Signal, Spawn, Stdin, signal_name,
     };
@@ -90,6 +98,7 @@ pub mod prelude {
 #[doc(hidden)]
 pub mod __private {
     pub use crate::definition::{Definition, Module};
+    pub use crate::environment::EnvironmentEntry;
     pub use crate::export::{describe_answer, factory_answer};
     pub use crate::gc::GcEntry;
     pub use crate::manifest::{Facts, bytes, length};

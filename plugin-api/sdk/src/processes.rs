@@ -13,11 +13,20 @@ use crate::context::{Reporter, Stream, host_frame};
 ///
 /// Its output waits in pipes until it is read: a program whose output nobody reads stands still.
 pub struct Process {
-    stream: Stream,
+    control: ProcessControl,
+    events: ProcessEvents,
+}
+
+/// One half of a [`Process`]: what can be done with it.
+#[derive(Clone)]
+pub struct ProcessControl {
     host: Reporter,
     number: u64,
     pid: u32,
 }
+
+/// The other half of a [`Process`]: what it does. Dropping it ends the program and all that it started.
+pub struct ProcessEvents(Stream);
 
 /// What a program has done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,24 +74,28 @@ impl Reporter {
     /// else keeps it from being started; `unknown_operation` when this host runs no programs.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned: Spawned = self.service(process::SPAWN, spawn).await?;
-        let stream = Stream::new(self.clone(), spawned.handle);
-        Ok(Process { stream, host: self.clone(), number: spawned.process, pid: spawned.pid })
+        let Spawned { process: number, pid, handle } = spawned;
+        let events = ProcessEvents(Stream::new(self.clone(), handle));
+        Ok(Process { control: ProcessControl { host: self.clone(), number, pid }, events })
     }
 }
 
-impl Process {
-    /// Returns its process id, and that of its process group.
-    pub fn pid(&self) -> u32 {
-        self.pid
-    }
+impl std::ops::Deref for Process {
+    type Target = ProcessControl;
 
+    fn deref(&self) -> &ProcessControl {
+        &self.control
+    }
+}
+
+impl ProcessEvents {
     /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
     ///
     /// # Errors
     /// What the host answers when it lost the program; `cancelled` when the call ended.
     pub async fn next(&mut self) -> Result<Option<Happened>> {
         loop {
-            let frame = match self.stream.next_frame().await {
+            let frame = match self.0.next_frame().await {
                 RResult::ROk(ROption::RSome(frame)) => frame,
                 RResult::ROk(ROption::RNone) => return Ok(None),
                 RResult::RErr(error) => return Err(Frame::read(&error).unwrap_or_else(host_frame)),
@@ -97,6 +110,13 @@ impl Process {
                 ProcessEvent::Unknown => continue,
             }));
         }
+    }
+}
+
+impl ProcessControl {
+    /// Returns its process id, and that of its process group.
+    pub fn pid(&self) -> u32 {
+        self.pid
     }
 
     /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is full. Read
@@ -134,6 +154,21 @@ impl Process {
     /// What the host answers.
     pub async fn end(&self) -> Result<()> {
         self.host.service(process::END, &ProcessRef { process: self.number }).await
+    }
+}
+
+impl Process {
+    /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// As [`ProcessEvents::next`].
+    pub async fn next(&mut self) -> Result<Option<Happened>> {
+        self.events.next().await
+    }
+
+    /// Takes it apart, so that one may wait for what it does while another writes to it.
+    pub fn split(self) -> (ProcessControl, ProcessEvents) {
+        (self.control, self.events)
     }
 
     /// Reads to the exit and gives both outputs, each at most so many bytes.

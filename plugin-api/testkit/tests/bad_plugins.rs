@@ -27,6 +27,7 @@ macro_rules! plugin {
                     tools,
                     provider: [$(private::ProviderEntry::of::<$provider>())?].into_iter().next(),
                     gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
+                    environment: None,
                 }
             }
             extern "C" fn describe() -> Answer<RVec<u8>> {

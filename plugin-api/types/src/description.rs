@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::execution::EnvironmentSpec;
 use crate::{Asset, ModelInfo, ToolSpec};
 
 /// Everything that a plugin says of itself beyond its manifest. Grows freely: it is data.
@@ -25,6 +26,9 @@ pub struct Description {
     /// The provider, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderSpec>,
+    /// The execution environment, where it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<EnvironmentSpec>,
     /// Big files that it needs and the host fetches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assets: Vec<Asset>,

@@ -13,6 +13,7 @@ mod completion;
 mod description;
 mod error;
 mod event;
+pub mod execution;
 pub mod files;
 mod frame;
 mod gc;
@@ -23,6 +24,7 @@ mod message;
 pub mod objects;
 pub mod process;
 pub mod service;
+pub mod terminal;
 mod tool;
 mod worker_variable;
 

@@ -1,5 +1,7 @@
 //! The service `process`: what a call asks for to run a program, and what it is told of it.
 //!
+//! A tool's programs run in the session's execution environment; an environment's own run on this machine.
+//!
 //! A program is started by [`SPAWN`], whose answer holds the process's number and the handle of a stream. Each
 //! piece of that stream is a frame: a [`ProcessEvent`], and behind it the bytes of an output. The last one tells
 //! the exit. Closing the stream ends the program and all that it started, and so does the end of the call.
@@ -17,6 +19,24 @@ pub const SIGNAL: &str = "process.signal";
 /// Ends a program and all that it started, with a moment to tidy up: [`ProcessRef`]; no answer JSON.
 /// The stream then tells the exit.
 pub const END: &str = "process.end";
+/// Starts a program that outlives the call: [`Spawn`], [`Started`]. It ends with the environment, or by [`END`];
+/// the last of its output is kept for [`OUTPUT`].
+pub const START: &str = "process.start";
+/// Lists the programs that were started by [`START`]: no request JSON, `[`[`ProcessFacts`]`]`.
+pub const LIST: &str = "process.list";
+/// Reads what a program that was started by [`START`] has printed: [`ProcessOutputRead`], [`ProcessOutput`] with
+/// the bytes beside it.
+pub const OUTPUT: &str = "process.output";
+/// Waits for the exit of a program that was started by [`START`]: [`ProcessWait`], [`ProcessWaited`].
+pub const WAIT: &str = "process.wait";
+/// Forgets a program that was started by [`START`], and ends it first: [`ProcessRef`]; no answer JSON.
+pub const FORGET: &str = "process.forget";
+
+/// Bytes that are kept of what a program that was started by [`START`] prints; older ones are dropped and counted.
+pub const KEPT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Programs that were started by [`START`] that an environment keeps, ended ones included.
+pub const STARTED_MAX: usize = 64;
 
 /// Most bytes of output in one frame of a stream.
 pub const OUTPUT_BYTES_MAX: usize = 64 * 1024;
@@ -132,7 +152,83 @@ pub struct Spawned {
     pub handle: u64,
 }
 
-/// Names a program of the same call.
+/// A program that outlives the call which started it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Its number, by which it is named.
+    pub process: u64,
+    /// Its process id, where that can be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
+/// What is known of a program that was started by [`START`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessFacts {
+    /// Its number.
+    pub process: u64,
+    /// Its process id, where that can be known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// How a person is told of it.
+    pub label: String,
+    /// How long ago it was started, in milliseconds.
+    pub age_ms: u64,
+    /// Bytes that it has printed.
+    pub printed: u64,
+    /// Its exit; none while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ProcessExit>,
+}
+
+/// Reads what a program has printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessOutputRead {
+    /// Its number.
+    pub process: u64,
+    /// The byte to begin with, counted from its start; the last that are kept where this is past them.
+    pub from: u64,
+    /// Bytes at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_max: Option<u64>,
+}
+
+/// What a program has printed, both outputs as they came; the bytes stand beside this.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessOutput {
+    /// The first byte's number: later than asked for where older ones are no longer kept.
+    pub from: u64,
+    /// Bytes that it has printed in all.
+    pub printed: u64,
+    /// Its exit; none while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ProcessExit>,
+}
+
+/// Waits for a program's exit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessWait {
+    /// Its number.
+    pub process: u64,
+    /// How long at most, in milliseconds; for ever without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// What the wait brought.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProcessWaited {
+    /// The exit; none where the program still runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit: Option<ProcessExit>,
+}
+
+/// Names a program of the same call, or one that was started by [`START`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
     /// Its number.

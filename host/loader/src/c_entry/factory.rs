@@ -6,8 +6,8 @@ use abi_stable::sabi_trait::TD_Opaque;
 use abi_stable::std_types::{ROption, RResult, RStr, RVec};
 use async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{
-    Answer, ContextBox, FactoryAbi, FactoryBox, GcAbi, GcBox, InstanceAbi, InstanceBox, Maybe,
-    ProviderAbi, ProviderBox, ToolAbi, ToolBox,
+    Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, FactoryBox, GcAbi, GcBox,
+    InstanceAbi, InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
 use jaato_plugin_api::c1::{self, Buffer};
 use jaato_types::{Kind, Manifest};
@@ -86,6 +86,11 @@ impl InstanceAbi for Instance {
         self.facet(Kind::Provider).map(|facet| ProviderBox::from_value(facet, TD_Opaque)).into()
     }
 
+    fn environment(&self) -> ROption<EnvironmentBox> {
+        let facet = self.facet(Kind::Environment);
+        facet.map(|facet| EnvironmentBox::from_value(facet, TD_Opaque)).into()
+    }
+
     fn operation(&self, name: RStr<'_>, context: ContextBox, payload: RVec<u8>) -> Answer {
         let call = self.made.begin(c1::OPERATION, &name, context, &payload);
         async move { frame(call.await) }.into_ffi()
@@ -129,5 +134,11 @@ impl ProviderAbi for Facet {
 
     fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         Self::call(self, c1::MODELS, "", context, &frame)
+    }
+}
+
+impl EnvironmentAbi for Facet {
+    fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
+        Self::call(self, c1::ENVIRONMENT, &operation, context, &frame)
     }
 }

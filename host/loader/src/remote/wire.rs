@@ -15,7 +15,7 @@
 use jaato_types::FRAME_BYTES_MAX;
 
 /// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`] holds it.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
@@ -114,6 +114,34 @@ byte_enum! {
         Models = 3,
         /// An operation by name.
         Operation = 4,
+        /// An operation of an execution environment, by name.
+        Environment = 5,
+    }
+}
+
+/// What an instance has: the payload of [`Kind::Created`], a byte each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facets {
+    /// Tools.
+    pub tools: bool,
+    /// A gc.
+    pub gc: bool,
+    /// A provider.
+    pub provider: bool,
+    /// An execution environment.
+    pub environment: bool,
+}
+
+impl Facets {
+    /// Writes them.
+    pub fn write(self) -> [u8; 4] {
+        [self.tools, self.gc, self.provider, self.environment].map(u8::from)
+    }
+
+    /// Reads them; what is not there is not had.
+    pub fn read(payload: &[u8]) -> Self {
+        let has = |index: usize| payload.get(index) == Some(&1);
+        Self { tools: has(0), gc: has(1), provider: has(2), environment: has(3) }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::connection::{Answer, Connection, State};
 use super::link::Link;
-use super::wire::{Facet, Flag, Kind, VERSION, call_head};
+use super::wire::{Facet, Facets, Flag, Kind, VERSION, call_head};
 use crate::context::Core;
 use crate::executor::Executor;
 use crate::instance::CLOSE_STEP_MAX;
@@ -50,7 +50,7 @@ pub struct Start {
 /// An instance in a worker.
 pub(crate) struct Worker {
     connection: Arc<Connection>,
-    facets: [bool; 3],
+    facets: Facets,
     refusal: Option<Error>,
 }
 
@@ -121,8 +121,7 @@ impl Worker {
             }
         };
         given_up.made();
-        let has = |index: usize| facets.get(index) == Some(&1);
-        Ok(Self { facets: [has(0), has(1), has(2)], refusal, connection })
+        Ok(Self { facets: Facets::read(&facets), refusal, connection })
     }
 
     /// What the plugin said to what an earlier instance had saved, where it refused that.
@@ -138,8 +137,8 @@ impl Worker {
         self.connection.in_flight()
     }
 
-    /// Whether it has tools, a gc, a provider.
-    pub(crate) fn facets(&self) -> [bool; 3] {
+    /// What it has.
+    pub(crate) fn facets(&self) -> Facets {
         self.facets
     }
 

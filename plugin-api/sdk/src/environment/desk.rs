@@ -1,0 +1,124 @@
+//! What an environment has open, by number: streams, running programs, terminals, files on their way.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::background::Background;
+use super::held::Held;
+use super::{ExecutionEnvironment, Files, Shell, Terminals};
+use crate::context::Home;
+
+/// Streams, programs, terminals and files that an environment has open at a time.
+pub(super) const OPEN_MAX: usize = 1024;
+
+/// The program of an environment.
+pub(super) type ProgramOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Program;
+type EventsOf<E> = <<E as ExecutionEnvironment>::Shell as Shell>::Events;
+type TerminalOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Terminal;
+type TerminalEventsOf<E> = <<E as ExecutionEnvironment>::Terminals as Terminals>::Events;
+type PiecesOf<E> = <<E as ExecutionEnvironment>::Files as Files>::Pieces;
+type WriterOf<E> = <<E as ExecutionEnvironment>::Files as Files>::Writer;
+type PagesOf<E> = <<E as ExecutionEnvironment>::Files as Files>::Pages;
+
+/// Something that is open.
+pub(super) enum Open<E: ExecutionEnvironment> {
+    /// A program of a call.
+    Program { program: ProgramOf<E>, events: Held<EventsOf<E>> },
+    /// A terminal.
+    Terminal { terminal: TerminalOf<E>, events: Held<TerminalEventsOf<E>> },
+    /// A file that is read.
+    Pieces(Held<PiecesOf<E>>),
+    /// A file that is written.
+    Writer(Held<WriterOf<E>>),
+    /// A tree that is gone through.
+    Pages(Held<PagesOf<E>>),
+}
+
+/// What one instance's environment has open.
+pub(crate) struct Desk<E: ExecutionEnvironment> {
+    pub(super) home: Home,
+    ready: Mutex<Option<Arc<E>>>,
+    numbers: AtomicU64,
+    open: Mutex<BTreeMap<u64, Arc<Open<E>>>>,
+    pub(super) background: Background<ProgramOf<E>>,
+}
+
+impl<E: ExecutionEnvironment> Desk<E> {
+    pub(super) fn new(home: Home) -> Self {
+        Self {
+            home,
+            ready: Mutex::default(),
+            numbers: AtomicU64::new(1),
+            open: Mutex::default(),
+            background: Background::default(),
+        }
+    }
+
+    /// Returns the environment.
+    ///
+    /// # Errors
+    /// `unavailable` where it was not made ready, or was taken down.
+    pub(super) fn environment(&self) -> Result<Arc<E>> {
+        lock(&self.ready).clone().ok_or_else(|| {
+            Error::new(ErrorKind::Unavailable, "the execution environment is not set up")
+        })
+    }
+
+    /// Takes an environment that is ready.
+    pub(super) fn put(&self, environment: E) -> Arc<E> {
+        let environment = Arc::new(environment);
+        *lock(&self.ready) = Some(Arc::clone(&environment));
+        environment
+    }
+
+    /// Takes everything away: the environment, and what it has open.
+    pub(super) fn take(&self) -> (Option<Arc<E>>, Vec<Arc<Open<E>>>) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        (lock(&self.ready).take(), open.into_values().collect())
+    }
+
+    /// Returns a number that nothing else has.
+    pub(super) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Relaxed)
+    }
+
+    /// Refuses where too much is open.
+    pub(super) fn has_room(&self) -> Result<()> {
+        if lock(&self.open).len() < OPEN_MAX {
+            return Ok(());
+        }
+        let text = format!("the environment has {OPEN_MAX} streams and programs open");
+        Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some of them").temporary())
+    }
+
+    /// Takes something that was opened.
+    pub(super) fn add(&self, opened: Open<E>) -> u64 {
+        let number = self.number();
+        lock(&self.open).insert(number, Arc::new(opened));
+        number
+    }
+
+    /// Finds something that is open.
+    pub(super) fn find(&self, number: u64) -> Option<Arc<Open<E>>> {
+        lock(&self.open).get(&number).cloned()
+    }
+
+    /// Forgets something; what nobody uses any more ends.
+    pub(super) fn close(&self, number: u64) {
+        let closed = lock(&self.open).remove(&number);
+        drop(closed);
+    }
+}
+
+/// Says that nothing has a number.
+pub(super) fn unknown(what: &str, number: u64) -> Error {
+    let text = format!("the environment has no {what} {number}");
+    Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or never was")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

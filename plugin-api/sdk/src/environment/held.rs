@@ -1,0 +1,84 @@
+//! Something that one call at a time uses, and gives back when it ends, however it ends.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
+
+use jaato_types::{Error, ErrorKind, Result};
+
+/// What is lent to one call at a time.
+pub(super) struct Held<T>(Mutex<Option<T>>);
+
+/// What was lent. Dropping it gives it back.
+pub(super) struct Lent<'a, T> {
+    held: &'a Held<T>,
+    it: Option<T>,
+}
+
+impl<T> Held<T> {
+    pub(super) fn new(it: T) -> Self {
+        Self(Mutex::new(Some(it)))
+    }
+
+    /// Lends it.
+    ///
+    /// # Errors
+    /// `conflict` while another call has it.
+    pub(super) fn lend(&self) -> Result<Lent<'_, T>> {
+        let it = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let busy = || Error::new(ErrorKind::Conflict, "another call is using it");
+        Ok(Lent { held: self, it: Some(it.ok_or_else(busy)?) })
+    }
+}
+
+impl<T> Lent<'_, T> {
+    /// Keeps it for good.
+    pub(super) fn keep(mut self) -> T {
+        match self.it.take() {
+            Some(it) => it,
+            None => unreachable!("taken only here and by the drop"),
+        }
+    }
+}
+
+impl<T> Deref for Lent<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        match &self.it {
+            Some(it) => it,
+            None => unreachable!("taken only by the drop"),
+        }
+    }
+}
+
+impl<T> DerefMut for Lent<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.it {
+            Some(it) => it,
+            None => unreachable!("taken only by the drop"),
+        }
+    }
+}
+
+impl<T> Drop for Lent<'_, T> {
+    fn drop(&mut self) {
+        if let Some(it) = self.it.take() {
+            *self.held.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(it);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_at_a_time_has_it_and_it_comes_back() {
+        let held = Held::new(7);
+        let lent = held.lend().unwrap();
+        assert_eq!(held.lend().err().map(|error| error.kind), Some(ErrorKind::Conflict));
+        drop(lent);
+        assert_eq!(held.lend().unwrap().keep(), 7);
+        assert!(held.lend().is_err());
+    }
+}

@@ -1,0 +1,119 @@
+//! Execution environments: what authors implement, and what answers the host for them.
+//!
+//! An environment is where a session's files lie and its commands run. Authors implement
+//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]; numbers of streams and
+//! programs, programs that outlive a call, and frames are the sdk's.
+
+mod background;
+mod desk;
+mod dispatch;
+mod file_calls;
+mod files;
+mod held;
+mod program_calls;
+mod shell;
+mod terminal_calls;
+mod terminals;
+mod watched;
+
+use std::any::Any;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use jaato_types::Result;
+use jaato_types::execution::{EnvironmentFacts, EnvironmentSetup, EnvironmentSpec};
+
+use crate::context::{Cx, Home};
+use crate::state::State;
+use desk::Desk;
+
+pub use files::{FilePieces, FileWriter, Files, NoFiles, TreePages};
+pub use shell::{NoShell, Program, ProgramEvents, Shell};
+pub use terminals::{NoTerminals, Terminal, TerminalEvents, TerminalHappened, Terminals};
+
+/// An execution environment that is ready. Dropping it leaves nothing behind that [`teardown`] would have
+/// taken away, as far as that can be done without waiting.
+///
+/// All methods are called on the host's plugin executor and must not block.
+///
+/// [`teardown`]: ExecutionEnvironment::teardown
+pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
+    /// The plugin's state, as `export_plugin!` names it.
+    type State: State;
+    /// Its files; [`NoFiles`] for none.
+    type Files: Files;
+    /// What runs commands; [`NoShell`] for nothing.
+    type Shell: Shell;
+    /// What runs programs on terminals; [`NoTerminals`] for nothing.
+    type Terminals: Terminals;
+
+    /// Names it. Runs without an instance.
+    fn spec() -> EnvironmentSpec;
+
+    /// Makes it ready, once for each environment that the host wants. What was made by then goes away when this fails or is dropped.
+    ///
+    /// # Errors
+    /// What keeps it from being ready, and what to do.
+    fn setup(
+        cx: &Cx<Self::State>,
+        setup: EnvironmentSetup,
+    ) -> impl Future<Output = Result<Self>> + Send;
+
+    /// Takes it down. Resources and programs have ended by then.
+    ///
+    /// # Errors
+    /// What is left behind.
+    fn teardown(&self, _cx: &Cx<Self::State>) -> impl Future<Output = Result<()>> + Send {
+        ready(Ok(()))
+    }
+
+    /// Tells what it is.
+    ///
+    /// # Errors
+    /// What keeps it from telling: it is gone.
+    fn facts(&self, cx: &Cx<Self::State>) -> impl Future<Output = Result<EnvironmentFacts>> + Send;
+
+    /// Gives its files, where it has some.
+    fn files(&self) -> Option<&Self::Files> {
+        None
+    }
+
+    /// Gives what runs commands, where it has that.
+    fn shell(&self) -> Option<&Self::Shell> {
+        None
+    }
+
+    /// Gives what runs programs on terminals, where it has that.
+    fn terminals(&self) -> Option<&Self::Terminals> {
+        None
+    }
+}
+
+/// A desk, whatever it is of.
+pub(crate) type AnyDesk = Arc<dyn Any + Send + Sync>;
+
+type Running<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
+
+/// How the sdk reaches the environment.
+pub struct EnvironmentEntry<S: State> {
+    pub(crate) spec: fn() -> EnvironmentSpec,
+    pub(crate) desk: fn(Home) -> AnyDesk,
+    pub(crate) call: for<'a> fn(&'a Cx<S>, &'a AnyDesk, &'a str, &'a [u8]) -> Running<'a>,
+}
+
+impl<S: State> EnvironmentEntry<S> {
+    /// Makes the entry.
+    pub const fn of<E: ExecutionEnvironment<State = S>>() -> Self {
+        Self {
+            spec: E::spec,
+            desk: |home| Arc::new(Desk::<E>::new(home)),
+            call: |cx, desk, operation, frame| {
+                let Some(desk) = desk.downcast_ref::<Desk<E>>() else {
+                    unreachable!("made by the same entry")
+                };
+                Box::pin(dispatch::answer(cx, desk, operation, frame))
+            },
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What runs commands in an execution environment: what authors implement.
+
+use std::future::Future;
+
+use jaato_types::Result;
+use jaato_types::process::{Signal, Spawn};
+
+use crate::context::Reporter;
+use crate::processes::{Happened, Process, ProcessControl, ProcessEvents};
+
+/// Runs programs. Each lives until its exit, until [`Program::end`], or until both halves of it are dropped,
+/// which ends it and all that it started.
+pub trait Shell: Send + Sync + 'static {
+    /// A running program.
+    type Program: Program;
+    /// What it does.
+    type Events: ProgramEvents;
+
+    /// Starts a program. Its deadline is the shell's to hold.
+    ///
+    /// # Errors
+    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many run.
+    fn start(
+        &self,
+        host: &Reporter,
+        spawn: Spawn,
+    ) -> impl Future<Output = Result<(Self::Program, Self::Events)>> + Send;
+}
+
+/// What a program does.
+pub trait ProgramEvents: Send + 'static {
+    /// Waits for what it does next; nothing after its exit. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// What the program was lost by.
+    fn next(&mut self) -> impl Future<Output = Result<Option<Happened>>> + Send;
+}
+
+/// A running program.
+pub trait Program: Send + Sync + 'static {
+    /// Returns its process id, where that can be known.
+    fn pid(&self) -> Option<u32>;
+
+    /// Writes to its standard input; waits while that is full.
+    ///
+    /// # Errors
+    /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
+    fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
+
+    /// Ends its standard input.
+    ///
+    /// # Errors
+    /// As [`Program::write`].
+    fn close_input(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Sends a signal to its process group; nothing happens when nothing of it is left.
+    ///
+    /// # Errors
+    /// What keeps it from being sent.
+    fn signal(&self, signal: Signal) -> impl Future<Output = Result<()>> + Send;
+
+    /// Ends it and all that it started, with a moment to tidy up; its events then tell the exit.
+    ///
+    /// # Errors
+    /// What keeps it from being ended.
+    fn end(&self) -> impl Future<Output = Result<()>> + Send;
+}
+
+/// Programs that the host runs on this machine.
+impl Program for ProcessControl {
+    fn pid(&self) -> Option<u32> {
+        Some(self.pid())
+    }
+
+    async fn write(&self, bytes: Vec<u8>) -> Result<()> {
+        self.write(&bytes).await
+    }
+
+    async fn close_input(&self) -> Result<()> {
+        self.close_input().await
+    }
+
+    async fn signal(&self, signal: Signal) -> Result<()> {
+        self.signal(signal).await
+    }
+
+    async fn end(&self) -> Result<()> {
+        self.end().await
+    }
+}
+
+impl ProgramEvents for ProcessEvents {
+    async fn next(&mut self) -> Result<Option<Happened>> {
+        self.next().await
+    }
+}
+
+impl ProgramEvents for Process {
+    async fn next(&mut self) -> Result<Option<Happened>> {
+        self.next().await
+    }
+}
+
+/// What runs commands in an environment without any. It cannot be made.
+pub enum NoShell {}
+
+impl Shell for NoShell {
+    type Program = ProcessControl;
+    type Events = ProcessEvents;
+
+    async fn start(&self, _: &Reporter, _: Spawn) -> Result<(Self::Program, Self::Events)> {
+        match *self {}
+    }
+}

@@ -1,0 +1,85 @@
+//! A value whose changes others wait for, under any executor.
+
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+/// A value and who waits for it to change.
+pub(super) struct Watched<T>(Mutex<(T, Vec<Waker>)>);
+
+impl<T> Watched<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self(Mutex::new((value, Vec::new())))
+    }
+
+    /// Looks at it.
+    pub(super) fn with<R>(&self, look: impl FnOnce(&T) -> R) -> R {
+        look(&self.lock().0)
+    }
+
+    /// Changes it and wakes whoever waits.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut T) -> R) -> R {
+        let (changed, waiting) = {
+            let mut locked = self.lock();
+            let (value, waiting) = &mut *locked;
+            (change(value), std::mem::take(waiting))
+        };
+        waiting.into_iter().for_each(Waker::wake);
+        changed
+    }
+
+    /// Waits until `look` finds what it looks for.
+    pub(super) async fn until<R>(&self, look: impl Fn(&T) -> Option<R>) -> R {
+        poll_fn(|cx| {
+            let mut locked = self.lock();
+            match look(&locked.0) {
+                Some(found) => Poll::Ready(found),
+                None => {
+                    if !locked.1.iter().any(|waker| waker.will_wake(cx.waker())) {
+                        locked.1.push(cx.waker().clone());
+                    }
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (T, Vec<Waker>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::{Context, Wake};
+
+    use super::*;
+
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_waits_is_woken_once_for_a_change_and_sees_it() {
+        let (watched, woken) = (Watched::new(0), Arc::new(Count(AtomicUsize::new(0))));
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut cx = Context::from_waker(&waker);
+        let mut wait = pin!(watched.until(|value| (*value == 2).then_some("two")));
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        watched.change(|value| *value = 1);
+        assert_eq!(woken.0.load(Relaxed), 1);
+        assert!(wait.as_mut().poll(&mut cx).is_pending());
+        watched.change(|value| *value = 2);
+        assert_eq!(woken.0.load(Relaxed), 2);
+        assert_eq!(wait.as_mut().poll(&mut cx), Poll::Ready("two"));
+    }
+}

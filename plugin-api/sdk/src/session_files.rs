@@ -1,0 +1,222 @@
+//! The files of the session's execution environment, as a tool uses them: [`SessionFiles`].
+
+use jaato_types::Result;
+use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
+use jaato_types::files::{
+    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
+    FileExists, FileFacts, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
+    FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
+    GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, ResultKept, STAT, WALK,
+    WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+};
+use jaato_types::service::StreamAnswer;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::context::{Reporter, Stream, host_frame};
+
+/// The files that a session works on: this machine's, a container's. Paths are as commands see them; a relative
+/// one starts at the environment's working directory. What lies outside of the allowed folders is refused with
+/// `permission_denied`.
+pub struct SessionFiles<'a> {
+    host: &'a Reporter,
+}
+
+/// A file that is written piece by piece. Dropping it leaves what was there.
+pub struct FileUpload {
+    host: Reporter,
+    file: u64,
+    _stream: Stream,
+}
+
+/// A tree that is gone through.
+pub struct FileTree(Stream);
+
+impl Reporter {
+    /// Reaches the files of the session's execution environment.
+    pub fn files(&self) -> SessionFiles<'_> {
+        SessionFiles { host: self }
+    }
+
+    /// Tells what the session's execution environment is.
+    ///
+    /// # Errors
+    /// What keeps it from being ready; `unknown_operation` when this host has no such thing.
+    pub async fn environment(&self) -> Result<EnvironmentFacts> {
+        self.service(DESCRIBE, &()).await
+    }
+}
+
+impl SessionFiles<'_> {
+    /// Reads bytes, at most 4 MiB in one answer.
+    ///
+    /// # Errors
+    /// `not_found`, `permission_denied` for a path that is not allowed, `io`; so for all methods.
+    pub async fn read(&self, read: FileRead) -> Result<(FileBytes, Vec<u8>)> {
+        self.host.service_for_bytes(READ, &read, &[]).await
+    }
+
+    /// Reads text.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no UTF-8.
+    pub async fn read_text(&self, read: FileReadText) -> Result<FileText> {
+        self.ask(READ_TEXT, &read).await
+    }
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    /// `conflict` where something is there that must not be overwritten.
+    pub async fn write(&self, write: FileWrite, bytes: &[u8]) -> Result<FileFacts> {
+        self.host.service_with_bytes(WRITE, &write, bytes).await
+    }
+
+    /// Replaces pieces of a text: all of them, or none.
+    ///
+    /// # Errors
+    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than once.
+    pub async fn edit(&self, edit: FileEdit) -> Result<FileEdited> {
+        self.ask(EDIT, &edit).await
+    }
+
+    /// Deletes.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::read`].
+    pub async fn delete(&self, delete: FileDelete) -> Result<()> {
+        self.ask(DELETE, &delete).await
+    }
+
+    /// Lists a folder.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::read`].
+    pub async fn list(&self, list: FolderList) -> Result<FolderEntries> {
+        self.ask(LIST, &list).await
+    }
+
+    /// Tells what is there; none where nothing is.
+    ///
+    /// # Errors
+    /// `permission_denied` for a path that is not allowed.
+    pub async fn exists(&self, path: impl Into<String>) -> Result<Option<FileKind>> {
+        let exists: FileExists = self.ask(EXISTS, &FilePath { path: path.into() }).await?;
+        Ok(exists.kind)
+    }
+
+    /// Tells what something is.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::read`].
+    pub async fn stat(&self, path: impl Into<String>) -> Result<FileFacts> {
+        self.ask(STAT, &FilePath { path: path.into() }).await
+    }
+
+    /// Makes a folder; one that is there will do.
+    ///
+    /// # Errors
+    /// `conflict` where something else is there.
+    pub async fn make_folder(&self, make: FolderMake) -> Result<()> {
+        self.ask(MAKE_FOLDER, &make).await
+    }
+
+    /// Moves.
+    ///
+    /// # Errors
+    /// `conflict` where something is there.
+    pub async fn rename(&self, pair: FilePair) -> Result<()> {
+        self.ask(MOVE, &pair).await
+    }
+
+    /// Copies.
+    ///
+    /// # Errors
+    /// `conflict` where something is there.
+    pub async fn copy(&self, pair: FilePair) -> Result<()> {
+        self.ask(COPY, &pair).await
+    }
+
+    /// Finds files by a pattern.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no pattern.
+    pub async fn glob(&self, glob: FileGlob) -> Result<FilesFound> {
+        self.ask(GLOB, &glob).await
+    }
+
+    /// Goes through a tree.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::read`].
+    pub async fn walk(&self, walk: FileWalk) -> Result<FileTree> {
+        Ok(FileTree(self.host.open(WALK, &walk).await?))
+    }
+
+    /// Reads a file piece by piece.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::read`].
+    pub async fn stream(&self, read: FileRead) -> Result<Stream> {
+        self.host.open(READ_STREAM, &read).await
+    }
+
+    /// Writes a file piece by piece; nobody sees it before [`FileUpload::finish`].
+    ///
+    /// # Errors
+    /// As [`SessionFiles::write`].
+    pub async fn upload(&self, write: FileWrite) -> Result<FileUpload> {
+        let begun: serde_json::Value = self.ask(WRITE_STREAM, &write).await?;
+        let wrong =
+            |error: serde_json::Error| host_frame(jaato_types::FrameError::Json(error.to_string()));
+        let FileBegun { file } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
+        let StreamAnswer { handle } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
+        let host = self.host.clone();
+        Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
+    }
+
+    /// Cuts a large result; the whole is kept in a temporary file of the environment, where that has such a
+    /// folder.
+    ///
+    /// # Errors
+    /// As [`SessionFiles::write`].
+    pub async fn cut_result(&self, cut: ResultCut, text: &str) -> Result<ResultKept> {
+        self.host.service_with_bytes(CUT_RESULT, &cut, text.as_bytes()).await
+    }
+
+    async fn ask<A: DeserializeOwned>(
+        &self,
+        operation: &str,
+        request: &impl Serialize,
+    ) -> Result<A> {
+        self.host.service(operation, request).await
+    }
+}
+
+impl FileUpload {
+    /// Writes behind what was written; at most 4 MiB at a time.
+    ///
+    /// # Errors
+    /// What keeps it from being written.
+    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+        self.host.service_with_bytes(WRITE_PIECE, &FileNumber { file: self.file }, bytes).await
+    }
+
+    /// Puts what was written in its place.
+    ///
+    /// # Errors
+    /// What keeps it from its place.
+    pub async fn finish(self) -> Result<FileFacts> {
+        self.host.service(WRITE_FINISH, &FileNumber { file: self.file }).await
+    }
+}
+
+impl FileTree {
+    /// Gives what comes next; none at the end.
+    ///
+    /// # Errors
+    /// What ends the walk.
+    pub async fn next(&mut self) -> Result<Option<WalkedPage>> {
+        self.0.next_json().await
+    }
+}

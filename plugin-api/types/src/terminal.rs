@@ -1,0 +1,139 @@
+//! The services `terminal.*`: programs on a terminal of the session's execution environment.
+//!
+//! A terminal belongs to the environment and outlives the call that made it: it ends with [`END`], with its stream,
+//! and with the environment. Its stream's frames are [`TerminalEvent`]s, the output as bytes beside them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::process::{ProcessExit, Signal};
+
+/// Starts a program on a new terminal: [`TerminalSpawn`], [`TerminalSpawned`]. The stream's frames are
+/// [`TerminalEvent`]s.
+pub const SPAWN: &str = "terminal.spawn";
+/// Types the bytes beside the request: [`TerminalRef`]; no answer JSON.
+pub const WRITE: &str = "terminal.write";
+/// Sets the size: [`TerminalResize`]; no answer JSON.
+pub const RESIZE: &str = "terminal.resize";
+/// Sends a signal to the terminal's foreground processes: [`TerminalSignal`]; no answer JSON.
+pub const SIGNAL: &str = "terminal.signal";
+/// Tells what the system knows of the terminal at this moment: [`TerminalRef`], [`TerminalFacts`].
+pub const STATE: &str = "terminal.state";
+/// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells the exit.
+pub const END: &str = "terminal.end";
+
+/// Rows and columns of a terminal, where nothing is said.
+pub const SIZE: (u16, u16) = (24, 80);
+
+/// A program that is to run on a terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminalSpawn {
+    /// As in [`Spawn`](crate::process::Spawn).
+    pub program: String,
+    /// Its arguments, each one word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Where it runs; the environment's working directory without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// More variables. `TERM` is `xterm-256color` unless it stands here.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, String>,
+    /// Lines of the terminal; 24 where it is 0.
+    pub rows: u16,
+    /// Columns of the terminal; 80 where it is 0.
+    pub columns: u16,
+    /// How a person is told of it; without one by program and arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// A program that was started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSpawned {
+    /// The terminal's number, by which it is named.
+    pub terminal: u64,
+    /// The program's process id, where that can be known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The stream of what happens there.
+    pub handle: u64,
+}
+
+/// Names a terminal.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalRef {
+    /// Its number.
+    pub terminal: u64,
+}
+
+/// Sets a terminal's size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalResize {
+    /// Its number.
+    pub terminal: u64,
+    /// Lines, at least 1.
+    pub rows: u16,
+    /// Columns, at least 1.
+    pub columns: u16,
+}
+
+/// Sends a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalSignal {
+    /// The terminal's number.
+    pub terminal: u64,
+    /// The signal.
+    pub signal: Signal,
+}
+
+/// What has happened on a terminal: the JSON of one frame of its stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum TerminalEvent {
+    /// The bytes behind this JSON were shown, the echo of what was typed among them.
+    Output,
+    /// The program has ended; nothing comes after this.
+    Exited(ProcessExit),
+    /// Something that this side does not know; it is passed over, with the bytes behind it.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What the system knows of a terminal at one moment. What cannot be known is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminalFacts {
+    /// Whether somebody in the foreground waits for what is typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<TerminalWait>,
+    /// Whether what is typed is shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub echoes: Option<bool>,
+    /// Whether what is typed is read line by line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads_lines: Option<bool>,
+    /// Who is in the foreground: its process id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreground_pid: Option<u32>,
+    /// Who is in the foreground: its name as `ps` shows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreground_name: Option<String>,
+}
+
+/// How somebody waits for what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TerminalWait {
+    /// Nobody does: what is in the foreground is busy.
+    Busy,
+    /// Somebody does, without end.
+    Reading,
+    /// Somebody does, and goes on by itself after a while: weak evidence.
+    ReadingForAWhile,
+    /// Something that this side does not know.
+    #[serde(other)]
+    Unknown,
+}
