@@ -59,6 +59,11 @@ pub enum Command {
         #[command(subcommand)]
         command: PluginCommand,
     },
+    /// Where a session's files lie and its commands run: this machine, a container
+    Environment {
+        #[command(subcommand)]
+        command: EnvironmentCommand,
+    },
     /// Models, and the weights of those that run on this machine
     Model {
         #[command(subcommand)]
@@ -155,6 +160,54 @@ pub struct SessionArgs {
     /// Read variables from this file instead of the workspace's .env
     #[arg(long, value_name = "FILE")]
     pub env_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
+}
+
+/// Where files lie and commands run.
+#[derive(Debug, Clone, Default, Args)]
+pub struct EnvironmentArgs {
+    /// Where files lie and commands run: `local`, `docker`, or a plugin's
+    #[arg(long, value_name = "NAME")]
+    pub environment: Option<String>,
+
+    /// Work in a new container of this image; it goes at the end
+    #[arg(long, value_name = "IMAGE", conflicts_with = "container")]
+    pub image: Option<String>,
+
+    /// Work in this container, which runs already and stays
+    #[arg(long, value_name = "CONTAINER")]
+    pub container: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum EnvironmentCommand {
+    /// List the execution environments
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Set one up, tell what it is, and take it down again
+    Show {
+        #[command(flatten)]
+        environment: EnvironmentArgs,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a command in one; its exit code is the command's
+    Exec {
+        #[command(flatten)]
+        environment: EnvironmentArgs,
+        /// Where the command runs
+        #[arg(long, value_name = "DIR")]
+        directory: Option<String>,
+        /// The program and its arguments; one word alone is a line for the shell
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -187,6 +240,9 @@ pub struct CallArgs {
     /// Read calls from standard input, one JSON object {"tool", "args"} a line, in one session
     #[arg(long)]
     pub batch: bool,
+
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
 }
 
 #[derive(Debug, Args)]

@@ -28,12 +28,15 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
         Some(_) => Some(parse_arguments(&args.arguments)?),
         None => None,
     };
-    let runtime = start::runtime(start::arguments(global)).await?;
+    let mut start_arguments = start::arguments(global);
+    start::in_environment(&mut start_arguments, &args.environment);
+    let runtime = start::runtime(start_arguments).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
     // A call that a person typed is the person's own act: nobody is asked.
-    let options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
+    let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
+    options.environment_options = start::environment_options(&args.environment);
     let session = runtime.session_for_calls(options)?;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,

@@ -24,6 +24,7 @@ pub async fn runtime(
             config::parse_model_id(model).map_err(|error| Failure::new(Exit::Usage, error))?;
         arguments.overrides.model = Some(model);
     }
+    start::in_environment(&mut arguments, &args.environment);
     arguments.tools_only = args.tools.clone();
     arguments.env_file = args.env_file.clone();
     let mut setup = start::setup(arguments.clone())?;
@@ -47,6 +48,8 @@ pub fn start(runtime: &Runtime, args: &SessionArgs, view: Arc<View>) -> Result<S
         allow: args.allow.clone(),
         allow_all: args.yes,
         system: args.system.clone(),
+        environment: None,
+        environment_options: start::environment_options(&args.environment),
     };
     runtime.session(options).map_err(|error| {
         let exit = if error.kind == ErrorKind::PluginDisabled {

@@ -104,6 +104,7 @@ pub fn exit_of(kind: ErrorKind) -> Exit {
         ErrorKind::Cancelled => Exit::Cancelled,
         ErrorKind::ToolDisabled
         | ErrorKind::NotFound
+        | ErrorKind::Conflict
         | ErrorKind::Unavailable
         | ErrorKind::Timeout
         | ErrorKind::HostBug

@@ -9,6 +9,7 @@ mod command;
 mod config;
 mod conversation;
 mod doctor;
+mod environment;
 mod exit;
 mod install;
 mod ledger;
@@ -30,7 +31,10 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use args::{Cli, Command, ConfigCommand, LedgerCommand, ModelCommand, PluginCommand, ToolCommand};
+use args::{
+    Cli, Command, ConfigCommand, EnvironmentCommand, LedgerCommand, ModelCommand, PluginCommand,
+    ToolCommand,
+};
 use exit::{Exit, Failure, Outcome};
 use jaato_runtime::config::Listing;
 
@@ -128,6 +132,15 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Model { command: ModelCommand::Import { file, name } } => {
             model::import(global, &file, name).await
         }
+        Command::Environment { command: EnvironmentCommand::List { json } } => {
+            environment::list(global, json).await
+        }
+        Command::Environment { command: EnvironmentCommand::Show { environment, json } } => {
+            environment::show(global, &environment, json).await
+        }
+        Command::Environment {
+            command: EnvironmentCommand::Exec { environment, directory, command },
+        } => environment::exec(global, &environment, directory, &command).await,
         Command::Ledger { command: LedgerCommand::Show(args) } => ledger::show(global, args),
         Command::Trust { remove } => trust::workspace(global, remove),
         Command::Config { command: ConfigCommand::Show } => config::show(global),

@@ -4,10 +4,14 @@ use jaato_runtime::config::Overrides;
 use jaato_runtime::config::trust::{ChangeKind, WorkspaceState};
 use jaato_runtime::registry::Status;
 use jaato_runtime::{Arguments, Runtime, Setup};
+use serde_json::{Map, Value};
 
-use crate::args::Global;
+use crate::args::{EnvironmentArgs, Global};
 use crate::exit::{Exit, Failure};
 use crate::report;
+
+/// The execution environment that takes images and containers.
+const DOCKER: &str = "docker";
 
 /// Returns what the options that every command takes say.
 pub fn arguments(global: Global) -> Arguments {
@@ -21,6 +25,21 @@ pub fn arguments(global: Global) -> Arguments {
         config_file: global.config,
         ..Arguments::default()
     }
+}
+
+/// Adds the execution environment that the command line names. An image or a container is one of `docker`.
+pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) {
+    let is_docker = environment.image.is_some() || environment.container.is_some();
+    let implied = is_docker.then(|| DOCKER.to_owned());
+    arguments.overrides.environment = environment.environment.clone().or(implied);
+}
+
+/// Returns what the command line says of the execution environment.
+pub fn environment_options(environment: &EnvironmentArgs) -> Map<String, Value> {
+    let EnvironmentArgs { image, container, .. } = environment;
+    let given = [("image", image), ("container_id", container)];
+    let given = given.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
+    given.map(|(key, value)| (key.to_owned(), value.into())).collect()
 }
 
 /// Reads folders, trust and configuration.

@@ -18,6 +18,9 @@ use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
 
+/// The execution environment where nothing else is said: this machine.
+pub const DEFAULT_ENVIRONMENT: &str = "local";
+
 /// What is known about a key.
 #[derive(Debug, Clone)]
 pub struct KeyInfo {
@@ -213,6 +216,9 @@ keys! {
     /// Use no network at all.
     offline: bool = false,
         key("offline").variables(&["JAATO_OFFLINE"]).option("--offline");
+    /// Execution environment: where the session's files lie and its commands run.
+    environment: String = DEFAULT_ENVIRONMENT.to_owned(),
+        key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment");
     /// More folders with plugins, searched before the user's own.
     plugin_dirs: Vec<PathBuf> = Vec::new(),
         key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up();

@@ -24,6 +24,13 @@ pub enum Refusal {
     },
     /// The host keeps the name of one of its tools for itself.
     ReservedTool(ToolName),
+    /// Another plugin has the execution environment's name.
+    EnvironmentName {
+        /// The name.
+        name: String,
+        /// Who has it.
+        held_by: PathBuf,
+    },
     /// Another plugin has the provider's name.
     ProviderName {
         /// The name.
@@ -45,6 +52,11 @@ impl fmt::Display for Refusal {
             Self::ReservedTool(name) => {
                 write!(f, "its tool name `{name}` is one of jaato's own")
             }
+            Self::EnvironmentName { name, held_by } => write!(
+                f,
+                "its execution environment's name `{name}` is held by `{}`",
+                held_by.display()
+            ),
             Self::ProviderName { name, held_by } => {
                 write!(f, "its provider name `{name}` is held by `{}`", held_by.display())
             }

@@ -107,6 +107,8 @@ pub struct Registry {
     tools: BTreeMap<ToolName, ToolPlace>,
     /// The same, for providers.
     providers: BTreeMap<String, usize>,
+    /// The same, for execution environments.
+    environments: BTreeMap<String, usize>,
     pub(crate) commands: Commands,
 }
 
@@ -158,6 +160,16 @@ impl Registry {
     /// Lists the names of the providers.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str)
+    }
+
+    /// Returns the plugin that has an execution environment's name.
+    pub fn environment(&self, name: &str) -> Option<&PluginEntry> {
+        self.environments.get(name).map(|&plugin| &self.plugins[plugin])
+    }
+
+    /// Lists the names of the execution environments.
+    pub fn environments(&self) -> impl Iterator<Item = &str> {
+        self.environments.keys().map(String::as_str)
     }
 
     fn tool_at(&self, place: &ToolPlace) -> Option<ToolEntry<'_>> {
@@ -216,10 +228,17 @@ impl Registry {
                 return Some(Refusal::ToolName { name: tool.name.clone(), held_by });
             }
         }
-        let provider = description.provider.as_ref()?;
-        let &held = self.providers.get(&provider.name)?;
-        let held_by = self.plugins[held].candidate.path.clone();
-        Some(Refusal::ProviderName { name: provider.name.clone(), held_by })
+        let path_of = |held: usize| self.plugins[held].candidate.path.clone();
+        if let Some(provider) = &description.provider
+            && let Some(&held) = self.providers.get(&provider.name)
+        {
+            let (name, held_by) = (provider.name.clone(), path_of(held));
+            return Some(Refusal::ProviderName { name, held_by });
+        }
+        let environment = description.environment.as_ref()?;
+        let &held = self.environments.get(&environment.name)?;
+        let (name, held_by) = (environment.name.clone(), path_of(held));
+        Some(Refusal::EnvironmentName { name, held_by })
     }
 
     /// Notes the names of the plugin that is added next.
@@ -234,6 +253,9 @@ impl Registry {
         }
         if let Some(provider) = &description.provider {
             self.providers.insert(provider.name.clone(), plugin);
+        }
+        if let Some(environment) = &description.environment {
+            self.environments.insert(environment.name.clone(), plugin);
         }
         if !description.commands.is_empty() {
             let plugins = &self.plugins;

@@ -73,7 +73,7 @@ impl Runtime {
         plugin: &PluginEntry,
         session: &Session,
     ) -> Result<(), Error> {
-        let place = Place { session: session.id().clone(), facts: None, call: None, objects: None };
+        let place = Place::of_environment(session.id().clone());
         let name = plugin.candidate.manifest.name.as_str();
         self.host().instance(name, place, Arc::new(|_| {})).await.map(drop)
     }

@@ -10,7 +10,7 @@ use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, 
 
 use crate::host::Host;
 use crate::runtime::why_not;
-use crate::services::Place;
+use crate::services::{Environment, Place};
 use crate::tools::{drive, misbehaved};
 
 /// What every gc's name begins with; people may leave it out.
@@ -44,6 +44,7 @@ impl PluginGc {
             facts: self.facts.get().cloned(),
             call: None,
             objects: None,
+            environment: Environment::of(&self.host, &self.session),
         };
         let tell = Arc::new(|_| {});
         let (instance, services) = self.host.instance(self.plugin.as_str(), place, tell).await?;

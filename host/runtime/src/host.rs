@@ -7,10 +7,11 @@ use jaato_loader::Services;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_store::Ledger;
-use jaato_types::{Asset, Delta, Error, ErrorKind, PluginName, SessionId};
+use jaato_types::{Asset, Delta, Error, ErrorKind, Kind, PluginName, SessionId};
 use serde_json::Value;
 
 use crate::credentials::Credentials;
+use crate::environments::Environments;
 use crate::instances::{Got, Instances, Lease, Wanted};
 use crate::log::Log;
 use crate::reload::{Eyes, Plugins};
@@ -32,6 +33,7 @@ pub struct Host {
     pub(crate) ledger: Option<Ledger>,
     pub(crate) instances: Instances,
     pub(crate) supervisor: Supervisor,
+    pub(crate) environments: Environments,
     /// By plugin, with the number of the edition that it is of.
     pub(crate) prepared: Mutex<HashMap<PluginName, (u64, Arc<Prepared>)>>,
 }
@@ -114,7 +116,9 @@ impl Host {
             place.clone(),
             Arc::clone(tell),
         );
-        Ok(Arc::new(services.with_credentials(Arc::clone(credentials))))
+        let services = services.with_credentials(Arc::clone(credentials));
+        let is_environment = entry.candidate.manifest.kinds.contains(&Kind::Environment);
+        Ok(Arc::new(if is_environment { services.with_processes() } else { services }))
     }
 
     /// Checks the person's settings and reads credentials, once for each edition.
@@ -144,9 +148,10 @@ impl Host {
         }
     }
 
-    /// Forgets a session that is over.
-    pub(crate) async fn close_session(&self, session: &SessionId) {
+    /// Forgets a session that is over: its plugins end first, then what they had in its environment.
+    pub(crate) async fn close_session(self: &Arc<Self>, session: &SessionId) {
         self.plugins.close_view(session);
         self.instances.close(Some(session)).await;
+        self.environments.leave(self, session).await;
     }
 }

@@ -7,7 +7,7 @@ use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
 
 use crate::host::Host;
-use crate::services::{Place, Tell};
+use crate::services::{Environment, Place, Tell};
 use crate::tools::{drive, misbehaved};
 
 /// The provider of one session.
@@ -45,6 +45,7 @@ impl PluginProvider {
             facts: self.facts.get().cloned(),
             call: None,
             objects: None,
+            environment: Environment::of(&self.host, &self.session),
         };
         let plugin = self.plugin.as_str();
         let (instance, services) = self.host.instance(plugin, place, Arc::clone(&tell)).await?;

@@ -13,6 +13,7 @@ use jaato_types::{
 
 use crate::assets::Assets;
 use crate::discover::{Discovery, discover};
+use crate::environments::Environments;
 use crate::facts;
 use crate::host::Host;
 use crate::instances::{Instances, why_in_worker};
@@ -129,6 +130,7 @@ impl Runtime {
             ledger,
             instances,
             supervisor: own,
+            environments: Environments::default(),
             prepared: Mutex::default(),
         };
         Self { host: Arc::new(host), supervisor, problems, described }
@@ -217,6 +219,7 @@ impl Runtime {
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
     /// person is to be told in the end.
     pub async fn close(self) -> Ending {
+        self.host.environments.close(&self.host).await;
         self.host.instances.close(None).await;
         let processes = self.host.lent.processes.living().await;
         if let Err(error) = self.supervisor.end_all().await {
@@ -274,7 +277,7 @@ impl Runtime {
     }
 
     async fn models_of(&self, entry: &PluginEntry) -> Result<Vec<ModelInfo>, Error> {
-        let place = Place { session: SessionId::from(""), facts: None, call: None, objects: None };
+        let place = Place::of_nobody();
         let plugin = entry.candidate.manifest.name.as_str();
         let (instance, services) = self.host.instance(plugin, place, Arc::new(|_| {})).await?;
         let running = instance.models(services)?;

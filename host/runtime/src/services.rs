@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Folders;
@@ -23,6 +23,8 @@ use tokio::sync::Mutex;
 
 use crate::assets::{Assets, delta_of};
 use crate::credentials::Credentials;
+use crate::environments::{Member, is_operation};
+use crate::host::Host;
 use crate::http;
 use crate::objects::CallObjects;
 use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs};
@@ -61,6 +63,35 @@ pub struct Place {
     pub call: Option<CallId>,
     /// The session's objects, where a tool or a command runs.
     pub objects: Option<CallObjects>,
+    /// The session's execution environment.
+    pub environment: Option<Environment>,
+}
+
+/// The execution environment of a session, as its plugins reach it.
+#[derive(Clone)]
+pub struct Environment {
+    host: Weak<Host>,
+    member: Arc<Member>,
+}
+
+impl Place {
+    /// A call that belongs to no session.
+    pub fn of_nobody() -> Self {
+        Self::of_environment(SessionId::from(""))
+    }
+
+    /// A call of an environment's own plugin: the environment's id stands in for a session.
+    pub fn of_environment(id: SessionId) -> Self {
+        Self { session: id, facts: None, call: None, objects: None, environment: None }
+    }
+}
+
+impl Environment {
+    /// Returns that of a session, where it has one.
+    pub fn of(host: &Arc<Host>, session: &SessionId) -> Option<Self> {
+        let member = host.environments.of(session)?;
+        Some(Self { host: Arc::downgrade(host), member })
+    }
 }
 
 /// Takes what a service tells while it works: shown where the call is shown.
@@ -76,7 +107,8 @@ pub struct PluginServices {
     assets: Arc<[Asset]>,
     /// Its secrets, and where they may go.
     credentials: Arc<Credentials>,
-    processes: CallProcesses,
+    /// Programs of this machine: an execution environment's alone.
+    processes: Option<CallProcesses>,
     place: Place,
     tell: Tell,
     output: Arc<Mutex<Option<OutputFile>>>,
@@ -93,7 +125,7 @@ impl PluginServices {
         tell: Tell,
     ) -> Self {
         let (credentials, output) = (Arc::default(), Arc::default());
-        let processes = CallProcesses::new(Arc::clone(&lent.processes), place.session.clone());
+        let processes = None;
         Self { lent, plugin, config, assets, credentials, processes, place, tell, output }
     }
 
@@ -101,6 +133,14 @@ impl PluginServices {
     #[must_use]
     pub fn with_credentials(self, credentials: Arc<Credentials>) -> Self {
         Self { credentials, ..self }
+    }
+
+    /// Lends programs of this machine, to an execution environment.
+    #[must_use]
+    pub fn with_processes(self) -> Self {
+        let processes = Arc::clone(&self.lent.processes);
+        let processes = CallProcesses::new(processes, self.place.session.clone());
+        Self { processes: Some(processes), ..self }
     }
 
     /// Returns what programs get of the host's variables.
@@ -121,10 +161,7 @@ impl PluginServices {
             config: Arc::clone(&self.config),
             assets: Arc::clone(&self.assets),
             credentials: Arc::clone(&self.credentials),
-            processes: CallProcesses::new(
-                Arc::clone(&self.lent.processes),
-                self.place.session.clone(),
-            ),
+            processes: self.processes.as_ref().map(CallProcesses::apart),
             place: Place { call: None, objects: None, ..self.place.clone() },
             tell: Arc::new(|_| {}),
             output: Arc::default(),
@@ -180,6 +217,23 @@ impl PluginServices {
         objects.call(self.plugin.source(), operation, request)
     }
 
+    fn environment(
+        &self,
+        operation: &str,
+        request: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let Some(Environment { host, member }) = &self.place.environment else {
+            let text = "there is no execution environment to run it in";
+            return ready(Err(Error::new(ErrorKind::Unavailable, text).with_hint(
+                "only sessions have one; `jaato environment list` tells which there are",
+            )));
+        };
+        let Some(host) = host.upgrade() else {
+            return ready(Err(Error::new(ErrorKind::Unavailable, "the host has ended")));
+        };
+        member.call(host, operation, request, Arc::clone(&self.tell))
+    }
+
     fn output(&self, request: &[u8]) -> BoxFuture<'static, Result<Served, Error>> {
         let parsed = Frame::parse(request).map_err(bad_request).and_then(|parsed| {
             let write: Option<OutputWrite> = parsed.json().map_err(bad_request)?;
@@ -231,12 +285,11 @@ impl Services for PluginServices {
             other if jaato_objects::service::is_operation(other) => {
                 ready(self.objects(other, &request))
             }
-            other => match self.processes.call(other, &request) {
-                Some(_) if caller.kind == CallerKind::Instance => {
-                    let text = "only a call runs programs";
-                    ready(Err(Error::new(ErrorKind::Unavailable, text)))
+            other => match &self.processes {
+                Some(processes) => {
+                    processes.call(other, &request).unwrap_or_else(|| ready(Err(unknown(other))))
                 }
-                Some(answer) => answer,
+                None if is_operation(other) => self.environment(other, request),
                 None => ready(Err(unknown(other))),
             },
         }

@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::Config;
+use jaato_config::{Config, DEFAULT_ENVIRONMENT};
 use jaato_policy::Rules;
 use jaato_session::{
     Answer, Asker, EventSink, Ids, Limits, Ports, Question, RandomIds, SeededRandom, Session,
     SessionSetup, SystemClock, SystemPrompt,
 };
-use jaato_types::{Error, ErrorKind, ModelId, ToolName};
+use jaato_types::{Error, ErrorKind, ModelId, SessionId, ToolName};
+use serde_json::{Map, Value};
 
+use crate::environments::{Scope, SharedEnvironment, choose};
 use crate::gc::{self, PluginGc};
 use crate::host::Host;
 use crate::ledger::Recorded;
@@ -35,13 +37,25 @@ pub struct SessionOptions {
     pub allow_all: bool,
     /// `--system`.
     pub system: Option<String>,
+    /// Where its files lie and its commands run; with none an environment of its own, as configured.
+    pub environment: Option<SharedEnvironment>,
+    /// What is said of an environment of its own, over its configuration: `image`, `container_id`.
+    pub environment_options: Map<String, Value>,
 }
 
 impl SessionOptions {
     /// Makes options for a session that nobody watches over: what would be asked is refused.
     pub fn unattended(events: Arc<dyn EventSink>) -> Self {
         let asker = Arc::new(NobodyToAsk);
-        Self { asker, events, allow: Vec::new(), allow_all: false, system: None }
+        Self {
+            asker,
+            events,
+            allow: Vec::new(),
+            allow_all: false,
+            system: None,
+            environment: None,
+            environment_options: Map::new(),
+        }
     }
 }
 
@@ -91,6 +105,7 @@ impl Runtime {
         setup.id = Some(id.clone());
         setup.limits = limits(&self.setup().config);
         setup.rules = rules(&self.setup().config, &options);
+        self.join_environment(&id, &options)?;
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
         let provider_plugin =
             Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id.clone()));
@@ -108,6 +123,24 @@ impl Runtime {
         Ok(session)
     }
 
+    /// Gives a session its execution environment. That the default one is not there is told when a tool needs it.
+    fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
+        let host = self.host();
+        let scope = match &options.environment {
+            Some(shared) => Arc::clone(&shared.0),
+            None => {
+                let name = &self.setup().config.environment;
+                match choose(host, name, options.environment_options.clone()) {
+                    Ok(choice) => Arc::new(Scope::new(choice)),
+                    Err(_) if name == DEFAULT_ENVIRONMENT => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        host.environments.join(id, scope);
+        Ok(())
+    }
+
     /// Starts a session without a model, in which a person calls tools.
     ///
     /// # Errors
@@ -119,6 +152,7 @@ impl Runtime {
         let ids = ids();
         let id = ids.session();
         setup.id = Some(id.clone());
+        self.join_environment(&id, &options)?;
         let tools = PluginTools::new(Arc::clone(self.host()), id, false);
         let ports = ports(self.host(), Arc::new(NoProvider), tools, ids, options);
         Session::start(setup, ports)

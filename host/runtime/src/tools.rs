@@ -13,7 +13,7 @@ use jaato_types::{
 use crate::host::Host;
 use crate::instances::Lease;
 use crate::objects::CallObjects;
-use crate::services::{Place, Tell};
+use crate::services::{Environment, Place, Tell};
 
 /// The tools of one session.
 pub struct PluginTools {
@@ -52,6 +52,7 @@ impl PluginTools {
                 shared: scope.objects.clone(),
                 tool: call.name.to_string(),
             }),
+            environment: Environment::of(&host, &scope.session),
         };
         let plugin = offered.plugin.as_str();
         let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;

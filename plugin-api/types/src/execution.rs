@@ -59,6 +59,9 @@ pub struct EnvironmentFacts {
     /// The folder for what is to last only as long as the environment, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temporary_directory: Option<String>,
+    /// How long a command may take which says nothing itself, in milliseconds; as long as it likes where 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub shell_timeout_ms: u64,
     /// Whether commands, too, are kept to those folders.
     pub confines_commands: bool,
     /// The operating system.
@@ -136,4 +139,10 @@ pub struct EnvironmentSpec {
     pub name: String,
     /// One line for a list.
     pub title: String,
+}
+
+// By reference, as serde asks for it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

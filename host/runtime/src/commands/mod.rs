@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::host::Host;
 use crate::objects::CallObjects;
 use crate::runtime::Runtime;
-use crate::services::{Place, Tell};
+use crate::services::{Environment, Place, Tell};
 use crate::tools::{drive, misbehaved};
 
 /// The operation by which a plugin is asked to run a command.
@@ -141,6 +141,7 @@ async fn run(
             shared: scope.objects.clone(),
             tool: request["name"].as_str().unwrap_or_default().to_owned(),
         }),
+        environment: Environment::of(&host, &scope.session),
     };
     let (instance, services) = host.instance(plugin.as_str(), place, Arc::clone(&tell)).await?;
     host.tell_news(&scope.session, plugin.as_str(), &tell);

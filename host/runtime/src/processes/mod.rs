@@ -125,6 +125,10 @@ impl Processes {
         let given = spawn.variables.iter().map(|(name, value)| (name.into(), value.into()));
         command.variables.extend(given);
         append_paths(&mut command.variables, &spawn.extra_paths);
+        // An environment runs it for a session, and says for which.
+        if spawn.variables.contains_key(SESSION_MARKER) {
+            return command;
+        }
         let marker = if session.as_str().is_empty() { NO_SESSION } else { session.as_str() };
         command.variables.insert(SESSION_MARKER.into(), marker.into());
         command

@@ -45,6 +45,11 @@ impl CallProcesses {
         Self { processes, session, running: Arc::default() }
     }
 
+    /// Makes them for another call of the same session.
+    pub fn apart(&self) -> Self {
+        Self::new(Arc::clone(&self.processes), self.session.clone())
+    }
+
     /// Answers an operation; none for a name that is not of this service.
     pub fn call(&self, operation: &str, request: &[u8]) -> Option<Answer> {
         match operation {

@@ -1,0 +1,149 @@
+//! A session in its environment: what its tools ask for is passed on, and what it runs is its own.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::BoxFuture;
+use jaato_config::trust::SESSION_MARKER;
+use jaato_loader::Served;
+use jaato_types::execution::{DESCRIBE, STREAM_KEY};
+use jaato_types::process::{FORGET, LIST, ProcessFacts, ProcessRef, SPAWN, START};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, SessionId, terminal};
+use serde_json::{Map, Value};
+
+use super::scope::{Scope, read, write};
+use super::stream::EnvironmentStream;
+use crate::host::Host;
+use crate::services::Tell;
+
+/// Keys by which requests and answers name what runs or is open.
+const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
+
+/// A session in its environment.
+pub struct Member {
+    scope: Arc<Scope>,
+    session: SessionId,
+    /// What it started.
+    numbers: Mutex<HashSet<u64>>,
+    /// Of that, what outlives its call.
+    lasting: Mutex<HashSet<u64>>,
+}
+
+/// Tells whether an operation is one that tools may ask of their session's environment.
+pub fn is_operation(operation: &str) -> bool {
+    operation == DESCRIBE
+        || ["files.", "process.", "terminal."].iter().any(|prefix| operation.starts_with(prefix))
+}
+
+impl Member {
+    pub(super) fn new(scope: Arc<Scope>, session: SessionId) -> Self {
+        scope.enter();
+        Self { scope, session, numbers: Mutex::default(), lasting: Mutex::default() }
+    }
+
+    /// Returns the environment.
+    pub fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+
+    /// Passes on what a tool asks for.
+    pub fn call(
+        self: &Arc<Self>,
+        host: Arc<Host>,
+        operation: &str,
+        request: Vec<u8>,
+        tell: Tell,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let (own, operation) = (Arc::clone(self), operation.to_owned());
+        Box::pin(async move {
+            let request = own.prepared(&operation, request)?;
+            let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
+            own.served(&operation, answer, |stream| EnvironmentStream::new(ready, stream))
+        })
+    }
+
+    /// Checks that what a request names is the session's, and marks programs as of it.
+    fn prepared(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let is_start = [SPAWN, START, terminal::SPAWN].contains(&operation);
+        let names_something =
+            !is_start && (operation.starts_with("process.") || operation.starts_with("terminal."));
+        if !is_start && !names_something && !operation.starts_with("files.write_") {
+            return Ok(request);
+        }
+        let parsed = Frame::parse(&request).map_err(bad_request)?;
+        let mut json: Value = parsed.json().map_err(bad_request)?;
+        for key in NUMBER_KEYS {
+            let Some(number) = json.get(key).and_then(Value::as_u64) else { continue };
+            if !is_start && !lock(&self.numbers).contains(&number) {
+                let text = format!("this session has no {key} {number}");
+                return Err(Error::new(ErrorKind::NotFound, text)
+                    .with_hint("it has ended, or is another session's"));
+            }
+        }
+        if !is_start {
+            return Ok(request);
+        }
+        let Some(spawn) = json.as_object_mut() else { return Ok(request) };
+        let variables = spawn.entry("variables").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(variables) = variables.as_object_mut() {
+            let marker = self.session.as_str().into();
+            variables.insert(SESSION_MARKER.to_owned(), marker);
+        }
+        write(&json)
+    }
+
+    /// Makes a service's answer of an environment's.
+    fn served(
+        &self,
+        operation: &str,
+        answer: Vec<u8>,
+        stream_of: impl FnOnce(u64) -> EnvironmentStream,
+    ) -> Result<Served, Error> {
+        if operation == LIST {
+            let all: Vec<ProcessFacts> = read(&answer)?;
+            let numbers = lock(&self.numbers);
+            let own: Vec<_> = all.iter().filter(|it| numbers.contains(&it.process)).collect();
+            return Ok(Served::Frame(write(&own)?));
+        }
+        if !opens(operation) {
+            return Ok(Served::Frame(answer));
+        }
+        let mut head: Map<String, Value> = read(&answer)?;
+        let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
+        if let Some(number) = number {
+            lock(&self.numbers).insert(number);
+            if [START, terminal::SPAWN].contains(&operation) {
+                lock(&self.lasting).insert(number);
+            }
+        }
+        match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
+            Some(stream) => Ok(Served::StreamWith(head, Box::new(stream_of(stream)))),
+            None => Ok(Served::Frame(answer)),
+        }
+    }
+
+    /// Ends what the session has there, and with the last session the environment.
+    pub(super) async fn leave(&self, host: &Arc<Host>) {
+        let lasting = std::mem::take(&mut *lock(&self.lasting));
+        for process in lasting {
+            // Terminals end with the stream that the session's plugin had; an ended program is not there.
+            let Ok(request) = write(&ProcessRef { process }) else { continue };
+            self.scope.end_if_ready(FORGET, request).await;
+        }
+        self.scope.leave(host).await;
+    }
+}
+
+/// Tells whether an operation's answer names something new.
+fn opens(operation: &str) -> bool {
+    use jaato_types::files::{READ_STREAM, WALK, WRITE_STREAM};
+    [SPAWN, START, terminal::SPAWN, READ_STREAM, WALK, WRITE_STREAM].contains(&operation)
+}
+
+fn bad_request(error: FrameError) -> Error {
+    Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,89 @@
+//! Execution environments: made ready when a tool first needs one, shared by sessions, taken down with the last.
+//!
+//! A session has one environment. Whatever its tools ask of files, programs and terminals goes to that plugin;
+//! what runs or is open has a number, which only its own session may name.
+//!
+//! Invariants: an environment is set up once at a time and torn down once; one whose worker died is set up
+//! anew, and the session is told; resources close before the environment, in reverse order.
+
+mod describe;
+mod member;
+mod resources;
+mod scope;
+mod stream;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jaato_types::{Error, ErrorKind, SessionId};
+use serde_json::{Map, Value};
+
+pub use describe::EnvironmentListed;
+pub use member::{Member, is_operation};
+pub use scope::{Choice, Scope};
+
+use crate::host::Host;
+
+/// The environments of all sessions.
+#[derive(Default)]
+pub struct Environments {
+    members: Mutex<HashMap<SessionId, Arc<Member>>>,
+}
+
+/// An execution environment that several sessions may share: each that is started with it joins it. It is set up
+/// when a tool first needs it, and taken down when the last session that joined has ended.
+#[derive(Clone)]
+pub struct SharedEnvironment(pub(crate) Arc<Scope>);
+
+impl Environments {
+    /// Lets a session join an environment.
+    pub(crate) fn join(&self, session: &SessionId, scope: Arc<Scope>) {
+        let member = Arc::new(Member::new(scope, session.clone()));
+        self.lock().insert(session.clone(), member);
+    }
+
+    /// Returns what a session has.
+    pub(crate) fn of(&self, session: &SessionId) -> Option<Arc<Member>> {
+        self.lock().get(session).cloned()
+    }
+
+    /// Ends what a session has in its environment, and the environment with its last session.
+    pub(crate) async fn leave(&self, host: &Arc<Host>, session: &SessionId) {
+        let member = self.lock().remove(session);
+        if let Some(member) = member {
+            member.leave(host).await;
+        }
+    }
+
+    /// Ends all of them.
+    pub(crate) async fn close(&self, host: &Arc<Host>) {
+        let members = std::mem::take(&mut *self.lock());
+        for member in members.into_values() {
+            member.leave(host).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Member>>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Finds the plugin of an environment that a person named.
+pub(crate) fn choose(
+    host: &Host,
+    name: &str,
+    options: Map<String, Value>,
+) -> Result<Choice, Error> {
+    let registry = host.registry();
+    let Some(entry) = registry.environment(name) else {
+        let known: Vec<_> = registry.environments().collect();
+        let text = format!("no plugin offers the execution environment `{name}`");
+        let hint = if known.is_empty() {
+            "`jaato doctor` tells where plugins are looked for".to_owned()
+        } else {
+            format!("known environments are: {}", known.join(", "))
+        };
+        return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
+    };
+    Ok(Choice { name: name.to_owned(), plugin: entry.candidate.manifest.name.clone(), options })
+}

@@ -1,0 +1,244 @@
+//! One execution environment: its life, and the calls of its plugin.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+
+use jaato_loader::Services;
+use jaato_session::Cancel;
+use jaato_types::execution::{
+    DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, STREAM_CLOSE, StreamClose, TEARDOWN,
+};
+use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName, SessionId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+
+use super::resources::Resources;
+use crate::host::Host;
+use crate::instances::Lease;
+use crate::services::{Place, Tell};
+use crate::tools::{drive, misbehaved};
+
+/// How long an environment may take to be taken down.
+const TEARDOWN_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Which environment, and how.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Its name.
+    pub name: String,
+    /// The plugin that is it.
+    pub plugin: PluginName,
+    /// What the person said of it, over its configuration.
+    pub options: Map<String, Value>,
+}
+
+/// An execution environment.
+pub struct Scope {
+    choice: Choice,
+    /// Stands in for a session: its instance is nobody else's.
+    id: SessionId,
+    /// Locked while it is set up or taken down.
+    life: Mutex<Life>,
+    /// What calls use once it is set up.
+    ready: StdMutex<Option<Arc<Ready>>>,
+    members: StdMutex<usize>,
+    pub(super) resources: Resources,
+}
+
+/// How far its life has come.
+#[derive(Default)]
+struct Life {
+    /// Whether it was set up before.
+    was_ready: bool,
+}
+
+/// An environment that is set up.
+pub(super) struct Ready {
+    lease: Lease,
+    services: Arc<dyn Services>,
+}
+
+impl Scope {
+    /// Makes one; nothing is set up.
+    pub(crate) fn new(choice: Choice) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(1);
+        let number = NUMBERS.fetch_add(1, Relaxed);
+        let id = format!("environment-{}-{number}", std::process::id());
+        Self {
+            choice,
+            id: SessionId::from(id.as_str()),
+            life: Mutex::default(),
+            ready: StdMutex::default(),
+            members: StdMutex::new(0),
+            resources: Resources::default(),
+        }
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.choice.name
+    }
+
+    pub(super) fn enter(&self) {
+        *self.members.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    }
+
+    /// Lets a session go; the last one takes the environment down.
+    pub(super) async fn leave(&self, host: &Arc<Host>) {
+        let is_last = {
+            let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+            *members -= 1;
+            *members == 0
+        };
+        if is_last {
+            self.close(host).await;
+        }
+    }
+
+    /// Begins an operation.
+    ///
+    /// # Errors
+    /// What keeps it from being ready, and what the call comes to.
+    pub(super) async fn call(
+        &self,
+        host: &Arc<Host>,
+        operation: &str,
+        frame: Vec<u8>,
+        tell: &Tell,
+    ) -> Result<(Vec<u8>, Arc<Ready>), Error> {
+        let ready = self.ready(host, tell).await?;
+        let answer = ready.call(operation, frame, tell).await?;
+        Ok((answer, ready))
+    }
+
+    /// Runs an operation where the environment is set up; what it comes to is nobody's concern any more.
+    pub(super) async fn end_if_ready(&self, operation: &str, frame: Vec<u8>) {
+        let Some(ready) = self.living() else { return };
+        let quiet: Tell = Arc::new(|_| {});
+        drop(ready.call(operation, frame, &quiet).await);
+    }
+
+    /// Tells what it is.
+    ///
+    /// # Errors
+    /// As [`Scope::call`].
+    pub(super) async fn facts(
+        &self,
+        host: &Arc<Host>,
+        tell: &Tell,
+    ) -> Result<EnvironmentFacts, Error> {
+        let (answer, _) = self.call(host, DESCRIBE, Frame::empty(), tell).await?;
+        Frame::read(&answer).map_err(misbehaved)
+    }
+
+    /// Returns it set up; sets it up where that was not done, or where its worker died.
+    async fn ready(&self, host: &Arc<Host>, tell: &Tell) -> Result<Arc<Ready>, Error> {
+        if let Some(ready) = self.living() {
+            return Ok(ready);
+        }
+        let mut life = self.life.lock().await;
+        if let Some(ready) = self.living() {
+            return Ok(ready);
+        }
+        self.put(None);
+        let place = Place::of_environment(self.id.clone());
+        let plugin = self.choice.plugin.as_str();
+        let (lease, services) = host.instance(plugin, place, Arc::clone(tell)).await?;
+        let ready = Arc::new(Ready { lease, services });
+        if life.was_ready {
+            let name = self.name();
+            tell(Delta::Notice {
+                text: format!(
+                    "the execution environment `{name}` was lost and begins anew: what ran in it has ended"
+                ),
+            });
+        }
+        let setup = EnvironmentSetup {
+            id: self.id.to_string(),
+            workspace: host.setup.workspace.working_directory().display().to_string(),
+            options: self.choice.options.clone(),
+        };
+        let made = ready.call(SETUP, write(&setup)?, tell).await;
+        if let Err(error) = made {
+            // Nothing of a half-made one stays.
+            host.instances.close(Some(&self.id)).await;
+            return Err(error);
+        }
+        life.was_ready = true;
+        self.put(Some(Arc::clone(&ready)));
+        Ok(ready)
+    }
+
+    fn living(&self) -> Option<Arc<Ready>> {
+        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        ready.as_ref().filter(|ready| ready.lease.ended().is_none()).cloned()
+    }
+
+    fn put(&self, ready: Option<Arc<Ready>>) -> Option<Arc<Ready>> {
+        std::mem::replace(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner), ready)
+    }
+
+    /// Takes it down: resources first, then the environment. What goes wrong is in the log.
+    async fn close(&self, host: &Arc<Host>) {
+        let mut life = self.life.lock().await;
+        for failed in self.resources.close(host).await {
+            host.log.line(1, "host", &failed);
+        }
+        if let Some(ready) = self.put(None) {
+            let quiet: Tell = Arc::new(|_| {});
+            let ended = ready.call(TEARDOWN, Frame::empty(), &quiet);
+            let ended = tokio::time::timeout(TEARDOWN_MAX, ended).await.unwrap_or_else(|_| {
+                let text = format!("not taken down within {} s", TEARDOWN_MAX.as_secs());
+                Err(Error::new(ErrorKind::Timeout, text))
+            });
+            if let Err(error) = ended {
+                let text = format!("the execution environment `{}`: {error}", self.name());
+                host.log.line(1, "host", &text);
+            }
+        }
+        host.instances.close(Some(&self.id)).await;
+        life.was_ready = false;
+    }
+}
+
+impl Ready {
+    /// Runs one operation to its answer.
+    pub(super) async fn call(
+        &self,
+        operation: &str,
+        frame: Vec<u8>,
+        tell: &Tell,
+    ) -> Result<Vec<u8>, Error> {
+        let running = self.begin(operation, frame)?;
+        drive(running, &Cancel::new(), |delta| tell(delta)).await
+    }
+
+    /// Begins an operation: it runs from here on.
+    pub(super) fn begin(
+        &self,
+        operation: &str,
+        frame: Vec<u8>,
+    ) -> Result<jaato_loader::RunningCall, Error> {
+        self.lease.environment(operation, frame, Arc::clone(&self.services))
+    }
+
+    /// Ends a stream, and what it stands for.
+    pub(super) async fn close_stream(&self, stream: u64) {
+        let Ok(frame) = write(&StreamClose { stream }) else { return };
+        let Ok(running) = self.begin(STREAM_CLOSE, frame) else { return };
+        // What cannot be closed ended with its instance.
+        let _ = running.answer().await;
+    }
+}
+
+/// Writes a request of the host's own.
+pub(super) fn write(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    Frame::write(value).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+}
+
+/// Reads what an environment answered.
+pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+    Frame::read(answer).map_err(misbehaved)
+}

@@ -1,0 +1,125 @@
+//! A stream of an environment, read piece by piece for a tool.
+//!
+//! The next piece is asked for when the last one came, so that the environment works on it meanwhile. No more
+//! than that: a program whose output nobody reads stands still.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use jaato_loader::{ByteStream, RunningCall};
+use jaato_types::execution::{STREAM_NEXT, StreamNext};
+use jaato_types::{Error, Frame};
+use tokio::runtime::Handle;
+
+use super::scope::{Ready, write};
+
+/// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
+const SLICE_BYTES: usize = 64 * 1024;
+
+/// Bytes of a frame's length.
+const HEAD_BYTES: usize = 4;
+
+/// The JSON of a stream's end.
+const END: &[u8] = b"false";
+
+/// A stream of an environment. Dropping it ends what it stands for.
+pub(super) struct EnvironmentStream {
+    ready: Arc<Ready>,
+    stream: u64,
+    runtime: Handle,
+    /// The piece that is on its way.
+    coming: Option<BoxFuture<'static, Result<Vec<u8>, Error>>>,
+    /// A large piece, and how far it was handed out.
+    rest: Option<(Vec<u8>, usize)>,
+    is_over: bool,
+}
+
+impl EnvironmentStream {
+    /// Makes it. Must be called with the runtime entered.
+    pub(super) fn new(ready: Arc<Ready>, stream: u64) -> Self {
+        let runtime = Handle::current();
+        Self { ready, stream, runtime, coming: None, rest: None, is_over: false }
+    }
+
+    /// Asks for the next piece; the environment begins at once.
+    fn ask(&self) -> Result<BoxFuture<'static, Result<Vec<u8>, Error>>, Error> {
+        let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
+        Ok(answer(running).boxed())
+    }
+
+    /// Cuts the next slice off a large piece.
+    fn slice(&mut self) -> Option<Vec<u8>> {
+        let (piece, from) = self.rest.as_mut()?;
+        let end = piece.len().min(*from + SLICE_BYTES);
+        let mut frame = Vec::with_capacity(HEAD_BYTES + end - *from);
+        frame.extend_from_slice(&[0; HEAD_BYTES]);
+        frame.extend_from_slice(&piece[*from..end]);
+        *from = end;
+        if end == piece.len() {
+            self.rest = None;
+        }
+        Some(frame)
+    }
+}
+
+async fn answer(mut running: RunningCall) -> Result<Vec<u8>, Error> {
+    while running.next_emission().await.is_some() {}
+    running.answer().await
+}
+
+impl ByteStream for EnvironmentStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
+        if let Some(frame) = self.slice() {
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        if self.is_over {
+            return Poll::Ready(None);
+        }
+        let mut coming = match self.coming.take().map_or_else(|| self.ask(), Ok) {
+            Ok(coming) => coming,
+            Err(error) => {
+                self.is_over = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+        };
+        let piece = match coming.poll_unpin(cx) {
+            Poll::Pending => {
+                self.coming = Some(coming);
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(piece)) => piece,
+            Poll::Ready(Err(error)) => {
+                self.is_over = true;
+                return Poll::Ready(Some(Err(error)));
+            }
+        };
+        let Ok(parsed) = Frame::parse(&piece) else { unreachable!("an answer is a checked frame") };
+        if parsed.json == END {
+            self.is_over = true;
+            return Poll::Ready(None);
+        }
+        let is_large = parsed.json.is_empty() && parsed.bytes.len() > SLICE_BYTES;
+        // One that cannot be asked for is told when this one was read.
+        self.coming = self.ask().ok();
+        if !is_large {
+            return Poll::Ready(Some(Ok(piece)));
+        }
+        self.rest = Some((piece, HEAD_BYTES));
+        Poll::Ready(self.slice().map(Ok))
+    }
+
+    fn gives_frames(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for EnvironmentStream {
+    fn drop(&mut self) {
+        // First the piece that is on its way: the stream is free then.
+        self.coming = None;
+        let (ready, stream) = (Arc::clone(&self.ready), self.stream);
+        self.runtime.spawn(async move { ready.close_stream(stream).await });
+    }
+}

@@ -1,0 +1,214 @@
+//! `jaato environment`: where files lie and commands run.
+
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::sync::Arc;
+
+use jaato_runtime::session_loop::{Cancel, EventSink, Session};
+use jaato_runtime::types::execution::EnvironmentFacts;
+use jaato_runtime::types::process::{OutputStream, ProcessExit, Spawn};
+use jaato_runtime::types::{Envelope, Error, ErrorKind};
+use jaato_runtime::{Runtime, SessionOptions};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use crate::args::{EnvironmentArgs, Global};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::signals::cancel_on_signals;
+use crate::{report, start};
+
+/// Bytes of standard input that are read at a time.
+const INPUT_BYTES: usize = 64 * 1024;
+
+/// Pieces of standard input that wait for the program.
+const INPUT_WAITING_MAX: usize = 4;
+
+/// What a shell adds to the number of a signal that ended a program.
+const SIGNAL_BASE: i32 = 128;
+
+/// Says how far the environments go.
+const CONFINEMENT: &str = "files are kept to the allowed folders; commands are not confined yet, but to their container in `docker`";
+
+/// Lists the environments.
+pub async fn list(global: Global, as_json: bool) -> Outcome {
+    let runtime = start::lasting_runtime(start::arguments(global)).await?;
+    report::problems(&start::problems(runtime));
+    let environments = runtime.environments();
+    if as_json {
+        let listed = environments.iter().map(|it| {
+            json!({
+                "name": it.spec.name,
+                "title": it.spec.title,
+                "plugin": it.plugin,
+                "default": it.is_default,
+            })
+        });
+        return report::json(&listed.collect());
+    }
+    if environments.is_empty() {
+        report::line("no execution environments")?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<_> = environments
+        .iter()
+        .map(|it| {
+            let default = if it.is_default { "default" } else { "" };
+            let (name, plugin) = (it.spec.name.clone(), it.plugin.to_string());
+            vec![name, plugin, default.to_owned(), it.spec.title.clone()]
+        })
+        .collect();
+    report::table(&["environment", "plugin", "", "what"], &rows)?;
+    report::notes(CONFINEMENT);
+    Ok(Exit::Done)
+}
+
+/// Sets one up and tells what it is.
+pub async fn show(global: Global, args: &EnvironmentArgs, as_json: bool) -> Outcome {
+    let (runtime, session) = session(global, args).await?;
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let notice = |text: String| report::notes(&text);
+    let facts = tokio::select! {
+        () = cancel.cancelled() => Err(Error::cancelled()),
+        facts = runtime.environment_of(session.id(), notice) => facts,
+    };
+    close(runtime, session).await;
+    let facts = facts?;
+    if as_json {
+        return report::json(&json!(facts));
+    }
+    report::line(&told(&facts))?;
+    Ok(Exit::Done)
+}
+
+fn told(facts: &EnvironmentFacts) -> String {
+    let mut lines = vec![format!("{}: {}", facts.name, where_it_is(facts))];
+    lines.push(format!("  commands begin in {}", facts.working_directory));
+    for allowed in &facts.allowed_paths {
+        let how = if allowed.read_only { " (only to be read)" } else { "" };
+        lines.push(format!("  files may be touched in {}{how}", allowed.path));
+    }
+    if let Some(folder) = &facts.temporary_directory {
+        lines.push(format!("  temporary files are in {folder}"));
+    }
+    if let Some(os) = &facts.os {
+        lines.push(format!("  it runs {} ({} {})", os.friendly_name, os.name, os.release));
+    }
+    if let Some(shell) = &facts.shell {
+        lines.push(format!("  the shell is {}", shell.path));
+    }
+    if let Some(user) = &facts.user {
+        lines.push(format!("  commands run as {user}"));
+    }
+    for (key, value) in &facts.details {
+        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        lines.push(format!("  {key}: {value}"));
+    }
+    let kept = if facts.confines_commands { "too" } else { "not" };
+    lines.push(format!("  commands are {kept} kept to these folders"));
+    lines.join("\n")
+}
+
+fn where_it_is(facts: &EnvironmentFacts) -> &'static str {
+    if facts.is_host { "this machine" } else { "not this machine's own files and programs" }
+}
+
+/// Runs a command in one.
+pub async fn exec(
+    global: Global,
+    args: &EnvironmentArgs,
+    directory: Option<String>,
+    command: &[String],
+) -> Outcome {
+    let (runtime, session) = session(global, args).await?;
+    let cancel = Cancel::new();
+    cancel_on_signals(cancel.clone());
+    let spawn = Spawn { directory, ..spawn_of(command) };
+    let mut failed = None;
+    let ran = runtime.execute(session.id(), &spawn, input(), &cancel, |stream, bytes| {
+        let written = match stream {
+            OutputStream::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+            OutputStream::Stderr => io::stderr().lock().write_all(bytes),
+        };
+        if let Err(error) = written {
+            // Nobody reads any more: the command need not go on.
+            failed.get_or_insert(error);
+            cancel.cancel();
+        }
+    });
+    let exit = ran.await;
+    close(runtime, session).await;
+    if let Some(error) = failed.filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+        return Err(Failure::new(Exit::Failed, format!("cannot write the output: {error}")));
+    }
+    match exit {
+        Ok(exit) => end(&exit),
+        Err(error) if error.kind == ErrorKind::Cancelled => Ok(Exit::Cancelled),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One word is a line for the shell, as with `ssh`; more are a program and its arguments.
+fn spawn_of(command: &[String]) -> Spawn {
+    match command {
+        [line] => Spawn::shell(line),
+        [program, args @ ..] => args.iter().fold(Spawn::program(program), Spawn::arg),
+        [] => unreachable!("clap wants at least one"),
+    }
+}
+
+/// Ends with the command's own code.
+fn end(exit: &ProcessExit) -> Outcome {
+    for left in &exit.left_running {
+        report::notes(&format!("ended process {} ({}), left running", left.pid, left.name));
+    }
+    match (exit.code, exit.signal) {
+        (Some(0), _) => Ok(Exit::Done),
+        (Some(code), _) => std::process::exit(code),
+        (None, Some(signal)) => std::process::exit(SIGNAL_BASE + signal),
+        (None, None) => Err(Failure::new(Exit::Failed, "nobody knows how the command ended")),
+    }
+}
+
+/// Reads standard input on a thread of its own, where it is no terminal.
+fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
+    if io::stdin().is_terminal() {
+        return None;
+    }
+    let (sender, receiver) = mpsc::channel(INPUT_WAITING_MAX);
+    std::thread::spawn(move || {
+        let mut buffer = vec![0; INPUT_BYTES];
+        loop {
+            // What cannot be read has ended.
+            let read = io::stdin().lock().read(&mut buffer).unwrap_or(0);
+            if sender.blocking_send(buffer[..read].to_vec()).is_err() || read == 0 {
+                return;
+            }
+        }
+    });
+    Some(receiver)
+}
+
+/// Nobody follows the session: the command itself prints.
+struct Unseen;
+
+impl EventSink for Unseen {
+    fn event(&self, _envelope: Envelope) {}
+}
+
+async fn session(global: Global, args: &EnvironmentArgs) -> Result<(Runtime, Session), Failure> {
+    let mut arguments = start::arguments(global);
+    start::in_environment(&mut arguments, args);
+    let runtime = start::runtime(arguments).await?;
+    let mut options = SessionOptions::unattended(Arc::new(Unseen));
+    options.environment_options = start::environment_options(args);
+    let session = runtime.session_for_calls(options)?;
+    Ok((runtime, session))
+}
+
+async fn close(runtime: Runtime, session: Session) {
+    runtime.close_session(session.id()).await;
+    start::close(runtime).await;
+}

@@ -1,0 +1,84 @@
+//! `[plugins.environment-local]`.
+
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::prelude::*;
+
+/// Seconds that a command may take which has no deadline of its own.
+const SHELL_TIMEOUT: f64 = 30.0;
+
+/// `[plugins.environment-local]`.
+#[tool_type]
+#[derive(Debug)]
+#[serde(default)]
+pub struct Config {
+    /// Folders in which files may be touched; a relative one starts at the workspace. The workspace alone where there is none.
+    pub allowed_paths: Vec<PathBuf>,
+    /// Where relative paths and commands begin, and always allowed; the workspace where nothing is said.
+    pub default_path: Option<PathBuf>,
+    /// Seconds that a command may take which says nothing itself.
+    #[schemars(range(min = 0.1, max = 86400.0))]
+    pub shell_timeout: f64,
+    /// Whether there is a temporary folder, which goes with the session.
+    pub enable_tmp_dir: bool,
+    /// Where the temporary folder is made; the system's folder for such things where nothing is said.
+    pub tmp_base_dir: Option<PathBuf>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            allowed_paths: Vec::new(),
+            default_path: None,
+            shell_timeout: SHELL_TIMEOUT,
+            enable_tmp_dir: true,
+            tmp_base_dir: None,
+        }
+    }
+}
+
+impl Config {
+    /// Returns where relative paths and commands begin.
+    pub fn default_path(&self, workspace: &Path) -> PathBuf {
+        self.default_path.as_ref().map_or_else(|| workspace.to_owned(), |path| workspace.join(path))
+    }
+
+    /// Returns the folders in which files may be touched: the default folder is one of them.
+    pub fn allowed_paths(&self, workspace: &Path) -> Vec<PathBuf> {
+        let named = self.allowed_paths.iter().map(|path| workspace.join(path));
+        let mut allowed = vec![self.default_path(workspace)];
+        if self.allowed_paths.is_empty() {
+            allowed.push(workspace.to_owned());
+        }
+        allowed.extend(named);
+        allowed.sort();
+        allowed.dedup();
+        allowed
+    }
+
+    /// Returns how long a command may take which says nothing itself.
+    pub fn shell_timeout_ms(&self) -> u64 {
+        // The schema keeps it within range.
+        (self.shell_timeout * 1000.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_allowed_where_nothing_else_is_said() {
+        let paths = |config: Config| config.allowed_paths(Path::new("/ws"));
+        assert_eq!(paths(Config::default()), [Path::new("/ws")]);
+        let named = Config { allowed_paths: vec!["/a".into(), "b".into()], ..Config::default() };
+        assert_eq!(paths(named), ["/a", "/ws", "/ws/b"].map(Path::new));
+        let inner = Config {
+            allowed_paths: vec!["/a".into()],
+            default_path: Some("sub".into()),
+            ..Config::default()
+        };
+        assert_eq!(inner.default_path(Path::new("/ws")), Path::new("/ws/sub"));
+        assert_eq!(paths(inner), ["/a", "/ws/sub"].map(Path::new));
+    }
+}

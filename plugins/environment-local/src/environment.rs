@@ -1,0 +1,81 @@
+//! The environment: what it is made of, and what it says of itself.
+
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoFiles, NoTerminals};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::execution::{
+    AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
+};
+use jaato_plugin_sdk::{schemars, serde_json};
+
+use crate::config::Config;
+use crate::shell::LocalShell;
+
+/// The plugin's state.
+pub struct Local {
+    home: Home,
+    config: Config,
+}
+
+impl State for Local {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self { home: home.clone(), config: home.config().await? })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
+    }
+}
+
+/// The environment, ready.
+pub struct Ready {
+    default_path: PathBuf,
+    allowed_paths: Vec<PathBuf>,
+    shell_timeout_ms: u64,
+    shell: LocalShell,
+}
+
+impl ExecutionEnvironment for Ready {
+    type State = Local;
+    type Files = NoFiles;
+    type Shell = LocalShell;
+    type Terminals = NoTerminals;
+
+    fn spec() -> EnvironmentSpec {
+        EnvironmentSpec { name: "local".into(), title: "this machine".into() }
+    }
+
+    async fn setup(cx: &Cx<Local>, setup: EnvironmentSetup) -> Result<Self> {
+        let Local { home, config } = cx.state();
+        if let Some(option) = setup.options.keys().next() {
+            let text = format!("the environment `local` has no option `{option}`");
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+        let workspace = Path::new(&setup.workspace);
+        let default_path = config.default_path(workspace);
+        Ok(Self {
+            shell: LocalShell::new(home.clone(), default_path.clone()),
+            allowed_paths: config.allowed_paths(workspace),
+            shell_timeout_ms: config.shell_timeout_ms(),
+            default_path,
+        })
+    }
+
+    async fn facts(&self, _cx: &Cx<Local>) -> Result<EnvironmentFacts> {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let allowed = |path: &PathBuf| AllowedPath { path: shown(path), read_only: false };
+        Ok(EnvironmentFacts {
+            name: Self::spec().name,
+            is_host: true,
+            working_directory: shown(&self.default_path),
+            allowed_paths: self.allowed_paths.iter().map(allowed).collect(),
+            shell_timeout_ms: self.shell_timeout_ms,
+            ..EnvironmentFacts::default()
+        })
+    }
+
+    fn shell(&self) -> Option<&LocalShell> {
+        Some(&self.shell)
+    }
+}
