@@ -18,7 +18,7 @@ pub const WRITE: &str = "terminal.write";
 pub const RESIZE: &str = "terminal.resize";
 /// Sends a signal to the terminal's foreground processes: [`TerminalSignal`]; no answer JSON.
 pub const SIGNAL: &str = "terminal.signal";
-/// Tells what the system knows of the terminal at this moment: [`TerminalRef`], [`TerminalFacts`].
+/// Tells what the system knows of the terminal at this moment: [`TerminalRef`], [`TerminalState`].
 pub const STATE: &str = "terminal.state";
 /// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells the exit.
 pub const END: &str = "terminal.end";
@@ -105,7 +105,7 @@ pub enum TerminalEvent {
 /// What the system knows of a terminal at one moment. What cannot be known is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct TerminalFacts {
+pub struct TerminalState {
     /// Whether somebody in the foreground waits for what is typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<TerminalWait>,

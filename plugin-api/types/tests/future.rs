@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 
 use jaato_types::process::*;
+use jaato_types::terminal::{TerminalEvent, TerminalWait};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,6 +31,7 @@ fn what_only_tells_is_passed_over() {
     reads(json!({ "delta": WORD, "of": 1 }), Delta::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
+    reads(json!({ "event": WORD, "of": 1 }), TerminalEvent::Unknown);
     reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
 }
 
@@ -52,6 +54,7 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Outcome::Unknown);
     reads(json!(WORD), Kind::Unknown);
     reads(json!(WORD), Role::Unknown);
+    reads(json!(WORD), TerminalWait::Unknown);
 }
 
 #[test]

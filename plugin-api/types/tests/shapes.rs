@@ -4,12 +4,15 @@
 //! vanishes, changes its type or becomes required breaks plugins that exist: `docs/abi.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "shapes/execution.rs"]
+mod execution;
 #[path = "shapes/objects.rs"]
 mod objects;
 
 use std::fmt::{Debug, Write as _};
 
 use expect_test::expect_file;
+use jaato_types::execution::EnvironmentSpec;
 use jaato_types::http::{HttpAnswer, HttpRequest};
 use jaato_types::process::*;
 use jaato_types::service::*;
@@ -73,6 +76,7 @@ fn what_crosses_has_the_committed_json() {
     other_services(&mut shapes);
     processes(&mut shapes);
     objects::shapes(&mut shapes);
+    execution::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
@@ -108,6 +112,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             default_model: "full".to_owned(),
             models: vec![model()],
         }),
+        environment: Some(EnvironmentSpec::default()),
         assets: vec![asset()],
         credentials: vec![CredentialSpec {
             variable: "MOON_KEY".to_owned(),
@@ -282,6 +287,7 @@ fn errors(shapes: &mut Shapes) {
         ErrorKind::PermissionDenied,
         ErrorKind::UnknownOperation,
         ErrorKind::NotFound,
+        ErrorKind::Conflict,
         ErrorKind::Unavailable,
         ErrorKind::Cancelled,
         ErrorKind::Timeout,
@@ -302,7 +308,7 @@ fn errors(shapes: &mut Shapes) {
 
 fn session_services(shapes: &mut Shapes) {
     shapes.section("services: the session");
-    writeln!(shapes.text, "{SESSION} {CONFIG} {ASSET} {CACHE_FOLDER} {OUTPUT}").unwrap();
+    writeln!(shapes.text, "{SESSION} {CONFIG} {ASSET} {CACHE_FOLDER} {}", service::OUTPUT).unwrap();
     shapes.add(&SessionFacts {
         session_id: "s".to_owned(),
         agent_id: "a".to_owned(),
@@ -406,6 +412,7 @@ fn every_struct_that_is_read_has_an_example() {
     let examples = concat!(
         include_str!("shapes.rs"),
         include_str!("shapes/objects.rs"),
+        include_str!("shapes/execution.rs"),
         // In `events.rs`.
         "Envelope {"
     );

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use jaato_types::Result;
 use jaato_types::process::{ProcessExit, Signal};
-use jaato_types::terminal::{TerminalFacts, TerminalResize, TerminalSpawn};
+use jaato_types::terminal::{TerminalState, TerminalResize, TerminalSpawn};
 
 use crate::context::Reporter;
 
@@ -72,7 +72,7 @@ pub trait Terminal: Send + Sync + 'static {
     ///
     /// # Errors
     /// `io` when the terminal is closed.
-    fn state(&self) -> impl Future<Output = Result<TerminalFacts>> + Send;
+    fn state(&self) -> impl Future<Output = Result<TerminalState>> + Send;
 
     /// Ends the program and all that it started; its events then tell the exit.
     ///
@@ -116,7 +116,7 @@ impl Terminal for NoTerminals {
         match *self {}
     }
 
-    async fn state(&self) -> Result<TerminalFacts> {
+    async fn state(&self) -> Result<TerminalState> {
         match *self {}
     }
 

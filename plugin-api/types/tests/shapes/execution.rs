@@ -1,0 +1,113 @@
+//! The JSON of execution environments: their life, programs that outlive a call, terminals.
+
+use std::fmt::Write as _;
+
+use jaato_types::execution::*;
+use jaato_types::process::*;
+use jaato_types::terminal::{
+    self, TerminalEvent, TerminalRef, TerminalResize, TerminalSignal, TerminalSpawn,
+    TerminalSpawned, TerminalState, TerminalWait,
+};
+use serde_json::json;
+
+use super::{Shapes, object};
+
+/// Adds its lines.
+pub fn shapes(shapes: &mut Shapes) {
+    life(shapes);
+    programs(shapes);
+    terminals(shapes);
+}
+
+fn life(shapes: &mut Shapes) {
+    shapes.section("execution environments");
+    writeln!(shapes.text, "{SETUP} {TEARDOWN} {DESCRIBE} {STREAM_NEXT} {STREAM_CLOSE}").unwrap();
+    writeln!(shapes.text, "{STREAM_KEY} {STREAM_END}").unwrap();
+    shapes.add(&EnvironmentSpec { name: "docker".to_owned(), title: "a container".to_owned() });
+    shapes.add(&EnvironmentSetup {
+        id: "e".to_owned(),
+        workspace: "/w".to_owned(),
+        options: object(json!({ "image": "moon" })),
+    });
+    shapes.add(&EnvironmentFacts {
+        name: "docker".to_owned(),
+        is_host: true,
+        working_directory: "/workspace".to_owned(),
+        allowed_paths: vec![AllowedPath { path: "/workspace".to_owned(), read_only: true }],
+        temporary_directory: Some("/tmp/j".to_owned()),
+        shell_timeout_ms: 5,
+        confines_commands: true,
+        os: Some(OsFacts {
+            kind: "linux".to_owned(),
+            name: "Linux".to_owned(),
+            release: "6".to_owned(),
+            friendly_name: "Moon Linux".to_owned(),
+        }),
+        shell: Some(ShellFacts { name: "sh".to_owned(), path: "/bin/sh".to_owned() }),
+        machine: Some("x86_64".to_owned()),
+        user: Some("1:1".to_owned()),
+        details: object(json!({ "image": "moon" })),
+    });
+    shapes.add(&StreamNext { stream: 1 });
+    shapes.add(&StreamClose { stream: 1 });
+}
+
+fn programs(shapes: &mut Shapes) {
+    shapes.section("programs that outlive a call");
+    writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", jaato_types::process::OUTPUT)
+        .unwrap();
+    shapes.add(&Started { process: 1, pid: Some(2) });
+    shapes.add(&ProcessFacts {
+        process: 1,
+        pid: Some(2),
+        label: "moon".to_owned(),
+        age_ms: 3,
+        printed: 4,
+        exit: Some(ProcessExit::default()),
+    });
+    shapes.add(&ProcessOutputRead { process: 1, from: 2, bytes_max: Some(3) });
+    shapes.add(&ProcessOutput { from: 2, printed: 4, exit: Some(ProcessExit::default()) });
+    shapes.add(&ProcessWait { process: 1, timeout_ms: Some(5) });
+    shapes.add(&ProcessWaited { exit: Some(ProcessExit::default()) });
+}
+
+fn terminals(shapes: &mut Shapes) {
+    shapes.section("terminals");
+    let names = [
+        terminal::SPAWN,
+        terminal::WRITE,
+        terminal::RESIZE,
+        terminal::SIGNAL,
+        terminal::STATE,
+        terminal::END,
+    ];
+    writeln!(shapes.text, "{}", names.join(" ")).unwrap();
+    shapes.add(&TerminalSpawn {
+        program: "sh".to_owned(),
+        args: vec!["-i".to_owned()],
+        directory: Some("/w".to_owned()),
+        variables: [("A".to_owned(), "b".to_owned())].into(),
+        rows: 24,
+        columns: 80,
+        label: Some("a shell".to_owned()),
+    });
+    shapes.add(&TerminalSpawned { terminal: 1, pid: Some(2), handle: 3 });
+    shapes.add(&TerminalRef { terminal: 1 });
+    shapes.add(&TerminalResize { terminal: 1, rows: 2, columns: 3 });
+    shapes.add(&TerminalSignal { terminal: 1, signal: Signal::Interrupt });
+    shapes.add(&TerminalEvent::Output);
+    shapes.add(&TerminalEvent::Exited(ProcessExit::default()));
+    shapes.add(&TerminalState {
+        waits: Some(TerminalWait::Reading),
+        echoes: Some(true),
+        reads_lines: Some(true),
+        foreground_pid: Some(2),
+        foreground_name: Some("sh".to_owned()),
+    });
+    shapes.words(&[
+        TerminalWait::Busy,
+        TerminalWait::Reading,
+        TerminalWait::ReadingForAWhile,
+        TerminalWait::Unknown,
+    ]);
+}
