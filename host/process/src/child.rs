@@ -1,5 +1,6 @@
 //! A started command: its pipes, its end, and how it is ended.
 
+use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::net::UnixStream;
@@ -141,7 +142,7 @@ impl Child {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     stream: UnixStream,
-    reader: AsyncMutex<Reader>,
+    reader: Mutex<Reader>,
     writer: AsyncMutex<()>,
     seen: Mutex<Seen>,
     /// Wakes those who wait while another of them reads.
@@ -165,7 +166,7 @@ impl Keeper {
     pub(crate) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
-            reader: AsyncMutex::default(),
+            reader: Mutex::default(),
             writer: AsyncMutex::default(),
             seen: Mutex::default(),
             news: Notify::new(),
@@ -179,7 +180,7 @@ impl Keeper {
             self.stream.writable().await?;
             match self.stream.try_write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
         }
@@ -188,7 +189,15 @@ impl Keeper {
 
     /// Reads one event; nothing at the end.
     pub(crate) async fn event(&self) -> Result<Option<Event>, ProcessError> {
-        self.reader.lock().await.event(&self.stream).await
+        loop {
+            if let Some(event) = self.reader().take()? {
+                return Ok(Some(event));
+            }
+            self.readable().await?;
+            if !self.reader().fill(&self.stream) {
+                return Ok(None);
+            }
+        }
     }
 
     async fn order(&self, order: Order) -> Result<(), ProcessError> {
@@ -206,7 +215,8 @@ impl Keeper {
         seen.questions
     }
 
-    /// Waits until what was seen contains an answer. One of those who wait reads for all.
+    /// Waits until what was seen contains an answer. Whoever of those who wait is polled reads for all: one that
+    /// is not polled keeps nobody waiting.
     async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();
@@ -215,16 +225,34 @@ impl Keeper {
             }
             tokio::select! {
                 () = news => {}
-                mut reader = self.reader.lock() => {
-                    // Another may have read it before this one got its turn.
-                    if let Some(found) = self.look(&answer) {
-                        return found;
-                    }
-                    let event = reader.event(&self.stream).await?;
-                    self.note(event);
+                readable = self.readable() => {
+                    readable?;
+                    self.read()?;
                 }
             }
         }
+    }
+
+    async fn readable(&self) -> Result<(), ProcessError> {
+        self.stream.readable().await.map_err(|source| ProcessError::NoDescriptors { source })
+    }
+
+    /// Reads what has arrived.
+    fn read(&self) -> Result<(), ProcessError> {
+        let mut reader = self.reader();
+        let is_open = reader.fill(&self.stream);
+        while let Some(event) = reader.take()? {
+            self.note(Some(event));
+        }
+        if !is_open {
+            self.note(None);
+        }
+        Ok(())
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        // As below.
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Option<Result<T, ProcessError>> {
@@ -263,20 +291,17 @@ struct Reader {
 }
 
 impl Reader {
-    async fn event(&mut self, stream: &UnixStream) -> Result<Option<Event>, ProcessError> {
-        loop {
-            if let Some(event) = self.take()? {
-                return Ok(Some(event));
+    /// Takes what has arrived; false at the end.
+    fn fill(&mut self, stream: &UnixStream) -> bool {
+        let mut chunk = [0; EVENT_BYTES_MAX];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.bytes.extend_from_slice(&chunk[..length]);
+                true
             }
-            stream.readable().await.map_err(|source| ProcessError::NoDescriptors { source })?;
-            let mut chunk = [0; EVENT_BYTES_MAX];
-            match stream.try_read(&mut chunk) {
-                Ok(0) => return Ok(None),
-                Ok(length) => self.bytes.extend_from_slice(&chunk[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                // The other end died with something unread in its queue.
-                Err(_) => return Ok(None),
-            }
+            // Anything else: the other end died with something unread in its queue.
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 

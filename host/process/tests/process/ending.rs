@@ -202,3 +202,23 @@ async fn several_may_wait_ask_and_give_up_at_once() {
     ended.unwrap();
     assert_eq!((first.unwrap(), second.unwrap()), (Exit::Signal(15), Exit::Signal(15)));
 }
+
+#[tokio::test]
+async fn a_wait_that_nobody_polls_any_more_does_not_keep_the_end_waiting() {
+    let supervisor = supervisor();
+    let child = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let mut wait = Box::pin(child.wait());
+    assert!(polled_once(&mut wait).await.is_none());
+    let ended = tokio::time::timeout(Duration::from_secs(10), child.end()).await;
+    ended.expect("it waits for who is not polled").unwrap();
+    assert_eq!(wait.await.unwrap(), Exit::Signal(15));
+}
+
+/// Polls once.
+async fn polled_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|cx| match std::pin::Pin::new(&mut *future).poll(cx) {
+        std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+    })
+    .await
+}
