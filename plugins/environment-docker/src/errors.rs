@@ -98,8 +98,7 @@ fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
             not_running(name)
         }
         (_, Doing::Container(_) | Doing::Image(_)) if is_mount(&lower) => {
-            let text =
-                format!("the engine cannot mount the workspace: {}", one_line(message));
+            let text = format!("the engine cannot mount the workspace: {}", one_line(message));
             let hint = "the engine must see the same files: an engine on another machine, or in a \
                         virtual machine that does not share this folder, does not";
             Error::new(ErrorKind::Failed, text).with_hint(hint)
@@ -203,7 +202,8 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_whatever_was_asked() {
         let text = "mkdir /var/lib/docker/x: no space left on device";
-        let expected = "the engine's disk is full: mkdir /var/lib/docker/x: no space left on device";
+        let expected =
+            "the engine's disk is full: mkdir /var/lib/docker/x: no space left on device";
         for doing in [Doing::Connecting, Doing::Image("a"), Doing::Command("b")] {
             check(500, text, doing, (ErrorKind::Io, expected));
         }

@@ -11,9 +11,9 @@ use crate::link::{self, Ask, Streams};
 
 /// `w` lists in `p` who belongs to the session `$1`: by session, by group, or by descent. `e` ends them, again and again
 /// until nobody is new, as they may start others meanwhile. Of the requests, `t` and `u` tell that a command was started
-/// and has ended (it is kept in mind if it left somebody), `e` ends one and `x` all, `s` sends a signal to a group, `f` asks
+/// and has ended (it is kept in mind if it left somebody), `e` ends one, `x` ends all and the shell itself, `s` sends a signal to a group, `f` asks
 /// who has a terminal. The empty subshells make the shell look after processes that were left to it.
-pub const SCRIPT: &str = r#"S=' '
+pub const SCRIPT: &str = r##"S=' '
 w(){ g=$1 p=" $1 " n=1
 while [ "$n" = 1 ]; do n=0
 for f in /proc/[0-9]*/stat; do
@@ -37,20 +37,20 @@ a=${l#*(}; a=${a%)*}
 set -- ${l##*) }
 c=; { IFS= read -r c <"/proc/$t/wchan"; } 2>/dev/null
 r="$t $1 ${c:--} $a"; }
-x(){ for s in $S; do e "$s"; done; }
 while IFS=' ' read -r d v a b; do r=ok
 case $v in
 t) S="$S$a ";;
 u) u "$a"; (:);;
 e) e "$a"; (:);;
-x) x; S=' ';;
+x) break;;
 s) kill "-$b" "-$a" 2>/dev/null || kill "-$b" "$a" 2>/dev/null || r=no;;
 f) r=; f "$a";;
 *) r=no;;
 esac
 echo "$d $r"
 done
-x"#;
+for s in $S; do e "$s"; done
+[ "$v" = x ] && echo "$d ok""##;
 
 /// A signal, by the name that every `kill` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Guardian {
         self.ask(format!("e {session}")).await.map(drop)
     }
 
-    /// Ends all commands that it was told of.
+    /// Ends all commands that it was told of, and the shell itself.
     ///
     /// # Errors
     /// Kind `unavailable` when the shell has ended.

@@ -50,9 +50,7 @@ pub struct Request<'a> {
 impl Place {
     /// Makes a command of the engine without starting it; gives its id.
     pub async fn create(&self, request: Request<'_>) -> Result<String> {
-        create(&self.engine, &self.id, request)
-            .await
-            .map_err(|error| self.explain(&error))
+        create(&self.engine, &self.id, request).await.map_err(|error| self.explain(&error))
     }
 
     /// Says what an error of the client means for a command here.
@@ -116,7 +114,9 @@ pub async fn create(
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         tty: Some(request.has_terminal),
-        env: Some(request.variables.iter().map(|(name, value)| format!("{name}={value}")).collect()),
+        env: Some(
+            request.variables.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        ),
         cmd: Some(request.words),
         user: request.user.map(str::to_owned),
         ..ExecConfig::default()

@@ -18,7 +18,9 @@ if [ -r /etc/os-release ]; then while IFS= read -r l || [ -n "$l" ]; do case $l 
 while read -r k u e x; do case $k in Uid:) echo "uid=$e"; n=$e;; Gid:) echo "gid=$e";; esac; done </proc/self/status
 if [ -r /etc/passwd ]; then while IFS=: read -r a _ i _; do [ "$i" = "$n" ] && { echo "user=$a"; break; }; done </etc/passwd; fi
 echo "home=$HOME"; [ -d "$HOME" ] && [ -w "$HOME" ] && echo "home_writable=1"
-s=$(command -v bash || command -v sh); echo "shell=$s"
+s=
+for n in bash sh; do for d in /bin /usr/bin /usr/local/bin; do [ -z "$s" ] && [ -x "$d/$n" ] && s=$d/$n; done; done
+echo "shell=${s:-sh}"
 [ -e "$1" ] && echo "shared=1"
 [ -w "$2" ] && echo "writable=1"
 :"#;

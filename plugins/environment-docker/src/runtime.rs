@@ -36,9 +36,8 @@ impl Runtime {
     /// # Errors
     /// Kind `unavailable` when the system gives no thread, or nothing to wait on events with.
     pub fn start() -> Result<Self> {
-        let none = |error| {
-            Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {error}"))
-        };
+        let none =
+            |error| Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(none)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel();
@@ -146,7 +145,10 @@ mod tests {
     fn a_panic_costs_the_call_alone() {
         let runtime = Runtime::start().unwrap();
         let error = wait(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
-        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::PluginPanicked, "panicked: moon"));
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (ErrorKind::PluginPanicked, "panicked: moon")
+        );
         assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);
     }
 

@@ -113,7 +113,8 @@ impl Terminal {
             Ok(()) => writer.flush().await,
             Err(error) => Err(error),
         };
-        written.map_err(|error| Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")))
+        written
+            .map_err(|error| Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")))
     }
 
     /// Changes the size.
@@ -234,7 +235,8 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
 }
 
 async fn resize(place: &Place, exec: &str, size: Size) -> Result<()> {
-    let options = ResizeExecOptionsBuilder::new().h(size.rows.into()).w(size.columns.into()).build();
+    let options =
+        ResizeExecOptionsBuilder::new().h(size.rows.into()).w(size.columns.into()).build();
     let resized = place.engine.docker().resize_exec(exec, options).await;
     resized.map_err(|error| place.explain(&error))
 }

@@ -135,7 +135,8 @@ mod tests {
         let label = Owner::current().unwrap().to_label();
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let ended = format!("{rest} 1");
-        let gone = [left(base.path(), "jaato-a", &ended), left(base.path(), ".jaato-tmp-b", &ended)];
+        let gone =
+            [left(base.path(), "jaato-a", &ended), left(base.path(), ".jaato-tmp-b", &ended)];
         let kept = [left(base.path(), "other", &ended), left(base.path(), "jaato-c", "nonsense")];
         let target = tempfile::tempdir().unwrap();
         let real = left(target.path(), "jaato-real", &ended);

@@ -92,7 +92,7 @@ fn signals_reach_the_command() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
-        let line = "trap 'echo one' USR1; trap 'exit 5' INT; echo up; while :; do sleep 0.01; done";
+        let line = "trap 'echo one' USR1; trap 'exit 5' INT; echo up; while :; do :; done";
         let command = container.start(sh(line)).await.unwrap();
         read_until(&command, "up").await;
         assert!(command.signal(Signal::User1).await.unwrap());
@@ -126,7 +126,10 @@ fn a_container_that_dies_in_mid_command_is_told_of_then_and_later() {
         lab.kill(container.id()).await;
         let error = read(&command).await.unwrap_err();
         let expected = format!("the container `{}` has ended (it was killed)", container.name());
-        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Unavailable, expected.as_str()));
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (ErrorKind::Unavailable, expected.as_str())
+        );
         assert_eq!(command.next().await.unwrap(), None);
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, expected);
@@ -151,7 +154,10 @@ fn an_engine_that_goes_away_in_mid_command_is_told_of_and_nothing_is_left() {
         gate.close().await;
         let error = read(&command).await.unwrap_err();
         assert_eq!((error.kind, error.retry), (ErrorKind::Unavailable, Retry::Temporary));
-        assert!(error.message.contains("went away or was restarted while a command ran"), "{error}");
+        assert!(
+            error.message.contains("went away or was restarted while a command ran"),
+            "{error}"
+        );
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
         assert!(container.close().await.is_err());

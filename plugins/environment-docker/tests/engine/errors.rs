@@ -70,7 +70,10 @@ fn a_socket_behind_which_nobody_listens_is_told_from_none() {
     let socket = folder.path().join("dead.sock");
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
     let error = connecting(&Address::Unix(socket.clone()), DEADLINE);
-    assert_eq!(error.message, format!("the engine at `unix://{}` does not listen", socket.display()));
+    assert_eq!(
+        error.message,
+        format!("the engine at `unix://{}` does not listen", socket.display())
+    );
     assert_eq!(error.retry, Retry::Temporary);
 }
 

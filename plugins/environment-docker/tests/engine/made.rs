@@ -14,7 +14,10 @@ fn files_are_shared_both_ways_and_stay_the_users() {
         let folder = workspace();
         fs::write(folder.path().join("given"), "from outside").unwrap();
         let container = lab.made(folder.path()).await;
-        assert_eq!(stdout(&container, "cat given; echo inside > made; pwd").await, "from outside/workspace\n");
+        assert_eq!(
+            stdout(&container, "cat given; echo inside > made; pwd").await,
+            "from outside/workspace\n"
+        );
         let made = folder.path().join("made");
         assert_eq!(fs::read_to_string(&made).unwrap(), "inside\n");
         let owner = fs::metadata(folder.path()).unwrap();
@@ -70,7 +73,8 @@ fn one_that_is_to_stay_stays_and_can_be_taken_again() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings = Settings { cleanup_on_exit: false, ..settings() };
-        let container = Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         assert_eq!(container.origin(), Origin::MadeToStay);
         stdout(&container, "echo kept > /workspace/kept").await;
         let name = container.name().to_owned();
@@ -90,8 +94,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
     with_engine(async |lab| {
         let folder = workspace();
         let base = tempfile::tempdir().unwrap();
-        let settings =
-            Settings { tmp_base: Some(base.path().to_owned()), ..settings() };
+        let settings = Settings { tmp_base: Some(base.path().to_owned()), ..settings() };
         let opening = Container::open(lab.engine.clone(), &settings, folder.path());
         let mut opening = Box::pin(opening);
         // Given up as soon as its folder is there, and the engine was asked.
@@ -115,11 +118,12 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
 fn it_is_known_what_the_container_is() {
     with_engine(async |lab| {
         let folder = workspace();
-        let settings =
-            Settings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
-        let container = Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        let settings = Settings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         let facts = container.facts();
-        let told = (facts.distribution.as_str(), facts.version.as_str(), facts.pretty_name.as_str());
+        let told =
+            (facts.distribution.as_str(), facts.version.as_str(), facts.pretty_name.as_str());
         assert_eq!(told, ("jaatotest", "1.0", "Test Image 1.0"));
         assert_eq!((facts.kernel.as_str(), facts.shell.as_str()), ("Linux", "/bin/sh"));
         assert_eq!(facts.cwd, Path::new("/src"));
@@ -138,8 +142,12 @@ fn a_user_without_a_home_is_given_one() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings = Settings { user: Some("77:88".to_owned()), ..settings() };
-        let container = Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
-        assert_eq!(stdout(&container, "echo $HOME; id -u; id -g").await, "/tmp/jaato/home\n77\n88\n");
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        assert_eq!(
+            stdout(&container, "echo $HOME; id -u; id -g").await,
+            "/tmp/jaato/home\n77\n88\n"
+        );
         container.close().await.unwrap();
     });
 }
@@ -149,7 +157,8 @@ fn the_images_own_user_can_be_wanted() {
     with_engine(async |lab| {
         let folder = workspace();
         let settings = Settings { user: Some("container".to_owned()), ..settings() };
-        let container = Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
         assert_eq!(stdout(&container, "id -u").await, "0\n");
         container.close().await.unwrap();
     });

@@ -35,15 +35,24 @@ pub async fn import(docker: &Docker) -> Result<(), String> {
 
 fn tree(has_shell: bool) -> Result<Vec<u8>, String> {
     let busybox = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new).into_iter();
-    let busybox = busybox.filter_map(|path| std::fs::read(path).ok()).find(|bytes| is_static(bytes));
+    let busybox =
+        busybox.filter_map(|path| std::fs::read(path).ok()).find(|bytes| is_static(bytes));
     let Some(busybox) = busybox else {
         return Err("no static busybox: `apt-get install busybox-static`".to_owned());
     };
     let mut tar = tar::Builder::new(Vec::new());
+    for folder in ["bin/", "etc/"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_mode(0o755);
+        header.set_size(0);
+        tar.append_data(&mut header, folder, std::io::empty()).unwrap();
+    }
     add(&mut tar, "bin/busybox", 0o755, &busybox);
     add(&mut tar, "etc/os-release", 0o644, RELEASE.as_bytes());
     add(&mut tar, "etc/passwd", 0o644, PASSWD.as_bytes());
-    let programs = ["sh", "sleep", "cat", "ls", "stty", "id", "setsid", "head", "wc", "dd", "touch", "rm"];
+    let programs =
+        ["sh", "sleep", "cat", "ls", "stty", "id", "setsid", "head", "wc", "dd", "touch", "rm"];
     for name in programs.into_iter().filter(|name| has_shell || *name != "sh") {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Symlink);
@@ -63,7 +72,7 @@ fn add(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8]) {
 /// A program that needs a loader names it near its beginning.
 fn is_static(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
-    !["/ld-linux", "/ld-musl", "/ld64"].iter().any(|loader| {
-        head.windows(loader.len()).any(|window| window == loader.as_bytes())
-    })
+    !["/ld-linux", "/ld-musl", "/ld64"]
+        .iter()
+        .any(|loader| head.windows(loader.len()).any(|window| window == loader.as_bytes()))
 }

@@ -62,9 +62,11 @@ impl Lab {
         let engine = Engine::connect(address.clone(), DEADLINE).await;
         let engine = engine.map_err(|error| format!("no engine: {}", error.message))?;
         let docker = match &address {
-            Address::Unix(path) => {
-                bollard::Docker::connect_with_unix(path.to_str().unwrap(), 60, bollard::API_DEFAULT_VERSION)
-            }
+            Address::Unix(path) => bollard::Docker::connect_with_unix(
+                path.to_str().unwrap(),
+                60,
+                bollard::API_DEFAULT_VERSION,
+            ),
             Address::Tcp(host) => bollard::Docker::connect_with_http(
                 &format!("tcp://{host}"),
                 60,
@@ -103,6 +105,15 @@ impl Lab {
     pub async fn remove(&self, name: &str) {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         self.docker.remove_container(name, Some(options)).await.unwrap();
+    }
+
+    /// What runs in a container, without the dead that nobody has looked after.
+    pub async fn programs(&self, id: &str) -> Vec<String> {
+        use bollard::query_parameters::TopOptionsBuilder;
+        let options = TopOptionsBuilder::new().ps_args("-eo pid,stat,args").build();
+        let top = self.docker.top_processes(id, Some(options)).await.unwrap();
+        let lines = top.processes.unwrap_or_default().into_iter();
+        lines.filter(|line| !line[1].starts_with('Z')).map(|line| line[2].clone()).collect()
     }
 
     /// Kills a container behind the environment's back.
