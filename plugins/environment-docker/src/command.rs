@@ -8,13 +8,13 @@ use std::time::Duration;
 use bollard::container::LogOutput;
 use bollard::errors::Error as EngineError;
 use futures_util::StreamExt as _;
+use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::errors;
-use crate::guardian::Signal;
 use crate::link::{Pieces, Streams, Writer};
 use crate::place::{self, Place, Request};
 use crate::wrapper::{self, Told};
@@ -60,8 +60,17 @@ pub enum Piece {
     Stdout(Vec<u8>),
     /// Bytes of its error output.
     Stderr(Vec<u8>),
-    /// Its end, by its code; 128 and more is a signal's number beyond that. The last piece.
-    Exit(i64),
+    /// Its end, the last piece.
+    Exit(Exit),
+}
+
+/// How a command has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Its code; beyond 128 it may be a signal's number.
+    pub code: i64,
+    /// What it left running.
+    pub left_running: Vec<LeftRunning>,
 }
 
 /// A command that runs, or has run. It ends when this is dropped.
@@ -74,10 +83,18 @@ pub struct Command {
     has_ended: AtomicBool,
 }
 
+enum Step {
+    Output(Piece),
+    Code(i64),
+}
+
 struct Output {
     pieces: Pieces,
     early: VecDeque<Piece>,
+    /// Known before all output was read.
     code: Option<i64>,
+    /// Known, and all output was read.
+    end: Option<i64>,
     is_done: bool,
     look_at: Instant,
     pause: Duration,
@@ -117,22 +134,32 @@ impl Command {
     /// Kind `unavailable` when the container died or the engine went away in the middle; nothing comes after it.
     pub async fn next(&self) -> Result<Option<Piece>> {
         let mut output = self.output.lock().await;
-        let result = self.next_of(&mut output).await;
-        if result.is_err() || matches!(result, Ok(Some(Piece::Exit(_)))) {
-            output.is_done = true;
-            self.has_ended.store(true, Ordering::Release);
-            self.place.guardian.ended(self.session);
+        if output.is_done {
+            return Ok(None);
         }
-        result
+        let code = match self.output_or_code(&mut output).await {
+            Ok(Step::Output(piece)) => return Ok(Some(piece)),
+            Ok(Step::Code(code)) => code,
+            Err(error) => {
+                output.is_done = true;
+                self.has_ended.store(true, Ordering::Release);
+                return Err(error);
+            }
+        };
+        self.has_ended.store(true, Ordering::Release);
+        // A guardian that has ended knows of nothing.
+        let left_running = self.place.guardian.ended(self.session).await.unwrap_or_default();
+        output.is_done = true;
+        Ok(Some(Piece::Exit(Exit { code, left_running })))
     }
 
-    async fn next_of(&self, output: &mut Output) -> Result<Option<Piece>> {
+    async fn output_or_code(&self, output: &mut Output) -> Result<Step> {
         loop {
             if let Some(piece) = output.early.pop_front() {
-                return Ok(Some(piece));
+                return Ok(Step::Output(piece));
             }
-            if output.is_done {
-                return Ok(None);
+            if let Some(code) = output.end {
+                return Ok(Step::Code(code));
             }
             tokio::select! {
                 biased;
@@ -142,11 +169,12 @@ impl Command {
                         output.postpone();
                     }
                     // The end of the stream; an error means that the connection broke.
-                    Some(Err(_)) | None => return self.code_at_end().await.map(Some),
+                    Some(Err(_)) | None => output.end = Some(self.code_at_end().await?),
                 },
                 () = sleep_until(output.look_at) => {
-                    if let Some(code) = output.code {
-                        return Ok(Some(Piece::Exit(code)));
+                    if output.code.is_some() {
+                        output.end = output.code;
+                        continue;
                     }
                     output.code = self.place.code(&self.exec).await?;
                     output.rest();
@@ -156,11 +184,11 @@ impl Command {
     }
 
     /// The stream ends a moment before or after the engine knows the code.
-    async fn code_at_end(&self) -> Result<Piece> {
+    async fn code_at_end(&self) -> Result<i64> {
         let mut pause = Duration::from_millis(1);
         while pause < LOOK_LAST {
             if let Some(code) = self.place.code(&self.exec).await? {
-                return Ok(Piece::Exit(code));
+                return Ok(code);
             }
             tokio::time::sleep(pause).await;
             pause *= 2;
@@ -202,7 +230,7 @@ impl Command {
     /// # Errors
     /// Kind `unavailable` when the container is gone.
     pub async fn signal(&self, signal: Signal) -> Result<bool> {
-        self.place.guardian.signal(self.session, signal).await
+        self.place.signal(self.session, signal).await
     }
 
     /// Asks the command to end, and ends it with all that belongs to it a moment later. What it printed before is
@@ -213,7 +241,7 @@ impl Command {
     pub async fn end(&self) -> Result<()> {
         self.signal(Signal::Terminate).await?;
         tokio::time::sleep(GRACE).await;
-        self.place.guardian.end_now(self.session).await
+        self.place.end(self.session).await
     }
 }
 
@@ -256,6 +284,7 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
         pieces,
         early,
         code: None,
+        end: None,
         is_done: false,
         look_at: Instant::now() + LOOK_FIRST,
         pause: LOOK_FIRST,

@@ -10,19 +10,16 @@ use tokio::sync::Mutex;
 use crate::command::{Command, Spec};
 use crate::engine::Engine;
 use crate::errors::{self, Doing};
-use crate::guardian::{self, Guardian};
+use crate::guardian::Guardian;
 use crate::made::{self, Made, Removal};
 use crate::mounts;
 use crate::paths::{Paths, Shared};
-use crate::place::{self, Place, Request};
+use crate::place::{self, Place};
 use crate::probe::{self, Facts};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
 use crate::terminal::{Size, Terminal};
 use crate::tmp::{self, Tmp};
 use crate::watch::Watch;
-
-/// Sends signals to whatever a session starts, whoever that runs as.
-const GUARDIAN_USER: &str = "0:0";
 
 /// The home of a user that has none in the container, below the temporary folder.
 const HOME: &str = "home";
@@ -86,7 +83,7 @@ impl Container {
         let origin = if guardian.is_some() { Origin::Made } else { Origin::MadeToStay };
         let guardian = match guardian {
             Some(guardian) => guardian,
-            None => guard(&engine, &id, &name).await?,
+            None => place::guard(&engine, &id, &name).await?,
         };
         let found = Found { id, name, user, origin, removal: Some(removal) };
         Self::finish(engine, found, guardian, paths, folder).await
@@ -119,7 +116,7 @@ impl Container {
         let tmp = Shared { host: folder.path().to_owned(), container: tmp };
         let paths = Paths::new(Shared { host: workspace, container }, tmp);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
-        let guardian = guard(&engine, &id, name).await?;
+        let guardian = place::guard(&engine, &id, name).await?;
         let name = name.to_owned();
         let found = Found { id, name, user, origin: Origin::Brought, removal: None };
         Self::finish(engine, found, guardian, paths, folder).await
@@ -183,7 +180,7 @@ impl Container {
         }
         let mut guardian = self.guardian.lock().await;
         if guardian.has_ended() && self.origin != Origin::Made {
-            *guardian = guard(&self.place.engine, &self.place.id, &self.place.name).await?;
+            *guardian = place::guard(&self.place.engine, &self.place.id, &self.place.name).await?;
         }
         Ok(Place { guardian: guardian.clone(), ..self.place.clone() })
     }
@@ -260,20 +257,6 @@ fn user(engine: &Engine, settings: &Settings, folder: &Tmp) -> Option<String> {
         None if engine.is_rootless() => Some("0:0".to_owned()),
         None => Some(folder.owner()),
     }
-}
-
-/// Starts the guardian's shell in a container that has another first process.
-async fn guard(engine: &Engine, id: &str, name: &str) -> Result<Guardian> {
-    let request = Request {
-        words: ["sh", "-c", guardian::SCRIPT, "jaato"].map(str::to_owned).into(),
-        variables: &[],
-        has_input: true,
-        has_terminal: false,
-        user: Some(GUARDIAN_USER),
-    };
-    let told = |error| engine.explain(&error, Doing::Container(name));
-    let exec = place::create(engine, id, request).await.map_err(told)?;
-    Ok(Guardian::over(place::start(engine, &exec).await.map_err(told)?))
 }
 
 fn must_run(seen: &ContainerInspectResponse, name: &str) -> Result<()> {

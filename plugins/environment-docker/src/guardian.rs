@@ -4,6 +4,7 @@
 //! closes when the host ends, however that dies; then it ends what it was told of. In a container that was made for one
 //! session it is the first process: with its end, the kernel ends all others.
 
+use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, oneshot};
 
@@ -28,7 +29,10 @@ e(){ o= k=0
 while [ "$k" -lt 9 ]; do w "$1"; [ "$p" = "$o" ] && return; o=$p k=$((k+1))
 kill -KILL "-$1" 2>/dev/null
 for i in $p; do kill -KILL "$i" 2>/dev/null; done; done; }
-u(){ w "$1"; [ "$p" = " $1 " ] && [ ! -d "/proc/$1" ] && S="${S%% $1 *} ${S#* $1 }"; }
+u(){ r=ok; w "$1"
+for i in $p; do { IFS= read -r l <"/proc/$i/stat"; } 2>/dev/null || continue
+case ${l##*) } in Z*) ;; *) n=${l#*(}; r="$r $i ${n%)*}/";; esac; done
+[ "$r" = ok ] && S="${S%% $1 *} ${S#* $1 }"; }
 f(){ { IFS= read -r l <"/proc/$1/stat"; } 2>/dev/null || return
 set -- ${l##*) }
 t=$6
@@ -52,42 +56,18 @@ done
 for s in $S; do e "$s"; done
 [ "$v" = x ] && echo "$d ok""##;
 
-/// A signal, by the name that every `kill` knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// The line is gone.
-    Hangup,
-    /// As Ctrl-C.
-    Interrupt,
-    /// As Ctrl-\.
-    Quit,
-    /// Cannot be caught.
-    Kill,
-    /// Please end.
-    Terminate,
-    /// Of the user's own meaning.
-    User1,
-    /// Of the user's own meaning.
-    User2,
-    /// Stand still.
-    Stop,
-    /// Go on.
-    Continue,
-}
-
-impl Signal {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Hangup => "HUP",
-            Self::Interrupt => "INT",
-            Self::Quit => "QUIT",
-            Self::Kill => "KILL",
-            Self::Terminate => "TERM",
-            Self::User1 => "USR1",
-            Self::User2 => "USR2",
-            Self::Stop => "STOP",
-            Self::Continue => "CONT",
-        }
+/// By the name that every `kill` knows.
+fn word(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Hangup => "HUP",
+        Signal::Interrupt => "INT",
+        Signal::Quit => "QUIT",
+        Signal::Terminate => "TERM",
+        Signal::Kill => "KILL",
+        Signal::User1 => "USR1",
+        Signal::User2 => "USR2",
+        Signal::Stop => "STOP",
+        Signal::Continue => "CONT",
     }
 }
 
@@ -116,9 +96,12 @@ impl Guardian {
         self.tell(format!("t {session}"));
     }
 
-    /// Tells of a command that has ended.
-    pub fn ended(&self, session: u32) {
-        self.tell(format!("u {session}"));
+    /// Tells of a command that has ended; gives what it left running.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the shell has ended.
+    pub async fn ended(&self, session: u32) -> Result<Vec<LeftRunning>> {
+        Ok(parse_left(&self.ask(format!("u {session}")).await?))
     }
 
     /// Ends a command and all that belongs to it, without waiting: for a drop.
@@ -147,7 +130,7 @@ impl Guardian {
     /// # Errors
     /// Kind `unavailable` when the shell has ended.
     pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
-        Ok(self.ask(format!("s {group} {}", signal.word())).await? == "ok")
+        Ok(self.ask(format!("s {group} {}", word(signal))).await? == "ok")
     }
 
     /// What the shell says of the terminal of a session: group, state, what it waits in, name.
@@ -171,5 +154,28 @@ impl Guardian {
         let (answer, receiver) = oneshot::channel();
         self.asks.send(Ask { words, answer: Some(answer) }).map_err(|_| ended())?;
         receiver.await.map_err(|_| ended())
+    }
+}
+
+/// Reads `ok PID NAME/PID NAME/`, with a space before each.
+fn parse_left(answer: &str) -> Vec<LeftRunning> {
+    let list = answer.strip_prefix("ok").unwrap_or_default();
+    let parse = |entry: &str| {
+        let (pid, name) = entry.trim_start().split_once(' ')?;
+        Some(LeftRunning { pid: pid.parse().ok()?, name: name.to_owned() })
+    };
+    list.split('/').filter_map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_is_read_with_its_names() {
+        let left = |pid, name: &str| LeftRunning { pid, name: name.to_owned() };
+        let expected = [left(12, "sleep"), left(13, "my program")];
+        assert_eq!(parse_left("ok 12 sleep/ 13 my program/"), expected);
+        assert_eq!(parse_left("ok"), []);
     }
 }

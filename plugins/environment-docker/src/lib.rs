@@ -17,21 +17,23 @@ mod mounts;
 mod owner;
 mod paths;
 mod place;
+mod plugin;
 mod probe;
 mod raw;
 mod runtime;
 mod settings;
+mod shell;
 mod sweep;
 mod terminal;
+mod terminals;
 mod tmp;
 mod watch;
 mod wrapper;
 
 pub use address::Address;
-pub use command::{Command, Piece, Spec, Stdin};
+pub use command::{Command, Exit, Piece, Spec, Stdin};
 pub use container::{Container, Origin};
 pub use engine::Engine;
-pub use guardian::Signal;
 pub use paths::Paths;
 pub use probe::Facts;
 pub use runtime::Runtime;
@@ -39,3 +41,5 @@ pub use settings::{Pull, Settings};
 pub use sweep::remove_left_behind;
 pub use terminal::{Foreground, Size, Terminal};
 pub use tmp::remove_left_behind as remove_folders_left_behind;
+
+jaato_plugin_sdk::export_plugin! { state: plugin::Docker, environment: plugin::Ready }

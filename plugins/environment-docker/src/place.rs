@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bollard::errors::Error as EngineError;
 use bollard::models::ExecConfig;
+use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{Error, Result};
 
 use crate::engine::Engine;
 use crate::errors::{self, Doing};
-use crate::guardian::Guardian;
+use crate::guardian::{self, Guardian};
 use crate::link::Streams;
 use crate::watch::Watch;
 
@@ -19,6 +20,9 @@ const DEATH_DELAY: Duration = Duration::from_millis(500);
 
 /// The code of a command that was killed: 128 and the signal's number.
 const KILLED: i64 = 137;
+
+/// Sends signals to whatever a session starts, whoever that runs as.
+const GUARDIAN_USER: &str = "0:0";
 
 /// A container, as those who run something in it see it.
 #[derive(Clone)]
@@ -94,6 +98,36 @@ impl Place {
         }
     }
 
+    /// Sends a signal to a process group; tells whether there was one.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone.
+    pub async fn signal(&self, group: u32, signal: Signal) -> Result<bool> {
+        match self.guardian.signal(group, signal).await {
+            Err(_) => self.another_guardian().await?.signal(group, signal).await,
+            done => done,
+        }
+    }
+
+    /// Ends a command and all that belongs to it.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone, and the command with it.
+    pub async fn end(&self, session: u32) -> Result<()> {
+        match self.guardian.end_now(session).await {
+            Err(_) => self.another_guardian().await?.end_now(session).await,
+            done => done,
+        }
+    }
+
+    /// In place of one that a command has killed.
+    async fn another_guardian(&self) -> Result<Guardian> {
+        match self.watch.how() {
+            Some(how) => Err(errors::gone(&self.name, &how)),
+            None => guard(&self.engine, &self.id, &self.name).await,
+        }
+    }
+
     /// The error of a command whose end cannot be learned.
     pub fn lost(&self, error: &EngineError) -> Error {
         match error {
@@ -133,4 +167,18 @@ pub async fn start(engine: &Engine, exec: &str) -> Result<Streams, EngineError> 
         StartExecResults::Attached { output, input } => Ok(Streams { input, output }),
         StartExecResults::Detached => unreachable!("asked for without `detach`"),
     }
+}
+
+/// Starts the guardian's shell in a container that has another first process.
+pub async fn guard(engine: &Engine, id: &str, name: &str) -> Result<Guardian> {
+    let request = Request {
+        words: ["sh", "-c", guardian::SCRIPT, "jaato"].map(str::to_owned).into(),
+        variables: &[],
+        has_input: true,
+        has_terminal: false,
+        user: Some(GUARDIAN_USER),
+    };
+    let told = |error| engine.explain(&error, Doing::Container(name));
+    let exec = create(engine, id, request).await.map_err(told)?;
+    Ok(Guardian::over(start(engine, &exec).await.map_err(told)?))
 }

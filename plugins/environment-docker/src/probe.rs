@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-use crate::command::{Command, Piece, Spec};
+use crate::command::{Command, Exit, Piece, Spec};
 use crate::place::Place;
 
 /// Needs nothing but a shell: containers may hold nothing else.
@@ -76,8 +76,8 @@ pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts
         match piece {
             Piece::Stdout(bytes) => text.extend(bytes),
             Piece::Stderr(bytes) => complaints.extend(bytes),
-            Piece::Exit(0) => {}
-            Piece::Exit(code) => {
+            Piece::Exit(Exit { code: 0, .. }) => {}
+            Piece::Exit(Exit { code, .. }) => {
                 let said = crate::errors::one_line(&String::from_utf8_lossy(&complaints));
                 return Err(Error::failed(format!(
                     "the container cannot be asked what it is (code {code}): {said}"

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
-use serde::Deserialize;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::{Map, Value};
 
 /// Where the workspace appears in a container that is made.
 pub const CONTAINER_WORKDIR: &str = "/workspace";
@@ -16,8 +16,9 @@ pub const CONTAINER_TMP: &str = "/tmp/jaato";
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
 /// The settings of an environment in a container.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[tool_type]
+#[derive(Debug, Clone)]
+#[serde(default)]
 pub struct Settings {
     /// The image that a container is made from, such as `debian:12`.
     pub image: Option<String>,
@@ -37,13 +38,15 @@ pub struct Settings {
     /// Address of the engine; by default `DOCKER_HOST`, then the known sockets.
     pub engine: Option<String>,
     /// Longest wait for an answer of the engine, in milliseconds.
+    #[schemars(range(min = 1, max = 3_600_000))]
     pub engine_deadline_ms: u64,
     /// The folder on this machine in which the temporary folder is made.
     pub tmp_base: Option<PathBuf>,
 }
 
 /// Whether an image that is missing is fetched.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[tool_type]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Pull {
     /// The user fetches images.
@@ -80,6 +83,31 @@ pub enum Wanted<'a> {
 }
 
 impl Settings {
+    /// What a person chose for this session wins over the configuration; an image or a container over both of those.
+    ///
+    /// # Errors
+    /// Kind `configuration` for an option that is none.
+    pub fn with_options(mut self, options: &Map<String, Value>) -> Result<Self> {
+        for (name, value) in options {
+            let chosen = value.as_str().map(str::to_owned);
+            match (name.as_str(), chosen) {
+                ("image", Some(image)) => {
+                    self.container = None;
+                    self.image = Some(image);
+                }
+                ("container", Some(container)) => {
+                    self.image = None;
+                    self.container = Some(container);
+                }
+                _ => {
+                    let text = format!("the environment `docker` has no option `{name}={value}`");
+                    return Err(Error::new(ErrorKind::Configuration, text));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// Tells what is asked for.
     ///
     /// # Errors
@@ -115,6 +143,8 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
+    use jaato_plugin_sdk::serde_json;
+
     use super::*;
 
     fn wanted(text: &str) -> Result<String> {
@@ -129,6 +159,20 @@ mod tests {
         for text in ["{}", r#"{"image":""}"#, r#"{"image":"a","container":"b"}"#] {
             assert_eq!(wanted(text).unwrap_err().kind, ErrorKind::Configuration, "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_person_chose_wins_over_the_configuration() {
+        let chosen = |settings: Settings, options: Value| {
+            settings.with_options(options.as_object().unwrap()).map(|it| (it.image, it.container))
+        };
+        let image = Settings { image: Some("a".to_owned()), ..Settings::default() };
+        let found = chosen(image.clone(), json!({ "container": "web" })).unwrap();
+        assert_eq!(found, (None, Some("web".to_owned())));
+        let found = chosen(image.clone(), json!({ "image": "b" })).unwrap();
+        assert_eq!(found, (Some("b".to_owned()), None));
+        let error = chosen(image, json!({ "moon": 1 })).unwrap_err();
+        assert_eq!(error.message, "the environment `docker` has no option `moon=1`");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bollard::query_parameters::ResizeExecOptionsBuilder;
+use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, oneshot};
@@ -11,7 +12,6 @@ use tokio::time::timeout;
 
 use crate::command::Spec;
 use crate::errors::{self, Doing};
-use crate::guardian::Signal;
 use crate::link::Writer;
 use crate::place::{Place, Request};
 use crate::raw::{self, Failure, Reader};
@@ -131,7 +131,7 @@ impl Terminal {
     /// Kind `unavailable` when the container is gone.
     pub async fn signal(&self, signal: Signal) -> Result<bool> {
         let group = self.foreground().await?.map_or(self.session, |foreground| foreground.group);
-        self.place.guardian.signal(group, signal).await
+        self.place.signal(group, signal).await
     }
 
     /// Who has the terminal; nothing when the program has ended.
@@ -161,7 +161,8 @@ impl Terminal {
             Error::new(ErrorKind::Timeout, "the program on the terminal has not ended").temporary()
         })?;
         self.has_ended.store(true, Ordering::Release);
-        self.place.guardian.ended(self.session);
+        // What it left runs on until the end of the session, as that of a command does.
+        let _ = self.place.guardian.ended(self.session).await;
         code
     }
 
@@ -170,7 +171,7 @@ impl Terminal {
     /// # Errors
     /// Kind `unavailable` when the container is gone, and the program with it.
     pub async fn end(&self) -> Result<()> {
-        self.place.guardian.end_now(self.session).await
+        self.place.end(self.session).await
     }
 }
 
@@ -260,8 +261,10 @@ fn parse_foreground(answer: &str) -> Option<Foreground> {
     let name = words.next().unwrap_or_default().to_owned();
     let waits_for_input = match (state, channel) {
         ("S", "n_tty_read" | "tty_read" | "wait_woken") => Some(true),
-        // The kernel hides where it waits from who is not its user.
+        // The kernel hides where it waits from who is not its user; and who waits for several things may wait for the
+        // terminal among them.
         ("S", "-" | "0" | "") => None,
+        ("S", channel) if channel.contains("poll") || channel.contains("select") => None,
         _ => Some(false),
     };
     Some(Foreground { group, name, waits_for_input })
@@ -288,6 +291,7 @@ mod tests {
         check("12 S do_wait sh", Some((12, "sh", Some(false))));
         check("12 R - sh", Some((12, "sh", Some(false))));
         check("12 S - sh", Some((12, "sh", None)));
+        check("12 S do_epoll_wait node", Some((12, "node", None)));
         check("12", Some((12, "", Some(false))));
         check("", None);
         check("-1", None);

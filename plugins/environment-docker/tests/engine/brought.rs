@@ -9,7 +9,7 @@ use environment_docker::{Container, Origin, Settings};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 use tempfile::TempDir;
 
-use super::support::{IMAGE, Lab, read_until, sh, stdout, with_engine, workspace};
+use super::support::{IMAGE, Lab, read, read_until, sh, stdout, told, with_engine, workspace};
 
 /// A container as a user starts it, with that volume; not started where `command` is empty.
 async fn bring(lab: &Lab, volume: &str) -> String {
@@ -107,9 +107,15 @@ fn its_guardian_is_replaced_where_a_command_killed_it() {
         let settings = Settings { user: Some("0:0".to_owned()), ..naming(&id) };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
-        let command = container.start(sh("kill -9 -1; echo done")).await.unwrap();
-        // Its own shell is spared by that call, or not; either way it ends.
-        while command.next().await.unwrap().is_some() {}
+        let before =
+            container.start(sh("echo up; trap '' TERM; while :; do :; done")).await.unwrap();
+        read_until(&before, "up").await;
+        let guardian = "for p in /proc/[0-9]*; do IFS= read -r l <$p/cmdline; \
+                        case $l in sh*jaat[o]*) kill -9 ${p#/proc/};; esac; done; echo done";
+        assert!(told(&container, guardian).await.stdout.contains("done"));
+        // What ran before can still be ended, and what runs now.
+        before.end().await.unwrap();
+        assert_eq!(read(&before).await.unwrap().code, Some(137));
         let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
         read_until(&command, "up").await;
         command.end().await.unwrap();

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use environment_docker::{Piece, Runtime, Spec, Stdin};
+use environment_docker::{Exit, Piece, Runtime, Spec, Stdin};
 use jaato_plugin_sdk::types::ErrorKind;
+use jaato_plugin_sdk::types::process::LeftRunning;
 
 use super::support::{
     Told, address, read, read_until, settings, sh, stdout, told, with_engine, workspace,
@@ -107,7 +108,7 @@ fn much_output_arrives_whole() {
             match piece {
                 Piece::Stdout(piece) => bytes += piece.len(),
                 Piece::Stderr(piece) => panic!("{}", String::from_utf8_lossy(&piece)),
-                Piece::Exit(code) => assert_eq!(code, 0),
+                Piece::Exit(exit) => assert_eq!(exit.code, 0),
             }
         }
         assert_eq!(bytes, 16 * 1024 * 1024);
@@ -139,7 +140,13 @@ fn what_is_left_in_the_background_does_not_hold_the_command() {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
         let start = Instant::now();
-        assert_eq!(stdout(&container, "sleep 1000 & echo started").await, "started\n");
+        let command = container.start(sh("sleep 1000 & echo $!")).await.unwrap();
+        let Some(Piece::Stdout(pid)) = command.next().await.unwrap() else { panic!("no output") };
+        let pid = String::from_utf8(pid).unwrap().trim().parse().unwrap();
+        let left_running = vec![LeftRunning { pid, name: "sleep".to_owned() }];
+        let exit = Exit { code: 0, left_running };
+        assert_eq!(command.next().await.unwrap(), Some(Piece::Exit(exit)));
+        assert_eq!(command.next().await.unwrap(), None);
         // The engine itself waits two seconds for those who hold the output.
         assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
         container.close().await.unwrap();

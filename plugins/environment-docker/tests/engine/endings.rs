@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use environment_docker::{Container, Engine, Signal};
+use environment_docker::{Container, Engine};
+use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{ErrorKind, Retry};
 
 use super::support::{

@@ -1,6 +1,7 @@
 //! Programs on a terminal.
 
-use environment_docker::{Signal, Size, Spec, Terminal};
+use environment_docker::{Size, Spec, Terminal};
+use jaato_plugin_sdk::types::process::Signal;
 
 use super::support::{sh, with_engine, workspace};
 

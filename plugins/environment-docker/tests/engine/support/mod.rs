@@ -161,7 +161,7 @@ pub async fn read(command: &Command) -> Result<Told> {
         match piece {
             Piece::Stdout(bytes) => told.stdout.push_str(&String::from_utf8(bytes).unwrap()),
             Piece::Stderr(bytes) => told.stderr.push_str(&String::from_utf8(bytes).unwrap()),
-            Piece::Exit(code) => told.code = Some(code),
+            Piece::Exit(exit) => told.code = Some(exit.code),
         }
     }
     Ok(told)
