@@ -60,8 +60,8 @@ pub const GLOB_PATHS_MAX: usize = 10_000;
 pub const GLOB_BYTES_MAX: usize = 1024 * 1024;
 /// Entries of a page of a walk.
 pub const WALK_ENTRIES_MAX: usize = 1000;
-/// Bytes of paths in a page of a walk, about.
-pub const WALK_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of JSON of a page of a walk, about: one frame of a stream holds twice that.
+pub const WALK_BYTES_MAX: usize = 32 * 1024;
 /// Folders that could not be read that are told; the rest is left out.
 pub const UNREADABLE_MAX: usize = 100;
 /// Characters of a result that are told at most, where nothing is said.

@@ -114,7 +114,8 @@ fn ambiguous(shown: &Path, which: &str, text: &[u8], finder: &memmem::Finder<'_>
     }
     let more = if count > LINES_NAMED_MAX { ", …" } else { "" };
     let reason = format!("{which}the text is there {count} times, in the lines {lines}{more}");
-    errors::refused(Verb::Edit, shown, &reason)
+    let error = errors::refused(Verb::Edit, shown, &reason);
+    Error { kind: ErrorKind::Conflict, ..error }
         .with_hint("add what stands around it until it is there once, or ask with `all`")
 }
 

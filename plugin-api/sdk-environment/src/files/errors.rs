@@ -53,6 +53,8 @@ pub(crate) fn failed(verb: Verb, shown: &Path, errno: Errno) -> Error {
     match errno {
         Errno::NOENT if verb.is_about_folders() => error(ErrorKind::NotFound, "folder not found"),
         Errno::NOENT => error(ErrorKind::NotFound, "file not found"),
+        // What is looked for below a file is not there.
+        Errno::NOTDIR if verb == Verb::Find => error(ErrorKind::NotFound, "not a directory"),
         Errno::NOTDIR => error(ErrorKind::Conflict, "not a directory"),
         Errno::ISDIR => is_folder(verb, shown),
         Errno::EXIST => error(ErrorKind::Conflict, "it exists already"),

@@ -43,9 +43,6 @@ impl Confined {
         match self.roots.look(&asked, Verb::Find) {
             Ok(facts) => Ok(FileExists { kind: Some(facts.kind) }),
             Err(Error { kind: ErrorKind::NotFound, .. }) => Ok(FileExists { kind: None }),
-            Err(error) if error == errors::failed(Verb::Find, &asked.shown(), Errno::NOTDIR) => {
-                Ok(FileExists { kind: None })
-            }
             Err(error) => Err(error),
         }
     }
@@ -59,6 +56,13 @@ impl Confined {
         }
         let place = self.roots.find(&asked, Last::Follow, Verb::Find)?;
         Ok(facts.told(&self.roots.true_path(&place)))
+    }
+
+    /// Tells what something is if that is in memory: without waiting for a disk. None where that is not so, or not
+    /// known; then [`Self::stat`] tells.
+    pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
+        let asked = self.roots.asked(&request.path).ok()?;
+        Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))
     }
 
     /// Makes a folder. One that is there already will do.

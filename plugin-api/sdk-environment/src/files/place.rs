@@ -88,11 +88,22 @@ impl Roots {
 
     /// Opens a file if nothing has to be waited for.
     pub(crate) fn open_at_once(&self, asked: &Asked) -> Option<(OwnedFd, Facts)> {
-        let (root, used) = self.beneath(asked).filter(|_| !asked.wants_folder)?;
-        let rest = rest(asked, used);
-        let file = open_beneath(&*self.get(root).handle, &rest, TO_READ, Wait::MustNot)?.ok()?;
+        let file = self.reach_at_once(asked, TO_READ)?;
         let facts = Facts::from(&fstat(&file).ok()?);
         (facts.kind == FileKind::File).then_some((file, facts))
+    }
+
+    /// Tells what is there if nothing has to be waited for.
+    pub(crate) fn look_at_once(&self, asked: &Asked) -> Option<Facts> {
+        let file =
+            self.reach_at_once(asked, PASS_THROUGH - OFlags::DIRECTORY - OFlags::NOFOLLOW)?;
+        Some(Facts::from(&fstat(&file).ok()?))
+    }
+
+    fn reach_at_once(&self, asked: &Asked, flags: OFlags) -> Option<OwnedFd> {
+        let (root, used) = self.beneath(asked).filter(|_| !asked.wants_folder)?;
+        let rest = rest(asked, used);
+        open_beneath(&*self.get(root).handle, &rest, flags, Wait::MustNot)?.ok()
     }
 
     /// Tells what is there, links followed.

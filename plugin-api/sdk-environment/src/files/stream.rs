@@ -9,12 +9,12 @@ use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
+use super::Confined;
 use super::asked::Asked;
 use super::draft::{Draft, Taken, errno_of};
 use super::errors::{self, Verb};
 use super::place::Place;
 use super::steps::{Last, Missing};
-use super::{Confined, RACES_MAX};
 use crate::platform::Facts;
 
 /// Bytes of a piece that is read, at most: large enough that calls cost little, small enough for a processor's cache.
@@ -84,25 +84,36 @@ impl Confined {
 impl Pieces {
     /// Reads the next piece; none at the end.
     pub fn read(&mut self) -> Result<Option<Vec<u8>>> {
-        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let piece = self.read_behind(Vec::new(), PIECE_BYTES)?;
+        self.skip(piece.len());
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+
+    /// Appends what comes next, of so many bytes at most, to a buffer, and gives that back; nothing at the end. It comes
+    /// again until it is skipped: who stops waiting for it has lost nothing.
+    pub fn read_behind(&self, mut buffer: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes_max);
         if wanted == 0 {
-            return Ok(None);
+            return Ok(buffer);
         }
-        let mut piece = Vec::with_capacity(wanted);
-        for _ in 0..RACES_MAX {
-            match pread(&self.file, spare_capacity(&mut piece), self.offset) {
-                Ok(0) | Err(Errno::INVAL | Errno::OVERFLOW) => return Ok(None),
-                Ok(_) => {
-                    piece.truncate(wanted);
-                    self.offset += piece.len() as u64;
-                    self.left -= piece.len() as u64;
-                    return Ok(Some(piece));
-                }
+        let start = buffer.len();
+        buffer.reserve_exact(wanted);
+        loop {
+            match pread(&self.file, spare_capacity(&mut buffer), self.offset) {
+                Ok(_) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errors::failed(Verb::Read, &self.shown, errno)),
             }
         }
-        Err(errors::failed(Verb::Read, &self.shown, Errno::INTR))
+        // The buffer may have had more room than was asked for.
+        buffer.truncate(start + wanted);
+        Ok(buffer)
+    }
+
+    /// Goes past bytes.
+    pub fn skip(&mut self, bytes: usize) {
+        self.offset = self.offset.saturating_add(bytes as u64);
+        self.left = self.left.saturating_sub(bytes as u64);
     }
 }
 

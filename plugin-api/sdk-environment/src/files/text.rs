@@ -70,7 +70,7 @@ const MIN_CHUNK_BYTES: usize = 4096;
 
 fn not_text(shown: &Path, offset: u64) -> Error {
     let text = format!("cannot read `{}` as text: byte {offset} is not UTF-8", shown.display());
-    Error::new(ErrorKind::Failed, text).with_hint("read its bytes")
+    Error::new(ErrorKind::InvalidArguments, text).with_hint("read its bytes")
 }
 
 /// A range of a text that passes by in pieces.

@@ -14,7 +14,7 @@ use super::asked::Asked;
 use super::errors::{self, Verb};
 use super::folder::{Folder, Sorted, open_in};
 use super::ignored::{Ignored, Said};
-use super::{Confined, DEPTH_MAX};
+use super::{Confined, DEPTH_MAX, PATH_BYTES_MAX};
 
 /// A walk through a tree, page by page.
 #[derive(Debug)]
@@ -108,23 +108,35 @@ impl Iterator for Walk {
 
     /// Reads the next page; an empty one only where the last folders could not be read.
     fn next(&mut self) -> Option<WalkedPage> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
+        let (mut entries, mut unreadable, mut bytes) = (Vec::new(), Vec::new(), 0);
         while !self.is_done && entries.len() < WALK_ENTRIES_MAX && bytes < WALK_BYTES_MAX {
-            let Some(kind) = self.tree.next() else {
-                self.is_done = true;
-                break;
-            };
-            let path = String::from_utf8_lossy(self.tree.path()).into_owned();
-            bytes += path.len();
-            entries.push(WalkedEntry { path, kind });
+            match self.tree.next() {
+                Some(kind) => {
+                    let path = String::from_utf8_lossy(self.tree.path()).into_owned();
+                    bytes += json_bytes(&path);
+                    entries.push(WalkedEntry { path, kind });
+                }
+                None => self.is_done = true,
+            }
+            for told in self.tree.unreadable.drain(..) {
+                if self.unreadable_told < UNREADABLE_MAX {
+                    self.unreadable_told += 1;
+                    bytes += json_bytes(&told);
+                    unreadable.push(told);
+                }
+            }
         }
-        let room = UNREADABLE_MAX - self.unreadable_told;
-        let mut unreadable = std::mem::take(&mut self.tree.unreadable);
-        unreadable.truncate(room);
-        self.unreadable_told += unreadable.len();
         let is_empty = entries.is_empty() && unreadable.is_empty();
         (!is_empty).then_some(WalkedPage { entries, unreadable })
     }
+}
+
+/// What a path takes as JSON, with what is told beside it.
+fn json_bytes(path: &str) -> usize {
+    /// `{"path":"","kind":"folder"},`
+    const BESIDE: usize = 30;
+    let escaped = path.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'));
+    BESIDE + path.len() + 5 * escaped.count()
 }
 
 impl Tree {
@@ -154,7 +166,9 @@ impl Tree {
                     continue;
                 }
             }
-            if is_folder && self.levels.len() < self.depth_max {
+            if is_folder && self.is_too_long() {
+                self.told_unreadable("its path is too long");
+            } else if is_folder && self.levels.len() < self.depth_max {
                 self.enter = Some(OsStr::from_bytes(&self.path[self.length()..]).to_owned());
             } else if is_folder && self.depth_max == DEPTH_MAX {
                 self.told_unreadable(&format!("more than {DEPTH_MAX} folders deep"));
@@ -200,6 +214,11 @@ impl Tree {
                 self.told_unreadable(&reason);
             }
         }
+    }
+
+    /// A path that is longer could not be asked for.
+    fn is_too_long(&self) -> bool {
+        self.shown.as_os_str().len() + 1 + self.path().len() > PATH_BYTES_MAX
     }
 
     fn told_unreadable(&mut self, reason: &str) {

@@ -100,3 +100,7 @@ pub fn run_again_as_nobody(tests_min: usize) {
     let passed: usize = passed.split(' ').next().unwrap().parse().unwrap();
     assert!(passed >= tests_min, "{stdout}");
 }
+
+pub fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
