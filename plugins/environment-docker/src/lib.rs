@@ -42,4 +42,8 @@ pub use sweep::remove_left_behind;
 pub use terminal::{Foreground, Size, Terminal};
 pub use tmp::remove_left_behind as remove_folders_left_behind;
 
-jaato_plugin_sdk::export_plugin! { state: plugin::Docker, environment: plugin::Ready }
+jaato_plugin_sdk::export_plugin! {
+    state: plugin::Docker,
+    environment: plugin::Ready,
+    variables: ["DOCKER_HOST", "XDG_RUNTIME_DIR"]
+}
