@@ -97,6 +97,8 @@ pub(crate) fn known(
         auto_background: false,
         traits: Vec::new(),
         examples: Vec::new(),
+        available_if: None,
+        run_if: None,
     };
     KnownTool {
         spec,

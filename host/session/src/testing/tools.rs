@@ -57,6 +57,8 @@ impl Tool {
             auto_background: false,
             traits: Vec::new(),
             examples: Vec::new(),
+            available_if: None,
+            run_if: None,
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };
