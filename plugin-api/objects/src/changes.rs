@@ -288,7 +288,10 @@ mod tests {
             (with("to", json!(0)), "from 0 to 0 does not follow 0"),
             (with("environment", json!({ "a": [{}] })), "a change of `a`: missing field"),
             (with("environment", json!({ "a": [{ "at": 1, "objects": [] }] })), "not there"),
-            (with("environment", json!({ "a": [{ "at": 0, "keep": 1, "objects": [] }] })), "not there"),
+            (
+                with("environment", json!({ "a": [{ "at": 0, "keep": 1, "objects": [] }] })),
+                "not there",
+            ),
             (with("hidden_bytes", json!({ "k": 1 })), "the bytes of the hidden `k`"),
         ] {
             let error = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap_err();

@@ -125,13 +125,7 @@ impl ObjectEnvironment {
         Ok(())
     }
 
-    fn restore_tool(
-        &mut self,
-        tool: &str,
-        below: &Value,
-        last: u64,
-        revision: u64,
-    ) -> Result<()> {
+    fn restore_tool(&mut self, tool: &str, below: &Value, last: u64, revision: u64) -> Result<()> {
         let items = match below {
             Value::Array(items) => items.iter().map(|item| read_item(tool, None, item)).collect(),
             Value::Object(_) if tool == SELF_INFO => Ok(Vec::new()),

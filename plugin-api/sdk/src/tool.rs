@@ -63,9 +63,7 @@ pub trait Tool: ToolInput {
     ///
     /// # Errors
     /// The tool is not offered, and the person is told why.
-    fn available_if(
-        _cx: &Cx<Self::State>,
-    ) -> impl Future<Output = Result<ConditionAnswer>> + Send {
+    fn available_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
         ready(Err(unanswered::<Self>("available_if")))
     }
 

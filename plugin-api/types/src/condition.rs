@@ -48,7 +48,9 @@ impl fmt::Display for Condition {
             Self::ObjectsOf { tool } => write!(f, "there are objects of `{tool}`"),
             Self::NoObjectsOf { tool } => write!(f, "there are no objects of `{tool}`"),
             Self::Asked => f.write_str("its plugin says so"),
-            Self::Unknown => f.write_str("something holds that this version of jaato does not know"),
+            Self::Unknown => {
+                f.write_str("something holds that this version of jaato does not know")
+            }
         }
     }
 }
@@ -64,7 +66,7 @@ pub struct Offer {
 }
 
 /// What a condition decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deciding {
     /// Whether the tool is offered.
@@ -131,7 +133,8 @@ mod tests {
 
     #[test]
     fn an_offer_is_a_condition_with_its_reason() {
-        let json = json!({ "when": "objects_of", "tool": "search", "reason": "once it found some" });
+        let json =
+            json!({ "when": "objects_of", "tool": "search", "reason": "once it found some" });
         let offer: Offer = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(offer.condition.to_string(), "there are objects of `search`");
         assert_eq!(json!(offer), json);

@@ -28,9 +28,7 @@ mod worker_variable;
 
 pub use asset::{Asset, AssetSource};
 pub use completion::{Completion, Delta, FinishReason, ModelInfo, Request, RequestOptions, Usage};
-pub use condition::{
-    CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer,
-};
+pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome};

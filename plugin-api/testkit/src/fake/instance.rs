@@ -7,8 +7,8 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
 use jaato_types::{
-    CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error, ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo,
-    Output, Request, Result, ToolName,
+    CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
+    ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, Request, Result, ToolName,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
