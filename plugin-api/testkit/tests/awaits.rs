@@ -4,15 +4,17 @@
 #[path = "../fixtures/awaits/src/lib.rs"]
 mod awaits;
 
+// Where the macros look for it, in a plugin's own crate.
+use awaits::__jaato;
 use jaato_plugin_testkit::FakeHost;
 use jaato_types::{Condition, ConditionAnswer, Deciding, ErrorKind};
 use serde_json::json;
 
-jaato_plugin_testkit::conformance!(crate::awaits: tool);
+jaato_plugin_testkit::conformance!(crate: tool);
 
 #[test]
 fn a_tool_is_asked_for_its_conditions() {
-    let host = FakeHost::new(awaits::__jaato::MODULE);
+    let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
     let offered = instance.condition("warn_of_weight", Deciding::Available).unwrap();
     let no = ConditionAnswer::no().because("it comes by itself when the boat is full");
@@ -27,7 +29,7 @@ fn a_tool_is_asked_for_its_conditions() {
 
 #[test]
 fn what_promises_no_answer_says_so() {
-    let host = FakeHost::new(awaits::__jaato::MODULE);
+    let host = FakeHost::new(__jaato::MODULE);
     let instance = host.instance().unwrap();
     let error = instance.condition("fry_fish", Deciding::Available).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
@@ -38,7 +40,7 @@ fn what_promises_no_answer_says_so() {
 
 #[test]
 fn specs_say_what_the_attributes_say() {
-    let host = FakeHost::new(awaits::__jaato::MODULE);
+    let host = FakeHost::new(__jaato::MODULE);
     let tools = host.describe().unwrap().tools;
     let [catch, fry, warn, weigh] = &tools[..] else { panic!("{tools:?}") };
     assert_eq!((&catch.available_if, &catch.run_if), (&None, &None));
