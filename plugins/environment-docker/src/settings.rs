@@ -26,8 +26,8 @@ pub struct Settings {
     pub container: Option<String>,
     /// Where the workspace appears in a container that is made; of one that is there, its mounts tell.
     pub container_workdir: Option<PathBuf>,
-    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default the
-    /// owner of the files that are worked on.
+    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default
+    /// whoever runs jaato, so that files stay theirs.
     pub user: Option<String>,
     /// The network of a container that is made, such as `none`; by default the engine's own default.
     pub network: Option<String>,
