@@ -1,12 +1,12 @@
 //! The container of a session: made for it, or brought by the user.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::InspectContainerOptions;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_environment::files::{Access, Confined};
+use jaato_plugin_sdk_environment::HostFiles;
+use jaato_plugin_sdk_environment::files::Access;
 use tokio::sync::Mutex;
 
 use crate::command::{Command, Spec};
@@ -18,8 +18,8 @@ use crate::mounts::{self, Mounted};
 use crate::paths::{Paths, Shared};
 use crate::place::{self, Place};
 use crate::probe::{self, Facts};
-use crate::shared::{SharedFolders, Users};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
+use crate::shared::{SharedFolders, Users};
 use crate::terminal::{Size, Terminal};
 use crate::watch::Watch;
 
@@ -41,7 +41,7 @@ pub struct Container {
     origin: Origin,
     removal: Mutex<Option<Removal>>,
     paths: Paths,
-    files: Arc<Confined>,
+    files: HostFiles,
     facts: Facts,
     folders: Mutex<Option<SharedFolders>>,
 }
@@ -69,14 +69,16 @@ impl Container {
         workspace: PathBuf,
     ) -> Result<Self> {
         check_name("image", image)?;
-        let base = settings.tmp_base.clone().unwrap_or_else(std::env::temp_dir);
+        let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
         let workdir = settings.container_workdir.clone();
         let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
         let workspace = Shared { host: workspace, container };
-        let folders = SharedFolders::to_mount(&base, workspace, Path::new(CONTAINER_TMP), users(settings))?;
+        let folders =
+            SharedFolders::to_mount(&base, workspace, Path::new(CONTAINER_TMP), users(settings))?;
         let user = user(&engine, settings, &folders);
         let name = folders.name();
-        let made = made::make(&engine, settings, image, &name, user.as_deref(), folders.paths()).await?;
+        let made =
+            made::make(&engine, settings, image, &name, user.as_deref(), folders.paths()).await?;
         let Made { id, guardian, removal } = made;
         let origin = if guardian.is_some() { Origin::Made } else { Origin::MadeToStay };
         let guardian = match guardian {
@@ -148,7 +150,7 @@ impl Container {
             origin,
             removal: Mutex::new(removal),
             paths: folders.paths().clone(),
-            files: Arc::clone(folders.confined()),
+            files: folders.files().clone(),
             facts,
             folders: Mutex::new(Some(folders)),
         })
@@ -203,7 +205,7 @@ impl Container {
     }
 
     /// The files that both sides see, by the container's paths.
-    pub fn files(&self) -> &Arc<Confined> {
+    pub fn files(&self) -> &HostFiles {
         &self.files
     }
 

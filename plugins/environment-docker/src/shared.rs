@@ -3,9 +3,9 @@
 use std::fs::{Permissions, create_dir, set_permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{
     Access, Confined, Root, Settings as FileSettings, TemporarySettings,
 };
@@ -30,7 +30,7 @@ pub enum Users {
 
 /// The files of an environment, and the folder that is theirs alone.
 pub struct SharedFolders {
-    confined: Arc<Confined>,
+    files: HostFiles,
     paths: Paths,
     tmp: Tmp,
 }
@@ -85,12 +85,12 @@ impl SharedFolders {
         };
         let tmp = Shared { host: host.to_owned(), container: container.to_owned() };
         let paths = Paths::new(workspace, tmp);
-        Ok(Self { confined: Arc::new(confined), paths, tmp: folder })
+        Ok(Self { files: HostFiles::new(confined), paths, tmp: folder })
     }
 
     /// The files in them, by the paths of the container.
-    pub fn confined(&self) -> &Arc<Confined> {
-        &self.confined
+    pub fn files(&self) -> &HostFiles {
+        &self.files
     }
 
     /// Their names on both sides.
@@ -132,7 +132,7 @@ impl SharedFolders {
     /// # Errors
     /// Kind `io`.
     pub fn close(self) -> Result<()> {
-        let closed = self.confined.close();
+        let closed = self.files.confined().close();
         closed.and(self.tmp.close())
     }
 }

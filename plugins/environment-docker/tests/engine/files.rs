@@ -9,19 +9,22 @@ use super::support::{Lab, settings, stdout, with_engine, workspace};
 
 fn write(container: &Container, path: &str, text: &str) {
     let write = FileWrite { path: path.to_owned(), ..FileWrite::default() };
-    container.files().write(&write, text.as_bytes()).unwrap();
+    container.files().confined().write(&write, text.as_bytes()).unwrap();
 }
 
 fn read(container: &Container, path: &str) -> String {
     let read = FileRead { path: path.to_owned(), ..FileRead::default() };
-    String::from_utf8(container.files().read(&read).unwrap().1).unwrap()
+    String::from_utf8(container.files().confined().read(&read).unwrap().1).unwrap()
 }
 
 /// What files write commands read and change, and the other way round, in both folders.
 async fn agree(container: &Container) {
     let workspace = container.paths().workspace().container.display().to_string();
     write(container, &format!("{workspace}/by-files"), "one");
-    assert_eq!(stdout(container, "cat by-files; echo two > by-files; echo x > by-command").await, "one");
+    assert_eq!(
+        stdout(container, "cat by-files; echo two > by-files; echo x > by-command").await,
+        "one"
+    );
     assert_eq!(read(container, "by-files"), "two\n");
     assert_eq!(read(container, &format!("{workspace}/by-command")), "x\n");
     let tmp = container.paths().tmp().container.display().to_string();
@@ -34,7 +37,8 @@ async fn agree(container: &Container) {
 /// A result that was cut names a file that the container has.
 async fn keeps_results(container: &Container) {
     let whole = "a line\n".repeat(10_000);
-    let kept = container.files().cut_result(&ResultCut::default(), whole.as_bytes()).unwrap();
+    let kept =
+        container.files().confined().cut_result(&ResultCut::default(), whole.as_bytes()).unwrap();
     let path = kept.path.expect("a file");
     assert_eq!(stdout(container, &format!("wc -c < {path}")).await.trim(), whole.len().to_string());
 }
@@ -75,7 +79,7 @@ fn files_outside_of_what_is_shared_are_refused_by_the_containers_names() {
         stdout(&container, "ln -s /etc link").await;
         for path in ["/etc/passwd", "../etc/passwd", "link/passwd"] {
             let read = FileRead { path: path.to_owned(), ..FileRead::default() };
-            let error = container.files().read(&read).unwrap_err();
+            let error = container.files().confined().read(&read).unwrap_err();
             assert_eq!(error.kind, ErrorKind::PermissionDenied, "{path}: {error}");
             assert!(error.message.contains("`/workspace`"), "{path}: {error}");
         }

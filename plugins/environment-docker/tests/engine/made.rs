@@ -94,7 +94,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
     with_engine(async |lab| {
         let folder = workspace();
         let base = tempfile::tempdir().unwrap();
-        let settings = Settings { tmp_base: Some(base.path().to_owned()), ..settings() };
+        let settings = Settings { tmp_base_dir: Some(base.path().to_owned()), ..settings() };
         let opening = Container::open(lab.engine.clone(), &settings, folder.path());
         let mut opening = Box::pin(opening);
         // Given up as soon as its folder is there, and the engine was asked.
