@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoFiles, NoTerminals};
+use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoFiles};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
@@ -11,6 +11,7 @@ use jaato_plugin_sdk::{schemars, serde_json};
 
 use crate::config::Config;
 use crate::shell::LocalShell;
+use crate::terminal::LocalTerminals;
 
 /// The plugin's state.
 pub struct Local {
@@ -34,13 +35,14 @@ pub struct Ready {
     allowed_paths: Vec<PathBuf>,
     shell_timeout_ms: u64,
     shell: LocalShell,
+    terminals: LocalTerminals,
 }
 
 impl ExecutionEnvironment for Ready {
     type State = Local;
     type Files = NoFiles;
     type Shell = LocalShell;
-    type Terminals = NoTerminals;
+    type Terminals = LocalTerminals;
 
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec { name: "local".into(), title: "this machine".into() }
@@ -56,6 +58,7 @@ impl ExecutionEnvironment for Ready {
         let default_path = config.default_path(workspace);
         Ok(Self {
             shell: LocalShell::new(home.clone(), default_path.clone()),
+            terminals: LocalTerminals::new(home.clone(), default_path.clone()),
             allowed_paths: config.allowed_paths(workspace),
             shell_timeout_ms: config.shell_timeout_ms(),
             default_path,
@@ -77,5 +80,9 @@ impl ExecutionEnvironment for Ready {
 
     fn shell(&self) -> Option<&LocalShell> {
         Some(&self.shell)
+    }
+
+    fn terminals(&self) -> Option<&LocalTerminals> {
+        Some(&self.terminals)
     }
 }
