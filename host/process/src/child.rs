@@ -141,10 +141,10 @@ impl Child {
 #[derive(Debug)]
 pub(crate) struct Keeper {
     stream: UnixStream,
-    reader: AsyncMutex<Reader>,
+    reader: Mutex<Reader>,
     writer: AsyncMutex<()>,
     seen: Mutex<Seen>,
-    /// Wakes those who wait while another of them reads.
+    /// Wakes those who wait when another of them has read.
     news: Notify,
 }
 
@@ -165,7 +165,7 @@ impl Keeper {
     pub(crate) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
-            reader: AsyncMutex::default(),
+            reader: Mutex::default(),
             writer: AsyncMutex::default(),
             seen: Mutex::default(),
             news: Notify::new(),
@@ -188,7 +188,14 @@ impl Keeper {
 
     /// Reads one event; nothing at the end.
     pub(crate) async fn event(&self) -> Result<Option<Event>, ProcessError> {
-        self.reader.lock().await.event(&self.stream).await
+        loop {
+            let arrived = self.reader().event(&self.stream)?;
+            match arrived {
+                Arrived::Event(event) => return Ok(Some(event)),
+                Arrived::End => return Ok(None),
+                Arrived::Nothing => self.readable().await?,
+            }
+        }
     }
 
     async fn order(&self, order: Order) -> Result<(), ProcessError> {
@@ -206,25 +213,44 @@ impl Keeper {
         seen.questions
     }
 
-    /// Waits until what was seen contains an answer. One of those who wait reads for all.
+    /// Waits until what was seen contains an answer. Each of those who wait reads for all, and holds nothing while
+    /// it waits: one that is never polled again must not hold up the others.
     async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();
+            self.read()?;
             if let Some(found) = self.look(&answer) {
                 return found;
             }
             tokio::select! {
                 () = news => {}
-                mut reader = self.reader.lock() => {
-                    // Another may have read it before this one got its turn.
-                    if let Some(found) = self.look(&answer) {
-                        return found;
-                    }
-                    let event = reader.event(&self.stream).await?;
-                    self.note(event);
-                }
+                readable = self.readable() => readable?,
             }
         }
+    }
+
+    /// Reads what has arrived.
+    fn read(&self) -> Result<(), ProcessError> {
+        // Held over all of it, so that what is seen comes in order.
+        let mut reader = self.reader();
+        loop {
+            match reader.event(&self.stream)? {
+                Arrived::Event(event) => self.note(Some(event)),
+                Arrived::End => {
+                    self.note(None);
+                    return Ok(());
+                }
+                Arrived::Nothing => return Ok(()),
+            }
+        }
+    }
+
+    async fn readable(&self) -> Result<(), ProcessError> {
+        self.stream.readable().await.map_err(|source| ProcessError::NoDescriptors { source })
+    }
+
+    fn reader(&self) -> MutexGuard<'_, Reader> {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn look<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Option<Result<T, ProcessError>> {
@@ -256,26 +282,34 @@ impl Keeper {
     }
 }
 
-/// Puts events together. What has arrived stays here when a read is dropped.
+/// Puts events together.
 #[derive(Debug, Default)]
 struct Reader {
     bytes: Vec<u8>,
 }
 
+/// What a look at the stream has found.
+enum Arrived {
+    Event(Event),
+    Nothing,
+    End,
+}
+
 impl Reader {
-    async fn event(&mut self, stream: &UnixStream) -> Result<Option<Event>, ProcessError> {
+    fn event(&mut self, stream: &UnixStream) -> Result<Arrived, ProcessError> {
         loop {
             if let Some(event) = self.take()? {
-                return Ok(Some(event));
+                return Ok(Arrived::Event(event));
             }
-            stream.readable().await.map_err(|source| ProcessError::NoDescriptors { source })?;
             let mut chunk = [0; EVENT_BYTES_MAX];
             match stream.try_read(&mut chunk) {
-                Ok(0) => return Ok(None),
+                Ok(0) => return Ok(Arrived::End),
                 Ok(length) => self.bytes.extend_from_slice(&chunk[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    return Ok(Arrived::Nothing);
+                }
                 // The other end died with something unread in its queue.
-                Err(_) => return Ok(None),
+                Err(_) => return Ok(Arrived::End),
             }
         }
     }

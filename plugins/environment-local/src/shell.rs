@@ -24,11 +24,7 @@ impl Shell for LocalShell {
     type Program = ProcessControl;
     type Events = ProcessEvents;
 
-    async fn start(
-        &self,
-        _host: &Reporter,
-        spawn: Spawn,
-    ) -> Result<(Self::Program, Self::Events)> {
+    async fn start(&self, _host: &Reporter, spawn: Spawn) -> Result<(Self::Program, Self::Events)> {
         let directory = match &spawn.directory {
             Some(directory) => self.default_path.join(directory),
             None => self.default_path.clone(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jaato_process::{Exit, ProcessError, Signal};
 
-use crate::{lives, none_lives_soon, read_all, read_pids, script, supervisor};
+use crate::{SOON, lives, none_lives_soon, read_all, read_pids, script, supervisor};
 
 /// Ways in which a process leaves its command; each script prints one process id of a stray.
 const STRAYS: [&str; 6] = [
@@ -201,4 +201,15 @@ async fn several_may_wait_ask_and_give_up_at_once() {
     let (first, second, ended) = tokio::join!(child.wait(), child.wait(), child.end());
     ended.unwrap();
     assert_eq!((first.unwrap(), second.unwrap()), (Exit::Signal(15), Exit::Signal(15)));
+}
+
+#[tokio::test]
+async fn a_wait_that_is_never_polled_again_holds_up_nobody() {
+    let supervisor = supervisor();
+    let child = supervisor.spawn(script("sleep 300")).await.unwrap();
+    let mut wait = std::pin::pin!(child.wait());
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(wait.as_mut().poll(&mut cx).is_pending());
+    tokio::time::timeout(SOON, child.end()).await.expect("it waits for the other").unwrap();
+    assert_eq!(wait.await.unwrap(), Exit::Signal(15));
 }

@@ -194,9 +194,8 @@ fn on_terminal(path: &Path, command: &mut Command) -> Result<(), Error> {
 }
 
 async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
-    let broken = |error: io::Error| {
-        Error::new(ErrorKind::Io, format!("the program reads no more: {error}"))
-    };
+    let broken =
+        |error: io::Error| Error::new(ErrorKind::Io, format!("the program reads no more: {error}"));
     while !bytes.is_empty() {
         pipe.writable().await.map_err(broken)?;
         match pipe.try_write(bytes) {
@@ -208,10 +207,7 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn has_room(
-    running: &Mutex<BTreeMap<u64, Handles>>,
-    running_max: usize,
-) -> Result<(), Error> {
+fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
     let mut running = lock(running);
     running.retain(|_, handles| handles.child.strong_count() > 0);
     if running.len() < running_max {

@@ -151,11 +151,7 @@ impl Shared {
 }
 
 /// Sleeps until the bell rings, somebody is ready, or that time has come; tells who is ready.
-fn wait(
-    heard: &PipeReader,
-    watched: &[(Arc<Pty>, Wanted)],
-    until: Option<Instant>,
-) -> Vec<bool> {
+fn wait(heard: &PipeReader, watched: &[(Arc<Pty>, Wanted)], until: Option<Instant>) -> Vec<bool> {
     let mut polled = vec![PollFd::new(heard, PollFlags::IN)];
     polled.extend(watched.iter().map(|(pty, wanted)| {
         let flags = match wanted {

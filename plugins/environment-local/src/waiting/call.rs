@@ -117,9 +117,8 @@ impl Numbers {
 
     fn call(&self, number: i64, arguments: [u64; 6]) -> Call {
         let [first, second, third, fourth, fifth, _] = arguments;
-        let wait = |calls: &[(i64, Wait)]| {
-            calls.iter().find(|call| call.0 == number).map(|call| call.1)
-        };
+        let wait =
+            |calls: &[(i64, Wait)]| calls.iter().find(|call| call.0 == number).map(|call| call.1);
         // A descriptor is an `int`: the upper half of its register says nothing.
         let descriptor = first as u32;
         if self.reads.contains(&number) {
@@ -164,7 +163,8 @@ mod tests {
     #[test]
     fn recorded_calls_are_read() {
         // bash at its prompt, cat, python 3.13 at its prompt, node, sleep; a thread that has none.
-        let bash = "270 0x1 0x7ffd5b1d2c50 0x0 0x0 0x0 0x7ffd5b1d2bd0 0x7ffd5b1d2b88 0x7f7ae7d16c26\n";
+        let bash =
+            "270 0x1 0x7ffd5b1d2c50 0x0 0x0 0x0 0x7ffd5b1d2bd0 0x7ffd5b1d2b88 0x7f7ae7d16c26\n";
         let select =
             Call::Select { set: 0x7ffd_5b1d_2c50, descriptors: 1, timeout: Timeout::Endless };
         check(&X86_64, bash, blocked(select));

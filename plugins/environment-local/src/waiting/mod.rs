@@ -25,7 +25,16 @@ const DEPTH_MAX: usize = 4;
 
 /// Programs that pass on what is typed: that they wait for it says nothing of who gets it.
 const RELAYS: [&str; 10] = [
-    "ssh", "docker", "podman", "kubectl", "sudo", "su", "script", "screen", "rlwrap", "tmux: client",
+    "ssh",
+    "docker",
+    "podman",
+    "kubectl",
+    "sudo",
+    "su",
+    "script",
+    "screen",
+    "rlwrap",
+    "tmux: client",
 ];
 
 /// A terminal that is looked at.
@@ -133,7 +142,9 @@ impl<'a> Group<'a> {
                 Ok(text) => text,
                 Err(error) => {
                     let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied;
-                    return if is_refused { self.add_hidden(process) };
+                    return if is_refused {
+                        self.add_hidden(process)
+                    };
                 }
             };
             let Some(doing) = self.numbers.read(&text) else { continue };

@@ -137,7 +137,8 @@ impl Process {
     /// Finds the terminals whose other side it holds.
     pub(super) fn inner_terminals(&self) -> Vec<Device> {
         let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
-        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let numbers =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let other_sides =
             numbers.take(DESCRIPTORS_MAX).filter(|number| self.device(*number) == Some(OTHER_SIDE));
         let indexes = other_sides.filter_map(|number| terminal_index(&self.descriptor(number)?));
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn a_recorded_process_is_read_whatever_its_name() {
-        let text = "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0 0 0 0 0 0 0 20 0 11 0 99";
+        let text =
+            "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0 0 0 0 0 0 0 20 0 11 0 99";
         let read = Process::parse(text).unwrap();
         let expected = Process {
             pid: 4711,
