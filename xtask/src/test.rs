@@ -21,6 +21,7 @@ use self::tally::Tally;
 use crate::artifacts::{self, CargoShows, Selection};
 use crate::build_plugins::{HOST, check_all};
 use crate::gather::{gather, place_file};
+use crate::setup::Engine;
 use crate::workspace::Workspace;
 use crate::{child, setup, tidy};
 
@@ -74,7 +75,18 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
                 Ok(())
             });
         }
-        phases.run("tests", || run_tests(&workspace.root, &house, &log, filter, &mut tally));
+        let mut engine = None;
+        phases.run("engine", || {
+            match Engine::find(&workspace.target) {
+                Ok(found) => engine = Some(found),
+                Err(line) => missing.push(line),
+            }
+            Ok(())
+        });
+        let variable = engine.as_ref().and_then(Engine::variable);
+        phases.run("tests", || {
+            run_tests(&workspace.root, &house, &log, filter, variable, &mut tally)
+        });
     }
     let skipped = read_log(&log)?;
     finish(&workspace.target, &phases, &tally, &missing, &skipped)
@@ -129,11 +141,13 @@ fn run_tests(
     house: &Path,
     log: &Path,
     filter: Option<String>,
+    engine: Option<(&str, OsString)>,
     tally: &mut Tally,
 ) -> Result<()> {
     let mut command = child::cargo(root);
     command.args(["test", "--workspace", "--no-fail-fast"]).args(filter);
     command.env(HOUSE_VARIABLE, house).env(SKIP_LOG_VARIABLE, log).stdout(Stdio::piped());
+    command.envs(engine);
     if setup::is_ci() && std::env::var_os(FUZZ_VARIABLE).is_none() {
         command.env(FUZZ_VARIABLE, FUZZ_TIMES_IN_CI);
     }

@@ -1,5 +1,6 @@
 //! A started command: its pipes, its end, and how it is ended.
 
+use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::net::UnixStream;
@@ -144,7 +145,7 @@ pub(crate) struct Keeper {
     reader: Mutex<Reader>,
     writer: AsyncMutex<()>,
     seen: Mutex<Seen>,
-    /// Wakes those who wait when another of them has read.
+    /// Wakes those who wait while another of them reads.
     news: Notify,
 }
 
@@ -179,7 +180,7 @@ impl Keeper {
             self.stream.writable().await?;
             match self.stream.try_write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
         }
@@ -189,11 +190,12 @@ impl Keeper {
     /// Reads one event; nothing at the end.
     pub(crate) async fn event(&self) -> Result<Option<Event>, ProcessError> {
         loop {
-            let arrived = self.reader().event(&self.stream)?;
-            match arrived {
-                Arrived::Event(event) => return Ok(Some(event)),
-                Arrived::End => return Ok(None),
-                Arrived::Nothing => self.readable().await?,
+            if let Some(event) = self.reader().take()? {
+                return Ok(Some(event));
+            }
+            self.readable().await?;
+            if !self.reader().fill(&self.stream) {
+                return Ok(None);
             }
         }
     }
@@ -213,34 +215,20 @@ impl Keeper {
         seen.questions
     }
 
-    /// Waits until what was seen contains an answer. Each of those who wait reads for all, and holds nothing while
-    /// it waits: one that is never polled again must not hold up the others.
+    /// Waits until what was seen contains an answer. Whoever of those who wait is polled reads for all: one that
+    /// is not polled keeps nobody waiting.
     async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();
-            self.read()?;
             if let Some(found) = self.look(&answer) {
                 return found;
             }
             tokio::select! {
                 () = news => {}
-                readable = self.readable() => readable?,
-            }
-        }
-    }
-
-    /// Reads what has arrived.
-    fn read(&self) -> Result<(), ProcessError> {
-        // Held over all of it, so that what is seen comes in order.
-        let mut reader = self.reader();
-        loop {
-            match reader.event(&self.stream)? {
-                Arrived::Event(event) => self.note(Some(event)),
-                Arrived::End => {
-                    self.note(None);
-                    return Ok(());
+                readable = self.readable() => {
+                    readable?;
+                    self.read()?;
                 }
-                Arrived::Nothing => return Ok(()),
             }
         }
     }
@@ -249,7 +237,21 @@ impl Keeper {
         self.stream.readable().await.map_err(|source| ProcessError::NoDescriptors { source })
     }
 
+    /// Reads what has arrived.
+    fn read(&self) -> Result<(), ProcessError> {
+        let mut reader = self.reader();
+        let is_open = reader.fill(&self.stream);
+        while let Some(event) = reader.take()? {
+            self.note(Some(event));
+        }
+        if !is_open {
+            self.note(None);
+        }
+        Ok(())
+    }
+
     fn reader(&self) -> MutexGuard<'_, Reader> {
+        // As below.
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -282,35 +284,24 @@ impl Keeper {
     }
 }
 
-/// Puts events together.
+/// Puts events together. What has arrived stays here when a read is dropped.
 #[derive(Debug, Default)]
 struct Reader {
     bytes: Vec<u8>,
 }
 
-/// What a look at the stream has found.
-enum Arrived {
-    Event(Event),
-    Nothing,
-    End,
-}
-
 impl Reader {
-    fn event(&mut self, stream: &UnixStream) -> Result<Arrived, ProcessError> {
-        loop {
-            if let Some(event) = self.take()? {
-                return Ok(Arrived::Event(event));
+    /// Takes what has arrived; false at the end.
+    fn fill(&mut self, stream: &UnixStream) -> bool {
+        let mut chunk = [0; EVENT_BYTES_MAX];
+        match stream.try_read(&mut chunk) {
+            Ok(0) => false,
+            Ok(length) => {
+                self.bytes.extend_from_slice(&chunk[..length]);
+                true
             }
-            let mut chunk = [0; EVENT_BYTES_MAX];
-            match stream.try_read(&mut chunk) {
-                Ok(0) => return Ok(Arrived::End),
-                Ok(length) => self.bytes.extend_from_slice(&chunk[..length]),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
-                    return Ok(Arrived::Nothing);
-                }
-                // The other end died with something unread in its queue.
-                Err(_) => return Ok(Arrived::End),
-            }
+            // Anything else: the other end died with something unread in its queue.
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
         }
     }
 

@@ -224,7 +224,7 @@ impl PluginServices {
     ) -> BoxFuture<'static, Result<Served, Error>> {
         let Some(Environment { host, member }) = &self.place.environment else {
             let text = "there is no execution environment to run it in";
-            return ready(Err(Error::new(ErrorKind::Unavailable, text).with_hint(
+            return ready(Err(Error::new(ErrorKind::UnknownOperation, text).with_hint(
                 "only sessions have one; `jaato environment list` tells which there are",
             )));
         };

@@ -7,7 +7,8 @@ use jaato_loader::RunningCall;
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{CallScope, Cancel, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::{
-    Availability, Delta, Error, ErrorKind, Frame, Output, PluginName, SessionId, ToolCall,
+    Availability, CONDITION, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Frame,
+    Output, PluginName, SessionId, ToolCall,
 };
 
 use crate::host::Host;
@@ -71,6 +72,37 @@ impl PluginTools {
     }
 }
 
+/// Asks a tool's plugin whether a condition holds. What it changed by that is not saved: it is a question.
+async fn ask(
+    host: Arc<Host>,
+    has_model: bool,
+    request: ConditionRequest,
+    scope: CallScope,
+) -> Result<ConditionAnswer, Error> {
+    let offer = host.plugins.offer(&scope.session);
+    let Some(offered) = offer.tool(request.tool.as_str()) else {
+        return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
+    };
+    let sink = scope.output.clone();
+    let tell: Tell = Arc::new(move |delta| {
+        sink.delta(delta);
+    });
+    let place = Place {
+        session: scope.session.clone(),
+        facts: has_model.then(|| scope.facts.clone()),
+        call: None,
+        objects: Some(CallObjects {
+            shared: scope.objects.clone(),
+            tool: request.tool.to_string(),
+        }),
+    };
+    let (instance, services) = host.instance(offered.plugin.as_str(), place, tell).await?;
+    let frame = Frame::write(&request).map_err(misbehaved)?;
+    let running = instance.operation(CONDITION, frame, services)?;
+    let answer = drive(running, &scope.cancel, |_| {}).await?;
+    Frame::read(&answer).map_err(misbehaved)
+}
+
 /// The gate and the schema judged the call by what was offered: nothing else is called.
 fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
     let name = offered.spec.name.as_str();
@@ -107,6 +139,14 @@ impl ToolSet for PluginTools {
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>> {
         Box::pin(Self::run(Arc::clone(&self.host), self.has_model, call, scope))
+    }
+
+    fn condition(
+        &self,
+        request: ConditionRequest,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<ConditionAnswer, Error>> {
+        Box::pin(ask(Arc::clone(&self.host), self.has_model, request, scope))
     }
 }
 

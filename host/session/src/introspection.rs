@@ -9,6 +9,7 @@ use jaato_types::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::conditions::tell_withheld;
 use crate::{KnownTool, ToolState, Toolbox};
 
 /// The name of the tool that finds tools.
@@ -97,6 +98,8 @@ pub(crate) fn known(
         auto_background: false,
         traits: Vec::new(),
         examples: Vec::new(),
+        available_if: None,
+        run_if: None,
     };
     KnownTool {
         spec,
@@ -162,12 +165,14 @@ fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
     let listed: Vec<_> = tools
         .iter()
         .map(|tool| {
-            json!({
+            let mut told = json!({
                 "name": tool.spec.name,
                 "plugin_source": tool.source(),
                 "enabled": true,
                 "description": summary(&tool.spec.description),
-            })
+            });
+            tell_withheld(&mut told, toolbox.reason_against(&tool.spec.name));
+            told
         })
         .collect();
     Output::json(json!({
@@ -206,15 +211,18 @@ fn schemas(toolbox: &Toolbox, names: &[ToolName]) -> Output {
         match toolbox.find(name) {
             Ok(found) => {
                 let spec = &found.tool.spec;
-                schemas.push(json!({
+                let mut told = json!({
                     "name": spec.name,
                     "description": spec.description,
                     "plugin_source": found.tool.source(),
                     "enabled": true,
                     "category": listed_under(found.tool),
                     "parameters": spec.parameters,
-                }));
-                if !found.active {
+                });
+                let withheld = toolbox.reason_against(name);
+                tell_withheld(&mut told, withheld);
+                schemas.push(told);
+                if !found.active && withheld.is_none() {
                     activated.push(name.as_str());
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use jaato_types::{ToolName, ToolSpec};
+use jaato_types::{Offer, ToolName, ToolSpec};
 
 use crate::{
     ArgumentChecks, Cancel, KnownTool, LIST_TOOLS, Renewal, Session, ToolState, Toolbox,
@@ -69,7 +69,27 @@ impl Toolbox {
             }
         }
         self.active = active;
+        self.withhold_again(&before);
         Changes::between(&before, self.active())
+    }
+}
+
+impl Toolbox {
+    /// Goes on withholding what has a condition; what was offered stays so until that is looked at again.
+    fn withhold_again(&mut self, before: &[ToolSpec]) {
+        let withheld = std::mem::take(&mut self.withheld);
+        for (name, Offer { reason, .. }) in self.offers() {
+            if before.iter().all(|spec| spec.name != name) {
+                self.withhold(&name, reason);
+            }
+        }
+        for (name, was) in withheld {
+            match self.withheld.get_mut(&name) {
+                Some(withheld) => withheld.wanted |= was.wanted,
+                // It has no condition any more; one that was activated is in requests as if it never had.
+                None => drop(was.wanted && self.activate(&name)),
+            }
+        }
     }
 }
 

@@ -7,13 +7,14 @@
 use std::sync::Mutex;
 
 use jaato_objects::ObjectEnvironment;
-use jaato_policy::{Caller, Rules};
+use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
     Event, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
 };
 
-use crate::calls::CallRunner;
+use crate::calls::{CallRunner, Initiative};
+use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::gc::GcState;
 use crate::tasks::Tasks;
@@ -79,6 +80,7 @@ pub struct Session {
     pub(crate) rules: Mutex<Rules>,
     pub(crate) facts: SharedFacts,
     pub(crate) objects: SharedObjects,
+    pub(crate) conditions: Conditions,
     pub(crate) tasks: Tasks,
     pub(crate) inbox: Inbox,
     /// Answers of commands that the model is shown with the next request.
@@ -125,6 +127,7 @@ impl Session {
             rules,
             facts,
             objects,
+            conditions: Conditions::default(),
             tasks,
             inbox,
             answers: Mutex::default(),
@@ -132,6 +135,7 @@ impl Session {
             prefix,
         };
         session.close_open_turn()?;
+        session.offer_declared();
         session.offer_view();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
         session.emitter.emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
@@ -204,10 +208,14 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Output> {
         let call = ToolCall { id: self.ports.ids.call(), name: name.clone(), arguments };
-        self.runner(Caller::Person, cancel).run_for_person(&call).await
+        self.runner(Initiative::Person, cancel).run_for_person(&call).await
     }
 
-    pub(crate) fn runner<'a>(&'a self, caller: Caller, cancel: &'a Cancel) -> CallRunner<'a> {
+    pub(crate) fn runner<'a>(
+        &'a self,
+        initiative: Initiative,
+        cancel: &'a Cancel,
+    ) -> CallRunner<'a> {
         CallRunner {
             session: &self.id,
             ports: &self.ports,
@@ -215,7 +223,7 @@ impl Session {
             toolbox: &self.toolbox,
             tasks: &self.tasks,
             rules: &self.rules,
-            caller,
+            initiative,
             limits: &self.limits,
             facts: &self.facts,
             objects: &self.objects,

@@ -1,6 +1,8 @@
 //! The session's tools by name: which stand in requests, which may be called, which names are near.
 
-use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
+use std::collections::BTreeMap;
+
+use jaato_types::{Condition, Error, ErrorKind, Offer, Result, ToolName, ToolSpec};
 
 use crate::{ArgumentChecks, KnownTool, ToolState, introspection, objects};
 
@@ -16,6 +18,17 @@ pub struct Toolbox {
     /// Indices of the tools in requests, in the order of the request.
     pub(crate) active: Vec<usize>,
     pub(crate) checks: ArgumentChecks,
+    /// Tools whose condition does not hold. They stand in no request.
+    pub(crate) withheld: BTreeMap<ToolName, Withheld>,
+}
+
+/// A tool that is not offered for want of its condition.
+#[derive(Debug)]
+pub(crate) struct Withheld {
+    /// What the model is told.
+    pub(crate) reason: String,
+    /// Whether it stands in requests once it is offered.
+    pub(crate) wanted: bool,
 }
 
 /// A tool that may be called.
@@ -37,7 +50,66 @@ impl Toolbox {
         }
         let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
         let active = active.collect();
-        Self { tools, active, checks: ArgumentChecks::new() }
+        let (checks, withheld) = (ArgumentChecks::new(), BTreeMap::new());
+        let mut toolbox = Self { tools, active, checks, withheld };
+        for (name, Offer { reason, .. }) in toolbox.offers() {
+            toolbox.withhold(&name, reason);
+        }
+        toolbox
+    }
+
+    /// Lists the tools that are offered only on a condition.
+    pub(crate) fn offers(&self) -> Vec<(ToolName, Offer)> {
+        self.declaring(|spec| spec.available_if.clone())
+    }
+
+    /// Lists the tools that run by themselves on a condition.
+    pub(crate) fn self_running(&self) -> Vec<(ToolName, Condition)> {
+        self.declaring(|spec| spec.run_if.clone())
+    }
+
+    fn declaring<T>(&self, read: impl Fn(&ToolSpec) -> Option<T>) -> Vec<(ToolName, T)> {
+        let usable =
+            self.tools.iter().filter(|tool| !matches!(tool.state, ToolState::Disabled { .. }));
+        usable.filter_map(|tool| Some((tool.spec.name.clone(), read(&tool.spec)?))).collect()
+    }
+
+    /// Takes a tool out of requests until it is offered; tells whether that changed them.
+    pub(crate) fn withhold(&mut self, name: &ToolName, reason: String) -> bool {
+        if let Some(withheld) = self.withheld.get_mut(name) {
+            withheld.reason = reason;
+            return false;
+        }
+        let place = self.index(name);
+        let before = self.active.len();
+        self.active.retain(|index| Some(*index) != place);
+        let wanted = self.active.len() < before;
+        self.withheld.insert(name.clone(), Withheld { reason, wanted });
+        wanted
+    }
+
+    /// Puts a tool that was withheld behind all others in requests, if it is wanted there; tells whether that
+    /// changed them.
+    pub(crate) fn offer(&mut self, name: &ToolName) -> bool {
+        let Some(Withheld { wanted: true, .. }) = self.withheld.remove(name) else { return false };
+        let place = self.index(name).filter(|index| !self.active.contains(index));
+        self.active.extend(place);
+        place.is_some()
+    }
+
+    /// Tells why a tool is not offered.
+    pub(crate) fn reason_against(&self, name: &ToolName) -> Option<&str> {
+        self.withheld.get(name).map(|withheld| withheld.reason.as_str())
+    }
+
+    /// The error for a model that calls a tool which it is not offered.
+    pub(crate) fn withheld_error(&self, name: &ToolName) -> Option<Error> {
+        let reason = self.reason_against(name)?;
+        let text = format!("the tool `{name}` is not available: {reason}");
+        Some(
+            Error::new(ErrorKind::Unavailable, text)
+                .with_hint("see to it first, or do without the tool"),
+        )
     }
 
     /// Lists every tool.
@@ -85,6 +157,10 @@ impl Toolbox {
 
     /// Puts a tool at the end of those in requests; tells whether that changed them.
     pub fn activate(&mut self, name: &ToolName) -> bool {
+        if let Some(withheld) = self.withheld.get_mut(name) {
+            withheld.wanted = true;
+            return false;
+        }
         match self.index(name) {
             Some(index)
                 if self.tools[index].state == ToolState::Inactive

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use jaato_types::{
-    CallId, Delta, Event, Output, PluginName, Result, SessionId, ToolCall, ToolSpec,
+    CallId, ConditionAnswer, ConditionRequest, Delta, Event, Output, PluginName, Result, SessionId,
+    ToolCall, ToolSpec,
 };
 
 use crate::events::Emitter;
@@ -27,6 +28,14 @@ pub trait ToolSet: Send + Sync {
     /// deadline the session sets the scope's flag and drops the future; neither waits for the
     /// other. The future may outlive the turn: a call that takes long goes on as a task.
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
+
+    /// Asks the plugin of a tool whether a condition holds that its spec leaves to it. Called before requests,
+    /// which wait for it; the session may drop the future.
+    fn condition(
+        &self,
+        request: ConditionRequest,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<ConditionAnswer>>;
 }
 
 /// What became of the tools since they were listed last.

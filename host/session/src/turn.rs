@@ -5,12 +5,11 @@
 
 use std::ops::ControlFlow;
 
-use jaato_policy::Caller;
 use jaato_types::{
     Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
 };
 
-use crate::calls::{self, CallsDone};
+use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::history::Next;
 use crate::{Cancel, HistoryError, Mark, Session, TurnReport, completion};
@@ -73,6 +72,7 @@ impl Session {
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
         self.emitter.emit(Event::TurnStarted { prompt });
         self.renew_tools(cancel).await;
+        self.conditions.begin_turn();
         let mut progress = Progress::default();
         let end = match taken {
             Ok(()) => self.steps(&mut progress, cancel).await,
@@ -118,6 +118,8 @@ impl Session {
     /// One request and what follows from its answer.
     async fn step(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<Flow> {
         let step = progress.steps;
+        let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
+        progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.emitter.emit(Event::StepStarted { step });
         let came = self.exchange_with_room(step, cancel).await;
         let finish_reason = match &came {
@@ -252,7 +254,7 @@ impl Session {
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));
         }
-        let runner = self.runner(Caller::Model, cancel);
+        let runner = self.runner(Initiative::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
         self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;

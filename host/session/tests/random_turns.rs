@@ -289,13 +289,19 @@ fn check_news(played: &Played) {
             _ => {}
         }
     }
-    let mut heard = 0;
+    let (mut heard, mut by_themselves) = (0, 0);
     let entries = played.session.history().entries();
     for entry in entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
         for part in &entry.message.parts {
             match part {
                 Part::Data(Data { content: DataContent::Json { json }, .. }) => {
-                    sent.push(json["task_outcome"]["task_id"].as_str().unwrap().to_owned());
+                    if let Some(id) = json["task_outcome"]["task_id"].as_str() {
+                        sent.push(id.to_owned());
+                    } else if json["tool_ran_by_itself"].is_string() {
+                        by_themselves += 1;
+                    } else {
+                        assert!(json["environment"].is_object(), "who says {json}?");
+                    }
                 }
                 Part::Text { text } if text.starts_with("said in turn") => heard += 1,
                 _ => {}
@@ -305,6 +311,10 @@ fn check_news(played: &Played) {
     started.sort();
     sent.sort();
     assert_eq!(sent, started, "each task has one outcome in what is sent");
+    let notices = played.stage.events.notices();
+    let ran = notices.matches("runs by itself: ").count();
+    // One that was under way when its turn was dropped is told of nowhere.
+    assert!(by_themselves <= ran, "{by_themselves} of {ran} runs");
     // What joined a prompt that was never sent stays in the record with it.
     let unsent = played.session.history().entries().iter().any(|it| it.mark == Some(Mark::Unsent));
     assert!(heard == said || (unsent && heard < said), "{heard} of {said} messages");

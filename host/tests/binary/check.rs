@@ -15,7 +15,7 @@ fn examples_run_in_a_worker_and_each_end_is_told() {
     expect![[r#"
         exit 4
         --- stdout
-        manifest     ok: fixture-examples 0.1.0, plugin-api 1.0.0
+        manifest     ok: fixture-examples 0.1.0, plugin-api 1.1.0
         layout       ok: it fits this host
         description  ok: tools add, ask_server, die_in_example, fail_in_example, remove_all
         instance     ok: it starts in a worker

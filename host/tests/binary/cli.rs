@@ -12,7 +12,9 @@ const GROWTH_KIB_MAX: u64 = 8 * 1024;
 /// A house with the tool in it.
 pub fn with_cli() -> Option<House> {
     let house = House::new()?;
-    house.ship(&fixtures::house()?.join("plugins").join(library_name("tool_cli")));
+    let plugins = fixtures::house()?.join("plugins");
+    house.ship(&plugins.join(library_name("tool_cli")));
+    house.ship(&plugins.join(library_name("environment_local")));
     Some(house)
 }
 

@@ -14,6 +14,7 @@ mod check;
 mod cli;
 mod cli_ends;
 mod command;
+mod conditions;
 mod config;
 mod embedded;
 mod gc;

@@ -29,6 +29,7 @@ fn a_repository_is_mended_stopped_in_the_middle_and_gone_on_with() {
     furnish(&house);
     let plugins = fixtures::house().unwrap().join("plugins");
     house.ship(&plugins.join(library_name("tool_cli")));
+    house.ship(&plugins.join(library_name("environment_local")));
     house.write("workspace/greet.sh", "echo 'Helo, world'\n");
     house.write("workspace/test.sh", "test \"$(sh greet.sh)\" = 'Hello, world'\n");
 

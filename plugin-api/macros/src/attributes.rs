@@ -5,6 +5,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, parenthesized};
 
+use crate::condition::Condition;
+
 /// What `#[tool(…)]` on a struct says.
 #[derive(Default)]
 pub struct ToolAttributes {
@@ -15,6 +17,9 @@ pub struct ToolAttributes {
     pub auto_background: bool,
     pub traits: Vec<LitStr>,
     pub examples: Vec<Example>,
+    /// `available_if`, and where it stands.
+    pub available_if: Option<(Ident, Condition)>,
+    pub run_if: Option<Condition>,
     /// Promises by name; absent means none.
     pub promises: Vec<(Ident, bool)>,
 }
@@ -62,6 +67,15 @@ impl ToolAttributes {
             }
             Item::Traits(traits) => self.traits.extend(traits),
             Item::Example(example) => self.examples.push(example),
+            Item::Condition(key, condition) => {
+                let is_taken = match &key == "run_if" {
+                    true => self.run_if.replace(condition).is_some(),
+                    false => self.available_if.replace((key.clone(), condition)).is_some(),
+                };
+                if is_taken {
+                    return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+                }
+            }
             Item::Flag(key, _) | Item::Text(key, _) => return Err(unknown(&key)),
         }
         Ok(())
@@ -73,6 +87,7 @@ enum Item {
     Text(Ident, LitStr),
     Traits(Vec<LitStr>),
     Example(Example),
+    Condition(Ident, Condition),
 }
 
 impl Parse for Item {
@@ -87,6 +102,10 @@ impl Parse for Item {
                     Ok(Self::Traits(traits.into_iter().collect()))
                 }
                 "example" => parse_example(&inside).map(Self::Example),
+                "available_if" | "run_if" => {
+                    let condition = Condition::read(&key, &inside)?;
+                    Ok(Self::Condition(key, condition))
+                }
                 _ => Err(unknown(&key)),
             };
         }
@@ -118,7 +137,8 @@ fn parse_example(input: ParseStream<'_>) -> Result<Example> {
 
 fn unknown(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
-                 auto_background, name = \"…\", category = \"…\", traits(…), example(…)";
+                 auto_background, name = \"…\", category = \"…\", traits(…), example(…), \
+                 available_if(…), run_if(…)";
     Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
 }
 

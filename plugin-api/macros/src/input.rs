@@ -27,7 +27,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let ident = &input.ident;
     let (wire_fields, moves) = fields(&data.fields)?;
     let container = kept(&input.attrs, &["serde", "schemars"]);
-    let spec = spec(&tool, &description, ident);
+    let spec = spec(&tool, &description, ident)?;
     Ok(quote! {
         const _: () = {
             #[derive(
@@ -99,7 +99,7 @@ fn kept<'a>(attributes: &'a [Attribute], names: &[&str]) -> Vec<&'a Attribute> {
     attributes.iter().filter(is_kept).collect()
 }
 
-fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> TokenStream {
+fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<TokenStream> {
     let name = tool.name.clone().unwrap_or_else(|| snake_case(ident));
     let category = tool.category.as_ref().map(syn::LitStr::value).unwrap_or_default();
     let availability = if tool.core { quote!(Core) } else { quote!(Discoverable) };
@@ -125,7 +125,14 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> TokenSt
             }
         }
     });
-    quote! {
+    let option = |made: Option<TokenStream>| match made {
+        Some(made) => quote!(::core::option::Option::Some(#made)),
+        None => quote!(::core::option::Option::None),
+    };
+    let offer = tool.available_if.as_ref().map(|(key, condition)| condition.offer(key));
+    let available_if = option(offer.transpose()?);
+    let run_if = option(tool.run_if.as_ref().map(|condition| condition.run()).transpose()?);
+    Ok(quote! {
         ::jaato_plugin_sdk::types::ToolSpec {
             name: ::jaato_plugin_sdk::types::ToolName::from(#name),
             description: #description.to_owned(),
@@ -143,6 +150,8 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> TokenSt
             auto_background: #auto_background,
             traits: ::std::vec![#(#traits.to_owned()),*],
             examples: ::std::vec![#(#examples),*],
+            available_if: #available_if,
+            run_if: #run_if,
         }
-    }
+    })
 }

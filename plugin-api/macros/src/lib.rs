@@ -3,6 +3,7 @@
 //! Not to be used by name: the code that they generate refers to `::jaato_plugin_sdk`.
 
 mod attributes;
+mod condition;
 mod input;
 
 use proc_macro::TokenStream;
@@ -23,6 +24,13 @@ use syn::{DeriveInput, Item, parse_macro_input};
 /// - `auto_background`: a call that takes long goes on as a task.
 /// - `traits("file_writer", …)`: properties that other plugins look for.
 /// - `example("what a person says", argument = value, …)`, as often as wanted.
+/// - `available_if(CONDITION, reason = "…")`: the model is offered the tool only while the condition holds; one that
+///   wants it before is told the reason.
+/// - `run_if(CONDITION)`: the tool runs by itself, before the model is asked, when the condition holds; at most once
+///   for each change of the session's objects, and through the same gate as a call of the model.
+///
+/// A CONDITION is one of `objects_present`, `no_objects`, `objects_of = "TOOL"`, `no_objects_of = "TOOL"`, which open
+/// no plugin; or `asked`: then the tool's own method of that name (`Tool::available_if`, `Tool::run_if`) says.
 #[proc_macro_derive(ToolInput, attributes(tool, serde, schemars))]
 pub fn derive_tool_input(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,6 +1,6 @@
 //! The hidden part: values under keys that the model never sees.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 
@@ -24,3 +24,30 @@ impl HiddenValue {
 
 /// The hidden values of a session.
 pub type Hidden = BTreeMap<String, HiddenValue>;
+
+/// Which hidden values changed when; of those that were taken away their keys.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HiddenChanges {
+    last: HashMap<String, u64>,
+    by_change: BTreeSet<(u64, String)>,
+}
+
+impl HiddenChanges {
+    /// Tells whether a value is or was there.
+    pub(crate) fn knows(&self, key: &str) -> bool {
+        self.last.contains_key(key)
+    }
+
+    pub(crate) fn note(&mut self, key: &str, change: u64) {
+        if let Some(last) = self.last.insert(key.to_owned(), change) {
+            self.by_change.remove(&(last, key.to_owned()));
+        }
+        self.by_change.insert((change, key.to_owned()));
+    }
+
+    /// Lists the keys of what changed after a change.
+    pub(crate) fn since(&self, change: u64) -> impl Iterator<Item = &str> {
+        let later = self.by_change.range((change.saturating_add(1), String::new())..);
+        later.map(|(_, key)| key.as_str())
+    }
+}

@@ -47,10 +47,16 @@ pub(crate) fn same_content(one: &Object, other: &Object) -> bool {
 /// A number that is the same for objects that say the same.
 pub(crate) fn content_hash(object: &Object) -> u64 {
     let content = object.iter().filter(|(key, _)| *key != REFERENCE_KEY);
-    content.map(hash_entry).fold(0, u64::wrapping_add)
+    content.map(|(key, value)| entry_hash(key, value)).fold(0, u64::wrapping_add)
 }
 
-fn hash_entry((key, value): (&String, &Value)) -> u64 {
+/// A number that is the same for maps that are the same.
+pub(crate) fn map_hash(map: &Map<String, Value>) -> u64 {
+    map.iter().map(|(key, value)| entry_hash(key, value)).fold(0, u64::wrapping_add)
+}
+
+/// A number that is the same for a key with values that are the same.
+pub(crate) fn entry_hash(key: &str, value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     (key, hash(value)).hash(&mut hasher);
     hasher.finish()
@@ -70,7 +76,7 @@ fn hash(value: &Value) -> u64 {
         Value::String(text) => text.hash(&mut hasher),
         Value::Array(values) => values.iter().for_each(|value| hash(value).hash(&mut hasher)),
         Value::Object(map) => {
-            map.iter().map(hash_entry).fold(0, u64::wrapping_add).hash(&mut hasher);
+            map_hash(map).hash(&mut hasher);
         }
     }
     hasher.finish()

@@ -7,7 +7,8 @@
 //!  "environment": {TOOL: [{"name"?, "metadata", "objects": […]}]},
 //!  "hidden_environment": {KEY: JSON},
 //!  "hidden_bytes": {KEY: LENGTH},          in that order in the bytes beside the JSON
-//!  "last_references": {TOOL: NUMBER}}
+//!  "last_references": {TOOL: NUMBER},
+//!  "changes": NUMBER}                      how many there were: what was saved since goes on from there
 //! ```
 //!
 //! 0.2 has another layer below the tool, by the result's name, and may have an entry `SelfInfo`, which
@@ -20,11 +21,13 @@ use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
 use crate::item::reference;
-use crate::store::Placed;
 use crate::{EnvironmentItem, ObjectEnvironment};
 
 /// The version of the shape that is written.
-const VERSION: u64 = 1;
+pub(crate) const VERSION: u64 = 1;
+
+/// Most changes that are believed: beyond it counting on might not end well.
+const CHANGES_MAX: u64 = 1 << 53;
 
 /// What 0.2 told its model of itself.
 const SELF_INFO: &str = "SelfInfo";
@@ -50,14 +53,15 @@ impl ObjectEnvironment {
             "hidden_environment": hidden,
             "hidden_bytes": lengths,
             "last_references": last.collect::<Map<String, Value>>(),
+            "changes": self.changes,
         });
         (json, bytes)
     }
 
     /// Returns what the model may see, by tool.
     pub fn to_json(&self) -> Value {
-        let items = |shelf: &crate::store::Shelf| -> Vec<Value> {
-            shelf.items.iter().map(|placed| json!(placed.item)).collect()
+        let items = |shelf: &crate::shelf::Shelf| -> Vec<Value> {
+            shelf.items().iter().map(|placed| json!(placed.item)).collect()
         };
         let shelves = self.tools.iter();
         Value::Object(shelves.map(|it| (it.tool.clone(), items(it).into())).collect())
@@ -85,13 +89,28 @@ impl ObjectEnvironment {
         if let Some(v) = saved.get("v").filter(|v| v.as_u64() != Some(VERSION)) {
             return Err(bad(&format!("it is of version {v}, this reads {VERSION}")));
         }
+        // Everything counts as changed last when it was saved.
+        let saved_at = number(saved, "changes")?.unwrap_or(0);
+        let at = saved_at.max(1);
         let mut read = Self::default();
         for (tool, below) in map(saved, "environment")? {
             let last = saved.get("last_references").and_then(|it| it.get(tool)?.as_u64());
-            read.restore_tool(tool, below, last.unwrap_or(0))?;
+            read.restore_tool(tool, below, last.unwrap_or(0), at)?;
         }
+        read.restore_hidden(saved, bytes, at)?;
+        read.changes = read.changes.max(saved_at);
+        Ok(read)
+    }
+
+    /// Takes hidden values as [`ObjectEnvironment::save`] writes them.
+    pub(crate) fn restore_hidden(
+        &mut self,
+        saved: &Map<String, Value>,
+        bytes: &[u8],
+        change: u64,
+    ) -> Result<()> {
         for (key, value) in map(saved, "hidden_environment")? {
-            read.set_hidden(key, Some(HiddenValue::Json(value.clone())))?;
+            self.put_hidden(key, Some(HiddenValue::Json(value.clone())), change)?;
         }
         let mut rest = bytes;
         for (key, length) in map(saved, "hidden_bytes")? {
@@ -101,12 +120,12 @@ impl ObjectEnvironment {
                 return Err(bad(&format!("the bytes of the hidden `{key}` are not there")));
             };
             rest = after;
-            read.set_hidden(key, Some(HiddenValue::Bytes(value.to_vec())))?;
+            self.put_hidden(key, Some(HiddenValue::Bytes(value.to_vec())), change)?;
         }
-        Ok(read)
+        Ok(())
     }
 
-    fn restore_tool(&mut self, tool: &str, below: &Value, last: u64) -> Result<()> {
+    fn restore_tool(&mut self, tool: &str, below: &Value, last: u64, revision: u64) -> Result<()> {
         let items = match below {
             Value::Array(items) => items.iter().map(|item| read_item(tool, None, item)).collect(),
             Value::Object(_) if tool == SELF_INFO => Ok(Vec::new()),
@@ -123,22 +142,22 @@ impl ObjectEnvironment {
         if items.is_empty() {
             return Ok(());
         }
-        let revision = self.next_revision();
-        let shelf = self.shelf(tool);
-        shelf.last_reference = last;
+        let at = self.shelf(tool);
         let mut known = HashSet::new();
         let given = items.iter().flat_map(|item| &item.objects).filter_map(reference);
         let numbers = given.filter_map(|it| it.strip_prefix(tool)?.strip_prefix('_')?.parse().ok());
-        shelf.last_reference = numbers.fold(last, u64::max);
-        for mut item in items {
-            for object in &mut item.objects {
+        self.tools[at].last_reference = numbers.fold(last, u64::max);
+        for EnvironmentItem { name, metadata, mut objects } in items {
+            for object in &mut objects {
                 if !reference(object).is_some_and(|it| known.insert(it.to_owned())) {
-                    let (with, given) = shelf.with_new_reference(std::mem::take(object));
+                    let taken = std::mem::take(object);
+                    let (with, given) = self.tools[at].with_new_reference(taken);
                     known.insert(given);
                     *object = with;
                 }
             }
-            shelf.items.push(Placed::new(item, revision));
+            let item = self.place(at, name, metadata, revision);
+            self.change(at, item, revision, |item| item.set(objects, revision));
         }
         self.make_room(0, 0)
     }
@@ -150,8 +169,15 @@ fn read_item(tool: &str, name: Option<&String>, item: &Value) -> Result<Environm
     Ok(EnvironmentItem { name: name.cloned().or(read.name), ..read })
 }
 
+/// The number of changes under a key, where there is one.
+pub(crate) fn number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
+    let Some(number) = saved.get(key) else { return Ok(None) };
+    let known = number.as_u64().filter(|number| *number <= CHANGES_MAX);
+    known.map(Some).ok_or_else(|| bad(&format!("its `{key}` is {number}, no number of changes")))
+}
+
 /// The map under a key; an empty one where it is not there.
-fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>> {
+pub(crate) fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, Value>> {
     static EMPTY: std::sync::OnceLock<Map<String, Value>> = std::sync::OnceLock::new();
     match saved.get(key) {
         None | Some(Value::Null) => Ok(EMPTY.get_or_init(Map::new)),
@@ -160,7 +186,7 @@ fn map<'a>(saved: &'a Map<String, Value>, key: &str) -> Result<&'a Map<String, V
     }
 }
 
-fn bad(what: &str) -> Error {
+pub(crate) fn bad(what: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("this is no saved object environment: {what}"))
 }
 

@@ -21,12 +21,14 @@
 //! }
 //! ```
 
+mod changes;
 mod filter;
 mod hidden;
 mod item;
 mod json;
 mod render;
 pub mod service;
+mod shelf;
 mod store;
 
 pub use filter::Filter;

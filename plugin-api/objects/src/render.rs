@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use serde_json::{Map, Value, json};
 
 use crate::item::reference;
-use crate::store::Placed;
+use crate::shelf::Placed;
 use crate::{Filter, ObjectEnvironment};
 
 /// Bytes of JSON that make a token, roughly.
@@ -44,13 +44,15 @@ impl ObjectEnvironment {
     ///
     /// `total_objects` stands where the item has others too: not shown here, or shown before.
     pub fn render(&self, since: u64, tokens_max: usize) -> Option<Value> {
-        let mut changed: Vec<(&str, &Placed)> = Vec::new();
-        for shelf in &self.tools {
-            let items = shelf.items.iter().filter(|placed| placed.revision > since);
-            // What was emptied before the model saw it is nothing to it.
-            let items = items.filter(|placed| since > 0 || !placed.item.objects.is_empty());
-            changed.extend(items.map(|placed| (shelf.tool.as_str(), placed)));
-        }
+        let places = self.changed_since(since).into_iter();
+        let items = places.map(|(shelf, item)| {
+            let shelf = &self.tools[shelf];
+            (shelf.tool.as_str(), &shelf.items()[item])
+        });
+        // What was emptied before the model saw it is nothing to it.
+        let is_something = |placed: &Placed| since > 0 || !placed.item.objects.is_empty();
+        let mut changed: Vec<(&str, &Placed)> =
+            items.filter(|(_, placed)| is_something(placed)).collect();
         if changed.is_empty() {
             return None;
         }
@@ -59,7 +61,7 @@ impl ObjectEnvironment {
         let mut room = tokens_max.saturating_mul(BYTES_PER_TOKEN);
         let (mut shown, mut more) = (Map::new(), Map::new());
         for (tool, placed) in changed {
-            let new = placed.came.iter().filter(|&&came| came > since).count();
+            let new = placed.came.len() - placed.came.partition_point(|&came| came <= since);
             let written = write_item(placed, new, &mut room);
             let left = new - written.as_ref().map_or(0, |(_, count)| *count);
             if let Some((item, _)) = written {
@@ -88,7 +90,7 @@ impl ObjectEnvironment {
         let until = take.map_or(usize::MAX, |take| skip.saturating_add(take));
         let (mut found, mut count) = (Map::new(), 0_usize);
         for shelf in self.tools.iter().filter(|it| tools.is_empty() || tools.contains(&it.tool)) {
-            for placed in &shelf.items {
+            for placed in shelf.items() {
                 if !filter.as_ref().is_none_or(|filter| filter.matches(&placed.item)) {
                     continue;
                 }
@@ -109,7 +111,7 @@ impl ObjectEnvironment {
     pub fn contents(&self) -> Value {
         let mut found = Map::new();
         for shelf in &self.tools {
-            for placed in &shelf.items {
+            for placed in shelf.items() {
                 let mut item = item_of(placed, Vec::new());
                 item["objects"] = placed.item.objects.len().into();
                 push(&mut found, &shelf.tool, item);
@@ -119,6 +121,9 @@ impl ObjectEnvironment {
     }
 
     fn times_named(&self, placed: &Placed) -> u64 {
+        if self.named.is_empty() {
+            return 0;
+        }
         let references = placed.item.objects.iter().filter_map(reference);
         references.filter_map(|reference| self.named.get(reference)).sum()
     }

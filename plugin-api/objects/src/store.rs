@@ -1,14 +1,16 @@
-//! The store: items by tool, their references, and how they change.
+//! The store: what tools put there, and how it changes. What a change costs follows from what it changes, not
+//! from what is there.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged};
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
 
-use crate::hidden::{Hidden, HiddenValue};
-use crate::item::{content_hash, reference, same_content, same_map};
-use crate::{EnvironmentItem, Filter, Object, REFERENCE_KEY};
+use crate::hidden::{Hidden, HiddenChanges, HiddenValue};
+use crate::item::reference;
+use crate::shelf::{Placed, Shelf, bytes_of, bytes_of_map};
+use crate::{EnvironmentItem, Filter, Object};
 
 /// What all objects and hidden values of a session may take, in bytes of their JSON.
 pub const ENVIRONMENT_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -19,75 +21,25 @@ pub struct ObjectEnvironment {
     /// In the order in which the tools first came.
     pub(crate) tools: Vec<Shelf>,
     pub(crate) hidden: Hidden,
+    pub(crate) hidden_changes: HiddenChanges,
     /// How often what the model wrote named a reference.
     pub(crate) named: HashMap<String, u64>,
-    /// Goes up with each change of what the model sees.
+    /// Counts the changes, those of hidden values too.
+    pub(crate) changes: u64,
+    /// The last change of what the model sees.
     pub(crate) revision: u64,
-    pub(crate) hidden_bytes: usize,
-}
-
-/// What one tool put there.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Shelf {
-    pub(crate) tool: String,
-    pub(crate) items: Vec<Placed>,
-    /// The number of the last reference that was given out; none is given twice.
-    pub(crate) last_reference: u64,
-}
-
-/// An item, and what is known of it.
-#[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub(crate) item: EnvironmentItem,
-    /// When it changed last.
-    pub(crate) revision: u64,
-    /// When each of the objects came.
-    pub(crate) came: Vec<u64>,
-    /// Where objects of that content stand, to find duplicates.
-    by_content: HashMap<u64, Vec<usize>>,
-    /// What it takes.
+    /// Each item, by its last change.
+    pub(crate) by_change: BTreeSet<Change>,
+    /// What everything takes.
     bytes: usize,
 }
 
-impl Placed {
-    pub(crate) fn new(item: EnvironmentItem, revision: u64) -> Self {
-        let mut placed =
-            Self { item, revision, came: Vec::new(), by_content: HashMap::new(), bytes: 0 };
-        placed.index_again();
-        placed
-    }
-
-    /// Returns the reference of an object that says the same.
-    fn twin(&self, object: &Object) -> Option<&str> {
-        let places = self.by_content.get(&content_hash(object))?.iter();
-        let mut known = places.map(|&at| &self.item.objects[at]);
-        reference(known.find(|known| same_content(known, object))?)
-    }
-
-    fn push(&mut self, object: Object, revision: u64) {
-        self.revision = revision;
-        self.came.push(revision);
-        self.bytes += bytes_of_map(&object);
-        let at = self.item.objects.len();
-        self.by_content.entry(content_hash(&object)).or_default().push(at);
-        self.item.objects.push(object);
-    }
-
-    /// Puts other objects in place of all.
-    fn set(&mut self, objects: Vec<Object>, revision: u64) {
-        self.item.objects = objects;
-        self.revision = revision;
-        self.index_again();
-    }
-
-    fn index_again(&mut self) {
-        self.by_content.clear();
-        self.came = vec![self.revision; self.item.objects.len()];
-        self.bytes = bytes_of_map(&self.item.metadata) + bytes_of(&self.item.objects);
-        for (at, object) in self.item.objects.iter().enumerate() {
-            self.by_content.entry(content_hash(object)).or_default().push(at);
-        }
-    }
+/// The last change of an item, and where the item stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Change {
+    pub(crate) at: u64,
+    pub(crate) shelf: usize,
+    pub(crate) item: usize,
 }
 
 /// Objects to be added.
@@ -125,25 +77,20 @@ impl ObjectEnvironment {
     pub fn add(&mut self, tool: &str, addition: Addition) -> Result<ObjectsChanged> {
         self.make_room(0, bytes_of(&addition.objects) + bytes_of_map(&addition.metadata))?;
         let Addition { name, objects, metadata, include_duplicates } = addition;
-        let revision = self.next_revision();
+        let revision = self.changes + 1;
         let shelf = self.shelf(tool);
-        let is_this = |it: &EnvironmentItem| it.name == name && same_map(&it.metadata, &metadata);
-        let at = shelf.items.iter().position(|placed| is_this(&placed.item));
-        let at = at.unwrap_or_else(|| {
-            let item = EnvironmentItem { name, metadata, objects: Vec::new() };
-            shelf.items.push(Placed::new(item, revision));
-            shelf.items.len() - 1
-        });
+        let item = match self.tools[shelf].find(name.as_deref(), &metadata) {
+            Some(item) => item,
+            None => self.place(shelf, name, metadata, revision),
+        };
         let mut references = Vec::with_capacity(objects.len());
         for object in objects {
-            let twin = if include_duplicates { None } else { shelf.items[at].twin(&object) };
-            if let Some(twin) = twin {
-                references.push(twin.to_owned());
-                continue;
-            }
-            let (object, given) = shelf.with_new_reference(object);
-            references.push(given);
-            shelf.items[at].push(object, revision);
+            let known = &self.tools[shelf].items()[item];
+            let twin = if include_duplicates { None } else { known.twin(&object) };
+            references.push(match twin {
+                Some(twin) => twin.to_owned(),
+                None => self.push(shelf, item, object, revision),
+            });
         }
         Ok(ObjectsChanged { matched: 1, references })
     }
@@ -158,32 +105,30 @@ impl ObjectEnvironment {
         objects: Vec<Object>,
         filter: &Filter,
     ) -> Result<ObjectsChanged> {
-        let at = *self.matching(tool, Some(filter))?.first().unwrap_or(&0);
+        let (shelf, matching) = self.matching(tool, Some(filter))?;
         self.make_room(0, bytes_of(&objects))?;
-        let revision = self.next_revision();
-        let shelf = self.shelf(tool);
-        let mut references = Vec::with_capacity(objects.len());
-        for object in objects {
-            let (object, given) = shelf.with_new_reference(object);
-            references.push(given);
-            shelf.items[at].push(object, revision);
-        }
+        let revision = self.changes + 1;
+        let objects = objects.into_iter();
+        let references = objects.map(|it| self.push(shelf, matching[0], it, revision)).collect();
         Ok(ObjectsChanged { matched: 1, references })
     }
 
     /// Returns the items of a tool; none where it never put one there.
     pub fn get(&self, tool: &str) -> Option<Vec<EnvironmentItem>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
-        Some(shelf.items.iter().map(|placed| placed.item.clone()).collect())
+        Some(shelf.items().iter().map(|placed| placed.item.clone()).collect())
     }
 
     /// Returns the objects of all items of a tool that match, of all its items without a filter; none where
     /// no item does.
     pub fn get_objects(&self, tool: &str, filter: Option<&Filter>) -> Option<Vec<Object>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
-        let mut matching = shelf.matching(filter).peekable();
-        matching.peek()?;
-        Some(matching.flat_map(|at| shelf.items[at].item.objects.clone()).collect())
+        let matching = shelf.matching(filter);
+        if matching.is_empty() {
+            return None;
+        }
+        let objects = matching.into_iter().flat_map(|at| &shelf.items()[at].item.objects);
+        Some(objects.cloned().collect())
     }
 
     /// Puts other objects in place of those of every item that matches. Metadata stays. An object that carries
@@ -197,29 +142,17 @@ impl ObjectEnvironment {
         objects: Vec<Object>,
         filter: &Filter,
     ) -> Result<ObjectsChanged> {
-        let matching = self.matching(tool, Some(filter))?;
-        let shelf = self.shelf(tool);
-        let old: usize = matching.iter().map(|&at| shelf.items[at].bytes).sum();
+        let (shelf, matching) = self.matching(tool, Some(filter))?;
+        let old: usize = matching.iter().map(|&at| self.tools[shelf].items()[at].bytes).sum();
         self.make_room(old, bytes_of(&objects) * matching.len())?;
-        let revision = self.next_revision();
-        let shelf = self.shelf(tool);
+        let revision = self.changes + 1;
         let mut references = Vec::new();
-        for (number, &at) in matching.iter().enumerate() {
-            let replaced = shelf.items[at].item.objects.clone();
-            let mut known: HashSet<&str> = replaced.iter().filter_map(reference).collect();
-            let mut placed = Vec::with_capacity(objects.len());
-            for object in objects.clone() {
-                let is_known = reference(&object).is_some_and(|given| known.remove(given));
-                let (object, given) = match reference(&object).filter(|_| is_known) {
-                    Some(given) => (object.clone(), given.to_owned()),
-                    None => shelf.with_new_reference(object),
-                };
-                if number == 0 {
-                    references.push(given);
-                }
-                placed.push(object);
+        for &at in &matching {
+            let placed = self.tools[shelf].in_place_of(at, objects.clone());
+            if references.is_empty() {
+                references = placed.iter().filter_map(reference).map(str::to_owned).collect();
             }
-            shelf.items[at].set(placed, revision);
+            self.change(shelf, at, revision, |item| item.set(placed, revision));
         }
         Ok(ObjectsChanged { matched: matching.len(), references })
     }
@@ -230,11 +163,10 @@ impl ObjectEnvironment {
     /// # Errors
     /// Kind `not_found` when none matches.
     pub fn remove(&mut self, tool: &str, filter: Option<&Filter>) -> Result<ObjectsChanged> {
-        let matching = self.matching(tool, filter)?;
-        let revision = self.next_revision();
-        let shelf = self.shelf(tool);
+        let (shelf, matching) = self.matching(tool, filter)?;
+        let revision = self.changes + 1;
         for &at in &matching {
-            shelf.items[at].set(Vec::new(), revision);
+            self.change(shelf, at, revision, |item| item.set(Vec::new(), revision));
         }
         Ok(ObjectsChanged { matched: matching.len(), references: Vec::new() })
     }
@@ -243,12 +175,17 @@ impl ObjectEnvironment {
     pub fn is_empty(&self, tool: Option<&str>) -> bool {
         let mut shelves =
             self.tools.iter().filter(|shelf| tool.is_none_or(|tool| shelf.tool == tool));
-        shelves.all(|shelf| shelf.items.iter().all(|placed| placed.item.objects.is_empty()))
+        shelves.all(|shelf| shelf.objects == 0)
     }
 
     /// Returns a number that goes up with each change of what the model sees.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// Returns what everything takes, as it counts towards [`ENVIRONMENT_BYTES_MAX`].
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns the hidden values.
@@ -265,15 +202,32 @@ impl ObjectEnvironment {
         key: &str,
         value: Option<HiddenValue>,
     ) -> Result<Option<HiddenValue>> {
-        let old = self.hidden.get(key).map_or(0, |value| key.len() + value.bytes());
-        let new = value.as_ref().map_or(0, |value| key.len() + value.bytes());
+        if value.is_none() && !self.hidden.contains_key(key) {
+            return Ok(None);
+        }
+        self.put_hidden(key, value, self.changes + 1)
+    }
+
+    /// As [`ObjectEnvironment::set_hidden`], as that change.
+    pub(crate) fn put_hidden(
+        &mut self,
+        key: &str,
+        value: Option<HiddenValue>,
+        change: u64,
+    ) -> Result<Option<HiddenValue>> {
+        let is_known = self.hidden_changes.knows(key);
+        let takes = |value: Option<&HiddenValue>| value.map_or(0, HiddenValue::bytes);
+        // A key that was taken away is remembered, and counts.
+        let old = if is_known { key.len() + takes(self.hidden.get(key)) } else { 0 };
+        let new = key.len() + takes(value.as_ref());
         self.make_room(old, new)?;
-        let before = match value {
+        self.changes = change;
+        self.hidden_changes.note(key, change);
+        self.bytes = (self.bytes + new).saturating_sub(old);
+        Ok(match value {
             Some(value) => self.hidden.insert(key.to_owned(), value),
             None => self.hidden.remove(key),
-        };
-        self.hidden_bytes = (self.hidden_bytes + new).saturating_sub(old);
-        Ok(before)
+        })
     }
 
     /// Counts the references that a text of the model names: what it speaks of is shown first.
@@ -287,23 +241,66 @@ impl ObjectEnvironment {
         }
     }
 
-    pub(crate) fn next_revision(&mut self) -> u64 {
-        self.revision += 1;
-        self.revision
+    /// Finds a tool's place, and gives it one where it has none.
+    pub(crate) fn shelf(&mut self, tool: &str) -> usize {
+        let known = self.tools.iter().position(|shelf| shelf.tool == tool);
+        known.unwrap_or_else(|| {
+            self.tools.push(Shelf::new(tool));
+            self.tools.len() - 1
+        })
     }
 
-    pub(crate) fn shelf(&mut self, tool: &str) -> &mut Shelf {
-        let at = self.tools.iter().position(|shelf| shelf.tool == tool).unwrap_or_else(|| {
-            self.tools.push(Shelf { tool: tool.to_owned(), ..Shelf::default() });
-            self.tools.len() - 1
-        });
-        &mut self.tools[at]
+    /// Puts an item without objects behind all others of its tool.
+    pub(crate) fn place(
+        &mut self,
+        shelf: usize,
+        name: Option<String>,
+        metadata: Map<String, Value>,
+        revision: u64,
+    ) -> usize {
+        let item = self.tools[shelf].place(name, metadata, revision);
+        self.bytes += self.tools[shelf].items()[item].bytes;
+        self.by_change.insert(Change { at: revision, shelf, item });
+        self.note_change(revision);
+        item
+    }
+
+    /// Puts an object into an item, and returns the reference that it is given.
+    fn push(&mut self, shelf: usize, item: usize, object: Object, revision: u64) -> String {
+        let (object, given) = self.tools[shelf].with_new_reference(object);
+        self.change(shelf, item, revision, |item| item.push(object, revision));
+        given
+    }
+
+    /// Changes the objects of an item. Everything that is counted over items is kept right here.
+    pub(crate) fn change(
+        &mut self,
+        shelf: usize,
+        item: usize,
+        revision: u64,
+        work: impl FnOnce(&mut Placed),
+    ) {
+        let on = &mut self.tools[shelf];
+        let placed = on.item_mut(item);
+        let (bytes, objects, last) = (placed.bytes, placed.item.objects.len(), placed.revision);
+        work(placed);
+        placed.revision = revision;
+        let (bytes_after, objects_after) = (placed.bytes, placed.item.objects.len());
+        on.objects = on.objects + objects_after - objects;
+        self.bytes = self.bytes + bytes_after - bytes;
+        if last != revision {
+            self.by_change.remove(&Change { at: last, shelf, item });
+            self.by_change.insert(Change { at: revision, shelf, item });
+        }
+        self.note_change(revision);
+    }
+
+    fn note_change(&mut self, revision: u64) {
+        (self.changes, self.revision) = (revision, revision);
     }
 
     pub(crate) fn make_room(&self, old: usize, new: usize) -> Result<()> {
-        let items = self.tools.iter().flat_map(|shelf| &shelf.items);
-        let has = self.hidden_bytes + items.map(|placed| placed.bytes).sum::<usize>();
-        let wanted = (has + new).saturating_sub(old);
+        let wanted = (self.bytes + new).saturating_sub(old);
         if wanted <= ENVIRONMENT_BYTES_MAX {
             return Ok(());
         }
@@ -313,65 +310,20 @@ impl ObjectEnvironment {
         Err(Error::new(ErrorKind::LimitReached, text).with_hint("remove some, or add fewer"))
     }
 
-    fn matching(&self, tool: &str, filter: Option<&Filter>) -> Result<Vec<usize>> {
-        let shelf = self.tools.iter().find(|shelf| shelf.tool == tool);
-        let matching: Vec<usize> =
-            shelf.map(|shelf| shelf.matching(filter).collect()).unwrap_or_default();
+    /// Finds a tool's place and its items that match; at least one.
+    fn matching(&self, tool: &str, filter: Option<&Filter>) -> Result<(usize, Vec<usize>)> {
+        let Some(shelf) = self.tools.iter().position(|shelf| shelf.tool == tool) else {
+            let text = format!("there are no objects of `{tool}`");
+            return Err(Error::new(ErrorKind::NotFound, text));
+        };
+        let matching = self.tools[shelf].matching(filter);
         if matching.is_empty() {
-            let what = match (shelf, filter) {
-                (None, _) => format!("there are no objects of `{tool}`"),
-                (Some(_), Some(filter)) => format!("no item of `{tool}` has {filter}"),
-                (Some(_), None) => format!("`{tool}` has no item"),
+            let text = match filter {
+                Some(filter) => format!("no item of `{tool}` has {filter}"),
+                None => format!("`{tool}` has no item"),
             };
-            return Err(Error::new(ErrorKind::NotFound, what));
+            return Err(Error::new(ErrorKind::NotFound, text));
         }
-        Ok(matching)
+        Ok((shelf, matching))
     }
-}
-
-impl Shelf {
-    fn matching<'a>(&'a self, filter: Option<&'a Filter>) -> impl Iterator<Item = usize> + 'a {
-        let items = self.items.iter().enumerate();
-        let matches =
-            move |item: &EnvironmentItem| filter.is_none_or(|filter| filter.matches(item));
-        items.filter(move |(_, placed)| matches(&placed.item)).map(|(at, _)| at)
-    }
-
-    /// Gives an object a reference that no other had.
-    pub(crate) fn with_new_reference(&mut self, mut object: Object) -> (Object, String) {
-        self.last_reference += 1;
-        let reference = format!("{}_{}", self.tool, self.last_reference);
-        object.insert(REFERENCE_KEY.to_owned(), reference.clone().into());
-        (object, reference)
-    }
-
-    fn has_given(&self, word: &str) -> bool {
-        let number = word.strip_prefix(self.tool.as_str()).and_then(|rest| rest.strip_prefix('_'));
-        number
-            .and_then(|number| number.parse::<u64>().ok())
-            .is_some_and(|number| (1..=self.last_reference).contains(&number))
-    }
-}
-
-fn bytes_of(objects: &[Object]) -> usize {
-    objects.iter().map(bytes_of_map).sum()
-}
-
-/// The length of the JSON, without writing it.
-fn bytes_of_map(map: &Map<String, Value>) -> usize {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0 += bytes.len();
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    // A map of JSON values can be written, and the counter takes everything.
-    let _ = serde_json::to_writer(&mut counter, map);
-    counter.0
 }

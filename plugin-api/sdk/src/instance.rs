@@ -11,7 +11,9 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
-use jaato_types::{Error, ErrorKind, Frame, FrameError, Output, Result, ToolName};
+use jaato_types::{
+    CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, Output, Result, ToolName,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -89,6 +91,12 @@ impl<S: State> Core<S> {
     fn cx(&self, context: ContextBox) -> Cx<S> {
         Cx::new(context, Arc::clone(&self.state))
     }
+
+    fn tool(&self, name: &str) -> Result<&'static ToolEntry<S>> {
+        self.shared.tools.get(name).copied().ok_or_else(|| {
+            Error::new(ErrorKind::UnknownTool, format!("the plugin has no tool `{name}`"))
+        })
+    }
 }
 
 struct Instance<S: State> {
@@ -131,13 +139,22 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
         let core = self.inner().core.clone();
         let name = name.as_str().to_owned();
         answer(async move {
-            if name != "command" {
-                let text = format!("the plugin does not know the operation `{name}`");
-                return Err(Error::new(ErrorKind::UnknownOperation, text));
-            }
-            let command: Command = Frame::read(&frame).map_err(bad_frame)?;
             let cx = core.cx(context);
-            output_frame(&S::command(&cx, &command.name, command.arguments).await?)
+            match name.as_str() {
+                "command" => {
+                    let command: Command = Frame::read(&frame).map_err(bad_frame)?;
+                    output_frame(&S::command(&cx, &command.name, command.arguments).await?)
+                }
+                CONDITION => {
+                    let asked: ConditionRequest = Frame::read(&frame).map_err(bad_frame)?;
+                    let entry = core.tool(asked.tool.as_str())?;
+                    value_frame(&(entry.condition)(&cx, asked.deciding).await?)
+                }
+                _ => {
+                    let text = format!("the plugin does not know the operation `{name}`");
+                    Err(Error::new(ErrorKind::UnknownOperation, text))
+                }
+            }
         })
     }
 
@@ -181,11 +198,9 @@ struct Command {
 impl<S: State> ToolAbi for Fence<Core<S>> {
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
-        let Some(entry) = core.shared.tools.get(name.as_str()).copied() else {
-            let text = format!("the plugin has no tool `{name}`");
-            return answer(async { Err(Error::new(ErrorKind::UnknownTool, text)) });
-        };
+        let entry = core.tool(name.as_str());
         answer(async move {
+            let entry = entry?;
             let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
             let cx = core.cx(context);
             output_frame(&(entry.call)(&cx, arguments).await?)

@@ -92,8 +92,8 @@ pub mod process {
 /// What a plugin's file begins with: `use jaato_plugin_sdk::prelude::*;`.
 pub mod prelude {
     pub use crate::types::{
-        Completion, Delta, Description, FinishReason, GcPlan, GcRequest, Message, ModelInfo, Part,
-        ProviderSpec, Request, Role, ToolCall, ToolSpec, Usage,
+        Completion, ConditionAnswer, Delta, Description, FinishReason, GcPlan, GcRequest, Message,
+        ModelInfo, Part, ProviderSpec, Request, Role, ToolCall, ToolSpec, Usage,
     };
     pub use crate::{
         Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,

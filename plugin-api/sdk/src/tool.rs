@@ -1,9 +1,9 @@
 //! Tools: what authors implement, and the entry by which a plugin's tools are collected.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::pin::Pin;
 
-use jaato_types::{Output, Result, ToolSpec};
+use jaato_types::{ConditionAnswer, Deciding, Error, ErrorKind, Output, Result, ToolSpec};
 
 use crate::context::{Cx, Reporter};
 use crate::state::State;
@@ -31,6 +31,51 @@ pub trait Tool: ToolInput {
     /// # Errors
     /// What the model is told; it can act on it.
     fn call(self, cx: &Cx<Self::State>) -> impl Future<Output = Result<Output>> + Send;
+
+    /// Tells whether the model is offered the tool now. Asked before each request, and only where the spec says
+    /// `available_if(asked, reason = "…")`; must be quick, for the model waits.
+    ///
+    /// ```
+    /// # use jaato_plugin_sdk::prelude::*;
+    /// /// Sends the letter that was written.
+    /// #[derive(ToolInput)]
+    /// #[tool(available_if(asked, reason = "once a letter was written by `write_letter`"))]
+    /// struct SendLetter {}
+    ///
+    /// impl Tool for SendLetter {
+    ///     type State = ();
+    ///
+    ///     async fn call(self, _cx: &Cx) -> Result<Output> {
+    ///         Ok(Output::text("sent"))
+    ///     }
+    ///
+    ///     async fn available_if(cx: &Cx) -> Result<ConditionAnswer> {
+    ///         Ok(match cx.objects().hidden("letter").await? {
+    ///             Some(_) => ConditionAnswer::yes(),
+    ///             None => ConditionAnswer::no(),
+    ///         })
+    ///     }
+    /// }
+    /// # tool!(SendLetter);
+    /// # export_plugin! { state: (), tools }
+    /// # fn main() {}
+    /// ```
+    ///
+    /// # Errors
+    /// The tool is not offered, and the person is told why.
+    fn available_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
+        ready(Err(unanswered::<Self>("available_if")))
+    }
+
+    /// Tells whether the tool runs by itself now, and with which arguments. Asked before each request until it
+    /// ran, then again when the session's objects changed, and only where the spec says `run_if(asked)`; must be
+    /// quick, for the model waits.
+    ///
+    /// # Errors
+    /// It does not run, and the person is told why.
+    fn run_if(_cx: &Cx<Self::State>) -> impl Future<Output = Result<ConditionAnswer>> + Send {
+        ready(Err(unanswered::<Self>("run_if")))
+    }
 }
 
 /// A tool in plain blocking Rust, run on the host's blocking pool.
@@ -43,6 +88,28 @@ pub trait SyncTool: ToolInput {
     /// # Errors
     /// What the model is told; it can act on it.
     fn call(self, state: &Self::State, host: &Reporter) -> Result<Output>;
+
+    /// As [`Tool::available_if`]; may block.
+    ///
+    /// # Errors
+    /// As there.
+    fn available_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
+        Err(unanswered::<Self>("available_if"))
+    }
+
+    /// As [`Tool::run_if`]; may block.
+    ///
+    /// # Errors
+    /// As there.
+    fn run_if(_state: &Self::State, _host: &Reporter) -> Result<ConditionAnswer> {
+        Err(unanswered::<Self>("run_if"))
+    }
+}
+
+/// A spec that says `asked` promises a method.
+fn unanswered<T: ToolInput>(method: &str) -> Error {
+    let text = format!("the tool `{}` says `asked` and has no `{method}`", T::spec().name);
+    Error::new(ErrorKind::UnknownOperation, text)
 }
 
 /// Collects a [`Tool`] of this crate; one line beside its `impl`.
@@ -68,34 +135,58 @@ macro_rules! sync_tool {
     };
 }
 
-type Running<'a> = Pin<Box<dyn Future<Output = Result<Output>> + Send + 'a>>;
+type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// How the sdk reaches one tool. Typed by the plugin's state, so that a tool of another state does not compile.
 pub struct ToolEntry<S: State> {
     pub(crate) spec: fn() -> ToolSpec,
-    pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a>,
+    pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Output>,
+    pub(crate) condition: for<'a> fn(&'a Cx<S>, Deciding) -> Running<'a, ConditionAnswer>,
 }
 
 impl<S: State> ToolEntry<S> {
     /// Makes the entry of a [`Tool`].
     pub const fn of<T: Tool<State = S>>() -> Self {
-        Self { spec: T::spec, call: call::<T> }
+        Self { spec: T::spec, call: call::<T>, condition: condition::<T> }
     }
 
     /// Makes the entry of a [`SyncTool`].
     pub const fn of_sync<T: SyncTool<State = S>>() -> Self {
-        Self { spec: T::spec, call: call_sync::<T> }
+        Self { spec: T::spec, call: call_sync::<T>, condition: condition_sync::<T> }
     }
 }
 
-fn call<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a> {
+fn call<'a, T: Tool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Output> {
     Box::pin(async move { T::parse(arguments)?.call(cx).await })
 }
 
-fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a> {
+fn call_sync<'a, T: SyncTool>(cx: &'a Cx<T::State>, arguments: &'a [u8]) -> Running<'a, Output> {
     Box::pin(async move {
         let tool = T::parse(arguments)?;
         let state = cx.shared_state();
         cx.blocking(move |host| tool.call(&state, host)).await?
+    })
+}
+
+fn condition<T: Tool>(cx: &Cx<T::State>, deciding: Deciding) -> Running<'_, ConditionAnswer> {
+    match deciding {
+        Deciding::Available => Box::pin(T::available_if(cx)),
+        Deciding::Run => Box::pin(T::run_if(cx)),
+        Deciding::Unknown => Box::pin(ready(Ok(ConditionAnswer::no()))),
+    }
+}
+
+fn condition_sync<T: SyncTool>(
+    cx: &Cx<T::State>,
+    deciding: Deciding,
+) -> Running<'_, ConditionAnswer> {
+    Box::pin(async move {
+        let state = cx.shared_state();
+        let work = move |host: &Reporter| match deciding {
+            Deciding::Available => T::available_if(&state, host),
+            Deciding::Run => T::run_if(&state, host),
+            Deciding::Unknown => Ok(ConditionAnswer::no()),
+        };
+        cx.blocking(work).await?
     })
 }

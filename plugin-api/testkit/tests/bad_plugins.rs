@@ -136,6 +136,8 @@ mod careless {
                 auto_background: false,
                 traits: Vec::new(),
                 examples: vec![Example { phrase: "dive".into(), arguments: Default::default() }],
+                available_if: None,
+                run_if: None,
             }
         }
 

@@ -48,10 +48,22 @@ pub const CUT_RESULT: &str = "files.cut_result";
 
 /// Most bytes that one answer holds; more is read in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Most bytes of text that one answer holds: they fit into a frame also where JSON writes each of them as six.
+pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Entries of a folder that one answer holds.
 pub const LIST_ENTRIES_MAX: usize = 10_000;
-/// Paths that a pattern finds at most, where nothing is said.
+/// Bytes of names that one list holds, about.
+pub const LIST_BYTES_MAX: usize = 1024 * 1024;
+/// Paths that one answer to a pattern holds.
 pub const GLOB_PATHS_MAX: usize = 10_000;
+/// Bytes of paths that one answer to a pattern holds, about.
+pub const GLOB_BYTES_MAX: usize = 1024 * 1024;
+/// Entries of a page of a walk.
+pub const WALK_ENTRIES_MAX: usize = 1000;
+/// Bytes of JSON of a page of a walk, about: one frame of a stream holds twice that.
+pub const WALK_BYTES_MAX: usize = 32 * 1024;
+/// Folders that could not be read that are told; the rest is left out.
+pub const UNREADABLE_MAX: usize = 100;
 /// Characters of a result that are told at most, where nothing is said.
 pub const RESULT_CHARS_MAX: usize = 60_000;
 
@@ -95,7 +107,8 @@ pub struct FileReadText {
     pub path: String,
     /// Where to begin. Past the end there is nothing.
     pub offset: u64,
-    /// How much at most; without it as much as an answer holds.
+    /// How much at most; without it as much as an answer holds. An answer holds [`TEXT_BYTES_MAX`] bytes, which may
+    /// cut a line: such a line is read by characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// What both are counted in.
@@ -219,7 +232,8 @@ pub struct FolderList {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderEntries {
-    /// At most [`LIST_ENTRIES_MAX`].
+    /// At most [`LIST_ENTRIES_MAX`], and names of [`LIST_BYTES_MAX`] bytes. A name that is no text has `�` in it, and
+    /// cannot be asked for.
     pub entries: Vec<FolderEntry>,
     /// Entries in all.
     pub count: usize,
@@ -319,7 +333,7 @@ pub struct FileGlob {
     pub include_ignored: bool,
     /// How they are sorted.
     pub order: FileOrder,
-    /// Paths at most; [`GLOB_PATHS_MAX`] where there is none.
+    /// Paths at most; [`GLOB_PATHS_MAX`] where there is none, and never more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
 }
@@ -343,7 +357,7 @@ pub struct FilesFound {
     pub paths: Vec<String>,
     /// How many there are in all.
     pub count: usize,
-    /// Folders that could not be read.
+    /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }
@@ -357,7 +371,7 @@ pub struct FileWalk {
     /// As in [`FileGlob`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub include_ignored: bool,
-    /// Folders deep at most; 1 is the folder itself.
+    /// Folders deep at most; 1 is what the folder itself holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth_max: Option<usize>,
 }
@@ -368,7 +382,7 @@ pub struct FileWalk {
 pub struct WalkedPage {
     /// Entries; links are not followed.
     pub entries: Vec<WalkedEntry>,
-    /// Folders that could not be read, with the reason.
+    /// Folders that could not be read, with the reason, at most [`UNREADABLE_MAX`] of a walk.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
 }

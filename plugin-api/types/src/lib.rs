@@ -10,6 +10,7 @@ compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 
 mod asset;
 mod completion;
+mod condition;
 mod description;
 mod error;
 mod event;
@@ -30,6 +31,7 @@ mod worker_variable;
 
 pub use asset::{Asset, AssetSource};
 pub use completion::{Completion, Delta, FinishReason, ModelInfo, Request, RequestOptions, Usage};
+pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome};

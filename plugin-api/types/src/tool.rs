@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ToolName;
+use crate::{Condition, Offer, ToolName};
 
 /// What a model may use, and what the host's rules need to know of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,6 +38,12 @@ pub struct ToolSpec {
     /// the prompt of small models is made of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
+    /// When it is offered to the model; always where this is absent. A person may call it at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_if: Option<Offer>,
+    /// When it runs by itself, whether it is offered or not; never where this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_if: Option<Condition>,
 }
 
 /// What a tool promises of its effects. Absent means no promise, so the defaults are the careful side.

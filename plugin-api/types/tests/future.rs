@@ -62,6 +62,8 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!(WORD), Scope::Session);
     reads(json!(WORD), Isolation::Worker);
     reads(json!(WORD), Availability::Discoverable);
+    reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
+    reads(json!(WORD), Deciding::Unknown);
 }
 
 #[test]

@@ -174,6 +174,29 @@ fn tools(shapes: &mut Shapes) {
             phrase: "is it full?".to_owned(),
             arguments: object(json!({ "day": 1 })),
         }],
+        available_if: Some(Offer {
+            condition: Condition::ObjectsOf { tool: "look".into() },
+            reason: "once `look` has found a moon".to_owned(),
+        }),
+        run_if: Some(Condition::NoObjects),
+    });
+    for condition in [
+        Condition::ObjectsPresent,
+        Condition::NoObjects,
+        Condition::ObjectsOf { tool: "look".into() },
+        Condition::NoObjectsOf { tool: "look".into() },
+        Condition::Asked,
+        Condition::Unknown,
+    ] {
+        shapes.add(&condition);
+    }
+    shapes.words(&[Deciding::Available, Deciding::Run, Deciding::Unknown]);
+    writeln!(shapes.text, "{CONDITION}").unwrap();
+    shapes.add(&ConditionRequest { tool: "phase".into(), deciding: Deciding::Run });
+    shapes.add(&ConditionAnswer {
+        holds: true,
+        reason: Some("it is night".to_owned()),
+        arguments: Some(json!({ "day": 1 })),
     });
     shapes.words(&[Availability::Core, Availability::Discoverable]);
 }
@@ -447,6 +470,9 @@ fn the_shortest_json_of_each_is_read() {
     reads::<CredentialSpec>(json!({ "variable": "M", "scheme": "bearer" }));
     reads::<Asset>(json!({ "id": "m", "file_name": "m", "bytes": 1, "sha256": "00" }));
     reads::<ToolSpec>(json!({ "name": "m", "description": "", "parameters": {} }));
+    reads::<Offer>(json!({ "when": "asked", "reason": "" }));
+    reads::<ConditionRequest>(json!({ "tool": "m", "deciding": "run" }));
+    reads::<ConditionAnswer>(json!({}));
     reads::<Annotations>(json!({}));
     reads::<ToolResult>(json!({ "call_id": "c", "name": "m", "content": {} }));
     reads::<Part>(json!({ "type": "thought", "text": "" }));

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoFiles};
+use jaato_plugin_sdk::environment::ExecutionEnvironment;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
+use jaato_plugin_sdk_environment::HostFiles;
+use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
 
 use crate::config::Config;
 use crate::shell::LocalShell;
@@ -32,15 +34,15 @@ impl State for Local {
 /// The environment, ready.
 pub struct Ready {
     default_path: PathBuf,
-    allowed_paths: Vec<PathBuf>,
     shell_timeout_ms: u64,
+    files: HostFiles,
     shell: LocalShell,
     terminals: LocalTerminals,
 }
 
 impl ExecutionEnvironment for Ready {
     type State = Local;
-    type Files = NoFiles;
+    type Files = HostFiles;
     type Shell = LocalShell;
     type Terminals = LocalTerminals;
 
@@ -56,26 +58,44 @@ impl ExecutionEnvironment for Ready {
         }
         let workspace = Path::new(&setup.workspace);
         let default_path = config.default_path(workspace);
+        let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));
+        let settings = Settings {
+            roots: config.allowed_paths(workspace).into_iter().map(Root::local).collect(),
+            default_folder: default_path.clone(),
+            temporary: config.enable_tmp_dir.then(|| TemporarySettings { base, shown: None }),
+        };
+        let confined = cx.blocking(move |_| Confined::open(&settings)).await??;
         Ok(Self {
             shell: LocalShell::new(home.clone(), default_path.clone()),
             terminals: LocalTerminals::new(home.clone(), default_path.clone()),
-            allowed_paths: config.allowed_paths(workspace),
+            files: HostFiles::new(confined),
             shell_timeout_ms: config.shell_timeout_ms(),
             default_path,
         })
     }
 
+    async fn teardown(&self, cx: &Cx<Local>) -> Result<()> {
+        let files = self.files.clone();
+        cx.blocking(move |_| files.confined().close()).await?
+    }
+
     async fn facts(&self, _cx: &Cx<Local>) -> Result<EnvironmentFacts> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
-        let allowed = |path: &PathBuf| AllowedPath { path: shown(path), read_only: false };
+        let allowed = |path: &Path| AllowedPath { path: shown(path), read_only: false };
+        let files = self.files.confined();
         Ok(EnvironmentFacts {
             name: Self::spec().name,
             is_host: true,
             working_directory: shown(&self.default_path),
-            allowed_paths: self.allowed_paths.iter().map(allowed).collect(),
+            allowed_paths: files.allowed_folders().map(allowed).collect(),
+            temporary_directory: files.temporary_folder().map(|(_, folder)| shown(folder)),
             shell_timeout_ms: self.shell_timeout_ms,
             ..EnvironmentFacts::default()
         })
+    }
+
+    fn files(&self) -> Option<&HostFiles> {
+        Some(&self.files)
     }
 
     fn shell(&self) -> Option<&LocalShell> {

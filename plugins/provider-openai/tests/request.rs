@@ -34,6 +34,8 @@ fn tool(name: &str) -> ToolSpec {
         auto_background: false,
         traits: Vec::new(),
         examples: Vec::new(),
+        available_if: None,
+        run_if: None,
     }
 }
 

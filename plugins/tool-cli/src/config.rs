@@ -1,5 +1,6 @@
 //! `[plugins.tool-cli]`, and how a command line becomes a program with words.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jaato_plugin_sdk::prelude::*;
@@ -34,11 +35,13 @@ struct Config {
 pub struct Cli {
     config: Config,
     lacks_bash: AtomicBool,
+    /// The shell of an environment that is not this machine; none where it names none. Asked once.
+    elsewhere: OnceLock<Option<String>>,
 }
 
 impl State for Cli {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self { config: home.config().await?, lacks_bash: AtomicBool::new(false) })
+        Ok(Self::new(home.config().await?))
     }
 
     fn describe(description: &mut Description) {
@@ -47,6 +50,26 @@ impl State for Cli {
 }
 
 impl Cli {
+    fn new(config: Config) -> Self {
+        Self { config, lacks_bash: AtomicBool::new(false), elsewhere: OnceLock::new() }
+    }
+
+    /// Returns the shell that an environment names which is not this machine.
+    async fn shell_elsewhere(&self, host: &Reporter) -> Result<Option<&str>> {
+        if self.elsewhere.get().is_none() {
+            let shell = match host.environment().await {
+                Ok(facts) if facts.is_host => None,
+                Ok(facts) => facts.shell.map(|shell| shell.path),
+                // Programs run all the same on a host that has only them.
+                Err(error) if error.kind == ErrorKind::UnknownOperation => None,
+                Err(error) => return Err(error),
+            };
+            // Whoever asked first has said the same.
+            let _ = self.elsewhere.set(shell);
+        }
+        Ok(self.elsewhere.get().and_then(Option::as_deref))
+    }
+
     /// Returns how long a command may take, in seconds.
     pub fn timeout_seconds(&self, asked: Option<u32>) -> u32 {
         let timeout = asked.or(self.config.timeout_seconds).unwrap_or(TIMEOUT_SECONDS);
@@ -66,6 +89,9 @@ impl Cli {
             ..in_shell(shell, command, args).deadline_ms(u64::from(seconds) * 1000)
         };
         if let Some(shell) = &self.config.shell {
+            return host.process(&spawn(shell)).await;
+        }
+        if let Some(shell) = self.shell_elsewhere(host).await? {
             return host.process(&spawn(shell)).await;
         }
         let [bash, sh] = SHELLS;
@@ -109,10 +135,7 @@ mod tests {
 
     #[test]
     fn a_call_wins_over_the_configuration_and_both_are_bounded() {
-        let cli = |timeout_seconds| Cli {
-            config: Config { timeout_seconds, ..Config::default() },
-            lacks_bash: AtomicBool::new(false),
-        };
+        let cli = |timeout_seconds| Cli::new(Config { timeout_seconds, ..Config::default() });
         assert_eq!(cli(None).timeout_seconds(None), TIMEOUT_SECONDS);
         assert_eq!(cli(Some(20)).timeout_seconds(None), 20);
         assert_eq!(cli(Some(20)).timeout_seconds(Some(30)), 30);

@@ -21,6 +21,16 @@ pub(crate) enum Aspect {
 }
 
 impl Aspect {
+    /// Whether it tells of where commands run.
+    pub(crate) fn needs_place(self) -> bool {
+        match self {
+            Self::Os | Self::Shell | Self::Arch | Self::Cwd | Self::All => true,
+            Self::Terminal | Self::Context | Self::Session | Self::Datetime | Self::Network => {
+                false
+            }
+        }
+    }
+
     /// Whether it can only be told with the host's facts of the session.
     pub(crate) fn needs_session(self) -> bool {
         match self {

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use jaato_plugin_sdk::types::service::SessionFacts;
 
+use crate::elsewhere::Place;
+
 /// Everything that the aspects conclude from.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -25,6 +27,8 @@ pub(crate) struct Facts {
     pub(crate) moment: Moment,
     /// What the host knows of the session, its terminal and its working directory.
     pub(crate) session: SessionFacts,
+    /// Where the session's files lie and its commands run.
+    pub(crate) place: Place,
 }
 
 impl Facts {

@@ -8,10 +8,11 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jiff::Zoned;
 use sysinfo::System;
 
+use crate::elsewhere::Place;
 use crate::facts::{Facts, Moment, Programs, Variables};
 
 /// Gathers the facts of this machine, at this moment, beside what the host told of the session.
-pub(crate) fn gather(session: SessionFacts) -> Facts {
+pub(crate) fn gather(session: SessionFacts, place: Place) -> Facts {
     Facts {
         os: env::consts::OS.to_owned(),
         kernel_version: System::kernel_version().ok(),
@@ -21,6 +22,7 @@ pub(crate) fn gather(session: SessionFacts) -> Facts {
         programs: programs(),
         moment: moment(&Zoned::now()),
         session,
+        place,
     }
 }
 
@@ -53,7 +55,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_a_name_and_a_clock() {
-        let facts = gather(SessionFacts::default());
+        let facts = gather(SessionFacts::default(), Place::default());
         assert_eq!(facts.os, env::consts::OS);
         assert!(facts.kernel_version.is_some_and(|version| !version.is_empty()));
         assert!(!facts.machine.is_empty() && !facts.moment.zone.is_empty());

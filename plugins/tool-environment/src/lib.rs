@@ -7,6 +7,7 @@
 
 mod aspect;
 mod clock;
+mod elsewhere;
 mod facts;
 mod gather;
 mod machine;

@@ -66,7 +66,7 @@ fn processor<'a>(facts: &'a Facts, machine: &'a str) -> &'a str {
     }
 }
 
-fn normalized(machine: &str) -> String {
+pub(crate) fn normalized(machine: &str) -> String {
     let lower = machine.to_ascii_lowercase();
     match lower.as_str() {
         "x86_64" | "amd64" => "x86_64".to_owned(),

@@ -1,11 +1,12 @@
 //! Puts the aspects together: one of them flattened, or all by name.
 
 use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::execution::EnvironmentFacts;
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 
 use crate::aspect::Aspect;
 use crate::facts::Facts;
-use crate::{clock, machine, network, session, shell, terminal};
+use crate::{clock, elsewhere, machine, network, session, shell, terminal};
 
 /// Reports one aspect, or all.
 ///
@@ -14,9 +15,9 @@ use crate::{clock, machine, network, session, shell, terminal};
 /// knows none.
 pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>, Error> {
     Ok(match aspect {
-        Aspect::Os => machine::os(facts),
-        Aspect::Shell => shell::shell(facts),
-        Aspect::Arch => machine::arch(facts),
+        Aspect::Os => of_place(facts, elsewhere::os, machine::os)?,
+        Aspect::Shell => of_place(facts, elsewhere::shell, shell::shell)?,
+        Aspect::Arch => of_place(facts, elsewhere::arch, machine::arch)?,
         Aspect::Cwd => cwd(facts)?,
         Aspect::Terminal => terminal::terminal(facts),
         Aspect::Context => session::context(&facts.session).ok_or_else(|| no_session("Context"))?,
@@ -30,9 +31,9 @@ pub(crate) fn report(aspect: Aspect, facts: &Facts) -> Result<Map<String, Value>
 /// Every aspect under its name; what is not known is null rather than an error.
 fn all(facts: &Facts) -> Map<String, Value> {
     Map::from_iter([
-        ("os".to_owned(), json!(machine::os(facts))),
-        ("shell".to_owned(), json!(shell::shell(facts))),
-        ("arch".to_owned(), json!(machine::arch(facts))),
+        ("os".to_owned(), json!(of_place(facts, elsewhere::os, machine::os).ok())),
+        ("shell".to_owned(), json!(of_place(facts, elsewhere::shell, shell::shell).ok())),
+        ("arch".to_owned(), json!(of_place(facts, elsewhere::arch, machine::arch).ok())),
         ("cwd".to_owned(), json!(working_directory(facts))),
         ("terminal".to_owned(), json!(terminal::terminal(facts))),
         ("context".to_owned(), json!(session::context(&facts.session))),
@@ -42,8 +43,21 @@ fn all(facts: &Facts) -> Map<String, Value> {
     ])
 }
 
+/// Reports what holds where commands run.
+///
+/// # Errors
+/// Where the environment cannot say.
+fn of_place(
+    facts: &Facts,
+    there: fn(&EnvironmentFacts) -> Map<String, Value>,
+    here: fn(&Facts) -> Map<String, Value>,
+) -> Result<Map<String, Value>, Error> {
+    Ok(facts.place.elsewhere()?.map_or_else(|| here(facts), there))
+}
+
 /// A tool answers with an object, so that the directory keeps its name even alone.
 fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
+    facts.place.elsewhere()?;
     let directory = working_directory(facts).ok_or_else(|| {
         Error::new(ErrorKind::Unavailable, "the working directory is not known")
             .with_hint("start jaato in a directory that exists and that you may read")
@@ -52,7 +66,11 @@ fn cwd(facts: &Facts) -> Result<Map<String, Value>, Error> {
 }
 
 fn working_directory(facts: &Facts) -> Option<&str> {
-    Some(facts.session.working_directory.as_str()).filter(|directory| !directory.is_empty())
+    // Where the environment cannot say, what holds here is no answer.
+    facts.place.elsewhere().ok()?;
+    let own = || facts.session.working_directory.as_str();
+    let directory = facts.place.working_directory().unwrap_or_else(own);
+    Some(directory).filter(|directory| !directory.is_empty())
 }
 
 /// The text is part of the tool's contract, capital and period included.

@@ -5,6 +5,7 @@ use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts, TerminalFacts
 use jiff::Timestamp;
 use jiff::tz::Offset;
 
+use crate::elsewhere::Place;
 use crate::facts::{Facts, Moment, Programs, Variables};
 
 /// Writes one `path = value` per line, sorted: the same however maps are ordered.
@@ -67,6 +68,7 @@ pub(crate) fn linux() -> Facts {
         programs: Programs::default(),
         moment: moment(0, "UTC"),
         session: at_terminal(Some("xterm-256color"), "bash", "/home/user/project"),
+        place: Place::Here,
     }
 }
 
@@ -98,6 +100,7 @@ pub(crate) fn windows() -> Facts {
         ]),
         programs: Programs { powershell: true, pwsh: false },
         session: at_terminal(None, "cmd.exe", r"C:\Users\user\project"),
+        place: Place::Here,
         ..linux()
     }
 }

@@ -4,6 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::service::SessionFacts;
 
 use crate::aspect::Aspect;
+use crate::elsewhere::Place;
 use crate::gather::gather;
 use crate::report::report;
 
@@ -34,8 +35,13 @@ impl Tool for GetEnvironment {
     async fn call(self, cx: &Cx) -> Result<Output> {
         let session =
             if self.aspect.needs_session() { cx.session().await? } else { SessionFacts::default() };
+        let place = if self.aspect.needs_place() {
+            Place::of(cx.environment().await)
+        } else {
+            Place::default()
+        };
         // The clock's time zone and the programs on `PATH` are read from disk.
-        let facts = cx.blocking(move |_| gather(session)).await?;
+        let facts = cx.blocking(move |_| gather(session, place)).await?;
         Ok(Output::json(report(self.aspect, &facts)?.into()))
     }
 }

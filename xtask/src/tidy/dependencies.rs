@@ -34,6 +34,7 @@ const TABLE: &[Row] = &[
     row("jaato-plugin-macros", &[], &[]),
     row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], TESTKIT),
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
+    row("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
     row("jaato-plugin-testkit", &[
         "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk",
     ], &[]),
@@ -65,7 +66,9 @@ const TABLE: &[Row] = &[
 ];
 
 /// Every plugin alike: a new one needs no line here.
-const PLUGIN: Row = row("a plugin", &["jaato-plugin-sdk", "jaato-plugin-sdk-provider"], TESTKIT);
+const PLUGIN: Row = row("a plugin", &[
+    "jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider",
+], TESTKIT);
 
 /// Crates from elsewhere that few may name.
 const FENCED: &[(&str, &[&str])] = &[

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jaato_process::{Exit, ProcessError, Signal};
 
-use crate::{SOON, lives, none_lives_soon, read_all, read_pids, script, supervisor};
+use crate::{lives, none_lives_soon, read_all, read_pids, script, supervisor};
 
 /// Ways in which a process leaves its command; each script prints one process id of a stray.
 const STRAYS: [&str; 6] = [
@@ -204,12 +204,21 @@ async fn several_may_wait_ask_and_give_up_at_once() {
 }
 
 #[tokio::test]
-async fn a_wait_that_is_never_polled_again_holds_up_nobody() {
+async fn a_wait_that_nobody_polls_any_more_does_not_keep_the_end_waiting() {
     let supervisor = supervisor();
-    let child = supervisor.spawn(script("sleep 300")).await.unwrap();
-    let mut wait = std::pin::pin!(child.wait());
-    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    assert!(wait.as_mut().poll(&mut cx).is_pending());
-    tokio::time::timeout(SOON, child.end()).await.expect("it waits for the other").unwrap();
+    let child = supervisor.spawn(script("exec sleep 300")).await.unwrap();
+    let mut wait = Box::pin(child.wait());
+    assert!(polled_once(&mut wait).await.is_none());
+    let ended = tokio::time::timeout(Duration::from_secs(10), child.end()).await;
+    ended.expect("it waits for who is not polled").unwrap();
     assert_eq!(wait.await.unwrap(), Exit::Signal(15));
+}
+
+/// Polls once.
+async fn polled_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|cx| match std::pin::Pin::new(&mut *future).poll(cx) {
+        std::task::Poll::Ready(output) => std::task::Poll::Ready(Some(output)),
+        std::task::Poll::Pending => std::task::Poll::Ready(None),
+    })
+    .await
 }

@@ -19,6 +19,8 @@ fn candidate(path: &str, name: &str, trust: Trust, tools: &[&str]) -> Candidate 
         auto_background: false,
         traits: Vec::new(),
         examples: Vec::new(),
+        available_if: None,
+        run_if: None,
     });
     let description = Description { tools: tools.collect(), ..Description::default() };
     Candidate {

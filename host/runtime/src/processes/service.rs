@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
@@ -37,6 +38,15 @@ struct Handles {
     child: Weak<Child>,
     /// None where standard input is no pipe.
     stdin: Option<Weak<ProgramInput>>,
+    /// Whether its exit was told: what it left running is not the call's any more.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Handles {
+    /// Returns the program; none once its exit was told.
+    fn child(&self) -> Option<Arc<Child>> {
+        if self.is_over.load(Relaxed) { None } else { self.child.upgrade() }
+    }
 }
 
 /// A program's standard input; none once it was closed.
@@ -98,16 +108,18 @@ impl CallProcesses {
             let pid = child.pid();
             let stdin = child.stdin.take().map(|stdin| Arc::new(AsyncMutex::new(Some(stdin))));
             let outputs = (child.stdout.take(), child.stderr.take());
-            let child = Arc::new(child);
+            let (child, is_over) = (Arc::new(child), Arc::new(AtomicBool::new(false)));
             let handles = Handles {
                 child: Arc::downgrade(&child),
                 stdin: stdin.as_ref().map(Arc::downgrade),
+                is_over: Arc::clone(&is_over),
             };
             let number = processes.next_number();
             lock(&running).insert(number, handles);
             let label = label_of(&spawn);
             let deadline_ms = spawn.deadline_ms;
-            let begun = Begun { child, stdin, outputs, deadline_ms, label, place, processes };
+            let begun =
+                Begun { child, stdin, outputs, deadline_ms, label, place, processes, is_over };
             let head = Map::from_iter([
                 ("process".to_owned(), Value::from(number)),
                 ("pid".to_owned(), pid.into()),
@@ -147,8 +159,7 @@ impl CallProcesses {
         let (request, running) = (read::<ProcessSignal>(request), Arc::clone(&self.running));
         Box::pin(async move {
             let ProcessSignal { process, signal } = request?;
-            let child = find(&running, process)?.child.upgrade();
-            let child = child.ok_or_else(|| ended(process))?;
+            let child = find(&running, process)?.child().ok_or_else(|| ended(process))?;
             child.signal(system_signal(signal)).await.map_err(|error| told(&error))?;
             done()
         })
@@ -159,7 +170,7 @@ impl CallProcesses {
         Box::pin(async move {
             let ProcessRef { process } = request?;
             // What has ended is ended.
-            if let Some(child) = find(&running, process)?.child.upgrade() {
+            if let Some(child) = find(&running, process)?.child() {
                 child.end().await.map_err(|error| told(&error))?;
             }
             done()
@@ -209,7 +220,7 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
 
 fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
     let mut running = lock(running);
-    running.retain(|_, handles| handles.child.strong_count() > 0);
+    running.retain(|_, handles| handles.child().is_some());
     if running.len() < running_max {
         return Ok(());
     }

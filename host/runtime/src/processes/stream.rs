@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::stream;
@@ -39,6 +40,8 @@ pub(super) struct Begun {
     pub(super) label: String,
     pub(super) place: RunningPlace,
     pub(super) processes: Arc<Processes>,
+    /// Set when the exit is told.
+    pub(super) is_over: Arc<AtomicBool>,
 }
 
 /// Makes the stream of its frames.
@@ -59,6 +62,7 @@ pub(super) fn frames(begun: Begun) -> impl ByteStream {
         label: begun.label,
         _place: begun.place,
         processes: begun.processes,
+        is_over: begun.is_over,
     };
     let next = |mut program: Program| async move {
         match program.next().await {
@@ -85,6 +89,7 @@ struct Program {
     label: String,
     _place: RunningPlace,
     processes: Arc<Processes>,
+    is_over: Arc<AtomicBool>,
 }
 
 enum Phase {
@@ -233,6 +238,7 @@ impl Program {
     async fn exited(&mut self, exit: Exit) -> Result<Vec<u8>, Error> {
         let left = self.child.leftovers().await.map_err(|error| told(&error))?;
         self.phase = Phase::Over;
+        self.is_over.store(true, Relaxed);
         self.buffer = Vec::new();
         let (code, signal) = match exit {
             Exit::Code(code) => (Some(code), None),

@@ -154,7 +154,7 @@ fn a_session_has_a_bound_and_gives_its_places_back() {
 #[test]
 fn a_program_is_given_the_marker_of_its_session_and_no_secret() {
     let processes = processes();
-    let spawn = Spawn::program("x").variable(SESSION_MARKER, "forged").directory("sub");
+    let spawn = Spawn::program("x").directory("sub");
     let command = processes.command(&spawn, &SessionId::from("s1"));
     let value = |name: &str| command.variables.get(&OsString::from(name)).cloned();
     assert_eq!(value(SESSION_MARKER), Some("s1".into()));
@@ -163,6 +163,9 @@ fn a_program_is_given_the_marker_of_its_session_and_no_secret() {
     assert_eq!(value("PWD"), Some(command.directory.clone().into()));
     let nobody = processes.command(&spawn, &SessionId::from(""));
     assert_eq!(nobody.variables[&OsString::from(SESSION_MARKER)], NO_SESSION);
+    // An environment says for which session it runs a program; what a tool says does not come so far.
+    let told = processes.command(&spawn.variable(SESSION_MARKER, "s2"), &SessionId::from("e1"));
+    assert_eq!(told.variables[&OsString::from(SESSION_MARKER)], "s2");
 }
 
 #[test]

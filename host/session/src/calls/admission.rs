@@ -3,12 +3,12 @@
 use std::sync::PoisonError;
 
 use jaato_policy::{
-    Answer as Standing, ArgumentsDigest, Call, Decision, Outcome, PluginSource, RuleId,
+    Answer as Standing, ArgumentsDigest, Call, Caller, Decision, Outcome, PluginSource, RuleId,
     SessionRule, decide,
 };
 use jaato_types::{Error, ErrorKind, Event, ToolCall};
 
-use super::{Admitted, CallRunner, CallsDone, Fate};
+use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::{Answer, KnownTool, Question, introspection};
 
 /// The rule's name where a person allowed this one call.
@@ -42,7 +42,12 @@ impl CallRunner<'_> {
         if !found.active && !done.activated.contains(&call.name) {
             done.activated.push(call.name.clone());
         }
-        let fate = match self.toolbox.check(tool, &call.arguments) {
+        let withheld = match self.initiative {
+            Initiative::Model => self.toolbox.withheld_error(&call.name),
+            Initiative::Person | Initiative::Tool => None,
+        };
+        let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
+        let fate = match checked {
             Ok(()) => self.pass_gate(call, tool, done).await,
             Err(error) => Fate::Refuse(error),
         };
@@ -83,7 +88,10 @@ impl CallRunner<'_> {
             source: if tool.shipped { PluginSource::Shipped } else { PluginSource::Elsewhere },
             annotations: tool.spec.annotations,
             auto_approval: tool.spec.auto_approval,
-            caller: self.caller,
+            caller: match self.initiative {
+                Initiative::Model | Initiative::Tool => Caller::Model,
+                Initiative::Person => Caller::Person,
+            },
             arguments: ArgumentsDigest::of(&call.arguments),
         }
     }

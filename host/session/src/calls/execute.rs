@@ -1,11 +1,10 @@
 //! Runs one admitted call and makes its result. Each call that begins also ends.
 
-use jaato_policy::Caller;
 use jaato_types::{Error, ErrorKind, Event, Output, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
 use super::running::{Running, Start};
-use super::{Admitted, CallRunner, CallsDone, Fate};
+use super::{Admitted, CallRunner, CallsDone, Fate, Initiative};
 use crate::events::HOST;
 use crate::output::{self, error_content};
 use crate::tasks::Surroundings;
@@ -111,7 +110,7 @@ impl CallRunner<'_> {
     /// A person who typed a call waits for it; a model can go on.
     fn may_go_on_as_a_task(&self, tool: &KnownTool) -> bool {
         tool.spec.auto_background
-            && self.caller == Caller::Model
+            && self.initiative != Initiative::Person
             && self.limits.auto_background_threshold_ms > 0
     }
 

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
-use jaato_policy::{Caller, Rules};
+use jaato_policy::Rules;
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
 
 use crate::events::Emitter;
@@ -27,11 +27,22 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) toolbox: &'a Toolbox,
     pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a Mutex<Rules>,
-    pub(crate) caller: Caller,
+    pub(crate) initiative: Initiative,
     pub(crate) limits: &'a Limits,
     pub(crate) facts: &'a SharedFacts,
     pub(crate) objects: &'a SharedObjects,
     pub(crate) cancel: &'a Cancel,
+}
+
+/// Whose act a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Initiative {
+    /// The model's, which may use what it is offered.
+    Model,
+    /// A person's, who typed it.
+    Person,
+    /// A tool's that runs by itself, offered or not.
+    Tool,
 }
 
 /// What came of the calls of a step.

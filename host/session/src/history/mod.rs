@@ -147,6 +147,23 @@ impl History {
         self.append(Entry { message, mark: None, sent: None })
     }
 
+    /// Adds to the message that is sent next what came to pass since: text and data.
+    pub(crate) fn add_news(&mut self, news: Vec<Part>) -> Result<(), HistoryError> {
+        let is_open = self.next() == Next::Answer;
+        let last = self.entries.last_mut().filter(|last| is_open && last.is_sent());
+        let Some(last) = last else {
+            return Err(HistoryError::Role { expected: "an answer", found: Role::User });
+        };
+        if !news.iter().all(check::says_something_beside_results) {
+            return Err(HistoryError::Part(last.message.role));
+        }
+        if let Some(sent) = &mut last.sent {
+            sent.parts.extend(news.iter().cloned());
+        }
+        last.message.parts.extend(news);
+        Ok(())
+    }
+
     /// Marks the last message as unsent, if it is a prompt; tells whether it is.
     pub(crate) fn mark_unsent(&mut self) -> bool {
         self.mark_last_prompt(Some(Mark::Unsent))

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{
-    Annotations, Availability, Error, Output, PluginName, Result, ToolCall, ToolName, ToolSpec,
+    Annotations, Availability, Condition, ConditionAnswer, ConditionRequest, Error, Offer, Output,
+    PluginName, Result, ToolCall, ToolName, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -13,12 +14,19 @@ use crate::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 type Behaviour =
     Arc<dyn Fn(ToolCall, CallScope) -> BoxFuture<'static, Result<Output>> + Send + Sync>;
 
+type ConditionBehaviour = Arc<
+    dyn Fn(ConditionRequest, CallScope) -> BoxFuture<'static, Result<ConditionAnswer>>
+        + Send
+        + Sync,
+>;
+
 /// A tool of a test.
 #[derive(Clone)]
 pub struct Tool {
     /// What the session is told of it.
     pub known: KnownTool,
     behaviour: Behaviour,
+    condition: Option<ConditionBehaviour>,
 }
 
 /// A call that ran, and the most others that ran at some moment of its time.
@@ -57,10 +65,13 @@ impl Tool {
             auto_background: false,
             traits: Vec::new(),
             examples: Vec::new(),
+            available_if: None,
+            run_if: None,
         };
         let plugin = PluginName::new(format!("tool-{name}"));
         let known = KnownTool { spec, plugin, shipped: true, state: ToolState::Active };
-        Self { known, behaviour: Arc::new(move |call, scope| behaviour(call, scope).boxed()) }
+        let behaviour: Behaviour = Arc::new(move |call, scope| behaviour(call, scope).boxed());
+        Self { known, behaviour, condition: None }
     }
 
     /// Makes a tool that answers with its arguments, under `echo`.
@@ -99,6 +110,31 @@ impl Tool {
     #[must_use]
     pub fn schema(mut self, parameters: Value) -> Self {
         self.known.spec.parameters = parameters;
+        self
+    }
+
+    /// Offers it on a condition.
+    #[must_use]
+    pub fn available_if(mut self, condition: Condition, reason: &str) -> Self {
+        self.known.spec.available_if = Some(Offer { condition, reason: reason.to_owned() });
+        self
+    }
+
+    /// Lets it run by itself on a condition.
+    #[must_use]
+    pub fn run_if(mut self, condition: Condition) -> Self {
+        self.known.spec.run_if = Some(condition);
+        self
+    }
+
+    /// Gives it what its plugin answers where a condition is asked for.
+    #[must_use]
+    pub fn answers<F, B>(mut self, answer: B) -> Self
+    where
+        F: Future<Output = Result<ConditionAnswer>> + Send + 'static,
+        B: Fn(ConditionRequest, CallScope) -> F + Send + Sync + 'static,
+    {
+        self.condition = Some(Arc::new(move |asked, scope| answer(asked, scope).boxed()));
         self
     }
 
@@ -210,5 +246,20 @@ impl ToolSet for ScriptedTools {
             result
         }
         .boxed()
+    }
+
+    fn condition(
+        &self,
+        request: ConditionRequest,
+        scope: CallScope,
+    ) -> BoxFuture<'static, Result<ConditionAnswer>> {
+        let tool = self.locked().iter().find(|it| it.known.spec.name == request.tool).cloned();
+        match tool.and_then(|tool| tool.condition) {
+            Some(answer) => answer(request, scope),
+            None => {
+                let text = format!("the test has no condition of `{}`", request.tool);
+                async { Err(Error::failed(text)) }.boxed()
+            }
+        }
     }
 }

@@ -2,10 +2,12 @@
 
 use jaato_session::testing::{Beat, GcBeat, Tool};
 use jaato_session::{Answer, GcSettings, Random, SeededRandom, ToolState};
+use jaato_types::objects::ObjectsAdd;
 use jaato_types::{
-    Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part, Usage,
+    Condition, Delta, Error, ErrorKind, FinishReason, GcPlan, GcRequest, Message, Output, Part,
+    Usage,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The tool that must run alone.
 pub const WRITER: &str = "write";
@@ -26,9 +28,15 @@ pub fn tools() -> Vec<Tool> {
             scope.output.write("one");
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             scope.output.write("two");
+            let objects = vec![Map::from_iter([("loud".to_owned(), json!(true))])];
+            let found = ObjectsAdd { objects, include_duplicates: true, ..ObjectsAdd::default() };
+            scope.objects.result("loud", "loud", found)?;
             Ok(Output::text("x".repeat(40_000)))
         }),
         Tool::new("hang", |_, _| std::future::pending()),
+        Tool::sleeper("itself").run_if(Condition::ObjectsPresent),
+        Tool::sleeper("at_first").background().run_if(Condition::NoObjects),
+        Tool::echo("later").available_if(Condition::ObjectsPresent, "once it was loud"),
         Tool::echo("hidden").state(ToolState::Inactive),
         Tool::echo("off").state(ToolState::Disabled { by: "by the test".to_owned() }),
     ]
@@ -135,7 +143,7 @@ fn beat(random: &SeededRandom) -> Beat {
 }
 
 fn call(random: &SeededRandom) -> Beat {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 15] = [
         "read",
         "read",
         "linger",
@@ -147,6 +155,7 @@ fn call(random: &SeededRandom) -> Beat {
         "loud",
         "hang",
         "hidden",
+        "later",
         "off",
         "unknown",
         "not a name",

@@ -7,8 +7,8 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
 use jaato_types::{
-    Completion, Description, Error, ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo,
-    Output, Request, Result, ToolName,
+    CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
+    ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, Request, Result, ToolName,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -179,6 +179,20 @@ impl FakeInstance {
         let call = self.start_on(read_output, move |objects, context| {
             host.services.runs(context.id(), &name);
             objects.instance.operation("command".into(), context, frame.into())
+        });
+        call.wait().result
+    }
+
+    /// Asks whether a condition of a tool holds: its `available_if` or `run_if`.
+    ///
+    /// # Errors
+    /// What the tool fails with.
+    pub fn condition(&self, tool: &str, deciding: Deciding) -> Result<ConditionAnswer> {
+        let frame = frame(&ConditionRequest { tool: tool.into(), deciding })?;
+        let (host, tool) = (Arc::clone(&self.host), tool.to_owned());
+        let call = self.start_on(read_answer, move |objects, context| {
+            host.services.runs(context.id(), &tool);
+            objects.instance.operation(CONDITION.into(), context, frame.into())
         });
         call.wait().result
     }

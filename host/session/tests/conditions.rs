@@ -1,0 +1,375 @@
+//! Tools that are offered, or run by themselves, when conditions hold.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Answer, CONDITION_MS_MAX, Cancel, RUNS_BY_THEMSELVES_MAX, Session, ToolState};
+use jaato_types::objects::ObjectsAdd;
+use jaato_types::{
+    Condition, ConditionAnswer, DataContent, Deciding, Error, Event, Outcome, Output, Part,
+    Request, ToolName,
+};
+use serde_json::{Map, Value, json};
+
+/// Adds so many objects under its name, or takes all away.
+fn changer(name: &'static str) -> Tool {
+    Tool::new(name, move |call, scope| async move {
+        let count = call.arguments["count"].as_u64().unwrap_or(1);
+        if count == 0 {
+            scope.objects.with(|objects| objects.remove(name, None))?;
+        }
+        let object = |number| Map::from_iter([("number".to_owned(), json!(number))]);
+        let objects = (0..count).map(object).collect();
+        let all = ObjectsAdd { objects, include_duplicates: true, ..ObjectsAdd::default() };
+        if count > 0 {
+            scope.objects.with(|objects| objects.add(name, all.into()))?;
+        }
+        Ok(Output::json(json!({ "count": count })))
+    })
+}
+
+fn of(tool: &str) -> Condition {
+    Condition::ObjectsOf { tool: ToolName::from(tool) }
+}
+
+fn names(request: &Request) -> Vec<&str> {
+    let own = ["view_environment", "list_tools", "get_tool_schemas"];
+    let names = request.tools.iter().map(|spec| spec.name.as_str());
+    names.filter(|name| !own.contains(name)).collect()
+}
+
+/// What the last message of a request tells of tools that ran by themselves.
+fn ran(request: &Request) -> Vec<Value> {
+    let parts = request.messages.last().unwrap().parts.iter();
+    let values = parts.filter_map(|part| match part {
+        Part::Data(data) => match &data.content {
+            DataContent::Json { json } => Some(json.clone()),
+            _ => None,
+        },
+        _ => None,
+    });
+    values.filter(|value| value.get("tool_ran_by_itself").is_some()).collect()
+}
+
+fn result(request: &Request) -> Value {
+    let message = request.messages.last().unwrap();
+    Value::Object(message.tool_results().next().unwrap().content.clone())
+}
+
+fn notices(stage: &Stage) -> Vec<String> {
+    let events = stage.events.events().into_iter();
+    let notice = |event| match event {
+        Event::Notice { text, .. } => Some(text),
+        _ => None,
+    };
+    events.filter_map(notice).collect()
+}
+
+async fn turn(session: &mut Session, prompt: &str) -> Outcome {
+    session.turn(prompt, &Cancel::new()).await.outcome
+}
+
+fn change(id: &str, name: &str, count: u64) -> [Beat; 1] {
+    [Beat::call(id, name, json!({ "count": count }))]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
+    let fry = Tool::echo("fry").available_if(of("catch"), "once `catch` has caught some");
+    let stage = Stage::new([fry, changer("catch")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "fry", json!({}))]);
+    stage.provider.then(change("2", "catch", 1));
+    stage.provider.then([Beat::call("3", "fry", json!({}))]);
+    stage.provider.then(change("4", "catch", 0));
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "fry some fish").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[0]), ["catch"]);
+    let refused = result(&requests[1]);
+    let why = "the tool `fry` is not available: once `catch` has caught some";
+    assert_eq!(refused["error"]["message"], why, "{refused}");
+    assert_eq!(names(&requests[1]), ["catch"]);
+    assert_eq!(names(&requests[2]), ["catch", "fry"], "at the end, where requests change least");
+    assert_eq!(result(&requests[3]), json!({ "echo": {} }));
+    assert_eq!(names(&requests[4]), ["catch"]);
+    let expected = [
+        "the tool `fry` is available from here on",
+        "the tool `fry` is not available from here on",
+    ];
+    assert_eq!(notices(&stage), expected);
+    // A person may call it at any time.
+    let done = session.call(&"fry".into(), json!({}), &Cancel::new()).await.unwrap();
+    assert_eq!(Value::Object(done.content), json!({ "echo": {} }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
+    let offered = |name: &str, condition| Tool::echo(name).available_if(condition, "later");
+    let stage = Stage::new([
+        offered("any", Condition::ObjectsPresent),
+        offered("none", Condition::NoObjects),
+        offered("none_of", Condition::NoObjectsOf { tool: "catch".into() }),
+        offered("other", of("other")),
+        offered("moonlight", Condition::Unknown),
+        changer("catch"),
+    ]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then(change("1", "catch", 1)).then(change("2", "catch", 0));
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "go").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[0]), ["catch", "none", "none_of"]);
+    assert_eq!(names(&requests[1]), ["catch", "any"]);
+    assert_eq!(names(&requests[2]), ["catch", "none", "none_of"]);
+    assert_eq!(requests[0].messages, requests[1].messages[..1], "what was said stays");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_are_found_on_demand_wait_for_their_condition_too() {
+    let fry = Tool::echo("fry").available_if(of("catch"), "once there is fish");
+    let stage = Stage::new([fry.state(ToolState::Inactive), changer("catch")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "list_tools", json!({ "category": "system" }))]);
+    stage.provider.then([Beat::call("2", "get_tool_schemas", json!({ "names": ["fry"] }))]);
+    stage.provider.then(change("3", "catch", 1));
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "fry some fish").await;
+    let requests = stage.provider.requests();
+    let listed = result(&requests[1]);
+    let fry = &listed["tools"][1];
+    assert_eq!(fry["name"], "fry", "{listed}");
+    assert_eq!(
+        (&fry["available"], &fry["available_when"]),
+        (&json!(false), &json!("once there is fish"))
+    );
+    assert_eq!(listed["tools"][0].get("available"), None);
+    let shown = result(&requests[2]);
+    assert_eq!(shown["schemas"][0]["available_when"], "once there is fish");
+    assert_eq!(shown.get("activated"), None, "{shown}");
+    assert_eq!(names(&requests[2]), ["catch"]);
+    assert_eq!(names(&requests[3]), ["catch", "fry"], "it was asked for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_runs_by_itself_once_for_each_change_and_the_model_is_told() {
+    let weigh = Tool::echo("weigh").state(ToolState::Inactive).run_if(of("catch"));
+    let stage = Stage::new([changer("catch"), weigh]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then(change("1", "catch", 1));
+    stage.provider.then([Beat::call("2", "catch", json!({ "count": 1 })), Beat::text("more")]);
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "catch fish").await;
+    stage.provider.then([Beat::text("still there")]);
+    turn(&mut session, "and now?").await;
+    let requests = stage.provider.requests();
+    let told = json!({
+        "tool_ran_by_itself": "weigh",
+        "because": "there are objects of `catch`",
+        "arguments": {},
+        "result": { "echo": {} },
+    });
+    assert_eq!(ran(&requests[0]), [] as [Value; 0]);
+    assert_eq!(ran(&requests[1]), [told.clone()]);
+    assert_eq!(ran(&requests[2]), [told]);
+    assert_eq!(ran(&requests[3]), [] as [Value; 0], "nothing has changed");
+    for pair in requests.windows(2) {
+        let [before, after] = pair else { unreachable!() };
+        assert!(after.messages.starts_with(&before.messages));
+    }
+    assert_eq!(names(&requests[3]), ["catch"], "running does not activate it");
+    assert_eq!(stage.tools.seats().iter().filter(|it| it.call.name.as_str() == "weigh").count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_passes_the_same_gate_and_schema_and_events_as_a_call_of_the_model() {
+    let schema = json!({
+        "type": "object",
+        "properties": { "how": { "type": "string" } },
+        "required": ["how"],
+        "additionalProperties": false,
+    });
+    let strict = Tool::echo("strict").schema(schema).run_if(Condition::NoObjects);
+    let write = Tool::echo("write").writing().run_if(Condition::NoObjects);
+    let stage = Stage::new([strict, write]);
+    stage.person.answers([Answer::Deny { comment: Some("not now".to_owned()) }]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::text("done")]);
+    assert_eq!(turn(&mut session, "go").await, Outcome::Done);
+    let told = ran(&stage.provider.requests()[0]);
+    let error = |at: usize| told[at]["result"]["error"]["message"].as_str().unwrap().to_owned();
+    assert!(error(0).contains("`how`"), "{told:?}");
+    assert_eq!(error(1), "the user denied the call of `write`: not now (rule `person.denied`)");
+    let events = stage.events.events();
+    let called = events.iter().filter_map(|event| match event {
+        Event::PermissionDecided { name, allowed: false, .. } => Some(format!("denied {name}")),
+        Event::ToolCallStarted { name, .. } => Some(format!("started {name}")),
+        Event::ToolCallFinished { name, is_error: true, .. } => Some(format!("failed {name}")),
+        _ => None,
+    });
+    let expected =
+        ["started strict", "failed strict", "denied write", "started write", "failed write"];
+    assert_eq!(called.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_be_asked_the_turn_says_so() {
+    let stage = Stage::new([Tool::echo("write").writing().run_if(Condition::NoObjects)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::text("done")]);
+    assert_eq!(turn(&mut session, "go").await, Outcome::Denied);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
+    // Each is a reason for the other to run again; by itself it is none.
+    let stage = Stage::new([
+        changer("ping").run_if(Condition::NoObjectsOf { tool: "x".into() }),
+        changer("pong").run_if(Condition::NoObjectsOf { tool: "x".into() }),
+        changer("other"),
+    ]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    for step in 0..9 {
+        stage.provider.then(change(&step.to_string(), "other", 1));
+    }
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "go").await;
+    let runs = |stage: &Stage| {
+        let seats = stage.tools.seats();
+        seats.iter().filter(|seat| seat.call.name.as_str() != "other").count()
+    };
+    assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize);
+    assert!(notices(&stage).iter().any(|text| text.contains("8 times in this turn")));
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "again").await;
+    assert_eq!(runs(&stage), RUNS_BY_THEMSELVES_MAX as usize + 2, "another turn counts anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_is_asked_only_where_the_spec_says_so() {
+    let asked = Arc::new(AtomicU32::new(0));
+    let counts = Arc::clone(&asked);
+    let answer = move |request: jaato_types::ConditionRequest, _| {
+        let times = counts.fetch_add(1, Ordering::Relaxed);
+        async move {
+            Ok(match request.deciding {
+                Deciding::Run => ConditionAnswer::yes().with_arguments(json!({ "at": times })),
+                _ if times > 2 => ConditionAnswer::yes(),
+                _ => ConditionAnswer::no().because("when I say so"),
+            })
+        }
+    };
+    let moody = Tool::echo("moody").answers(answer);
+    let moody = moody.available_if(Condition::Asked, "some day").run_if(Condition::Asked);
+    let stage = Stage::new([moody, changer("catch").available_if(Condition::NoObjects, "x")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert_eq!(asked.load(Ordering::Relaxed), 0, "not before the first request");
+    stage.provider.then([Beat::call("1", "moody", json!({}))]);
+    stage.provider.then(change("2", "catch", 1));
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "go").await;
+    let requests = stage.provider.requests();
+    assert_eq!(ran(&requests[0])[0]["arguments"], json!({ "at": 0 }));
+    assert_eq!(
+        result(&requests[1])["error"]["message"],
+        "the tool `moody` is not available: when I say so"
+    );
+    assert_eq!(ran(&requests[2])[0]["arguments"], json!({ "at": 3 }), "the objects changed");
+    assert_eq!(names(&requests[2]), ["moody"]);
+    assert_eq!(asked.load(Ordering::Relaxed), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_that_fails_or_is_silent_holds_nothing_up_and_is_told_of_once() {
+    let broken = Tool::echo("broken").answers(|_, _| async { Err(Error::failed("no idea")) });
+    let silent = Tool::echo("silent").answers(|_, _| std::future::pending());
+    let wrong = Tool::echo("wrong")
+        .answers(|_, _| async { Ok(ConditionAnswer::yes().with_arguments(json!("all"))) });
+    let stage = Stage::new([
+        broken.available_if(Condition::Asked, "some day"),
+        silent.run_if(Condition::Asked),
+        wrong.run_if(Condition::Asked),
+        changer("catch"),
+    ]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then(change("1", "catch", 1));
+    stage.provider.then([Beat::text("done")]);
+    assert_eq!(turn(&mut session, "go").await, Outcome::Done);
+    let counts_as = "counts as one that does not hold: ";
+    let silence = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
+    let expected = [
+        format!("a condition of the tool `silent` {counts_as}{silence}"),
+        format!(
+            "a condition of the tool `wrong` {counts_as}its plugin answered with arguments that are \
+             no JSON object"
+        ),
+        format!("a condition of the tool `broken` {counts_as}no idea"),
+    ];
+    assert_eq!(notices(&stage), expected);
+    assert!(stage.provider.requests().iter().all(|request| ran(request).is_empty()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_a_plugin_that_is_asked_and_a_tool_that_runs_by_itself() {
+    for tool in [
+        Tool::echo("asks").answers(|_, _| std::future::pending()).run_if(Condition::Asked),
+        Tool::echo("asks")
+            .answers(|_, _| std::future::pending())
+            .available_if(Condition::Asked, "x"),
+        Tool::new("hangs", |_, _| std::future::pending()).run_if(Condition::NoObjects),
+    ] {
+        let stage = Stage::new([tool]);
+        let mut session = stage.start(Stage::setup()).unwrap();
+        let cancel = Cancel::new();
+        let soon = cancel.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            soon.cancel();
+        });
+        let report = session.turn("go", &cancel).await;
+        assert_eq!(report.outcome, Outcome::Cancelled);
+        assert!(report.duration_ms < 100, "{report:?}");
+        assert_eq!(stage.provider.requests().len(), 0);
+        stage.provider.then([Beat::text("done")]);
+        stage.tools.replace([], "gone");
+        assert_eq!(turn(&mut session, "and now?").await, Outcome::Done, "the history is whole");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_was_not_sent_takes_what_ran_with_it() {
+    let stage = Stage::new([Tool::echo("weigh").run_if(Condition::NoObjects)]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::Fail(Error::failed("no network"))]);
+    assert_eq!(turn(&mut session, "go").await, Outcome::Failed);
+    stage.provider.then([Beat::text("done")]);
+    assert_eq!(turn(&mut session, "go again").await, Outcome::Done);
+    let told = ran(&stage.provider.requests()[1]);
+    assert_eq!(told.len(), 1, "once: {told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
+    let fry = || Tool::echo("fry").available_if(of("catch"), "once there is fish");
+    let stage = Stage::new([fry().state(ToolState::Inactive), changer("catch")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "get_tool_schemas", json!({ "names": ["fry"] }))]);
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "fry").await;
+    stage.tools.replace([Tool::echo("fry").state(ToolState::Inactive), changer("catch")], "bare");
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "and without a condition?").await;
+    stage.tools.replace([changer("catch")], "gone");
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "and gone?").await;
+    stage.tools.replace([fry(), changer("catch")], "back");
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "and with one again?").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[1]), ["catch"]);
+    assert_eq!(names(&requests[2]), ["catch", "fry"]);
+    assert_eq!(names(&requests[3]), ["catch"]);
+    assert_eq!(names(&requests[4]), ["catch"], "it is withheld from the start");
+}

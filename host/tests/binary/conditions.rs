@@ -1,0 +1,107 @@
+//! Tools of plugins that are offered, or run by themselves, when conditions hold.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{House, fixture};
+
+/// Where plugins run: inside jaato, and in workers.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
+
+fn catch(count: u32) -> Value {
+    json!({ "call": { "name": "catch_fish", "arguments": { "count": count } } })
+}
+
+#[test]
+fn tools_come_with_the_objects_of_others_and_run_by_themselves() {
+    PLACES.into_iter().for_each(comes_and_runs);
+}
+
+#[track_caller]
+fn comes_and_runs(place: &str) {
+    let Some(house) = House::new() else { return };
+    house.ship(&fixture("awaits"));
+    house.configure_more(place);
+    let fry = json!({ "call": { "name": "fry_fish", "arguments": {} } });
+    let warn = json!({ "call": { "name": "warn_of_weight", "arguments": { "over": 1 } } });
+    let own = ["list_tools", "get_tool_schemas"];
+    let tools =
+        |more: &[&'static str]| [&["catch_fish", "get_environment"], &own[..], more].concat();
+    house.script(&json!({ "answers": [
+        {
+            // It says so by itself, and with which arguments.
+            "expect": {
+                "tools": tools(&[]),
+                "data": "\"tool_ran_by_itself\":\"warn_of_weight\"",
+            },
+            "steps": [fry],
+        },
+        {
+            "expect": { "tool_result": "the tool `fry_fish` is not available: once `catch_fish` has caught some" },
+            "steps": [warn],
+        },
+        {
+            "expect": { "tool_result": "the tool `warn_of_weight` is not available: it comes by itself" },
+            "steps": [catch(3)],
+        },
+        {
+            "expect": {
+                "tools": tools(&["view_environment", "fry_fish"]),
+                "data": "\"because\":\"there are objects of `catch_fish`\",\"arguments\":{},\"result\":{\"weighed\":3}",
+            },
+            "steps": [fry],
+        },
+        { "expect": { "tool_result": "\"fried\":3" }, "steps": [catch(0)] },
+        { "expect": { "tools": tools(&["view_environment"]) }, "steps": [{ "text": "done" }] },
+    ] }));
+    let lines = house.run(&["run", "--yes", "--output", "json", "dinner"]).code(0).json_lines();
+    let calls = lines.iter().filter(|line| line["event"] == "tool_call_finished");
+    let calls: Vec<_> = calls.map(|it| it["name"].as_str().unwrap().to_owned()).collect();
+    let expected = [
+        "warn_of_weight",
+        "fry_fish",
+        "warn_of_weight",
+        "catch_fish",
+        "warn_of_weight",
+        "weigh_fish",
+        "fry_fish",
+        "catch_fish",
+        "warn_of_weight",
+    ];
+    assert_eq!(calls, expected);
+    house.nothing_lives();
+}
+
+#[test]
+fn what_runs_by_itself_is_asked_for_as_any_call() {
+    let house = house!();
+    house.ship(&fixture("awaits"));
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "done" }] }] }));
+    let output = house.run(&["run", "go"]).code(6);
+    assert!(output.stderr.contains("`warn_of_weight` is denied"), "{output}");
+}
+
+#[test]
+fn a_person_sees_the_conditions_and_calls_regardless() {
+    let house = house!();
+    house.ship(&fixture("awaits"));
+    let list = house.run(&["tool", "list"]).code(0).stdout;
+    assert!(list.contains("enabled, if there are objects of `catch_fish`"), "{list}");
+    assert!(
+        list.contains("enabled, runs by itself if there are objects of `catch_fish`"),
+        "{list}"
+    );
+    let show = house.run(&["tool", "show", "warn_of_weight"]).code(0).stdout;
+    assert!(show.contains("a model is offered it if its plugin says so (never)\n"), "{show}");
+    assert!(show.contains("it runs by itself if its plugin says so\n"), "{show}");
+    let json = house.run(&["tool", "show", "fry_fish", "--json"]).code(0).json();
+    let offer = json!({
+        "when": "objects_of",
+        "tool": "catch_fish",
+        "reason": "once `catch_fish` has caught some",
+    });
+    assert_eq!(json["available_if"], offer);
+    assert_eq!(json.get("run_if"), None);
+    let fried = house.run(&["call", "fry_fish", "{}"]).code(0).json();
+    assert_eq!(fried, json!({ "fried": 0 }));
+}

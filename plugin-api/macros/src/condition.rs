@@ -1,0 +1,135 @@
+//! Reads `available_if(…)` and `run_if(…)` of `#[tool(…)]`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, Ident, LitStr, Result, Token};
+
+/// A condition, and the reason that is told where it does not hold.
+pub struct Condition {
+    what: What,
+    reason: Option<LitStr>,
+}
+
+/// Variants of `jaato_types::Condition`.
+enum What {
+    Plain(Ident),
+    Of(Ident, LitStr),
+}
+
+impl Condition {
+    /// Reads what stands in the parentheses behind a key.
+    pub fn read(key: &Ident, input: ParseStream<'_>) -> Result<Self> {
+        let (mut what, mut reason) = (None, None);
+        for item in input.parse_terminated(Item::parse, Token![,])? {
+            let taken = match item {
+                Item::Reason(text) => reason.replace(text).is_some(),
+                Item::What(of) => what.replace(of).is_some(),
+            };
+            if taken {
+                let text = format!("`{key}` takes one condition and one reason");
+                return Err(Error::new(key.span(), text));
+            }
+        }
+        let what = what.ok_or_else(|| Error::new(key.span(), format!("`{key}` says what?")))?;
+        Ok(Self { what, reason })
+    }
+
+    /// Makes `run_if` of a spec.
+    pub fn run(&self) -> Result<TokenStream> {
+        match &self.reason {
+            None => Ok(self.condition()),
+            Some(reason) => Err(Error::new(reason.span(), "`run_if` has no reason")),
+        }
+    }
+
+    /// Makes `available_if` of a spec.
+    pub fn offer(&self, key: &Ident) -> Result<TokenStream> {
+        let Some(reason) = self.reason.as_ref().filter(|text| !text.value().trim().is_empty())
+        else {
+            let text = "a model that wants the tool before is told why it is not there: \
+                        add `reason = \"…\"`";
+            return Err(Error::new(key.span(), text));
+        };
+        let condition = self.condition();
+        Ok(quote! {
+            ::jaato_plugin_sdk::types::Offer { condition: #condition, reason: #reason.to_owned() }
+        })
+    }
+
+    fn condition(&self) -> TokenStream {
+        let variant = match &self.what {
+            What::Plain(variant) => quote!(#variant),
+            What::Of(variant, tool) => {
+                quote!(#variant { tool: ::jaato_plugin_sdk::types::ToolName::from(#tool) })
+            }
+        };
+        quote!(::jaato_plugin_sdk::types::Condition::#variant)
+    }
+}
+
+enum Item {
+    Reason(LitStr),
+    What(What),
+}
+
+impl Parse for Item {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let key: Ident = input.parse()?;
+        let text: Option<LitStr> = match input.parse::<Option<Token![=]>>()? {
+            Some(_) => Some(input.parse()?),
+            None => None,
+        };
+        let variant = |name: &str| Ident::new(name, key.span());
+        Ok(match (key.to_string().as_str(), text) {
+            ("reason", Some(text)) => Self::Reason(text),
+            ("objects_present", None) => Self::What(What::Plain(variant("ObjectsPresent"))),
+            ("no_objects", None) => Self::What(What::Plain(variant("NoObjects"))),
+            ("asked", None) => Self::What(What::Plain(variant("Asked"))),
+            ("objects_of", Some(tool)) => Self::What(What::Of(variant("ObjectsOf"), tool)),
+            ("no_objects_of", Some(tool)) => Self::What(What::Of(variant("NoObjectsOf"), tool)),
+            _ => {
+                let known = "objects_present, no_objects, objects_of = \"TOOL\", \
+                             no_objects_of = \"TOOL\", asked, reason = \"…\"";
+                let text = format!("`{key}` is no condition here; known are: {known}");
+                return Err(Error::new(key.span(), text));
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse::Parser as _;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<Condition> {
+        let key = Ident::new("available_if", proc_macro2::Span::call_site());
+        (|input: ParseStream<'_>| Condition::read(&key, input)).parse_str(text)
+    }
+
+    #[track_caller]
+    fn refused(text: &str, why: &str) {
+        let key = Ident::new("available_if", proc_macro2::Span::call_site());
+        let error = read(text).and_then(|condition| condition.offer(&key)).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused() {
+        refused("", "`available_if` says what?");
+        refused("asked, objects_present, reason = \"x\"", "one condition and one reason");
+        refused("moonlight, reason = \"x\"", "`moonlight` is no condition here");
+        refused("objects_of, reason = \"x\"", "`objects_of` is no condition here");
+        refused("asked = \"x\"", "`asked` is no condition here");
+    }
+
+    #[test]
+    fn a_reason_belongs_to_what_is_offered_alone() {
+        refused("asked", "add `reason = \"…\"`");
+        refused("asked, reason = \" \"", "add `reason = \"…\"`");
+        let error = read("asked, reason = \"x\"").and_then(|it| it.run()).unwrap_err();
+        assert_eq!(error.to_string(), "`run_if` has no reason");
+    }
+}

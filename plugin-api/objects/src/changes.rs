@@ -1,0 +1,301 @@
+//! What changed since something was saved: written and read back, as large as the changes and not as what is
+//! there. A file that is appended to keeps an environment by them.
+//!
+//! ```text
+//! {"v": 1, "from": NUMBER, "to": NUMBER,
+//!  "environment": {TOOL: [{"at": PLACE, "name"?, "metadata"?, "keep"?: NUMBER, "objects": […]}]},
+//!  "last_references": {TOOL: NUMBER},
+//!  "hidden_environment": {KEY: JSON}, "hidden_bytes": {KEY: LENGTH}, "hidden_removed": [KEY]}
+//! ```
+//!
+//! An item stands at a place among its tool's items. It keeps so many of the objects that it had, from the first
+//! on, and the rest follow. Name and metadata stand with items that are new: they never change.
+
+use std::collections::BTreeSet;
+
+use jaato_types::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::hidden::HiddenValue;
+use crate::item::reference;
+use crate::json::{VERSION, bad, map, number};
+use crate::store::Change;
+use crate::{Object, ObjectEnvironment};
+
+/// What became of an item.
+#[derive(Serialize, Deserialize)]
+struct ItemChange {
+    at: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    metadata: Option<Map<String, Value>>,
+    #[serde(default)]
+    keep: usize,
+    objects: Vec<Object>,
+}
+
+impl ObjectEnvironment {
+    /// Counts the changes so far. Who saves remembers it, to save later what changed since.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Writes what changed after so many changes, in the form of this module: JSON, and the bytes of hidden
+    /// values beside it. None where nothing did.
+    pub fn changes_since(&self, from: u64) -> Option<(Value, Vec<u8>)> {
+        if from >= self.changes {
+            return None;
+        }
+        let (mut items, mut last) = (Map::new(), Map::new());
+        for (at_shelf, at) in self.changed_since(from) {
+            let shelf = &self.tools[at_shelf];
+            let placed = &shelf.items()[at];
+            let is_new = placed.made > from;
+            let kept = placed.came.partition_point(|came| *came <= from);
+            let keep = if placed.replaced > from { 0 } else { kept };
+            let change = ItemChange {
+                at,
+                name: placed.item.name.clone().filter(|_| is_new),
+                metadata: is_new.then(|| placed.item.metadata.clone()),
+                keep,
+                objects: placed.item.objects[keep..].to_vec(),
+            };
+            let of_tool = items.entry(shelf.tool.clone()).or_insert_with(|| json!([]));
+            if let Some(of_tool) = of_tool.as_array_mut() {
+                of_tool.push(json!(change));
+            }
+            last.insert(shelf.tool.clone(), shelf.last_reference.into());
+        }
+        let (mut hidden, mut lengths, mut removed) = (Map::new(), Map::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let keys: BTreeSet<&str> = self.hidden_changes.since(from).collect();
+        for key in keys {
+            match self.hidden.get(key) {
+                None => removed.push(key),
+                Some(HiddenValue::Json(value)) => {
+                    hidden.insert(key.to_owned(), value.clone());
+                }
+                Some(HiddenValue::Bytes(value)) => {
+                    lengths.insert(key.to_owned(), value.len().into());
+                    bytes.extend_from_slice(value);
+                }
+            }
+        }
+        let json = json!({
+            "v": VERSION,
+            "from": from,
+            "to": self.changes,
+            "environment": items,
+            "last_references": last,
+            "hidden_environment": hidden,
+            "hidden_bytes": lengths,
+            "hidden_removed": removed,
+        });
+        Some((json, bytes))
+    }
+
+    /// Takes what [`ObjectEnvironment::changes_since`] wrote, on top of what it was written after.
+    ///
+    /// # Errors
+    /// Kind `invalid_arguments` where it does not follow what is there, or is nothing of the kind;
+    /// `limit_reached` beyond the bound.
+    pub fn with_changes(mut self, changes: &Value, bytes: &[u8]) -> Result<Self> {
+        let Some(changes) = changes.as_object() else { return Err(bad("a change is no object")) };
+        if changes.get("v").and_then(Value::as_u64) != Some(VERSION) {
+            return Err(bad(&format!("a change is of another version than {VERSION}")));
+        }
+        let (from, to) = (number(changes, "from")?, number(changes, "to")?);
+        let (Some(from), Some(to)) = (from, to) else {
+            return Err(bad("a change does not say what it follows"));
+        };
+        if from != self.changes || to <= from {
+            let has = self.changes;
+            return Err(bad(&format!("a change from {from} to {to} does not follow {has}")));
+        }
+        let last = map(changes, "last_references")?;
+        for (tool, items) in map(changes, "environment")? {
+            let of_tool = |error| bad(&format!("a change of `{tool}`: {error}"));
+            let items: Vec<ItemChange> = serde_json::from_value(items.clone()).map_err(of_tool)?;
+            let shelf = self.shelf(tool);
+            let given = last.get(tool).and_then(Value::as_u64).unwrap_or(0);
+            self.tools[shelf].last_reference = self.tools[shelf].last_reference.max(given);
+            for change in items {
+                self.take_change(shelf, change, to)?;
+            }
+        }
+        self.restore_hidden(changes, bytes, to)?;
+        let removed = changes.get("hidden_removed").and_then(Value::as_array);
+        for key in removed.into_iter().flatten().filter_map(Value::as_str) {
+            self.put_hidden(key, None, to)?;
+        }
+        self.changes = to;
+        self.make_room(0, 0)?;
+        Ok(self)
+    }
+
+    fn take_change(&mut self, shelf: usize, change: ItemChange, to: u64) -> Result<()> {
+        let ItemChange { at, name, metadata, keep, objects } = change;
+        let items = self.tools[shelf].items();
+        let kept = items.get(at).map_or(0, |placed| placed.item.objects.len());
+        if at > items.len() || keep > kept {
+            let tool = &self.tools[shelf].tool;
+            return Err(bad(&format!("a change of `{tool}` is of what is not there")));
+        }
+        if at == items.len() {
+            self.place(shelf, name, metadata.unwrap_or_default(), to);
+        }
+        let mut fresh = Vec::with_capacity(objects.len());
+        for object in objects {
+            let has_reference = reference(&object).is_some();
+            let tools = &mut self.tools[shelf];
+            fresh.push(if has_reference { object } else { tools.with_new_reference(object).0 });
+        }
+        self.change(shelf, at, to, |placed| {
+            if keep < kept {
+                let rest = placed.item.objects[..keep].to_vec();
+                placed.set(rest, to);
+            }
+            fresh.into_iter().for_each(|object| placed.push(object, to));
+        });
+        Ok(())
+    }
+
+    /// Lists the items that changed after so many changes, by their tools' places and their own.
+    pub(crate) fn changed_since(&self, from: u64) -> BTreeSet<(usize, usize)> {
+        let first = Change { at: from.saturating_add(1), shelf: 0, item: 0 };
+        self.by_change.range(first..).map(|change| (change.shelf, change.item)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Addition, Filter};
+
+    fn object(value: Value) -> Object {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    fn add(store: &mut ObjectEnvironment, tool: &str, of: u64, value: u64) {
+        let metadata = object(json!({ "of": of }));
+        store.add(tool, Addition::new(vec![object(json!({ "value": value }))], metadata)).unwrap();
+    }
+
+    /// A few numbers that look like chance and are the same each time.
+    fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed;
+        move |below| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        }
+    }
+
+    /// Changes the store in a way that follows from the numbers.
+    fn change(store: &mut ObjectEnvironment, next: &mut impl FnMut(u64) -> u64) {
+        let tool = ["a", "b"][usize::try_from(next(2)).unwrap()];
+        let filter = Filter::key("of", json!(next(4)));
+        let some = vec![object(json!({ "value": next(9) })), object(json!({ "v": next(9) }))];
+        let key = format!("k{}", next(3));
+        // What matches nothing is refused, and changes nothing.
+        match next(7) {
+            0..=2 => add(store, tool, next(4), next(9)),
+            3 => drop(store.append(tool, some, &filter)),
+            4 => drop(store.replace(tool, some, &filter)),
+            5 => drop(store.remove(tool, Some(&filter))),
+            _ => {
+                let value = [None, Some(HiddenValue::Json(json!(next(9))))];
+                let bytes = Some(HiddenValue::Bytes(vec![7; usize::try_from(next(5)).unwrap()]));
+                let [none, json] = value;
+                let value = [none, json, bytes].into_iter().nth(usize::try_from(next(3)).unwrap());
+                store.set_hidden(&key, value.flatten()).unwrap();
+            }
+        }
+    }
+
+    /// What everything takes, counted anew; of hidden values that were taken away their keys.
+    fn counted(store: &ObjectEnvironment) -> usize {
+        let length = |value: Value| value.to_string().len();
+        let items = store.tools.iter().flat_map(|shelf| shelf.items()).map(|placed| {
+            let objects = placed.item.objects.iter().map(|object| length(json!(object)));
+            length(json!(placed.item.metadata)) + objects.sum::<usize>()
+        });
+        let keys = store.hidden_changes.since(0).map(str::len).sum::<usize>();
+        items.sum::<usize>() + keys + store.hidden.values().map(HiddenValue::bytes).sum::<usize>()
+    }
+
+    #[test]
+    fn what_was_saved_and_what_changed_since_make_the_whole() {
+        for seed in 0..200 {
+            let mut next = numbers(seed);
+            let mut store = ObjectEnvironment::default();
+            (0..next(20)).for_each(|_| change(&mut store, &mut next));
+            let (json, bytes) = store.save();
+            let mut copy = ObjectEnvironment::restore(&json, &bytes).unwrap();
+            for _ in 0..5 {
+                let from = store.changes();
+                (0..next(6)).for_each(|_| change(&mut store, &mut next));
+                let Some((json, bytes)) = store.changes_since(from) else {
+                    assert_eq!(store.changes(), from);
+                    continue;
+                };
+                let text = json.to_string();
+                copy = copy.with_changes(&serde_json::from_str(&text).unwrap(), &bytes).unwrap();
+                assert_eq!(copy.save(), store.save(), "seed {seed}");
+                assert_eq!(copy.bytes(), counted(&copy), "seed {seed}");
+            }
+            assert_eq!(store.bytes(), counted(&store), "seed {seed}");
+            // All changes of a life are the whole, too.
+            let Some((json, bytes)) = store.changes_since(0) else { continue };
+            let again = ObjectEnvironment::default().with_changes(&json, &bytes).unwrap();
+            assert_eq!(again.save(), store.save(), "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn one_more_object_is_written_alone() {
+        let mut store = ObjectEnvironment::default();
+        (0..100).for_each(|value| add(&mut store, "a", 1, value));
+        let from = store.changes();
+        add(&mut store, "a", 1, 100);
+        let (json, _) = store.changes_since(from).unwrap();
+        let expected = json!({ "a": [{
+            "at": 0, "keep": 100, "objects": [{ "value": 100, "_REF_ID": "a_101" }],
+        }] });
+        assert_eq!(json["environment"], expected);
+        assert_eq!(json["last_references"], json!({ "a": 101 }));
+        add(&mut store, "a", 1, 100);
+        assert_eq!(store.changes(), from + 1, "what is there already changes nothing");
+        assert_eq!(store.changes_since(store.changes()), None);
+    }
+
+    #[test]
+    fn a_change_that_does_not_follow_is_refused() {
+        let mut store = ObjectEnvironment::default();
+        add(&mut store, "a", 1, 1);
+        let (whole, bytes) = store.changes_since(0).unwrap();
+        let with = |key: &str, value: Value| {
+            let mut changed = whole.clone();
+            changed[key] = value;
+            changed
+        };
+        for (change, what) in [
+            (json!(1), "a change is no object"),
+            (with("v", json!(2)), "another version"),
+            (with("from", json!(null)), "its `from` is null"),
+            (with("from", json!(3)), "from 3 to 1 does not follow 0"),
+            (with("to", json!(0)), "from 0 to 0 does not follow 0"),
+            (with("environment", json!({ "a": [{}] })), "a change of `a`: missing field"),
+            (with("environment", json!({ "a": [{ "at": 1, "objects": [] }] })), "not there"),
+            (
+                with("environment", json!({ "a": [{ "at": 0, "keep": 1, "objects": [] }] })),
+                "not there",
+            ),
+            (with("hidden_bytes", json!({ "k": 1 })), "the bytes of the hidden `k`"),
+        ] {
+            let error = ObjectEnvironment::default().with_changes(&change, &bytes).unwrap_err();
+            assert!(error.message.contains(what), "{change}: {error}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A path as it was asked for, in pieces.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use jaato_types::{Error, ErrorKind, Result};
+
+use super::PATH_BYTES_MAX;
+
+/// A path as it was asked for: absolute, as the environment shows it, not yet looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    /// Names and `..`, from the top.
+    pub(crate) parts: Vec<OsString>,
+    /// Whether what is there must be a folder, as after a slash at the end.
+    pub(crate) wants_folder: bool,
+}
+
+impl Asked {
+    /// Takes a path apart. A relative one starts at `default`.
+    pub(crate) fn new(path: &str, default: &Path) -> Result<Self> {
+        if path.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the path is empty"));
+        }
+        if path.contains('\0') {
+            let text = "a path cannot hold a NUL character";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        if path.len() > PATH_BYTES_MAX {
+            let beginning: String = path.chars().take(60).collect();
+            let text = format!(
+                "the path `{beginning}…` is too long: {} bytes, at most {PATH_BYTES_MAX}",
+                path.len()
+            );
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        }
+        let mut parts = Vec::new();
+        if !path.starts_with('/') {
+            push_parts(&mut parts, default.as_os_str());
+        }
+        push_parts(&mut parts, OsStr::new(path));
+        let last = path.rsplit('/').next().unwrap_or_default();
+        Ok(Self { parts, wants_folder: matches!(last, "" | "." | "..") })
+    }
+
+    /// Whether it goes up somewhere.
+    pub(crate) fn goes_up(&self) -> bool {
+        self.parts.iter().any(|part| part == "..")
+    }
+
+    /// How it is told.
+    pub(crate) fn shown(&self) -> PathBuf {
+        joined(&self.parts)
+    }
+}
+
+/// Appends the names of a path; `.` and what is empty say nothing.
+pub(crate) fn push_parts(parts: &mut Vec<OsString>, path: &OsStr) {
+    let names = path.as_bytes().split(|byte| *byte == b'/');
+    let names = names.filter(|name| !name.is_empty() && *name != b".");
+    parts.extend(names.map(|name| OsStr::from_bytes(name).to_owned()));
+}
+
+/// Makes an absolute path of names.
+pub(crate) fn joined(parts: &[OsString]) -> PathBuf {
+    let mut path = OsString::with_capacity(parts.iter().map(|part| part.len() + 1).sum());
+    for part in parts {
+        path.push("/");
+        path.push(part);
+    }
+    if path.is_empty() {
+        path.push("/");
+    }
+    path.into()
+}

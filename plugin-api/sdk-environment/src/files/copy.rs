@@ -1,0 +1,200 @@
+//! Copying files and folders.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::AsFd;
+
+use jaato_types::Result;
+use jaato_types::files::{FileKind, FilePair};
+use rustix::fs::{Mode, OFlags, fchmod, fstat, mkdirat, openat, readlinkat, symlinkat};
+use rustix::io::Errno;
+
+use super::delete::delete_folder;
+use super::draft::{Draft, Taken, errno_of, rename_new, unique_name};
+use super::errors::{self, Verb};
+use super::folder::{Folder, Sorted, open_in};
+use super::place::Place;
+use super::steps::{Last, Missing};
+use super::{COPY_ENTRIES_MAX, Confined, DEPTH_MAX, RACES_MAX};
+use crate::platform::Facts;
+
+impl Confined {
+    /// Copies a file, or a folder with all that is in it, to a new name, where it is whole at once. Links in a folder
+    /// are copied as they are, and followed no more than the old ones are; a link that is named itself is followed.
+    pub fn copy(&self, request: &FilePair) -> Result<()> {
+        let from = self.roots.asked(&request.from)?;
+        let to = self.roots.asked(&request.to)?;
+        let mut source = self.roots.find(&from, Last::Follow, Verb::Copy)?;
+        let place = self.roots.find_name(&to, Last::Stay, Missing::Fail, Verb::Copy)?;
+        for _ in 0..RACES_MAX {
+            let facts =
+                source.facts().map_err(|errno| errors::failed(Verb::Copy, &source.shown, errno))?;
+            match facts.kind {
+                FileKind::Link => source = self.roots.find(&from, Last::Follow, Verb::Copy)?,
+                _ if from.wants_folder && facts.kind != FileKind::Folder => {
+                    return Err(errors::failed(Verb::Copy, &source.shown, Errno::NOTDIR));
+                }
+                _ => return copy_to(&source, &place, facts.kind, taken(request)),
+            }
+        }
+        Err(errors::keeps_changing(Verb::Copy, &source.shown))
+    }
+}
+
+pub(crate) fn taken(request: &FilePair) -> Taken {
+    if request.overwrite { Taken::Replaced } else { Taken::Refused }
+}
+
+/// Copies what is at a place, and no link, to another name.
+pub(crate) fn copy_to(source: &Place, place: &Place, kind: FileKind, taken: Taken) -> Result<()> {
+    let name = place.name(Verb::Copy)?;
+    if kind == FileKind::Folder {
+        return copy_folder(source, place, name);
+    }
+    let failed = |errno| errors::failed(Verb::Copy, &source.shown, errno);
+    let failed_there = |errno| errors::failed(Verb::Copy, &place.shown, errno);
+    if taken == Taken::Refused && place.facts().is_ok() {
+        return Err(failed_there(Errno::EXIST));
+    }
+    let mut draft = Draft::begin(&place.dir).map_err(failed_there)?;
+    let from = source.name(Verb::Copy)?;
+    copy_content(&*source.dir, from, &mut draft).map_err(|error| match error {
+        NotCopied::Errno(errno) => failed(errno),
+        NotCopied::NoFile(kind) => errors::no_file(Verb::Copy, &source.shown, kind),
+    })?;
+    draft.place(name, taken).map_err(failed_there)
+}
+
+enum NotCopied {
+    Errno(Errno),
+    NoFile(FileKind),
+}
+
+impl From<Errno> for NotCopied {
+    fn from(errno: Errno) -> Self {
+        Self::Errno(errno)
+    }
+}
+
+/// Copies bytes and permission bits.
+fn copy_content(folder: impl AsFd, name: &OsStr, draft: &mut Draft) -> Result<(), NotCopied> {
+    let (mut file, facts) = open_source(folder, name)?;
+    std::io::copy(&mut file, &mut draft.file).map_err(|error| errno_of(&error))?;
+    fchmod(&draft.file, Mode::from_raw_mode((facts.mode & 0o777) as _))?;
+    Ok(())
+}
+
+fn open_source(folder: impl AsFd, name: &OsStr) -> Result<(File, Facts), NotCopied> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::NXIO) => return Err(NotCopied::NoFile(FileKind::Other)),
+        other => other?,
+    };
+    let facts = Facts::from(&fstat(&file)?);
+    if facts.kind != FileKind::File {
+        return Err(NotCopied::NoFile(facts.kind));
+    }
+    Ok((file.into(), facts))
+}
+
+/// Copies a folder under a name that nothing has, and puts it in its place when it is whole.
+fn copy_folder(source: &Place, place: &Place, name: &OsStr) -> Result<()> {
+    let failed = |errno| errors::failed(Verb::Copy, &place.shown, errno);
+    if place.facts().is_ok() {
+        return Err(failed(Errno::EXIST));
+    }
+    let draft = unique_name().map_err(failed)?;
+    mkdirat(&*place.dir, &draft, Mode::from_raw_mode(0o700)).map_err(failed)?;
+    let copied = fill(source, place, &draft)
+        .and_then(|()| rename_new(&*place.dir, &draft, &*place.dir, name).map_err(failed));
+    if copied.is_err() {
+        // The first error tells more than what becomes of half a copy.
+        let _ = delete_folder(&*place.dir, &draft, &place.shown, Verb::Copy);
+    }
+    copied
+}
+
+/// A folder that is being copied, and its copy.
+struct Level {
+    from: Folder,
+    to: rustix::fd::OwnedFd,
+    mode: u32,
+}
+
+fn fill(source: &Place, place: &Place, draft: &OsStr) -> Result<()> {
+    let failed = |errno| errors::failed(Verb::Copy, &source.shown, errno);
+    let failed_there = |errno| errors::failed(Verb::Copy, &place.shown, errno);
+    let name = source.name.clone().unwrap_or_else(|| ".".into());
+    let top = open_in(&*place.dir, draft).map_err(failed_there)?;
+    let copy = Facts::from(&fstat(&top).map_err(failed_there)?).identity;
+    let mut levels = vec![Level::open(&*source.dir, &name, top).map_err(failed)?];
+    let mut count = 0;
+    while let Some(level) = levels.last_mut() {
+        let Some((name, kind)) = level.from.next() else {
+            let mode = Mode::from_raw_mode((level.mode & 0o777) as _);
+            fchmod(&level.to, mode).map_err(failed_there)?;
+            levels.pop();
+            continue;
+        };
+        let name = name.to_owned();
+        count += 1;
+        if count > COPY_ENTRIES_MAX {
+            let what = format!("it holds more than {COPY_ENTRIES_MAX} files and folders");
+            return Err(errors::too_large(Verb::Copy, &source.shown, &what));
+        }
+        if let Some(below) = level.copy_entry(&name, kind, source)? {
+            if Facts::from(&fstat(&*below.from.handle).map_err(failed)?).identity == copy {
+                let reason = "a folder cannot be copied into itself";
+                return Err(errors::refused(Verb::Copy, &source.shown, reason));
+            }
+            levels.push(below);
+        }
+        if levels.len() > DEPTH_MAX {
+            let what = format!("it is more than {DEPTH_MAX} folders deep");
+            return Err(errors::too_large(Verb::Copy, &source.shown, &what));
+        }
+    }
+    Ok(())
+}
+
+impl Level {
+    fn open(above: impl AsFd, name: &OsStr, to: rustix::fd::OwnedFd) -> rustix::io::Result<Self> {
+        let from = open_in(above, name)?;
+        let mode = Facts::from(&fstat(&from)?).mode;
+        Ok(Self { from: Folder::read(from, Sorted::Yes)?, to, mode })
+    }
+
+    /// Copies what has that name; a folder is made, and returned to be gone into.
+    fn copy_entry(&self, name: &OsString, kind: FileKind, top: &Place) -> Result<Option<Self>> {
+        let from = self.from.handle.as_fd();
+        let shown = top.shown.join(name);
+        let failed = |errno| errors::failed(Verb::Copy, &shown, errno);
+        match kind {
+            FileKind::Folder => {
+                mkdirat(&self.to, name, Mode::from_raw_mode(0o700)).map_err(failed)?;
+                let to = open_in(&self.to, name).map_err(failed)?;
+                Ok(Some(Self::open(from, name, to).map_err(failed)?))
+            }
+            FileKind::Link => {
+                let target = readlinkat(from, name, Vec::new()).map_err(failed)?;
+                symlinkat(target, &self.to, name).map_err(failed)?;
+                Ok(None)
+            }
+            FileKind::File | FileKind::Other => {
+                let copied = open_source(from, name).and_then(|(mut file, facts)| {
+                    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                    let copy = openat(&self.to, name, flags, Mode::from_raw_mode(0o600))?;
+                    let mut copy = File::from(copy);
+                    std::io::copy(&mut file, &mut copy).map_err(|error| errno_of(&error))?;
+                    fchmod(&copy, Mode::from_raw_mode((facts.mode & 0o777) as _))?;
+                    Ok(None)
+                });
+                copied.map_err(|error| match error {
+                    NotCopied::Errno(errno) => failed(errno),
+                    NotCopied::NoFile(kind) => errors::no_file(Verb::Copy, &shown, kind),
+                })
+            }
+        }
+    }
+}

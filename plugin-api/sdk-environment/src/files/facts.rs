@@ -1,0 +1,33 @@
+//! What the system tells of a file, as it is told.
+
+use std::path::Path;
+
+use jaato_types::files::FileFacts;
+
+use crate::platform::Facts;
+
+impl Facts {
+    /// Another word each time that the file is another or was changed, as far as the system tells.
+    pub(crate) fn version(&self) -> String {
+        let (_, number) = self.identity;
+        let (modified, changed) = (nanoseconds(self.modified), nanoseconds(self.changed));
+        format!("{number:x}-{:x}-{modified:x}-{changed:x}", self.size)
+    }
+
+    /// All of it.
+    pub(crate) fn told(&self, shown: &Path) -> FileFacts {
+        let (seconds, nanoseconds) = self.modified;
+        FileFacts {
+            path: shown.to_string_lossy().into_owned(),
+            kind: self.kind,
+            size: self.size,
+            modified_ms: seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000),
+            mode: self.mode,
+            version: Some(self.version()),
+        }
+    }
+}
+
+fn nanoseconds((seconds, nanoseconds): (i64, i64)) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds)
+}

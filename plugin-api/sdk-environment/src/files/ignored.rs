@@ -1,0 +1,145 @@
+//! What `.gitignore` and its like leave out, while a tree is gone through.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{Mode, OFlags, fstat, openat};
+
+use super::folder::Folder;
+use crate::platform::{Facts, PASS_THROUGH};
+
+/// Bytes of such a file that are read.
+const IGNORE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The rules of the folders on the way, those of the innermost last.
+#[derive(Debug, Default)]
+pub(crate) struct Ignored {
+    /// `.ignore`: goes before all others.
+    own: Vec<Rules>,
+    /// `.gitignore`.
+    git: Vec<Rules>,
+    /// `.git/info/exclude`: comes last.
+    exclude: Vec<Rules>,
+    /// Where repositories begin that were entered: rules of git from above do not reach in.
+    repositories: Vec<usize>,
+    /// Folders that were entered and not left.
+    depth: usize,
+}
+
+#[derive(Debug)]
+struct Rules {
+    /// How deep their folder is.
+    depth: usize,
+    /// Where a path goes on below their folder.
+    start: usize,
+    rules: Gitignore,
+}
+
+/// What the rules say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Nothing,
+    LeaveOut,
+    /// Looked at, even if it is hidden.
+    Keep,
+}
+
+impl Ignored {
+    /// Enters a folder whose names are known. `start` is where a path goes on below it.
+    pub(crate) fn enter(&mut self, folder: &Folder, start: usize) {
+        self.depth += 1;
+        let handle = folder.handle.as_fd();
+        if folder.has(b".git") {
+            self.enter_repository(handle, start);
+        }
+        if folder.has(b".gitignore") {
+            push(&mut self.git, handle, ".gitignore", self.depth, start);
+        }
+        if folder.has(b".ignore") {
+            push(&mut self.own, handle, ".ignore", self.depth, start);
+        }
+    }
+
+    /// Enters a folder above the one where it begins; its names are not read.
+    pub(crate) fn enter_above(&mut self, handle: impl AsFd, start: usize) {
+        self.depth += 1;
+        let handle = handle.as_fd();
+        if rustix::fs::statat(handle, ".git", rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            self.enter_repository(handle, start);
+        }
+        push(&mut self.git, handle, ".gitignore", self.depth, start);
+        push(&mut self.own, handle, ".ignore", self.depth, start);
+    }
+
+    fn enter_repository(&mut self, handle: impl AsFd, start: usize) {
+        self.repositories.push(self.depth);
+        if let Ok(git) = openat(handle, ".git", PASS_THROUGH, Mode::empty())
+            && let Ok(info) = openat(&git, "info", PASS_THROUGH, Mode::empty())
+        {
+            push(&mut self.exclude, &info, "exclude", self.depth, start);
+        }
+    }
+
+    /// Leaves the folder that was entered last.
+    pub(crate) fn leave(&mut self) {
+        let depth = self.depth;
+        self.depth = depth.saturating_sub(1);
+        for rules in [&mut self.own, &mut self.git, &mut self.exclude] {
+            while rules.last().is_some_and(|it| it.depth >= depth) {
+                rules.pop();
+            }
+        }
+        while self.repositories.last().is_some_and(|it| *it >= depth) {
+            self.repositories.pop();
+        }
+    }
+
+    /// What is said of a path.
+    pub(crate) fn says(&self, path: &[u8], is_folder: bool) -> Said {
+        let repository = self.repositories.last().copied().unwrap_or(0);
+        let groups = [(&self.own, 0), (&self.git, repository), (&self.exclude, repository)];
+        for (rules, depth_min) in groups {
+            for it in rules.iter().rev().take_while(|it| it.depth >= depth_min) {
+                let below = Path::new(OsStr::from_bytes(&path[it.start..]));
+                match it.rules.matched(below, is_folder) {
+                    Match::None => {}
+                    Match::Ignore(_) => return Said::LeaveOut,
+                    Match::Whitelist(_) => return Said::Keep,
+                }
+            }
+        }
+        Said::Nothing
+    }
+}
+
+fn push(all: &mut Vec<Rules>, folder: impl AsFd, name: &str, depth: usize, start: usize) {
+    if let Some(rules) = read(folder, name)
+        && !rules.is_empty()
+    {
+        all.push(Rules { depth, start, rules });
+    }
+}
+
+/// Reads rules; none where there is no such file, as git does. A link is not followed, as git does not either.
+fn read(folder: impl AsFd, name: &str) -> Option<Gitignore> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::empty()).ok()?;
+    let facts = Facts::from(&fstat(&file).ok()?);
+    if facts.kind != jaato_types::files::FileKind::File {
+        return None;
+    }
+    let mut text = Vec::new();
+    std::fs::File::from(file).take(IGNORE_BYTES_MAX).read_to_end(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let mut builder = GitignoreBuilder::new("");
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        // A line that is no pattern says nothing, as with git.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().ok()
+}

@@ -1,0 +1,82 @@
+//! What is in a folder, what something is, and new folders.
+
+use jaato_types::Result;
+use jaato_types::files::{
+    FileExists, FileFacts, FileKind, FilePath, FolderEntries, FolderEntry, FolderList, FolderMake,
+    LIST_BYTES_MAX, LIST_ENTRIES_MAX,
+};
+use jaato_types::{Error, ErrorKind};
+use rustix::fs::{Mode, mkdirat};
+use rustix::io::Errno;
+
+use super::Confined;
+use super::errors::{self, Verb};
+use super::folder::{Folder, Sorted};
+use super::steps::{Last, Missing};
+
+impl Confined {
+    /// Lists a folder, sorted by name. What cannot be looked at is listed with what is known.
+    pub fn list(&self, request: &FolderList) -> Result<FolderEntries> {
+        let asked = self.roots.asked_folder(&request.path)?;
+        let folder = self.roots.open_folder(&asked, Verb::List)?;
+        let mut folder = Folder::read(folder, Sorted::Yes)
+            .map_err(|errno| errors::failed(Verb::List, &asked.shown(), errno))?;
+        folder.skip(request.skip);
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        while entries.len() < LIST_ENTRIES_MAX && bytes < LIST_BYTES_MAX {
+            let Some((name, kind)) = folder.next() else { break };
+            let name = name.to_owned();
+            let size = match kind {
+                FileKind::File => folder.facts(&name).map_or(0, |facts| facts.size),
+                _ => 0,
+            };
+            let name = name.to_string_lossy().into_owned();
+            bytes += name.len();
+            entries.push(FolderEntry { name, kind, size });
+        }
+        Ok(FolderEntries { entries, count: folder.len() })
+    }
+
+    /// Tells whether something is there. A link that leads nowhere is nothing; one that leads outside is an error.
+    pub fn exists(&self, request: &FilePath) -> Result<FileExists> {
+        let asked = self.roots.asked(&request.path)?;
+        match self.roots.look(&asked, Verb::Find) {
+            Ok(facts) => Ok(FileExists { kind: Some(facts.kind) }),
+            Err(Error { kind: ErrorKind::NotFound, .. }) => Ok(FileExists { kind: None }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells what something is, links followed.
+    pub fn stat(&self, request: &FilePath) -> Result<FileFacts> {
+        let asked = self.roots.asked(&request.path)?;
+        let facts = self.roots.look(&asked, Verb::Find)?;
+        if !asked.goes_up() {
+            return Ok(facts.told(&asked.shown()));
+        }
+        let place = self.roots.find(&asked, Last::Follow, Verb::Find)?;
+        Ok(facts.told(&self.roots.true_path(&place)))
+    }
+
+    /// Tells what something is if that is in memory: without waiting for a disk. None where that is not so, or not
+    /// known; then [`Self::stat`] tells.
+    pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
+        let asked = self.roots.asked(&request.path).ok()?;
+        Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))
+    }
+
+    /// Makes a folder. One that is there already will do.
+    pub fn make_folder(&self, request: &FolderMake) -> Result<()> {
+        let asked = self.roots.asked(&request.path)?;
+        let missing = if request.parents { Missing::Make } else { Missing::Fail };
+        let place = self.roots.find_target(&asked, missing, Verb::Make)?;
+        let Some(name) = &place.name else { return Ok(()) };
+        match mkdirat(&*place.dir, name, Mode::from_raw_mode(0o777)) {
+            Err(Errno::EXIST) => match place.facts() {
+                Ok(facts) if facts.kind == FileKind::Folder => Ok(()),
+                _ => Err(errors::failed(Verb::Make, &place.shown, Errno::EXIST)),
+            },
+            made => made.map_err(|errno| errors::failed(Verb::Make, &place.shown, errno)),
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Reading bytes.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use jaato_types::Result;
+use jaato_types::files::{FileBytes, FileRead, READ_BYTES_MAX};
+use rustix::buffer::spare_capacity;
+use rustix::io::{Errno, pread};
+
+use super::Confined;
+use super::errors::{self, Verb};
+use crate::platform::{Facts, read_at_once};
+
+/// Bytes that are read in place at most where nothing has to be waited for.
+pub const CACHED_BYTES_MAX: u64 = 64 * 1024;
+
+impl Confined {
+    /// Reads bytes.
+    pub fn read(&self, request: &FileRead) -> Result<(FileBytes, Vec<u8>)> {
+        let asked = self.roots.asked(&request.path)?;
+        let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
+        let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(READ_BYTES_MAX);
+        let bytes = read_range(&file, request.offset, wanted, &facts, &asked.shown())?;
+        Ok((told(request.offset, &bytes, &facts), bytes))
+    }
+
+    /// Reads bytes if they are in memory and few: without waiting for a disk, so that a thread which must not wait may
+    /// call it. None where that is not so, or not known; then [`Self::read`] tells.
+    pub fn read_cached(&self, request: &FileRead) -> Option<(FileBytes, Vec<u8>)> {
+        let asked = self.roots.asked(&request.path).ok()?;
+        let (file, facts) = self.roots.open_at_once(&asked)?;
+        let ahead = facts.size.checked_sub(request.offset)?;
+        let wanted = request.length.unwrap_or(READ_BYTES_MAX).min(ahead);
+        if wanted > CACHED_BYTES_MAX {
+            return None;
+        }
+        let mut bytes = vec![0; usize::try_from(wanted).ok()?];
+        let count = read_at_once(&file, &mut bytes, request.offset)?;
+        // A file without a size of its own, or one that became shorter.
+        if count == 0 || count < bytes.len() {
+            return None;
+        }
+        Some((told(request.offset, &bytes, &facts), bytes))
+    }
+}
+
+fn told(offset: u64, bytes: &[u8], facts: &Facts) -> FileBytes {
+    let end = offset.saturating_add(bytes.len() as u64);
+    let size = if bytes.is_empty() { facts.size } else { facts.size.max(end) };
+    FileBytes { size, offset, has_more: end < facts.size }
+}
+
+fn read_range(
+    file: &OwnedFd,
+    offset: u64,
+    wanted: u64,
+    facts: &Facts,
+    shown: &Path,
+) -> Result<Vec<u8>> {
+    // One more than is known to be there: the read that finds the end needs no more memory.
+    let known = facts.size.saturating_sub(offset).saturating_add(1).min(wanted);
+    let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let mut bytes = Vec::with_capacity(usize::try_from(known).unwrap_or(0));
+    while bytes.len() < wanted {
+        if bytes.len() == bytes.capacity() {
+            bytes.reserve(GROWTH_BYTES.min(wanted - bytes.len()));
+        }
+        let at = offset.saturating_add(bytes.len() as u64);
+        match pread(file, spare_capacity(&mut bytes), at) {
+            // The end; or an offset past all that can be.
+            Ok(0) | Err(Errno::INVAL | Errno::OVERFLOW) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errors::failed(Verb::Read, shown, errno)),
+        }
+    }
+    bytes.truncate(wanted);
+    Ok(bytes)
+}
+
+/// What a buffer grows by for a file that has more than its size says, as those of the kernel.
+const GROWTH_BYTES: usize = 64 * 1024;

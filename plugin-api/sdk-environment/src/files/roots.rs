@@ -1,0 +1,204 @@
+//! The allowed folders, open.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jaato_types::{Error, ErrorKind, Result};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use super::asked::{Asked, joined, push_parts};
+use super::errors::{self, Verb};
+use super::place::Place;
+use super::settings::{Access, Root};
+
+/// A folder that is open; the last owner closes it.
+pub(crate) type Handle = Arc<OwnedFd>;
+
+/// The allowed folders, open.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    roots: Vec<OpenRoot>,
+    default: PathBuf,
+}
+
+/// An allowed folder, open. It stays the same folder, whatever becomes of its name.
+#[derive(Debug)]
+pub(crate) struct OpenRoot {
+    pub(crate) handle: Handle,
+    host: PathBuf,
+    shown: PathBuf,
+    access: Access,
+    /// How paths may call it, in pieces: as it is shown, and its real path where both sides are this machine.
+    names: Vec<Vec<OsString>>,
+    /// Whether another allowed folder lies below it: then paths are gone through step by step, to see when they enter
+    /// that one.
+    has_roots_below: bool,
+}
+
+impl Roots {
+    /// Opens them.
+    pub(crate) fn open(roots: &[Root], default: &Path) -> Result<Self> {
+        let mut opened = roots.iter().map(OpenRoot::open).collect::<Result<Vec<_>>>()?;
+        for at in 0..opened.len() {
+            let others = opened.iter().enumerate().filter(|(other, _)| *other != at);
+            let others: Vec<_> = others.flat_map(|(_, root)| &root.names).collect();
+            let root = &opened[at];
+            if others.iter().any(|other| **other == root.names[0]) {
+                let text = format!("the folder `{}` is allowed twice", root.shown.display());
+                return Err(Error::new(ErrorKind::Configuration, text));
+            }
+            let is_above = |name: &Vec<OsString>| others.iter().any(|it| it.starts_with(name));
+            let has_roots_below = root.names.iter().any(is_above);
+            opened[at].has_roots_below = has_roots_below;
+        }
+        let roots = Self { roots: opened, default: default.to_owned() };
+        if !default.is_absolute() {
+            let text = format!("the default folder `{}` is not absolute", default.display());
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+        let asked = Asked::new(&default.to_string_lossy(), default)?;
+        roots.open_folder_place(&asked, Verb::Open)?;
+        Ok(roots)
+    }
+
+    pub(crate) fn default_folder(&self) -> &Path {
+        &self.default
+    }
+
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().map(|root| root.shown.as_path())
+    }
+
+    /// Takes a path apart.
+    pub(crate) fn asked(&self, path: &str) -> Result<Asked> {
+        Asked::new(path, &self.default)
+    }
+
+    /// Takes the path of a folder apart; the default one where it is empty.
+    pub(crate) fn asked_folder(&self, path: &str) -> Result<Asked> {
+        let asked = self.asked(if path.is_empty() { "." } else { path })?;
+        Ok(Asked { wants_folder: true, ..asked })
+    }
+
+    pub(crate) fn get(&self, root: usize) -> &OpenRoot {
+        &self.roots[root]
+    }
+
+    /// The folder of exactly that path.
+    pub(crate) fn at(&self, parts: &[OsString]) -> Option<usize> {
+        self.roots.iter().position(|root| root.names.iter().any(|name| name == parts))
+    }
+
+    /// The innermost folder that such a path begins with, and how many of its parts that takes. None where the path has
+    /// to be gone through step by step.
+    pub(crate) fn beneath(&self, asked: &Asked) -> Option<(usize, usize)> {
+        let mut found: Option<(usize, usize)> = None;
+        for (at, root) in self.roots.iter().enumerate() {
+            for name in root.names.iter().filter(|name| asked.parts.starts_with(name)) {
+                if found.is_none_or(|(_, length)| name.len() > length) {
+                    found = Some((at, name.len()));
+                }
+            }
+        }
+        found.filter(|(at, _)| !asked.goes_up() && !self.roots[*at].has_roots_below)
+    }
+
+    /// Refuses to change what may only be read.
+    pub(crate) fn check_writable(&self, verb: Verb, place: &Place) -> Result<()> {
+        self.check_root_writable(verb, place.root, &place.shown)
+    }
+
+    /// The same, before there is a place.
+    pub(crate) fn check_root_writable(&self, verb: Verb, root: usize, shown: &Path) -> Result<()> {
+        let root = &self.roots[root];
+        if root.access == Access::Write {
+            return Ok(());
+        }
+        let reason = format!("the folder `{}` may only be read", root.shown.display());
+        let error = errors::refused(verb, shown, &reason);
+        Err(Error { kind: ErrorKind::PermissionDenied, ..error })
+    }
+
+    /// Refuses to delete or move an allowed folder, or one that holds such.
+    pub(crate) fn check_holds_no_root(&self, verb: Verb, place: &Place) -> Result<()> {
+        let is_root = place.name.is_none() && place.above.is_empty();
+        let mut parts = Vec::new();
+        push_parts(&mut parts, self.true_path(place).as_os_str());
+        let below =
+            self.roots.iter().find(|root| root.names.iter().any(|name| name.starts_with(&parts)));
+        if is_root || below.is_some_and(|root| root.shown == place.shown) {
+            let error = errors::refused(verb, &place.shown, "it is an allowed folder itself");
+            return Err(Error { kind: ErrorKind::PermissionDenied, ..error });
+        }
+        below.map_or(Ok(()), |root| {
+            let reason = format!("the allowed folder `{}` is in it", root.shown.display());
+            let error = errors::refused(verb, &place.shown, &reason);
+            Err(Error { kind: ErrorKind::PermissionDenied, ..error })
+        })
+    }
+
+    /// Where a place really is, as it is shown.
+    pub(crate) fn true_path(&self, place: &Place) -> PathBuf {
+        place.path_from(&self.roots[place.root].shown)
+    }
+
+    /// Where a place is on this machine.
+    pub(crate) fn host_path(&self, place: &Place) -> PathBuf {
+        place.path_from(&self.roots[place.root].host)
+    }
+
+    /// Makes the error of a path outside.
+    pub(crate) fn outside(&self, verb: &str) -> Error {
+        let allowed: Vec<String> =
+            self.roots.iter().map(|root| format!("`{}`", root.shown.display())).collect();
+        let text = format!("{verb} outside of the allowed folders {}", allowed.join(", "));
+        Error::new(ErrorKind::PermissionDenied, text).with_hint("use a path in one of them")
+    }
+}
+
+impl OpenRoot {
+    fn open(root: &Root) -> Result<Self> {
+        let wrong = |reason: &str| {
+            let text = format!("cannot use the folder `{}`: {reason}", root.host.display());
+            Error::new(ErrorKind::Configuration, text)
+        };
+        let mut shown = Vec::new();
+        push_parts(&mut shown, root.shown.as_os_str());
+        if !root.shown.is_absolute() || shown.iter().any(|part| part == "..") {
+            return Err(wrong(&format!("`{}` is no absolute path", root.shown.display())));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let handle = openat(CWD, &root.host, flags, Mode::empty())
+            .map_err(|errno| wrong(&std::io::Error::from(errno).kind().to_string()))?;
+        let real = root.host.canonicalize().map_err(|error| wrong(&error.kind().to_string()))?;
+        let is_local = root.host == root.shown;
+        let shown_path = joined(&shown);
+        let mut names = vec![shown];
+        if is_local {
+            let mut parts = Vec::new();
+            push_parts(&mut parts, real.as_os_str());
+            if !names.contains(&parts) {
+                names.push(parts);
+            }
+        }
+        Ok(Self {
+            handle: Arc::new(handle),
+            host: real,
+            shown: shown_path,
+            access: root.access,
+            names,
+            has_roots_below: false,
+        })
+    }
+
+    /// How it is shown, in pieces.
+    pub(crate) fn parts(&self) -> &[OsString] {
+        &self.names[0]
+    }
+
+    pub(crate) fn has_roots_below(&self) -> bool {
+        self.has_roots_below
+    }
+}

@@ -1,0 +1,253 @@
+//! Writing whole files: at once, so that a reader sees the old or the new one.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+
+use jaato_types::Result;
+use jaato_types::files::{FileFacts, FileKind, FileWrite, WriteMode};
+use rustix::fs::{Mode, OFlags, fstat, ftruncate, openat};
+use rustix::io::Errno;
+
+use super::asked::Asked;
+use super::draft::{Draft, Taken, errno_of};
+use super::errors::{self, Verb};
+use super::place::Place;
+use super::steps::{Last, Missing};
+use super::{Confined, EDIT_BYTES_MAX, RACES_MAX};
+use crate::platform::Facts;
+
+/// What stands where a file is to be written.
+pub(crate) struct Target {
+    pub(crate) place: Place,
+    pub(crate) old: Option<Old>,
+}
+
+/// The file that is there.
+pub(crate) struct Old {
+    pub(crate) facts: Facts,
+    /// Open to be written; none where it runs as a program.
+    file: Option<File>,
+}
+
+impl Confined {
+    /// Writes a file.
+    ///
+    /// It is replaced by a new one of the same owner and permission bits; where the system does not allow that (the
+    /// file is another user's, or its folder may not be changed), it is written in place. A link stays, and what it
+    /// leads to is replaced. Other names of the same file keep the old content. A read-only file is refused.
+    pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
+        let asked = self.asked_file(&request.path, Verb::Write)?;
+        let missing = if request.parents { Missing::Make } else { Missing::Fail };
+        match request.mode {
+            WriteMode::Replace => {
+                let target = self.target(&asked, missing, Verb::Write)?;
+                let name = target.place.name(Verb::Write)?.clone();
+                let _one_at_a_time = self.write_lock(&name);
+                // Looked at again under the lock, where it matters.
+                let target = match request.expected {
+                    Some(_) => self.target(&asked, missing, Verb::Write)?,
+                    None => target,
+                };
+                target.check_expected(request.expected.as_deref())?;
+                target.replace(bytes, Verb::Write)
+            }
+            WriteMode::CreateNew => self.create_new(&asked, missing, bytes),
+            WriteMode::Append => self.append(&asked, missing, request.expected.as_deref(), bytes),
+        }
+    }
+
+    /// Takes the path of a file apart.
+    pub(crate) fn asked_file(&self, path: &str, verb: Verb) -> Result<Asked> {
+        let asked = self.roots.asked(path)?;
+        if asked.wants_folder {
+            let reason = "a path that ends so names a folder, not a file";
+            return Err(errors::refused(verb, &asked.shown(), reason));
+        }
+        Ok(asked)
+    }
+
+    /// Goes to where a file is to be written, through links, and opens what is there.
+    pub(crate) fn target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Target> {
+        let mut place = self.roots.find_name(asked, Last::Follow, missing, verb)?;
+        for _ in 0..RACES_MAX {
+            match Target::open(place, verb)? {
+                Some(target) => return Ok(target),
+                None => place = self.roots.find_target(asked, missing, verb)?,
+            }
+        }
+        Err(errors::keeps_changing(verb, &asked.shown()))
+    }
+
+    fn create_new(&self, asked: &Asked, missing: Missing, bytes: &[u8]) -> Result<FileFacts> {
+        let place = self.roots.find_name(asked, Last::Stay, missing, Verb::Write)?;
+        let failed = |errno| errors::failed(Verb::Write, &place.shown, errno);
+        let name = place.name(Verb::Write)?;
+        if place.facts().is_ok() {
+            return Err(failed(Errno::EXIST));
+        }
+        let mut draft = Draft::begin(&place.dir).map_err(failed)?;
+        draft.write(bytes).map_err(failed)?;
+        draft.place(name, Taken::Refused).map_err(failed)?;
+        let stat = fstat(&draft.file).map_err(failed)?;
+        Ok(Facts::from(&stat).told(&place.shown))
+    }
+
+    fn append(
+        &self,
+        asked: &Asked,
+        missing: Missing,
+        expected: Option<&str>,
+        bytes: &[u8],
+    ) -> Result<FileFacts> {
+        let failed = |errno| errors::failed(Verb::Write, &asked.shown(), errno);
+        let mut place = self.roots.find_name(asked, Last::Follow, missing, Verb::Write)?;
+        for _ in 0..RACES_MAX {
+            let name = place.name(Verb::Write)?.clone();
+            let _one_at_a_time = self.write_lock(&name);
+            let create = if expected.is_some() { OFlags::empty() } else { OFlags::CREATE };
+            let flags = TO_WRITE | OFlags::APPEND | create;
+            match openat(&*place.dir, &name, flags, Mode::from_raw_mode(0o666)) {
+                Err(Errno::LOOP) => {
+                    place = self.roots.find_target(asked, missing, Verb::Write)?;
+                    continue;
+                }
+                Err(Errno::NOENT) if expected.is_some() => {
+                    return Err(errors::changed(&place.shown));
+                }
+                Err(errno) => return Err(not_to_open(&place, errno, Verb::Write)),
+                Ok(file) => {
+                    let facts = Facts::from(&fstat(&file).map_err(failed)?);
+                    check_is_file(&facts, &place, Verb::Write)?;
+                    if expected.is_some_and(|expected| expected != facts.version()) {
+                        return Err(errors::changed(&place.shown));
+                    }
+                    let mut file = File::from(file);
+                    file.write_all(bytes).map_err(|error| failed(errno_of(&error)))?;
+                    let stat = fstat(&file).map_err(failed)?;
+                    return Ok(Facts::from(&stat).told(&place.shown));
+                }
+            }
+        }
+        Err(errors::keeps_changing(Verb::Write, &asked.shown()))
+    }
+}
+
+/// How a file is opened to be written: a pipe makes nobody wait.
+const TO_WRITE: OFlags = OFlags::WRONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+
+impl Target {
+    /// Opens what is at a place. None where that is a link.
+    fn open(place: Place, verb: Verb) -> Result<Option<Self>> {
+        let name = place.name(verb)?;
+        let file = match openat(&*place.dir, name, TO_WRITE, Mode::empty()) {
+            Ok(file) => Some(file),
+            Err(Errno::NOENT) => return Ok(Some(Self { place, old: None })),
+            Err(Errno::LOOP) => return Ok(None),
+            Err(Errno::TXTBSY) => None,
+            Err(errno) => return Err(not_to_open(&place, errno, verb)),
+        };
+        let facts = match &file {
+            Some(file) => fstat(file).map(|stat| Facts::from(&stat)),
+            None => place.facts(),
+        };
+        let facts = facts.map_err(|errno| errors::failed(verb, &place.shown, errno))?;
+        if facts.kind == FileKind::Link {
+            return Ok(None);
+        }
+        check_is_file(&facts, &place, verb)?;
+        Ok(Some(Self { place, old: Some(Old { facts, file: file.map(File::from) }) }))
+    }
+
+    pub(crate) fn check_expected(&self, expected: Option<&str>) -> Result<()> {
+        let Some(expected) = expected else { return Ok(()) };
+        match &self.old {
+            Some(old) if old.facts.version() == expected => Ok(()),
+            _ => Err(errors::changed(&self.place.shown)),
+        }
+    }
+
+    /// Opens the old file to read it: the same that is open to be written.
+    pub(crate) fn open_old(&self, verb: Verb) -> Result<File> {
+        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let name = self.place.name(verb)?;
+        let file = openat(&*self.place.dir, name, flags, Mode::empty()).map_err(failed)?;
+        let facts = Facts::from(&fstat(&file).map_err(failed)?);
+        match &self.old {
+            Some(old) if old.facts.identity == facts.identity => Ok(file.into()),
+            _ => Err(errors::changed(&self.place.shown)),
+        }
+    }
+
+    /// Reads the old file whole.
+    pub(crate) fn content(&self, verb: Verb) -> Result<Vec<u8>> {
+        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        let mut content = Vec::new();
+        let file = self.open_old(verb)?;
+        let mut file = file.take(EDIT_BYTES_MAX + 1);
+        file.read_to_end(&mut content).map_err(|error| failed(errno_of(&error)))?;
+        Ok(content)
+    }
+
+    /// Begins the file that comes there. None where the old one has to be written in place.
+    pub(crate) fn draft(&self, verb: Verb) -> Result<Option<Draft>> {
+        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        let can_write_in_place = self.old.as_ref().is_some_and(|old| old.file.is_some());
+        let is_refused = |errno| can_write_in_place && matches!(errno, Errno::ACCESS | Errno::PERM);
+        let draft = match Draft::begin(&self.place.dir) {
+            Ok(draft) => draft,
+            Err(errno) if is_refused(errno) => return Ok(None),
+            Err(errno) => return Err(failed(errno)),
+        };
+        if let Some(old) = &self.old {
+            let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
+            match draft.like(&old.facts, &fresh) {
+                Ok(()) => {}
+                Err(errno) if is_refused(errno) => return Ok(None),
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        Ok(Some(draft))
+    }
+
+    /// Puts bytes there.
+    pub(crate) fn replace(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+        let Some(mut draft) = self.draft(verb)? else { return self.write_in_place(bytes, verb) };
+        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        draft.write(bytes).map_err(failed)?;
+        draft.place(self.place.name(verb)?, Taken::Replaced).map_err(failed)?;
+        let stat = fstat(&draft.file).map_err(failed)?;
+        Ok(Facts::from(&stat).told(&self.place.shown))
+    }
+
+    /// Writes over the old content.
+    pub(crate) fn write_in_place(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+        let failed = |errno| errors::failed(verb, &self.place.shown, errno);
+        let Some(mut file) = self.old.and_then(|old| old.file) else {
+            return Err(failed(Errno::ACCESS));
+        };
+        ftruncate(&file, 0).map_err(failed)?;
+        file.write_all(bytes).map_err(|error| failed(errno_of(&error)))?;
+        let stat = fstat(&file).map_err(failed)?;
+        Ok(Facts::from(&stat).told(&self.place.shown))
+    }
+}
+
+fn check_is_file(facts: &Facts, place: &Place, verb: Verb) -> Result<()> {
+    if facts.kind == FileKind::File {
+        return Ok(());
+    }
+    Err(errors::no_file(verb, &place.shown, facts.kind))
+}
+
+/// A pipe without a reader cannot be opened: say that it is one.
+fn not_to_open(place: &Place, errno: Errno, verb: Verb) -> jaato_types::Error {
+    match place.facts() {
+        Ok(facts) if errno == Errno::NXIO => errors::no_file(verb, &place.shown, facts.kind),
+        _ => errors::failed(verb, &place.shown, errno),
+    }
+}

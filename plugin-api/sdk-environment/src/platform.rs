@@ -1,0 +1,68 @@
+//! What differs between systems: opening beneath a folder in one call, reading what is in memory alone, the layout of
+//! a file's facts.
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{PASS_THROUGH, open_beneath, read_at_once, read_folder};
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{PASS_THROUGH, open_beneath, read_at_once, read_folder};
+
+use jaato_types::files::FileKind;
+use rustix::fs::{FileType, Stat};
+
+/// Whether a file may be looked for on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    May,
+    /// Only what the kernel has in memory.
+    MustNot,
+}
+
+/// What the system tells of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) kind: FileKind,
+    pub(crate) size: u64,
+    pub(crate) mode: u32,
+    pub(crate) user: u32,
+    pub(crate) group: u32,
+    /// Device and number: the same for the same file.
+    pub(crate) identity: (u64, u64),
+    pub(crate) modified: Moment,
+    /// When the file, or what is told of it, was changed.
+    pub(crate) changed: Moment,
+}
+
+/// Seconds and nanoseconds since 1970.
+pub(crate) type Moment = (i64, i64);
+
+// The types of these fields differ from system to system.
+#[allow(clippy::unnecessary_cast, clippy::useless_conversion)]
+impl From<&Stat> for Facts {
+    fn from(stat: &Stat) -> Self {
+        Self {
+            kind: kind_of(FileType::from_raw_mode(stat.st_mode)),
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mode: u32::from(stat.st_mode) & 0o7777,
+            user: stat.st_uid,
+            group: stat.st_gid,
+            identity: (stat.st_dev as u64, stat.st_ino as u64),
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        }
+    }
+}
+
+/// Returns our word for what something is.
+pub(crate) fn kind_of(kind: FileType) -> FileKind {
+    match kind {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Folder,
+        FileType::Symlink => FileKind::Link,
+        _ => FileKind::Other,
+    }
+}

@@ -1,0 +1,102 @@
+//! Paths of nasty names at random: none of them touches what is outside.
+
+use crate::operations::OPERATIONS;
+use crate::trap::Trap;
+
+/// Paths that are tried; the ground is made anew after each [`TRIES_PER_GROUND`].
+const TRIES: usize = 6_000;
+const TRIES_PER_GROUND: usize = 60;
+
+const NAMES: &[&str] = &[
+    "..",
+    "..",
+    "..",
+    ".",
+    "",
+    "/",
+    "work",
+    "second",
+    "fixed",
+    "outside",
+    "secret.txt",
+    "file.txt",
+    "folder",
+    "in",
+    "up",
+    "absolute_file",
+    "absolute_folder",
+    "relative_file",
+    "relative_folder",
+    "chain_1",
+    "loop_1",
+    "dangling",
+    "dangling_folder",
+    "proc_root",
+    "proc_cwd",
+    "top",
+    "above",
+    "through",
+    "new",
+    "moved",
+    "copied",
+    "...",
+    ". .",
+    "..\u{202e}",
+    "~",
+    "*",
+    "**",
+    "{a,..}",
+    "[.][.]",
+    "-rf",
+    "\\..\\",
+    "%2e%2e",
+    "a b",
+    "\u{fffd}",
+    "\n",
+    "NUL\0",
+    "GROUND",
+    "GROUND/outside",
+    "GROUND/work",
+    "TMP",
+    "/proc/self/root",
+    "/dev/fd",
+];
+
+/// A generator that needs nothing; the same numbers each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).unwrap()
+    }
+}
+
+#[test]
+fn no_path_of_nasty_names_touches_what_is_outside() {
+    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
+    let (mut trap, mut done) = (Trap::new(), 0);
+    for at in 0..TRIES {
+        if at % TRIES_PER_GROUND == TRIES_PER_GROUND - 1 {
+            trap = Trap::new();
+        }
+        let mut path = if numbers.below(4) == 0 { "GROUND" } else { "" }.to_owned();
+        for _ in 0..=numbers.below(7) {
+            if !path.is_empty() {
+                path.push('/');
+            }
+            path.push_str(NAMES[numbers.below(NAMES.len())]);
+        }
+        let ground = trap.ground.folder.path().display().to_string();
+        let path = path.replace("GROUND", &ground).replace("TMP", &trap.temporary());
+        let operation = &OPERATIONS[numbers.below(OPERATIONS.len())];
+        let answer = (operation.run)(&trap.confined, &path);
+        done += usize::from(answer.is_ok());
+        let what = format!("`{}` of {path:?}", operation.name);
+        trap.check(&what, &answer.unwrap_or_default());
+    }
+    // Else it would prove nothing.
+    assert!(done > TRIES / 50, "{done}");
+}

@@ -1,0 +1,130 @@
+//! All that can be asked for, by one path.
+
+use jaato_plugin_sdk_environment::files::Confined;
+use jaato_types::Result;
+use jaato_types::files::*;
+
+/// An operation; the answer as a text that holds all that was told.
+pub struct Operation {
+    pub name: &'static str,
+    pub run: fn(&Confined, &str) -> Result<String>,
+    /// What it does with a link at the path's end.
+    pub link: Link,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// Goes where it leads.
+    Followed,
+    /// Means the link itself.
+    Itself,
+}
+
+fn told(value: impl std::fmt::Debug) -> String {
+    format!("{value:?}")
+}
+
+fn bytes((facts, bytes): (FileBytes, Vec<u8>)) -> String {
+    format!("{facts:?} {}", String::from_utf8_lossy(&bytes))
+}
+
+fn read(path: &str) -> FileRead {
+    FileRead { path: path.to_owned(), ..FileRead::default() }
+}
+
+fn write(path: &str, mode: WriteMode) -> FileWrite {
+    FileWrite { path: path.to_owned(), mode, ..FileWrite::default() }
+}
+
+fn pair(from: &str, to: &str) -> FilePair {
+    FilePair { from: from.to_owned(), to: to.to_owned(), overwrite: true }
+}
+
+fn streamed(confined: &Confined, path: &str, mode: WriteMode) -> Result<String> {
+    let mut writer = confined.write_stream(&write(path, mode))?;
+    writer.write(b"streamed")?;
+    writer.finish().map(told)
+}
+
+fn globbed(confined: &Confined, pattern: String, path: &str) -> Result<String> {
+    let request =
+        FileGlob { pattern, path: path.to_owned(), include_ignored: true, ..FileGlob::default() };
+    confined.glob(&request).map(|found| found.paths.join(" "))
+}
+
+const fn follows(name: &'static str, run: fn(&Confined, &str) -> Result<String>) -> Operation {
+    Operation { name, run, link: Link::Followed }
+}
+
+const fn itself(name: &'static str, run: fn(&Confined, &str) -> Result<String>) -> Operation {
+    Operation { name, run, link: Link::Itself }
+}
+
+pub const OPERATIONS: &[Operation] = &[
+    follows("read", |it, path| it.read(&read(path)).map(bytes)),
+    follows("read, cached", |it, path| {
+        it.read_cached(&read(path)).map(bytes).map_or_else(|| it.read(&read(path)).map(bytes), Ok)
+    }),
+    follows("read text", |it, path| {
+        let request = FileReadText { path: path.to_owned(), ..FileReadText::default() };
+        it.read_text(&request).map(told)
+    }),
+    follows("read stream", |it, path| {
+        let (_, mut pieces) = it.read_stream(&read(path))?;
+        let piece = pieces.read()?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&piece).into_owned())
+    }),
+    follows("write", |it, path| it.write(&write(path, WriteMode::Replace), b"new").map(told)),
+    itself("write new", |it, path| it.write(&write(path, WriteMode::CreateNew), b"new").map(told)),
+    follows("append", |it, path| it.write(&write(path, WriteMode::Append), b"more").map(told)),
+    follows("write with parents", |it, path| {
+        let request = FileWrite { parents: true, ..write(path, WriteMode::Replace) };
+        it.write(&request, b"new").map(told)
+    }),
+    follows("write below with parents", |it, path| {
+        let request = FileWrite { parents: true, ..write(path, WriteMode::Append) };
+        let path = format!("{path}/a/b/new");
+        it.write(&FileWrite { path, ..request }, b"new").map(told)
+    }),
+    follows("write stream", |it, path| streamed(it, path, WriteMode::Replace)),
+    itself("write new stream", |it, path| streamed(it, path, WriteMode::CreateNew)),
+    follows("append stream", |it, path| streamed(it, path, WriteMode::Append)),
+    follows("edit", |it, path| {
+        let edit = TextEdit { old: "N".to_owned(), new: "n".to_owned(), all: true };
+        let request = FileEdit { path: path.to_owned(), edits: vec![edit], expected: None };
+        it.edit(&request).map(told)
+    }),
+    itself("delete", |it, path| {
+        it.delete(&FileDelete { path: path.to_owned(), recursive: false }).map(told)
+    }),
+    itself("delete all", |it, path| {
+        it.delete(&FileDelete { path: path.to_owned(), recursive: true }).map(told)
+    }),
+    follows("list", |it, path| it.list(&FolderList { path: path.to_owned(), skip: 0 }).map(told)),
+    follows("exists", |it, path| it.exists(&FilePath { path: path.to_owned() }).map(told)),
+    follows("stat", |it, path| it.stat(&FilePath { path: path.to_owned() }).map(told)),
+    follows("make folder", |it, path| {
+        it.make_folder(&FolderMake { path: path.to_owned(), parents: false }).map(told)
+    }),
+    follows("make folders", |it, path| {
+        it.make_folder(&FolderMake { path: format!("{path}/a/b"), parents: true }).map(told)
+    }),
+    itself("move away", |it, path| it.move_to(&pair(path, "moved")).map(told)),
+    itself("move there", |it, path| it.move_to(&pair("file.txt", path)).map(told)),
+    itself("move a folder there", |it, path| it.move_to(&pair("folder", path)).map(told)),
+    follows("copy from", |it, path| {
+        it.copy(&pair(path, "copied"))?;
+        it.read(&read("copied")).or_else(|_| it.read(&read("copied/secret.txt"))).map(bytes)
+    }),
+    itself("copy there", |it, path| it.copy(&pair("file.txt", path)).map(told)),
+    itself("copy a folder there", |it, path| it.copy(&pair("folder", path)).map(told)),
+    follows("glob in it", |it, path| globbed(it, "**/*".to_owned(), path)),
+    follows("glob by it", |it, path| globbed(it, format!("{path}/*"), "")),
+    follows("glob for it", |it, path| globbed(it, path.to_owned(), "")),
+    follows("walk", |it, path| {
+        let request =
+            FileWalk { path: path.to_owned(), include_ignored: true, ..FileWalk::default() };
+        it.walk(&request).map(|walk| told(walk.collect::<Vec<_>>()))
+    }),
+    follows("folder", |it, path| it.folder(path).map(told)),
+];

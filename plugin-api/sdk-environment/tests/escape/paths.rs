@@ -1,0 +1,160 @@
+//! Every way out by a path alone, with every operation.
+
+use jaato_types::ErrorKind;
+
+use crate::operations::{Link, OPERATIONS};
+use crate::trap::Trap;
+
+/// A path that leads outside.
+struct Attempt {
+    path: String,
+    /// Whether its last name is a link that lies inside.
+    ends_with_link: bool,
+}
+
+/// All of them: `OUT` is the folder outside, `WORK` an allowed one, `TMP` the temporary one.
+const ATTEMPTS: &[&str] = &[
+    "../secret.txt",
+    "../outside/secret.txt",
+    "./../outside/secret.txt",
+    "..//outside///secret.txt",
+    "folder/../../outside/secret.txt",
+    "folder/in/../../../outside/secret.txt",
+    "missing/../../outside/secret.txt",
+    "../../../../../../../../../../../../OUT/secret.txt",
+    "../work/../outside/secret.txt",
+    "../WORK-beside/secret.txt",
+    "../work-beside/secret.txt",
+    "OUT/secret.txt",
+    "OUT",
+    "OUT/",
+    "/OUT/secret.txt",
+    "OUT/./secret.txt",
+    "OUT/../outside/secret.txt",
+    "WORK/../outside/secret.txt",
+    "WORK/./folder/../../outside/secret.txt",
+    "TMP/../../outside/secret.txt",
+    "TMP/../x",
+    "TMP/absolute_folder/secret.txt",
+    "TMP/relative_folder/secret.txt",
+    "WORK/../second/absolute_folder/secret.txt",
+    "/proc/self/root/OUT/secret.txt",
+    "/proc/self/cwd/../secret.txt",
+    "/dev/fd/0",
+    "/dev/stdin",
+    "/",
+    "..",
+    "../",
+    "folder/../..",
+    "absolute_folder/secret.txt",
+    "absolute_folder/deep/secret.txt",
+    "absolute_folder/..",
+    "absolute_folder/../secret.txt",
+    "relative_folder/secret.txt",
+    "relative_folder/new.txt",
+    "chain_1/secret.txt",
+    "chain_2/deep/secret.txt",
+    "folder/chain_3/secret.txt",
+    "folder/in/up/secret.txt",
+    "dangling_folder/secret.txt",
+    "proc_root/OUT/secret.txt",
+    "proc_root/etc/passwd",
+    "proc_cwd/secret.txt",
+    "descriptors/0",
+    "top/OUT/secret.txt",
+    "top/etc/passwd",
+    "above/secret.txt",
+    "above/outside/secret.txt",
+    "through/secret.txt",
+    "WORK/absolute_folder/secret.txt",
+    "~/secret.txt/../../../outside/secret.txt",
+];
+
+/// Those whose last name is the link.
+const LINKS: &[&str] = &[
+    "absolute_file",
+    "absolute_folder",
+    "relative_file",
+    "relative_folder",
+    "chain_1",
+    "folder/in/up",
+    "dangling",
+    "dangling_folder",
+    "proc_root",
+    "proc_cwd",
+    "descriptors",
+    "descriptor",
+    "top",
+    "above",
+    "through",
+    "absolute_folder/",
+    "absolute_folder/.",
+    "relative_file/",
+    "dangling/",
+    "TMP/absolute_folder",
+    "folder/../absolute_file",
+];
+
+fn attempts(trap: &Trap) -> Vec<Attempt> {
+    let (out, work) = (trap.ground.shown("outside"), trap.ground.shown("work"));
+    let fill = |path: &str| {
+        let path = path.replace("TMP", &trap.temporary());
+        path.replace("OUT", &out).replace("WORK-", "work-").replace("WORK", &work)
+    };
+    let plain = ATTEMPTS.iter().map(|path| Attempt { path: fill(path), ends_with_link: false });
+    let links = LINKS.iter().map(|path| Attempt { path: fill(path), ends_with_link: true });
+    plain.chain(links).collect()
+}
+
+#[test]
+fn no_operation_leaves_the_allowed_folders_by_any_path() {
+    let mut refused = 0;
+    for operation in OPERATIONS {
+        let mut trap = Trap::new();
+        for at in 0..attempts(&trap).len() {
+            let attempt = &attempts(&trap)[at];
+            let what = format!("`{}` of `{}`", operation.name, attempt.path);
+            let answer = (operation.run)(&trap.confined, &attempt.path);
+            let told = answer.clone().unwrap_or_default();
+            trap.check(&what, &told);
+            let may_be_done = attempt.ends_with_link && operation.link == Link::Itself;
+            match answer {
+                Ok(told) => {
+                    // Of a folder that is missing, nothing can be told but that.
+                    let is_nothing = told == "FileExists { kind: None }" || told.is_empty();
+                    let is_missing = attempt.path.starts_with(['m', '~']) && is_nothing;
+                    assert!(may_be_done || is_missing, "{what} was done: {told}");
+                    trap = Trap::new();
+                }
+                Err(error) => {
+                    let is_outside = error.kind == ErrorKind::PermissionDenied
+                        && error.message.contains("outside of the allowed folders");
+                    // A missing folder on the way is seen before what comes behind it.
+                    let is_seen_before = error.kind == ErrorKind::NotFound
+                        && (attempt.path.starts_with("missing") || attempt.path.starts_with('~'))
+                        || error.kind == ErrorKind::InvalidArguments
+                            && matches!(attempt.path.rsplit('/').next(), Some("" | "." | ".."));
+                    assert!(is_outside || is_seen_before || may_be_done, "{what}: {error:?}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > OPERATIONS.len() * ATTEMPTS.len() * 9 / 10, "{refused}");
+}
+
+#[test]
+fn the_error_of_a_path_outside_names_what_is_allowed_and_nothing_of_what_is_there() {
+    let trap = Trap::new();
+    let request = |path: String| jaato_types::files::FilePath { path };
+    let there = trap.confined.stat(&request(trap.ground.shown("outside/secret.txt"))).unwrap_err();
+    let missing = trap.confined.stat(&request(trap.ground.shown("outside/nothing"))).unwrap_err();
+    assert_eq!(there.message.replace("secret.txt", "nothing"), missing.message);
+    let folder = trap.ground.folder.path().display();
+    let expected = format!(
+        "`{folder}/outside/secret.txt` is outside of the allowed folders `{folder}/work`, \
+         `{folder}/second`, `{folder}/fixed`, `{}`\nhint: use a path in one of them",
+        trap.temporary()
+    );
+    assert_eq!(there.to_string(), expected);
+}

@@ -1,0 +1,106 @@
+//! Folders and files that are exchanged for links, thousands of times, while they are used.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use jaato_types::files::{FileRead, FileWrite};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::operations::OPERATIONS;
+use crate::trap::Trap;
+
+/// How often each operation is tried while names are exchanged.
+const ROUNDS: usize = 60;
+
+/// How often names are exchanged at least meanwhile.
+const EXCHANGES_MIN: usize = 300;
+
+/// Exchanges two names, again and again, until it is told to end, and counts.
+fn exchange_until(is_done: &AtomicBool, count: &AtomicUsize, one: &str, other: &str) {
+    while !is_done.load(Ordering::Relaxed) {
+        let done = renameat_with(CWD.as_fd(), one, CWD.as_fd(), other, RenameFlags::EXCHANGE);
+        // What was just moved or deleted cannot be exchanged.
+        if done.is_err() {
+            thread::yield_now();
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs operations on a path while two names are exchanged.
+fn race(one: &str, other: &str, paths: &[&str]) {
+    for operation in OPERATIONS {
+        let trap = Trap::new();
+        for name in ["real/secret.txt", "real/canary-free/secret.txt"] {
+            trap.ground.put(&format!("work/{name}"), "harmless");
+        }
+        trap.ground.link(trap.ground.path("outside"), "work/fake");
+        trap.ground.put("work/real_file", "harmless");
+        trap.ground.link(trap.ground.path("outside/secret.txt"), "work/fake_file");
+        let (one, other) = (trap.ground.shown(one), trap.ground.shown(other));
+        let (is_done, count) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let told = thread::scope(|scope| {
+            scope.spawn(|| exchange_until(&is_done, &count, &one, &other));
+            let (mut told, mut round) = (Vec::new(), 0);
+            while round < ROUNDS || count.load(Ordering::Relaxed) < EXCHANGES_MIN {
+                round += 1;
+                for path in paths {
+                    told.extend((operation.run)(&trap.confined, path));
+                }
+            }
+            is_done.store(true, Ordering::Relaxed);
+            told
+        });
+        for told in told {
+            assert!(!told.contains("CANARY"), "{} told {told}", operation.name);
+            assert!(!told.contains("canary-name"), "{} told {told}", operation.name);
+        }
+        trap.check(operation.name, "");
+    }
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_and_back_leads_nobody_outside() {
+    race("work/real", "work/fake", &["real/secret.txt", "real/deep/secret.txt", "real"]);
+}
+
+#[test]
+fn a_file_that_becomes_a_link_and_back_leads_nobody_outside() {
+    race("work/real_file", "work/fake_file", &["real_file"]);
+}
+
+#[test]
+fn a_folder_that_is_moved_while_somebody_goes_up_from_it_leads_nobody_outside() {
+    let paths = ["folder/in/../../file.txt", "folder/in/../../../outside/secret.txt"];
+    race("work/folder/in", "second/in", &paths);
+}
+
+#[test]
+fn readers_see_the_old_or_the_new_file_and_never_part_of_one() {
+    let trap = Trap::new();
+    let is_done = AtomicBool::new(false);
+    let contents = [vec![b'a'; 100_000], vec![b'b'; 50_000]];
+    let write = |content: &[u8]| {
+        let request = FileWrite { path: "file.txt".to_owned(), ..FileWrite::default() };
+        trap.confined.write(&request, content).unwrap();
+    };
+    write(&contents[0]);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..300 {
+                write(&contents[round % 2]);
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        while !is_done.load(Ordering::Relaxed) {
+            let request = FileRead { path: "file.txt".to_owned(), ..FileRead::default() };
+            let (_, bytes) = trap.confined.read(&request).unwrap();
+            assert!(contents.contains(&bytes), "{} bytes", bytes.len());
+        }
+    });
+    let left = std::fs::read_dir(trap.ground.path("work")).unwrap();
+    let drafts =
+        left.filter(|it| it.as_ref().unwrap().file_name().to_string_lossy().starts_with(".jaato-"));
+    assert_eq!(drafts.count(), 0);
+}

@@ -1,0 +1,176 @@
+//! Ways out that need a ground of their own.
+
+use std::fs;
+
+use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_types::ErrorKind;
+use jaato_types::files::*;
+
+use crate::support::Ground;
+use crate::trap::{SECRET, Trap};
+
+fn read(confined: &Confined, path: &str) -> jaato_types::Result<String> {
+    let request = FileRead { path: path.to_owned(), ..FileRead::default() };
+    confined.read(&request).map(|(_, bytes)| String::from_utf8(bytes).unwrap())
+}
+
+fn write(path: &str) -> FileWrite {
+    FileWrite { path: path.to_owned(), ..FileWrite::default() }
+}
+
+#[test]
+fn what_is_no_path_is_refused() {
+    let trap = Trap::new();
+    for (path, part) in [
+        ("", "empty"),
+        ("file.txt\0/../../outside/secret.txt", "NUL"),
+        (&"../outside/".repeat(1000), "too long"),
+    ] {
+        let error = read(&trap.confined, path).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments, "{error}");
+        assert!(error.message.contains(part) && error.message.len() < 200, "{error}");
+    }
+    let error = read(&trap.confined, &"x".repeat(300)).unwrap_err();
+    assert!(error.message.ends_with("the name is too long"), "{error}");
+}
+
+#[test]
+fn another_case_is_another_folder() {
+    let trap = Trap::new();
+    let path = trap.ground.shown("work").replace("/work", "/WORK");
+    let error = read(&trap.confined, &format!("{path}/file.txt")).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn links_in_a_circle_are_told_as_such() {
+    let trap = Trap::new();
+    for path in ["loop_1", "loop_1/file.txt", "loop_2/../file.txt"] {
+        let error = read(&trap.confined, path).unwrap_err();
+        assert!(error.message.contains("go in a circle"), "{error}");
+    }
+}
+
+#[test]
+fn a_hard_link_is_a_file_like_others_and_replacing_it_leaves_its_other_name_alone() {
+    let trap = Trap::new();
+    // Who can make one has the content already; so nothing is hidden from it.
+    fs::hard_link(trap.ground.path("outside/secret.txt"), trap.ground.path("work/hard")).unwrap();
+    assert_eq!(read(&trap.confined, "hard").unwrap(), SECRET);
+    trap.confined.write(&write("hard"), b"new").unwrap();
+    assert_eq!(trap.ground.text("work/hard"), "new");
+    assert_eq!(trap.ground.text("outside/secret.txt"), SECRET);
+}
+
+#[test]
+fn a_root_that_is_renamed_stays_the_folder_that_was_opened() {
+    let trap = Trap::new();
+    fs::rename(trap.ground.path("work"), trap.ground.path("renamed")).unwrap();
+    trap.ground.link(trap.ground.path("outside"), "work");
+    assert_eq!(read(&trap.confined, "file.txt").unwrap(), "inside");
+    assert_eq!(read(&trap.confined, "secret.txt").unwrap_err().kind, ErrorKind::NotFound);
+    trap.confined.write(&write("new.txt"), b"new").unwrap();
+    assert_eq!(trap.ground.text("renamed/new.txt"), "new");
+    assert!(!trap.ground.path("outside/new.txt").exists());
+}
+
+#[test]
+fn a_walk_does_not_enter_links_and_a_pattern_does_not_either() {
+    let trap = Trap::new();
+    let walk = trap.confined.walk(&FileWalk { include_ignored: true, ..FileWalk::default() });
+    let pages: Vec<WalkedPage> = walk.unwrap().collect();
+    let paths: Vec<&str> =
+        pages.iter().flat_map(|page| &page.entries).map(|entry| entry.path.as_str()).collect();
+    assert!(paths.contains(&"absolute_folder") && paths.contains(&"folder/in/up"), "{paths:?}");
+    assert!(!paths.iter().any(|path| path.contains("secret")), "{paths:?}");
+    for pattern in ["**/secret.txt", "*/secret.txt", "*/*/*/secret.txt", "{above,top}/**"] {
+        let request = FileGlob { pattern: pattern.to_owned(), ..FileGlob::default() };
+        assert_eq!(trap.confined.glob(&request).unwrap().paths, Vec::<String>::new(), "{pattern}");
+    }
+    let error = trap
+        .confined
+        .glob(&FileGlob { pattern: "*/../../outside/*".to_owned(), ..FileGlob::default() });
+    assert_eq!(error.unwrap_err().kind, ErrorKind::InvalidArguments);
+}
+
+#[test]
+fn deleting_a_folder_deletes_links_in_it_and_not_what_they_lead_to() {
+    let trap = Trap::new();
+    trap.confined.delete(&FileDelete { path: "folder".to_owned(), recursive: true }).unwrap();
+    assert!(!trap.ground.path("work/folder").exists());
+    trap.check("delete", "");
+}
+
+#[test]
+fn a_copied_folder_has_its_links_as_they_are_and_they_are_followed_no_more_than_before() {
+    let trap = Trap::new();
+    let pair = FilePair { from: "folder".to_owned(), to: "copy".to_owned(), overwrite: false };
+    trap.confined.copy(&pair).unwrap();
+    let link = fs::read_link(trap.ground.path("work/copy/chain_3")).unwrap();
+    assert_eq!(link, trap.ground.path("outside"));
+    let error = read(&trap.confined, "copy/chain_3/secret.txt").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::PermissionDenied);
+    trap.check("copy", "");
+}
+
+#[test]
+fn a_result_is_kept_in_the_temporary_folder_whatever_it_is_called() {
+    let trap = Trap::new();
+    let names = ["../../outside/secret.txt", "/etc/passwd", "absolute_folder/x", "..", "\0", ""];
+    for name in names {
+        let request = ResultCut { name: name.to_owned(), chars_max: Some(1) };
+        let kept = trap.confined.cut_result(&request, b"a result").unwrap();
+        let path = kept.path.unwrap();
+        let name = path.strip_prefix(&format!("{}/", trap.temporary())).unwrap();
+        assert!(!name.contains('/'), "{path}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "a result");
+    }
+    trap.check("cut", "");
+}
+
+#[test]
+fn allowed_folders_cannot_be_deleted_or_moved_nor_what_holds_them() {
+    let ground = Ground::new();
+    fs::create_dir_all(ground.path("work/a/inner")).unwrap();
+    ground.put("work/a/inner/file.txt", "inner");
+    ground.link("a", "work/other_name");
+    let inner = Root {
+        access: jaato_plugin_sdk_environment::files::Access::Read,
+        ..Root::local(ground.path("work/a/inner"))
+    };
+    let confined = Confined::open(&Settings {
+        roots: vec![Root::local(ground.path("work")), inner],
+        default_folder: ground.path("work"),
+        temporary: None,
+    })
+    .unwrap();
+    for path in [".", "a", "a/inner", "a/../a", "other_name/inner", "a/inner/.."] {
+        let delete = FileDelete { path: path.to_owned(), recursive: true };
+        let error = confined.delete(&delete).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::PermissionDenied, "{path}: {error}");
+        let pair = FilePair { from: path.to_owned(), to: "b".to_owned(), overwrite: true };
+        let error = confined.move_to(&pair).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::PermissionDenied, "{path}: {error}");
+    }
+    for path in ["a/inner/new", "other_name/inner/new", "a/inner/../inner/new", "a/inner/x/new"] {
+        let request = FileWrite { parents: true, ..write(path) };
+        let error = confined.write(&request, b"new").unwrap_err();
+        assert!(error.message.ends_with("may only be read"), "{path}: {error}");
+    }
+    assert_eq!(read(&confined, "other_name/inner/file.txt").unwrap(), "inner");
+    assert_eq!(fs::read_dir(ground.path("work/a/inner")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_may_only_be_read_is_not_changed() {
+    let trap = Trap::new();
+    for operation in crate::operations::OPERATIONS {
+        let path = trap.ground.shown("fixed/file.txt");
+        let _ = (operation.run)(&trap.confined, &path);
+        let _ = (operation.run)(&trap.confined, &trap.ground.shown("fixed/new"));
+        let names: Vec<_> =
+            fs::read_dir(trap.ground.path("fixed")).unwrap().map(|it| it.unwrap()).collect();
+        assert_eq!(names.len(), 2, "{}: {names:?}", operation.name);
+        assert_eq!(trap.ground.text("fixed/file.txt"), "fixed", "{}", operation.name);
+    }
+}

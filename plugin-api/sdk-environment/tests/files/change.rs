@@ -1,0 +1,313 @@
+//! Writing, editing, deleting, folders, moving and copying.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use jaato_plugin_sdk_environment::files::Confined;
+use jaato_types::files::*;
+use jaato_types::{ErrorKind, Result};
+
+use crate::support::{Ground, is_root, set_mode};
+
+fn request(path: &str, mode: WriteMode) -> FileWrite {
+    FileWrite { path: path.to_owned(), mode, ..FileWrite::default() }
+}
+
+fn write(confined: &Confined, path: &str, text: &str) -> Result<FileFacts> {
+    confined.write(&request(path, WriteMode::Replace), text.as_bytes())
+}
+
+fn edit(confined: &Confined, edits: &[(&str, &str, bool)]) -> Result<FileEdited> {
+    let edits = edits.iter().map(|(old, new, all)| TextEdit {
+        old: old.to_string(),
+        new: new.to_string(),
+        all: *all,
+    });
+    confined.edit(&FileEdit { path: "file".into(), edits: edits.collect(), expected: None })
+}
+
+fn pair(from: &str, to: &str, overwrite: bool) -> FilePair {
+    FilePair { from: from.to_owned(), to: to.to_owned(), overwrite }
+}
+
+#[test]
+fn a_file_is_written_anew_behind_or_only_if_it_is_new() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    assert_eq!(write(&confined, "file", "one").unwrap().size, 3);
+    assert_eq!(write(&confined, "file", "two").unwrap().path, ground.shown("work/file"));
+    assert_eq!(ground.text("work/file"), "two");
+    let facts = confined.write(&request("file", WriteMode::Append), b" three").unwrap();
+    assert_eq!((facts.size, ground.text("work/file")), (9, "two three".to_owned()));
+    let error = confined.write(&request("file", WriteMode::CreateNew), b"x").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.ends_with("work/file`: it exists already"), "{error}");
+    confined.write(&request("new", WriteMode::CreateNew), b"new").unwrap();
+    confined.write(&request("newer", WriteMode::Append), b"newer").unwrap();
+    assert_eq!(
+        (ground.text("work/new"), ground.text("work/newer")),
+        ("new".into(), "newer".into())
+    );
+    assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 3, "a draft is left");
+}
+
+#[test]
+fn folders_that_are_missing_are_made_only_if_asked() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    let error = write(&confined, "a/b/file", "x").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    let with_parents = FileWrite { parents: true, ..request("a/b/file", WriteMode::Replace) };
+    confined.write(&with_parents, b"x").unwrap();
+    assert_eq!(ground.text("work/a/b/file"), "x");
+    let make =
+        |path: &str, parents| confined.make_folder(&FolderMake { path: path.to_owned(), parents });
+    assert_eq!(make("c/d", false).unwrap_err().kind, ErrorKind::NotFound);
+    make("c/d/", true).unwrap();
+    make("c/d", false).unwrap();
+    make(".", false).unwrap();
+    assert_eq!(make("a/b/file", false).unwrap_err().kind, ErrorKind::Conflict);
+    assert!(ground.path("work/c/d").is_dir());
+}
+
+#[test]
+fn permission_bits_and_owner_stay_and_a_read_only_file_too() {
+    let ground = Ground::new();
+    ground.put("work/file", "old");
+    set_mode(&ground.path("work/file"), 0o4751);
+    let confined = ground.open();
+    if is_root() {
+        std::os::unix::fs::chown(ground.path("work/file"), Some(7), Some(8)).unwrap();
+        set_mode(&ground.path("work/file"), 0o4751);
+    }
+    let before = fs::metadata(ground.path("work/file")).unwrap();
+    write(&confined, "file", "new").unwrap();
+    let after = fs::metadata(ground.path("work/file")).unwrap();
+    assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
+    // Nobody's rights are lent by what somebody else wrote.
+    assert_eq!(after.permissions().mode() & 0o7777, 0o751);
+    if !is_root() {
+        set_mode(&ground.path("work/file"), 0o444);
+        let error = write(&confined, "file", "newer").unwrap_err();
+        assert!(error.message.ends_with("permission denied"), "{error}");
+        assert_eq!(ground.text("work/file"), "new");
+        // A folder that may not be changed has files that may.
+        set_mode(&ground.path("work/file"), 0o644);
+        set_mode(&ground.path("work"), 0o555);
+        write(&confined, "file", "n").unwrap();
+        set_mode(&ground.path("work"), 0o755);
+        assert_eq!(ground.text("work/file"), "n");
+    }
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_written() {
+    let ground = Ground::new();
+    ground.put("second/file", "old");
+    ground.link(ground.path("second/file"), "work/link");
+    ground.link("new", "work/dangling");
+    let confined = ground.open();
+    write(&confined, "link", "new").unwrap();
+    write(&confined, "dangling", "made").unwrap();
+    confined.write(&request("link", WriteMode::Append), b"er").unwrap();
+    assert_eq!(
+        (ground.text("second/file"), ground.text("work/new")),
+        ("newer".into(), "made".into())
+    );
+    assert!(fs::symlink_metadata(ground.path("work/link")).unwrap().is_symlink());
+    assert!(fs::symlink_metadata(ground.path("work/dangling")).unwrap().is_symlink());
+    let error = confined.write(&request("link", WriteMode::CreateNew), b"x").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+}
+
+#[test]
+fn a_file_that_was_changed_meanwhile_is_not_overwritten() {
+    let ground = Ground::new();
+    ground.put("work/file", "one");
+    let confined = ground.open();
+    let read = FileReadText { path: "file".into(), ..FileReadText::default() };
+    let version = confined.read_text(&read).unwrap().version;
+    let stat = confined.stat(&FilePath { path: "file".into() }).unwrap();
+    assert_eq!(stat.version, version);
+    for mode in [WriteMode::Replace, WriteMode::Append] {
+        let version = confined.read_text(&read).unwrap().version;
+        let expecting = FileWrite { expected: version.clone(), ..request("file", mode) };
+        let facts = confined.write(&expecting, b"two").unwrap();
+        assert_ne!(facts.version, version);
+        let error = confined.write(&expecting, b"three").unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Conflict);
+        assert!(error.message.ends_with("it was changed meanwhile"), "{error}");
+        let stream = confined.write_stream(&expecting);
+        assert_eq!(stream.unwrap_err().kind, ErrorKind::Conflict);
+    }
+    fs::remove_file(ground.path("work/file")).unwrap();
+    for mode in [WriteMode::Replace, WriteMode::Append] {
+        let expecting = FileWrite { expected: version.clone(), ..request("file", mode) };
+        assert_eq!(confined.write(&expecting, b"x").unwrap_err().kind, ErrorKind::Conflict);
+    }
+    assert!(!ground.path("work/file").exists());
+}
+
+#[test]
+fn edits_are_made_one_after_the_other_byte_by_byte() {
+    let ground = Ground::new();
+    ground.put("work/file", b"one\r\ntwo\r\n\xff one\r\n");
+    let confined = ground.open();
+    let edited =
+        edit(&confined, &[("two", "three", false), ("one", "1", true), ("three", "x", false)]);
+    assert_eq!(edited.unwrap().replaced, [1, 2, 1]);
+    assert_eq!(fs::read(ground.path("work/file")).unwrap(), b"1\r\nx\r\n\xff 1\r\n");
+}
+
+#[test]
+fn edits_are_made_all_or_none_and_the_error_tells_which_and_why() {
+    let ground = Ground::new();
+    let text = "one\r\ntwo one\r\naaa\r\n";
+    ground.put("work/file", text);
+    let confined = ground.open();
+    let check = |edits: &[(&str, &str, bool)], kind, told: &str, hint: &str| {
+        let error = edit(&confined, edits).unwrap_err();
+        let shown = ground.shown("work/file");
+        assert_eq!(error.message, format!("cannot edit `{shown}`: {told}"));
+        assert_eq!(error.kind, kind);
+        assert!(error.hint.as_deref().unwrap_or_default().contains(hint), "{error}");
+        assert_eq!(ground.text("work/file"), text);
+    };
+    let (missing, twice) = (ErrorKind::NotFound, ErrorKind::Conflict);
+    check(
+        &[("two", "2", false), ("four", "4", false)],
+        missing,
+        "edit 2 of 2: the text is not there",
+        "byte by byte",
+    );
+    check(&[("one", "1", false)], twice, "the text is there 2 times, in the lines 1, 2", "`all`");
+    check(&[("aa", "b", false)], twice, "the text is there 2 times, in the lines 3, 3", "`all`");
+    check(&[("one\ntwo", "x", false)], missing, "the text is not there", "CR LF");
+    check(&[("two  one", "x", false)], missing, "the text is not there", "other blanks");
+    check(&[("", "x", true)], ErrorKind::InvalidArguments, "the text to replace is empty", "");
+    check(&[], ErrorKind::InvalidArguments, "there are no edits", "");
+    let grown = "x".repeat(40_000_000);
+    check(
+        &[("one", &grown, true)],
+        ErrorKind::LimitReached,
+        "it would become larger than 67108864 bytes",
+        "",
+    );
+}
+
+#[test]
+fn edits_of_many_at_once_are_all_there() {
+    let ground = Ground::new();
+    let marks: Vec<String> = (0..40).map(|at| format!("<{at}>")).collect();
+    ground.put("work/file", marks.concat());
+    let confined = ground.open();
+    std::thread::scope(|scope| {
+        for half in marks.chunks(20) {
+            let confined = &confined;
+            scope.spawn(move || {
+                for mark in half {
+                    edit(confined, &[(mark, ".", false)]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(ground.text("work/file"), ".".repeat(40));
+}
+
+#[test]
+fn deleting_takes_the_link_and_not_its_target_and_asks_for_folders() {
+    let ground = Ground::new();
+    ground.put("work/folder/a/b/file", "");
+    ground.put("work/file", "kept");
+    ground.link("file", "work/link");
+    ground.link("folder", "work/folder_link");
+    let confined = ground.open();
+    let delete =
+        |path: &str, recursive| confined.delete(&FileDelete { path: path.to_owned(), recursive });
+    delete("link", false).unwrap();
+    assert_eq!(delete("folder_link/", true).unwrap_err().kind, ErrorKind::Conflict);
+    delete("folder_link", true).unwrap();
+    assert_eq!(ground.text("work/file"), "kept");
+    let error = delete("folder", false).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Conflict);
+    assert!(error.message.ends_with("the folder is not empty"), "{error}");
+    delete("folder", true).unwrap();
+    delete("file", true).unwrap();
+    assert_eq!(delete("file", false).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(fs::read_dir(ground.path("work")).unwrap().count(), 0);
+}
+
+#[test]
+fn moving_replaces_a_file_only_if_asked_and_a_folder_never() {
+    let ground = Ground::new();
+    ground.put("work/a", "a");
+    ground.put("work/b", "b");
+    ground.put("work/folder/file", "f");
+    fs::create_dir(ground.path("work/empty")).unwrap();
+    ground.link("a", "work/link");
+    let confined = ground.open();
+    let kind = |pair| confined.move_to(&pair).unwrap_err().kind;
+    assert_eq!(kind(pair("a", "b", false)), ErrorKind::Conflict);
+    assert_eq!(kind(pair("a", "empty", true)), ErrorKind::Conflict);
+    assert_eq!(kind(pair("folder", "empty", true)), ErrorKind::Conflict);
+    assert_eq!(kind(pair("folder", "b", true)), ErrorKind::Conflict);
+    assert_eq!(kind(pair("folder", "folder/in", false)), ErrorKind::InvalidArguments);
+    assert_eq!(kind(pair("missing", "x", false)), ErrorKind::NotFound);
+    assert_eq!(kind(pair("a", "missing/x", false)), ErrorKind::NotFound);
+    confined.move_to(&pair("link", "moved_link", false)).unwrap();
+    assert!(fs::symlink_metadata(ground.path("work/moved_link")).unwrap().is_symlink());
+    confined.move_to(&pair("a", "b", true)).unwrap();
+    confined.move_to(&pair("folder", "../second/folder", false)).unwrap();
+    assert_eq!(ground.text("work/b"), "a");
+    assert_eq!(ground.text("second/folder/file"), "f");
+    assert!(!ground.path("work/a").exists() && !ground.path("work/folder").exists());
+}
+
+#[test]
+fn a_copy_is_whole_with_links_and_permission_bits() {
+    let ground = Ground::new();
+    ground.put("work/folder/in/file", "f");
+    set_mode(&ground.path("work/folder/in/file"), 0o750);
+    set_mode(&ground.path("work/folder/in"), 0o711);
+    ground.link("in/file", "work/folder/link");
+    ground.link("folder/in/file", "work/link");
+    let confined = ground.open();
+    confined.copy(&pair("folder", "../second/copy", false)).unwrap();
+    let copy = ground.path("second/copy");
+    assert_eq!(fs::metadata(copy.join("in")).unwrap().permissions().mode() & 0o777, 0o711);
+    assert_eq!(fs::metadata(copy.join("in/file")).unwrap().permissions().mode() & 0o777, 0o750);
+    assert_eq!(fs::read_link(copy.join("link")).unwrap().to_str(), Some("in/file"));
+    confined.copy(&pair("link", "file", false)).unwrap();
+    assert!(fs::symlink_metadata(ground.path("work/file")).unwrap().is_file());
+    let kind = |pair| confined.copy(&pair).unwrap_err().kind;
+    assert_eq!(kind(pair("folder", "folder/in/copy", false)), ErrorKind::InvalidArguments);
+    assert_eq!(kind(pair("folder", "../second/copy", true)), ErrorKind::Conflict);
+    assert_eq!(kind(pair("file", "link", false)), ErrorKind::Conflict);
+    let names = fs::read_dir(ground.path("work")).unwrap();
+    let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(fs::read_dir(ground.path("work/folder/in")).unwrap().count(), 1);
+    confined.copy(&pair("file", "link", true)).unwrap();
+    assert!(fs::symlink_metadata(ground.path("work/link")).unwrap().is_file());
+}
+
+#[test]
+fn a_tree_that_is_too_deep_is_told_and_not_gone_through() {
+    let ground = Ground::new();
+    let mut folder = ground.path("work/deep");
+    for _ in 0..300 {
+        folder.push("d");
+    }
+    fs::create_dir_all(&folder).unwrap();
+    let confined = ground.open();
+    let error = confined.copy(&pair("deep", "copy", false)).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached);
+    assert!(!ground.path("work/copy").exists());
+    let delete = FileDelete { path: "deep".into(), recursive: true };
+    assert_eq!(confined.delete(&delete).unwrap_err().kind, ErrorKind::LimitReached);
+    let pages: Vec<_> = confined.walk(&FileWalk::default()).unwrap().collect();
+    let unreadable: Vec<&String> = pages.iter().flat_map(|page| &page.unreadable).collect();
+    assert!(unreadable[0].ends_with("more than 256 folders deep"), "{unreadable:?}");
+    assert_eq!(unreadable.len(), 1);
+    assert_eq!(pages.iter().map(|page| page.entries.len()).sum::<usize>(), 256);
+}

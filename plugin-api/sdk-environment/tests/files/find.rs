@@ -1,0 +1,179 @@
+//! Walks and patterns.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use jaato_plugin_sdk_environment::files::Confined;
+use jaato_types::ErrorKind;
+use jaato_types::files::*;
+
+use crate::support::Ground;
+
+fn walked(confined: &Confined, path: &str, include_ignored: bool, depth: Option<usize>) -> String {
+    let request = FileWalk { path: path.to_owned(), include_ignored, depth_max: depth };
+    let pages: Vec<WalkedPage> = confined.walk(&request).unwrap().collect();
+    assert!(pages.iter().all(|page| page.unreadable.is_empty()));
+    let paths = pages.into_iter().flat_map(|page| page.entries).map(|entry| entry.path);
+    paths.collect::<Vec<_>>().join(" ")
+}
+
+fn found(confined: &Confined, pattern: &str, path: &str) -> String {
+    let request = FileGlob {
+        pattern: pattern.to_owned(),
+        path: path.to_owned(),
+        order: FileOrder::Path,
+        ..FileGlob::default()
+    };
+    let found = confined.glob(&request).unwrap();
+    assert_eq!(found.count, found.paths.len());
+    found.paths.join(" ")
+}
+
+/// A repository with a bit of all.
+fn repository() -> Ground {
+    let ground = Ground::new();
+    for name in
+        ["a.rs", "b/c.rs", "b/d.txt", "b/deep/e.rs", "target/f.rs", "b/skipped.log", "b/kept.log"]
+    {
+        ground.put(&format!("work/{name}"), "");
+    }
+    ground.put("work/.gitignore", "target/\n*.log\n!kept.log\n/only_here\n");
+    ground.put("work/only_here", "");
+    ground.put("work/b/only_here", "");
+    ground.put("work/b/deep/.gitignore", "*.tmp\n");
+    ground.put("work/b/deep/g.tmp", "");
+    ground.put("work/.hidden/h.rs", "");
+    ground.put("work/.git/config", "");
+    ground.put("work/.git/info/exclude", "excluded\n");
+    ground.put("work/excluded", "");
+    ground.put("work/.ignore", "d.txt\n");
+    ground
+}
+
+#[test]
+fn a_walk_leaves_out_what_is_hidden_or_ignored() {
+    let ground = repository();
+    let confined = ground.open();
+    let expected = "a.rs b b/c.rs b/deep b/deep/e.rs b/kept.log b/only_here";
+    assert_eq!(walked(&confined, "", false, None), expected);
+    assert_eq!(walked(&confined, "", false, Some(1)), "a.rs b");
+    assert_eq!(
+        walked(&confined, "", false, Some(2)),
+        "a.rs b b/c.rs b/deep b/kept.log b/only_here"
+    );
+    let all = walked(&confined, ".", true, None);
+    assert!(all.contains(".hidden/h.rs") && all.contains("target/f.rs"), "{all}");
+    assert!(!all.contains(".git/"), "{all}");
+    // The rules of the folders above hold where it begins further in.
+    assert_eq!(walked(&confined, "b", false, None), "c.rs deep deep/e.rs kept.log only_here");
+    // What is named is looked at.
+    assert_eq!(walked(&confined, "target", false, None), "f.rs");
+    assert_eq!(walked(&confined, ".hidden", false, None), "h.rs");
+}
+
+#[test]
+fn a_walk_finds_what_the_ignore_crate_finds() {
+    let ground = repository();
+    ground.put("work/inner/.git/config", "");
+    ground.put("work/inner/x.log", "");
+    ground.put("work/inner/excluded", "");
+    let confined = ground.open();
+    let work = ground.path("work");
+    for start in ["", "b", "inner"] {
+        let walk = ignore::WalkBuilder::new(work.join(start))
+            .git_global(false)
+            .sort_by_file_name(Ord::cmp)
+            .build();
+        let theirs: Vec<String> = walk
+            .skip(1)
+            .map(|it| {
+                let entry = it.unwrap();
+                entry.path().strip_prefix(work.join(start)).unwrap().display().to_string()
+            })
+            .collect();
+        assert_eq!(walked(&confined, start, false, None), theirs.join(" "), "{start}");
+    }
+}
+
+#[test]
+fn a_walk_comes_in_pages_that_fit_into_a_frame() {
+    let ground = Ground::new();
+    for at in 0..2500 {
+        ground.put(&format!("work/{at:04}{}", "\u{1}".repeat(100)), "");
+    }
+    let confined = ground.open();
+    let pages: Vec<WalkedPage> = confined.walk(&FileWalk::default()).unwrap().collect();
+    let count: usize = pages.iter().map(|page| page.entries.len()).sum();
+    assert_eq!(count, 2500);
+    assert!(pages.len() >= 3);
+    for page in &pages {
+        assert!(page.entries.len() <= WALK_ENTRIES_MAX);
+        assert!(serde_json::to_vec(page).unwrap().len() < 64 * 1024);
+    }
+}
+
+#[test]
+fn patterns_find_files_and_folders() {
+    let ground = repository();
+    let confined = ground.open();
+    let work = ground.shown("work");
+    for (pattern, path, expected) in [
+        ("**/*.rs", "", "a.rs b/c.rs b/deep/e.rs"),
+        ("*.rs", "", "a.rs"),
+        ("*", "", "a.rs b"),
+        ("b/*", "", "b/c.rs b/deep b/kept.log b/only_here"),
+        ("*/*.rs", "", "b/c.rs"),
+        ("{a,b/c}.rs", "", "a.rs b/c.rs"),
+        ("?.rs", "b", "c.rs"),
+        ("b/deep/**", "", "b/deep/e.rs"),
+        ("[a-b].rs", "", "a.rs"),
+        ("../work/b/*.rs", "", "../work/b/c.rs"),
+        ("target/*", "", "target/f.rs"),
+        (".hidden/*", "", ".hidden/h.rs"),
+        (".gitignore", "", ".gitignore"),
+        ("b/", "", "b"),
+        ("nothing", "", ""),
+        ("*.none", "", ""),
+    ] {
+        assert_eq!(found(&confined, pattern, path), expected, "{pattern} in {path}");
+    }
+    let absolute = found(&confined, &format!("{work}/b/*.rs"), "ignored");
+    assert_eq!(absolute, format!("{work}/b/c.rs"));
+    let include =
+        FileGlob { pattern: "**/*.rs".into(), include_ignored: true, ..FileGlob::default() };
+    assert_eq!(confined.glob(&include).unwrap().count, 5);
+}
+
+#[test]
+fn the_newest_come_first_and_only_so_many() {
+    let ground = Ground::new();
+    let start = SystemTime::now() - Duration::from_secs(1000);
+    for (at, name) in ["c", "a", "b", "d"].iter().enumerate() {
+        ground.put(&format!("work/{name}"), "");
+        let file = fs::File::options().write(true).open(ground.path("work").join(name)).unwrap();
+        file.set_modified(start + Duration::from_secs(at as u64)).unwrap();
+    }
+    let confined = ground.open();
+    let find = |order, limit| {
+        let request = FileGlob { pattern: "*".into(), order, limit, ..FileGlob::default() };
+        let found = confined.glob(&request).unwrap();
+        assert_eq!(found.count, 4);
+        found.paths.concat()
+    };
+    assert_eq!(find(FileOrder::Newest, None), "dbac");
+    assert_eq!(find(FileOrder::Newest, Some(2)), "db");
+    assert_eq!(find(FileOrder::Path, Some(3)), "abc");
+    assert_eq!(find(FileOrder::Path, Some(0)), "");
+}
+
+#[test]
+fn what_is_no_pattern_is_told() {
+    let confined = Ground::new();
+    let confined = confined.open();
+    for (pattern, part) in [("", "empty"), ("a[", "is no pattern"), ("{a", "is no pattern")] {
+        let request = FileGlob { pattern: pattern.to_owned(), ..FileGlob::default() };
+        let error = confined.glob(&request).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments);
+        assert!(error.message.contains(part), "{error}");
+    }
+}

@@ -1,0 +1,313 @@
+//! Reading bytes and text, listing, looking.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
+
+use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_types::files::*;
+use jaato_types::{ErrorKind, Result};
+
+use crate::support::{Ground, is_root, set_mode};
+
+fn range(path: &str, offset: u64, length: Option<u64>) -> FileRead {
+    FileRead { path: path.to_owned(), offset, length }
+}
+
+fn text(
+    confined: &Confined,
+    path: &str,
+    offset: u64,
+    length: u64,
+    unit: TextUnit,
+) -> Result<FileText> {
+    let length = Some(length);
+    confined.read_text(&FileReadText { path: path.to_owned(), offset, length, unit })
+}
+
+fn path(path: &str) -> FilePath {
+    FilePath { path: path.to_owned() }
+}
+
+#[test]
+fn bytes_are_read_in_ranges() {
+    let ground = Ground::new();
+    ground.put("work/a", "0123456789");
+    let confined = ground.open();
+    for (offset, length, expected, has_more) in [
+        (0, None, "0123456789", false),
+        (3, Some(4), "3456", true),
+        (3, Some(7), "3456789", false),
+        (3, Some(99), "3456789", false),
+        (10, None, "", false),
+        (99, Some(1), "", false),
+        (u64::MAX, None, "", false),
+        (2, Some(0), "", true),
+    ] {
+        let request = range("a", offset, length);
+        let (facts, bytes) = confined.read(&request).unwrap();
+        assert_eq!(bytes, expected.as_bytes());
+        assert_eq!(facts, FileBytes { size: 10, offset, has_more });
+        // What is read in place is the same.
+        if let Some((cached, cached_bytes)) = confined.read_cached(&request) {
+            assert_eq!((cached, cached_bytes), (facts, bytes));
+        }
+    }
+}
+
+#[test]
+fn one_answer_holds_four_mebibytes() {
+    let ground = Ground::new();
+    ground.put("work/at", vec![b'x'; usize::try_from(READ_BYTES_MAX).unwrap()]);
+    ground.put("work/past", vec![b'x'; usize::try_from(READ_BYTES_MAX).unwrap() + 1]);
+    let confined = ground.open();
+    for (name, has_more) in [("at", false), ("past", true)] {
+        let (facts, bytes) = confined.read(&range(name, 0, Some(u64::MAX))).unwrap();
+        assert_eq!((bytes.len() as u64, facts.has_more), (READ_BYTES_MAX, has_more));
+        assert_eq!(confined.read_cached(&range(name, 0, None)), None);
+    }
+}
+
+#[test]
+fn a_file_of_the_kernel_that_tells_no_size_is_read() {
+    let confined = Confined::open(&Settings {
+        roots: vec![Root::local("/proc/self")],
+        default_folder: "/proc/self".into(),
+        temporary: None,
+    });
+    // Not everywhere.
+    let Ok(confined) = confined else { return };
+    let (facts, bytes) = confined.read(&range("status", 0, None)).unwrap();
+    assert!(bytes.starts_with(b"Name:") && facts.size == bytes.len() as u64);
+    assert_eq!(confined.read_cached(&range("status", 0, None)), None);
+}
+
+#[test]
+fn text_is_counted_in_characters_and_lines_and_stays_as_it_is() {
+    let ground = Ground::new();
+    ground.put("work/a", "ä€𝄞\r\nb\n\nc");
+    let confined = ground.open();
+    let read = |offset, length, unit| {
+        let told = text(&confined, "a", offset, length, unit).unwrap();
+        assert!(told.version.is_some() && told.size == 15);
+        (told.text, told.has_more)
+    };
+    assert_eq!(read(1, 3, TextUnit::Characters), ("€𝄞\r".to_owned(), true));
+    assert_eq!(read(0, 99, TextUnit::Characters), ("ä€𝄞\r\nb\n\nc".to_owned(), false));
+    assert_eq!(read(99, 1, TextUnit::Characters), (String::new(), false));
+    assert_eq!(read(0, 1, TextUnit::Lines), ("ä€𝄞\r\n".to_owned(), true));
+    assert_eq!(read(2, 2, TextUnit::Lines), ("\nc".to_owned(), false));
+    assert_eq!(read(4, 1, TextUnit::Lines), (String::new(), false));
+}
+
+#[test]
+fn a_large_text_is_read_in_pieces_that_fit_together() {
+    let ground = Ground::new();
+    let whole = "ä€𝄞x".repeat(150_000);
+    ground.put("work/a", &whole);
+    let confined = ground.open();
+    let (mut together, mut offset) = (String::new(), 0);
+    loop {
+        let told = text(&confined, "a", offset, u64::MAX, TextUnit::Characters).unwrap();
+        assert!(told.text.len() <= TEXT_BYTES_MAX);
+        offset += told.text.chars().count() as u64;
+        together.push_str(&told.text);
+        if !told.has_more {
+            break;
+        }
+    }
+    assert!(together == whole);
+}
+
+#[test]
+fn what_is_no_text_is_told_with_the_byte_from_which_on_it_is_none() {
+    let ground = Ground::new();
+    ground.put("work/a", b"ab\xffcd");
+    ground.put("work/cut", "ab€".as_bytes().split_last().unwrap().1);
+    let confined = ground.open();
+    for (name, at) in [("a", 2), ("cut", 2)] {
+        let error = text(&confined, name, 0, 9, TextUnit::Characters).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments);
+        let shown = ground.shown(&format!("work/{name}"));
+        assert_eq!(error.message, format!("cannot read `{shown}` as text: byte {at} is not UTF-8"));
+    }
+    // What was asked for ends before it.
+    assert_eq!(text(&confined, "a", 0, 2, TextUnit::Characters).unwrap().text, "ab");
+}
+
+#[test]
+fn a_pipe_or_a_device_makes_nobody_wait() {
+    let ground = Ground::new();
+    let status = Command::new("mkfifo").arg(ground.path("work/pipe")).status().unwrap();
+    assert!(status.success());
+    let confined = ground.open();
+    let error = confined.read(&range("pipe", 0, None)).unwrap_err();
+    assert!(error.message.ends_with("it is a pipe, a socket or a device, not a file"), "{error}");
+    assert_eq!(confined.read_cached(&range("pipe", 0, None)), None);
+    assert!(text(&confined, "pipe", 0, 1, TextUnit::Lines).is_err());
+    assert!(confined.read_stream(&range("pipe", 0, None)).is_err());
+    let pair = FilePair { from: "pipe".into(), to: "copy".into(), overwrite: false };
+    assert!(confined.copy(&pair).unwrap_err().message.contains("it is a pipe"));
+    for mode in [WriteMode::Replace, WriteMode::Append] {
+        let request = FileWrite { path: "pipe".into(), mode, ..FileWrite::default() };
+        let error = confined.write(&request, b"x").unwrap_err();
+        assert!(error.message.contains("it is a pipe"), "{error}");
+    }
+    assert_eq!(confined.stat(&path("pipe")).unwrap().kind, FileKind::Other);
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    let ground = Ground::new();
+    ground.put("work/file", "");
+    fs::create_dir(ground.path("work/folder")).unwrap();
+    let confined = ground.open();
+    let work = ground.shown("work");
+    let check = |name: &str, kind, reason: &str| {
+        let error = confined.read(&range(name, 0, None)).unwrap_err();
+        let name = name.trim_end_matches('/');
+        assert_eq!(
+            (error.kind, error.message),
+            (kind, format!("cannot read `{work}/{name}`: {reason}"))
+        );
+    };
+    check("missing", ErrorKind::NotFound, "file not found");
+    check("missing/file", ErrorKind::NotFound, "file not found");
+    check("folder", ErrorKind::Conflict, "it is a folder, not a file");
+    check("file/below", ErrorKind::Conflict, "not a directory");
+    check("file/", ErrorKind::Conflict, "not a directory");
+    check(&"x".repeat(256), ErrorKind::InvalidArguments, "the name is too long");
+    let error = confined.list(&FolderList { path: "missing".into(), skip: 0 }).unwrap_err();
+    assert_eq!(error.message, format!("cannot list `{work}/missing`: folder not found"));
+    let error = confined.list(&FolderList { path: "file".into(), skip: 0 }).unwrap_err();
+    assert_eq!(error.message, format!("cannot list `{work}/file`: not a directory"));
+}
+
+#[test]
+fn what_may_not_be_read_is_told_and_spoils_no_list_and_no_walk() {
+    if is_root() {
+        // Nothing is unreadable; the test runs once more as an ordinary user.
+        return;
+    }
+    let ground = Ground::new();
+    ground.put("work/closed/in", "");
+    ground.put("work/file", "");
+    ground.put("work/z", "");
+    let confined = ground.open();
+    set_mode(&ground.path("work/file"), 0);
+    set_mode(&ground.path("work/closed"), 0);
+    let error = confined.read(&range("file", 0, None)).unwrap_err();
+    assert!(error.message.ends_with(": permission denied"), "{error}");
+    assert_eq!(confined.list(&FolderList::default()).unwrap().count, 3);
+    let pages: Vec<_> = confined.walk(&FileWalk::default()).unwrap().collect();
+    assert_eq!(pages[0].entries.len(), 3);
+    let closed = format!("`{}`: permission denied", ground.shown("work/closed"));
+    assert_eq!(pages[0].unreadable, [closed.clone()]);
+    let found = confined.glob(&FileGlob { pattern: "**/z".into(), ..FileGlob::default() }).unwrap();
+    assert_eq!((found.paths, found.unreadable), (vec!["z".to_owned()], vec![closed]));
+    set_mode(&ground.path("work/closed"), 0o700);
+}
+
+#[test]
+fn a_folder_is_listed_by_name_with_links_as_links_and_names_that_are_no_text() {
+    let ground = Ground::new();
+    ground.put("work/b", "12345");
+    ground.put("work/.hidden", "");
+    fs::create_dir(ground.path("work/a")).unwrap();
+    ground.link("/etc/passwd", "work/out");
+    let odd = ground.path("work").join(std::ffi::OsStr::from_bytes(b"x\xff"));
+    // Not every file system has such names.
+    let has_odd = fs::write(odd, "").is_ok();
+    let confined = ground.open();
+    let listed = confined.list(&FolderList::default()).unwrap();
+    let entry = |name: &str, kind, size| FolderEntry { name: name.to_owned(), kind, size };
+    let mut expected = vec![
+        entry(".hidden", FileKind::File, 0),
+        entry("a", FileKind::Folder, 0),
+        entry("b", FileKind::File, 5),
+        entry("out", FileKind::Link, 0),
+    ];
+    expected.extend(has_odd.then(|| entry("x\u{fffd}", FileKind::File, 0)));
+    assert_eq!(listed, FolderEntries { count: expected.len(), entries: expected.clone() });
+    let skipped = confined.list(&FolderList { path: String::new(), skip: 3 }).unwrap();
+    assert_eq!(skipped, FolderEntries { count: expected.len(), entries: expected.split_off(3) });
+    assert!(confined.walk(&FileWalk::default()).unwrap().next().is_some());
+}
+
+#[test]
+fn links_are_followed_where_they_stay_inside_whatever_they_are_called_by() {
+    let ground = Ground::new();
+    ground.put("work/folder/file", "content");
+    ground.put("second/file", "second");
+    ground.link("folder", "work/relative");
+    ground.link(ground.path("work/folder"), "work/absolute");
+    ground.link(ground.path("second"), "work/elsewhere");
+    ground.link("../second/./file", "work/over");
+    let confined = ground.open();
+    for (path, expected) in [
+        ("relative/file", "content"),
+        ("absolute/file", "content"),
+        ("absolute/../folder/file", "content"),
+        ("elsewhere/file", "second"),
+        ("elsewhere/../work/folder/file", "content"),
+        ("over", "second"),
+        ("../second/file", "second"),
+        ("./folder//file", "content"),
+    ] {
+        let (_, bytes) = confined.read(&range(path, 0, None)).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), expected, "{path}");
+    }
+    let facts = confined.stat(&path("elsewhere/../work/folder/file")).unwrap();
+    assert_eq!(facts.path, ground.shown("work/folder/file"));
+    let (host, shown) = confined.folder("absolute").unwrap();
+    assert_eq!(shown, ground.path("work/folder"));
+    assert_eq!(host, ground.path("work/folder").canonicalize().unwrap());
+}
+
+#[test]
+fn what_is_there_is_told_and_what_is_not_is_no_error() {
+    let ground = Ground::new();
+    ground.put("work/folder/file", "12345");
+    ground.link("nothing", "work/dangling");
+    let confined = ground.open();
+    let kind = |name: &str| confined.exists(&path(name)).unwrap().kind;
+    assert_eq!(kind("folder/file"), Some(FileKind::File));
+    assert_eq!(kind("folder/"), Some(FileKind::Folder));
+    for name in ["nothing", "nothing/below", "dangling", "folder/file/below", "folder/file/"] {
+        assert_eq!(kind(name), None, "{name}");
+    }
+    let facts = confined.stat(&path("folder/file")).unwrap();
+    assert_eq!((facts.size, facts.kind), (5, FileKind::File));
+    assert_eq!(facts.path, ground.shown("work/folder/file"));
+    assert!(facts.modified_ms > 1_600_000_000_000, "{facts:?}");
+    if let Some(cached) = confined.stat_cached(&path("folder/file")) {
+        assert_eq!(cached, facts);
+    }
+}
+
+#[test]
+fn a_container_shows_its_own_paths_also_in_links_and_errors() {
+    let ground = Ground::new();
+    ground.put("work/folder/file", "content");
+    ground.link("/workspace/folder", "work/inside");
+    ground.link(ground.path("work/folder"), "work/of_the_host");
+    let confined = Confined::open(&Settings {
+        roots: vec![Root { shown: "/workspace".into(), ..Root::local(ground.path("work")) }],
+        default_folder: "/workspace/folder".into(),
+        temporary: None,
+    })
+    .unwrap();
+    for name in ["file", "/workspace/folder/file", "../inside/file"] {
+        assert_eq!(confined.read(&range(name, 0, None)).unwrap().1, b"content", "{name}");
+    }
+    assert_eq!(confined.stat(&path("file")).unwrap().path, "/workspace/folder/file");
+    let ground_path = ground.folder.path().display().to_string();
+    for name in ["missing", "/etc/passwd", "../of_the_host/file", &ground.shown("work/folder/file")]
+    {
+        let error = confined.read(&range(name, 0, None)).unwrap_err().to_string();
+        assert!(name.starts_with(&ground_path) || !error.contains(&ground_path), "{error}");
+    }
+    let (host, shown) = confined.folder("/workspace/inside").unwrap();
+    assert_eq!(shown.display().to_string(), "/workspace/folder");
+    assert!(host.ends_with("work/folder"));
+}

@@ -1,0 +1,116 @@
+//! The temporary folder, and settings that cannot be.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySettings};
+use jaato_types::ErrorKind;
+use jaato_types::files::*;
+
+use crate::support::{Ground, is_root};
+
+fn in_base(ground: &Ground) -> Vec<PathBuf> {
+    fs::read_dir(ground.path("base")).unwrap().map(|it| it.unwrap().path()).collect()
+}
+
+#[test]
+fn it_is_its_owners_alone_and_goes_with_its_owner() {
+    let ground = Ground::new();
+    let confined = ground.open();
+    let (host, shown) = confined.temporary_folder().unwrap();
+    assert_eq!(fs::metadata(host).unwrap().permissions().mode() & 0o7777, 0o700);
+    assert!(shown.starts_with(ground.path("base")));
+    let write = FileWrite {
+        path: format!("{}/a/b", shown.display()),
+        parents: true,
+        ..FileWrite::default()
+    };
+    confined.write(&write, b"x").unwrap();
+    assert_eq!(fs::read(host.join("a/b")).unwrap(), b"x");
+    let delete = FileDelete { path: shown.display().to_string(), recursive: true };
+    assert_eq!(confined.delete(&delete).unwrap_err().kind, ErrorKind::PermissionDenied);
+    drop(confined);
+    assert_eq!(in_base(&ground), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn one_that_was_left_behind_is_removed_by_the_next_and_one_in_use_is_not() {
+    let ground = Ground::new();
+    let in_use = ground.open();
+    let (kept, _) = in_use.temporary_folder().unwrap();
+    // What a host leaves that is killed: its folder, which nobody locks.
+    let prefix = kept.file_name().unwrap().to_str().unwrap().rsplit_once('-').unwrap().0.to_owned();
+    ground.put(&format!("base/{prefix}-0123456789abcdef/deep/file"), "left");
+    ground.put("base/somebody-elses/file", "kept");
+    ground.put("work/file", "kept");
+    ground.link(ground.path("work"), &format!("base/{prefix}-link"));
+    let next = ground.open();
+    let mut expected = vec![
+        ground.path("base/somebody-elses"),
+        ground.path(&format!("base/{prefix}-link")),
+        ground.path("base").join(kept.file_name().unwrap()),
+        ground.path("base").join(next.temporary_folder().unwrap().0.file_name().unwrap()),
+    ];
+    expected.sort();
+    let mut there = in_base(&ground);
+    there.sort();
+    assert_eq!(there, expected);
+    assert_eq!(ground.text("work/file"), "kept");
+}
+
+#[test]
+fn another_users_folder_is_left_alone() {
+    if !is_root() {
+        return;
+    }
+    let ground = Ground::new();
+    fs::create_dir(ground.path("base/jaato-environment-0-0000000000000000")).unwrap();
+    let theirs = ground.path("base/jaato-environment-0-0000000000000000");
+    std::os::unix::fs::chown(&theirs, Some(65_124), Some(65_124)).unwrap();
+    let _confined = ground.open();
+    assert!(theirs.exists());
+}
+
+#[test]
+fn it_is_shown_as_the_container_has_it() {
+    let ground = Ground::new();
+    let temporary =
+        TemporarySettings { base: Some(ground.path("base")), shown: Some("/tmp/x".into()) };
+    let settings = Settings { temporary: Some(temporary), ..ground.settings() };
+    let confined = Confined::open(&settings).unwrap();
+    let request = ResultCut { name: "a.txt".into(), chars_max: Some(1) };
+    let path = confined.cut_result(&request, b"abc").unwrap().path.unwrap();
+    assert_eq!(path, "/tmp/x/a-1.txt");
+    let read = FileRead { path, ..FileRead::default() };
+    assert_eq!(confined.read(&read).unwrap().1, b"abc");
+    let (host, _) = confined.temporary_folder().unwrap();
+    assert_eq!(fs::read(host.join("a-1.txt")).unwrap(), b"abc");
+}
+
+#[test]
+fn settings_that_cannot_be_are_told() {
+    let ground = Ground::new();
+    ground.put("work/file", "");
+    let check = |settings: Settings, part: &str| {
+        let error = Confined::open(&settings).unwrap_err();
+        assert!(error.message.contains(part), "{error}");
+        assert_eq!(in_base(&ground), Vec::<PathBuf>::new());
+    };
+    let with = |root: Root| {
+        let mut settings = ground.settings();
+        settings.roots.push(root);
+        settings
+    };
+    check(with(Root::local(ground.path("missing"))), "missing`: entity not found");
+    check(with(Root::local(ground.path("work/file"))), "work/file`: not a directory");
+    check(
+        with(Root { shown: "relative".into(), ..Root::local(ground.path("work")) }),
+        "no absolute path",
+    );
+    check(with(Root::local(ground.path("work"))), "is allowed twice");
+    check(Settings { default_folder: "/".into(), ..ground.settings() }, "outside of the allowed");
+    check(Settings { default_folder: "work".into(), ..ground.settings() }, "is not absolute");
+    let temporary = Some(TemporarySettings { base: Some(ground.path("none")), shown: None });
+    check(Settings { temporary, ..ground.settings() }, "cannot make a temporary folder in");
+}

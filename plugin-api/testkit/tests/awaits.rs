@@ -1,0 +1,56 @@
+//! A plugin with conditions, from its source: it conforms, and answers what it is asked.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/awaits/src/lib.rs"]
+mod awaits;
+
+// Where the macros look for it, in a plugin's own crate.
+use awaits::__jaato;
+use jaato_plugin_testkit::FakeHost;
+use jaato_types::{Condition, ConditionAnswer, Deciding, ErrorKind};
+use serde_json::json;
+
+jaato_plugin_testkit::conformance!(crate: tool);
+
+#[test]
+fn a_tool_is_asked_for_its_conditions() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let instance = host.instance().unwrap();
+    let offered = instance.condition("warn_of_weight", Deciding::Available).unwrap();
+    let no = ConditionAnswer::no().because("it comes by itself when the boat is full");
+    assert_eq!(offered, no);
+    let runs = instance.condition("warn_of_weight", Deciding::Run).unwrap();
+    assert_eq!(runs, ConditionAnswer::yes().with_arguments(json!({ "over": 2 })));
+    let unknown = instance.condition("warn_of_weight", Deciding::Unknown).unwrap();
+    assert_eq!(unknown, ConditionAnswer::no());
+    let done = instance.call("warn_of_weight", json!({ "over": 2 })).unwrap();
+    assert_eq!(done.content["was_asked"], true);
+}
+
+#[test]
+fn what_promises_no_answer_says_so() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let instance = host.instance().unwrap();
+    let error = instance.condition("fry_fish", Deciding::Available).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownOperation);
+    assert_eq!(error.message, "the tool `fry_fish` says `asked` and has no `available_if`");
+    let error = instance.condition("no_such", Deciding::Run).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::UnknownTool);
+}
+
+#[test]
+fn specs_say_what_the_attributes_say() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let tools = host.describe().unwrap().tools;
+    let [catch, fry, warn, weigh] = &tools[..] else { panic!("{tools:?}") };
+    assert_eq!((&catch.available_if, &catch.run_if), (&None, &None));
+    let offer = fry.available_if.as_ref().unwrap();
+    assert_eq!(offer.condition, Condition::ObjectsOf { tool: "catch_fish".into() });
+    assert_eq!(offer.reason, "once `catch_fish` has caught some");
+    assert_eq!(warn.available_if.as_ref().unwrap().condition, Condition::Asked);
+    assert_eq!((&warn.run_if, &fry.run_if), (&Some(Condition::Asked), &None));
+    assert_eq!(weigh.run_if, Some(Condition::ObjectsOf { tool: "catch_fish".into() }));
+    // What was there before says what it said.
+    let json = serde_json::to_value(catch).unwrap();
+    assert!(json.get("available_if").is_none() && json.get("run_if").is_none(), "{json}");
+}

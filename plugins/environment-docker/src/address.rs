@@ -1,0 +1,132 @@
+//! Where the engine listens: from the settings, from `DOCKER_HOST`, or the first of the known sockets.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+
+/// The engine of the system, where no other is found.
+const SYSTEM_SOCKET: &str = "/var/run/docker.sock";
+
+/// The address of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A socket on this machine.
+    Unix(PathBuf),
+    /// `HOST:PORT`, in the clear.
+    Tcp(String),
+}
+
+impl Address {
+    /// Takes the configured address, else that of `DOCKER_HOST`, else the first known socket that is there.
+    ///
+    /// # Errors
+    /// As [`Address::parse`].
+    pub fn find(
+        configured: Option<&str>,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self> {
+        if let Some(text) = configured {
+            return Self::parse(text);
+        }
+        if let Some(text) = variable("DOCKER_HOST").filter(|text| !text.is_empty()) {
+            return Self::parse(&text.to_string_lossy());
+        }
+        let runtime = variable("XDG_RUNTIME_DIR").map(PathBuf::from);
+        let home = variable("HOME").map(PathBuf::from);
+        let system = Some(PathBuf::from(SYSTEM_SOCKET));
+        let known = [
+            system.clone(),
+            runtime.as_ref().map(|folder| folder.join("docker.sock")),
+            home.map(|folder| folder.join(".docker/run/docker.sock")),
+            runtime.as_ref().map(|folder| folder.join("podman/podman.sock")),
+        ];
+        let found = known.into_iter().flatten().find(|socket| socket.exists());
+        Ok(Self::Unix(found.unwrap_or_else(|| PathBuf::from(SYSTEM_SOCKET))))
+    }
+
+    /// Reads `unix://PATH`, `tcp://HOST:PORT` or `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// Kind `configuration` for anything else.
+    pub fn parse(text: &str) -> Result<Self> {
+        if let Some(path) = text.strip_prefix("unix://")
+            && Path::new(path).is_absolute()
+        {
+            return Ok(Self::Unix(PathBuf::from(path)));
+        }
+        let host = text.strip_prefix("tcp://").or_else(|| text.strip_prefix("http://"));
+        if let Some(host) = host.map(|host| host.trim_end_matches('/'))
+            && !host.is_empty()
+            && !host.contains('/')
+        {
+            let port = if host.contains(':') { "" } else { ":2375" };
+            return Ok(Self::Tcp(format!("{host}{port}")));
+        }
+        let text = format!("the engine's address `{text}` is not understood");
+        let hint = "`unix:///PATH` or `tcp://HOST:PORT`; for `ssh://` and TLS make a tunnel: \
+                    `ssh -L /tmp/engine.sock:/var/run/docker.sock HOST`";
+        Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix://{}", path.display()),
+            Self::Tcp(host) => write!(f, "tcp://{host}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let shown = match Address::parse(text) {
+            Ok(address) => address.to_string(),
+            Err(error) => error.message,
+        };
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn sockets_and_plain_hosts_are_read() {
+        check("unix:///run/d.sock", "unix:///run/d.sock");
+        check("tcp://127.0.0.1:2375", "tcp://127.0.0.1:2375");
+        check("http://engine/", "tcp://engine:2375");
+    }
+
+    #[test]
+    fn what_cannot_be_spoken_is_refused() {
+        check("ssh://me@host", "the engine's address `ssh://me@host` is not understood");
+        check("unix://d.sock", "the engine's address `unix://d.sock` is not understood");
+        check("tcp://", "the engine's address `tcp://` is not understood");
+    }
+
+    #[test]
+    fn the_setting_beats_the_variable_and_that_the_known_sockets() {
+        let variable =
+            |name: &str| (name == "DOCKER_HOST").then(|| OsString::from("unix:///variable"));
+        let found = |configured| Address::find(configured, variable).unwrap().to_string();
+        assert_eq!(found(Some("unix:///setting")), "unix:///setting");
+        assert_eq!(found(None), "unix:///variable");
+    }
+
+    #[test]
+    fn a_socket_of_the_users_own_engine_is_found() {
+        if Path::new(SYSTEM_SOCKET).exists() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("docker.sock");
+        std::fs::write(&socket, "").unwrap();
+        let runtime = folder.path().as_os_str().to_owned();
+        let found =
+            Address::find(None, |name| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone()));
+        assert_eq!(found.unwrap(), Address::Unix(socket));
+    }
+}

@@ -1,0 +1,365 @@
+//! A command in the container: its output as it comes, its input, its end.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bollard::container::LogOutput;
+use bollard::errors::Error as EngineError;
+use futures_util::StreamExt as _;
+use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use tokio::io::AsyncWriteExt as _;
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::errors;
+use crate::link::{Pieces, Streams, Writer};
+use crate::place::{self, Place, Request};
+use crate::wrapper::{self, Told};
+
+/// How often the engine is asked whether a silent command has ended: what it left running in the background may hold its
+/// output open. At first soon, then at leisure.
+const LOOK_FIRST: Duration = Duration::from_millis(50);
+const LOOK_LAST: Duration = Duration::from_millis(400);
+
+/// How long output may stay away, after the end of the command, until it counts as read.
+const QUIET: Duration = Duration::from_millis(20);
+
+/// How long a command has between the request to end and its end by force.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// What to run.
+#[derive(Debug, Clone, Default)]
+pub struct Spec {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// A folder of the container; a relative one begins at the workspace.
+    pub folder: Option<PathBuf>,
+    /// Variables beside the container's own.
+    pub variables: Vec<(String, String)>,
+    /// Its standard input.
+    pub stdin: Stdin,
+}
+
+/// A command's standard input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stdin {
+    /// Empty.
+    #[default]
+    Closed,
+    /// Written by [`Command::write`].
+    Piped,
+}
+
+/// What comes from a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of its standard output.
+    Stdout(Vec<u8>),
+    /// Bytes of its error output.
+    Stderr(Vec<u8>),
+    /// Its end, the last piece.
+    Exit(Exit),
+}
+
+/// How a command has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Its code; beyond 128 it may be a signal's number.
+    pub code: i64,
+    /// What it left running.
+    pub left_running: Vec<LeftRunning>,
+}
+
+/// A command that runs, or has run. It ends when this is dropped.
+pub struct Command {
+    place: Place,
+    exec: String,
+    session: u32,
+    output: Mutex<Output>,
+    input: Mutex<Option<Writer>>,
+    has_ended: AtomicBool,
+}
+
+enum Step {
+    Output(Piece),
+    Code(i64),
+}
+
+struct Output {
+    pieces: Pieces,
+    early: VecDeque<Piece>,
+    /// Known before all output was read.
+    code: Option<i64>,
+    /// Known, and all output was read.
+    end: Option<i64>,
+    is_done: bool,
+    look_at: Instant,
+    pause: Duration,
+}
+
+impl Command {
+    /// Starts a command, and returns once it runs. A future that is dropped before ends the command.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container or the engine is gone, `invalid_arguments` for a folder that is not there or
+    /// no program, `timeout` when the engine is slow. A program that is not there is a result: code 127 and the shell's words.
+    pub async fn start(place: Place, spec: Spec) -> Result<Self> {
+        if spec.words.first().is_none_or(String::is_empty) {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
+        }
+        let (sender, receiver) = oneshot::channel();
+        // A task of its own: until the session's number is there, nobody could end what was started.
+        tokio::spawn(async move {
+            let deadline = place.engine.docker().timeout();
+            let address = place.engine.address().clone();
+            let started = timeout(deadline, begin(place, spec)).await;
+            let started = started.unwrap_or_else(|_| Err(errors::slow(&address)));
+            // The command ends with its handle if nobody takes it.
+            let _ = sender.send(started);
+        });
+        receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
+    /// The number of the command's session in the container.
+    pub fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// Waits for what comes next; nothing after the end. A future that is dropped loses nothing.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container died or the engine went away in the middle; nothing comes after it.
+    pub async fn next(&self) -> Result<Option<Piece>> {
+        let mut output = self.output.lock().await;
+        if output.is_done {
+            return Ok(None);
+        }
+        let code = match self.output_or_code(&mut output).await {
+            Ok(Step::Output(piece)) => return Ok(Some(piece)),
+            Ok(Step::Code(code)) => code,
+            Err(error) => {
+                output.is_done = true;
+                self.has_ended.store(true, Ordering::Release);
+                return Err(error);
+            }
+        };
+        self.has_ended.store(true, Ordering::Release);
+        // A guardian that has ended knows of nothing.
+        let left_running = self.place.guardian.ended(self.session).await.unwrap_or_default();
+        output.is_done = true;
+        Ok(Some(Piece::Exit(Exit { code, left_running })))
+    }
+
+    async fn output_or_code(&self, output: &mut Output) -> Result<Step> {
+        loop {
+            if let Some(piece) = output.early.pop_front() {
+                return Ok(Step::Output(piece));
+            }
+            if let Some(code) = output.end {
+                return Ok(Step::Code(code));
+            }
+            tokio::select! {
+                biased;
+                piece = output.pieces.next() => match piece {
+                    Some(Ok(piece)) => {
+                        output.early.extend(convert(piece));
+                        output.postpone();
+                    }
+                    // The end of the stream; an error means that the connection broke.
+                    Some(Err(_)) | None => output.end = Some(self.code_at_end().await?),
+                },
+                () = sleep_until(output.look_at) => {
+                    if output.code.is_some() {
+                        output.end = output.code;
+                        continue;
+                    }
+                    output.code = self.place.code(&self.exec).await?;
+                    output.rest();
+                }
+            }
+        }
+    }
+
+    /// The stream ends a moment before or after the engine knows the code.
+    async fn code_at_end(&self) -> Result<i64> {
+        let mut pause = Duration::from_millis(1);
+        while pause < LOOK_LAST {
+            if let Some(code) = self.place.code(&self.exec).await? {
+                return Ok(code);
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        Err(match self.place.watch.how() {
+            Some(how) => errors::gone(&self.place.name, &how),
+            None => errors::restarted(self.place.engine.address(), &self.place.name),
+        })
+    }
+
+    /// Writes to the standard input; waits until the command takes it.
+    ///
+    /// # Errors
+    /// Kind `io` when it has none, it was closed, or the command reads no more.
+    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+        let mut input = self.input.lock().await;
+        let Some(writer) = input.as_mut() else {
+            return Err(Error::new(ErrorKind::Io, "the command's standard input is closed"));
+        };
+        let written = match writer.write_all(bytes).await {
+            Ok(()) => writer.flush().await,
+            Err(error) => Err(error),
+        };
+        written.map_err(|error| {
+            Error::new(ErrorKind::Io, format!("the command reads no more input: {error}"))
+        })
+    }
+
+    /// Closes the standard input.
+    pub async fn close_input(&self) {
+        if let Some(mut writer) = self.input.lock().await.take() {
+            // It may be closed from the other side.
+            let _ = writer.shutdown().await;
+        }
+    }
+
+    /// Sends a signal to the command's process group; tells whether there was one.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone.
+    pub async fn signal(&self, signal: Signal) -> Result<bool> {
+        self.place.signal(self.session, signal).await
+    }
+
+    /// Asks the command to end, and ends it with all that belongs to it a moment later. What it printed before is
+    /// still to be read.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone, and the command with it.
+    pub async fn end(&self) -> Result<()> {
+        self.signal(Signal::Terminate).await?;
+        tokio::time::sleep(GRACE).await;
+        self.place.end(self.session).await
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        if !self.has_ended.load(Ordering::Acquire) {
+            self.place.guardian.end(self.session);
+        }
+    }
+}
+
+impl Output {
+    fn postpone(&mut self) {
+        let pause = if self.code.is_some() { QUIET } else { self.pause };
+        self.look_at = Instant::now() + pause;
+    }
+
+    fn rest(&mut self) {
+        self.pause = (self.pause * 2).min(LOOK_LAST);
+        self.postpone();
+    }
+}
+
+async fn begin(place: Place, spec: Spec) -> Result<Command> {
+    let folder = place.folder_of(spec.folder.as_deref());
+    let variables = place.variables_with(&spec.variables);
+    let request = Request {
+        words: wrapper::plain(&folder, &spec.words),
+        variables: &variables,
+        has_input: spec.stdin == Stdin::Piped,
+        has_terminal: false,
+        user: place.user.as_deref(),
+    };
+    let exec = place.create(request).await?;
+    let started = place::start(&place.engine, &exec).await;
+    let Streams { input, output: mut pieces } = started.map_err(|error| place.explain(&error))?;
+    let (session, early) = session(&place, &mut pieces, &folder).await?;
+    place.guardian.track(session);
+    let output = Output {
+        pieces,
+        early,
+        code: None,
+        end: None,
+        is_done: false,
+        look_at: Instant::now() + LOOK_FIRST,
+        pause: LOOK_FIRST,
+    };
+    Ok(Command {
+        place,
+        exec,
+        session,
+        output: Mutex::new(output),
+        // Kept open without a use: the engine may take its close for the end of both directions.
+        input: Mutex::new(Some(input)),
+        has_ended: AtomicBool::new(false),
+    })
+}
+
+/// Reads until the session's number is there. Both outputs come by ways of their own, so that some may be ahead of it.
+async fn session(
+    place: &Place,
+    pieces: &mut Pieces,
+    folder: &Path,
+) -> Result<(u32, VecDeque<Piece>)> {
+    let mut line = Vec::new();
+    let mut early = VecDeque::new();
+    loop {
+        match pieces.next().await {
+            Some(Ok(LogOutput::StdErr { message })) => {
+                line.extend_from_slice(&message);
+                match wrapper::take_line(&mut line)? {
+                    Some(Told::Session(session)) => {
+                        if !line.is_empty() {
+                            early.push_back(Piece::Stderr(line));
+                        }
+                        return Ok((session, early));
+                    }
+                    Some(Told::NoFolder) => return Err(wrapper::no_folder(folder)),
+                    None => {}
+                }
+            }
+            Some(Ok(other)) => early.extend(convert(other)),
+            Some(Err(error)) => return Err(broken(place, &error)),
+            None => return Err(ended_early(place, early).await),
+        }
+    }
+}
+
+fn broken(place: &Place, error: &EngineError) -> Error {
+    match place.watch.how() {
+        Some(how) => errors::gone(&place.name, &how),
+        None => place.lost(error),
+    }
+}
+
+/// The engine says on the standard output why a command did not start.
+async fn ended_early(place: &Place, early: VecDeque<Piece>) -> Error {
+    let said: Vec<u8> = early
+        .into_iter()
+        .flat_map(|piece| match piece {
+            Piece::Stdout(bytes) | Piece::Stderr(bytes) => bytes,
+            Piece::Exit(_) => Vec::new(),
+        })
+        .collect();
+    if said.is_empty()
+        && let Some(how) = place.watch.within(LOOK_LAST).await
+    {
+        return errors::gone(&place.name, &how);
+    }
+    wrapper::instead(&said)
+}
+
+fn convert(piece: LogOutput) -> Option<Piece> {
+    match piece {
+        LogOutput::StdOut { message } | LogOutput::Console { message } => {
+            Some(Piece::Stdout(message.into()))
+        }
+        LogOutput::StdErr { message } => Some(Piece::Stderr(message.into())),
+        LogOutput::StdIn { .. } => None,
+    }
+}

@@ -1,0 +1,284 @@
+//! The container of a session: made for it, or brought by the user.
+
+use std::path::{Path, PathBuf};
+
+use bollard::models::ContainerInspectResponse;
+use bollard::query_parameters::InspectContainerOptions;
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use tokio::sync::Mutex;
+
+use crate::command::{Command, Spec};
+use crate::engine::Engine;
+use crate::errors::{self, Doing};
+use crate::guardian::Guardian;
+use crate::made::{self, Made, Removal};
+use crate::mounts;
+use crate::paths::{Paths, Shared};
+use crate::place::{self, Place};
+use crate::probe::{self, Facts};
+use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
+use crate::terminal::{Size, Terminal};
+use crate::tmp::{self, Tmp};
+use crate::watch::Watch;
+
+/// The home of a user that has none in the container, below the temporary folder.
+const HOME: &str = "home";
+
+/// Where a container comes from, and so what happens to it at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Made for the session, and removed with it.
+    Made,
+    /// Made for the session, and stays.
+    MadeToStay,
+    /// The user's own: never stopped or removed.
+    Brought,
+}
+
+/// A container that runs, with the folders that it shares with this machine.
+pub struct Container {
+    place: Place,
+    guardian: Mutex<Guardian>,
+    origin: Origin,
+    removal: Mutex<Option<Removal>>,
+    paths: Paths,
+    facts: Facts,
+    tmp: Mutex<Option<Tmp>>,
+}
+
+impl Container {
+    /// Makes or takes the container that the settings want, with that workspace. Whatever was made is
+    /// removed when this fails or is dropped half-way.
+    ///
+    /// # Errors
+    /// Kind `configuration` for settings that make no sense, `not_found` for an image or container that is not there,
+    /// `unavailable` for one that does not run, `failed` for one without the workspace or without a shell.
+    pub async fn open(engine: Engine, settings: &Settings, workspace: &Path) -> Result<Self> {
+        let wanted = settings.wanted()?;
+        let workspace = workspace.canonicalize().map_err(|error| no_folder(workspace, &error))?;
+        match wanted {
+            Wanted::Image(image) => Self::make(engine, settings, image, workspace).await,
+            Wanted::Container(name) => Self::take(engine, settings, name, workspace).await,
+        }
+    }
+
+    async fn make(
+        engine: Engine,
+        settings: &Settings,
+        image: &str,
+        workspace: PathBuf,
+    ) -> Result<Self> {
+        check_name("image", image)?;
+        let base = settings.tmp_base.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = Tmp::make(&base, tmp::PREFIX, &workspace)?;
+        let user = user(&engine, settings, &folder);
+        let workdir = settings.container_workdir.clone();
+        let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
+        let tmp = Shared { host: folder.path().to_owned(), container: CONTAINER_TMP.into() };
+        let paths = Paths::new(Shared { host: workspace, container }, tmp);
+        // As random as the folder's.
+        let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let made = made::make(&engine, settings, image, &name, user.as_deref(), &paths).await?;
+        let Made { id, guardian, removal } = made;
+        let origin = if guardian.is_some() { Origin::Made } else { Origin::MadeToStay };
+        let guardian = match guardian {
+            Some(guardian) => guardian,
+            None => place::guard(&engine, &id, &name).await?,
+        };
+        let found = Found { id, name, user, origin, removal: Some(removal) };
+        Self::finish(engine, found, guardian, paths, folder).await
+    }
+
+    async fn take(
+        engine: Engine,
+        settings: &Settings,
+        name: &str,
+        workspace: PathBuf,
+    ) -> Result<Self> {
+        check_name("container", name)?;
+        let seen = engine.docker().inspect_container(name, None::<InspectContainerOptions>).await;
+        let seen = seen.map_err(|error| engine.explain(&error, Doing::Container(name)))?;
+        must_run(&seen, name)?;
+        let mounts = seen.mounts.unwrap_or_default();
+        let container = mounts::find(&mounts, &workspace, name)?;
+        if let Some(wanted) = settings.container_workdir.as_ref().filter(|dir| **dir != container) {
+            let text = format!(
+                "the container `{name}` has the workspace at `{}`, not at `{}`",
+                container.display(),
+                wanted.display()
+            );
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+        // A folder that the container sees: nothing can be mounted into one that runs.
+        let folder = Tmp::make(&workspace, tmp::HIDDEN_PREFIX, &workspace)?;
+        let tmp = mounts::find(&mounts, folder.path(), name)?;
+        let user = user(&engine, settings, &folder);
+        let tmp = Shared { host: folder.path().to_owned(), container: tmp };
+        let paths = Paths::new(Shared { host: workspace, container }, tmp);
+        let id = seen.id.unwrap_or_else(|| name.to_owned());
+        let guardian = place::guard(&engine, &id, name).await?;
+        let name = name.to_owned();
+        let found = Found { id, name, user, origin: Origin::Brought, removal: None };
+        Self::finish(engine, found, guardian, paths, folder).await
+    }
+
+    async fn finish(
+        engine: Engine,
+        found: Found,
+        guardian: Guardian,
+        paths: Paths,
+        tmp: Tmp,
+    ) -> Result<Self> {
+        let Found { id, name, user, origin, removal } = found;
+        let mut place = Place {
+            watch: Watch::begin(engine.clone(), id.clone()),
+            engine,
+            id: id.into(),
+            name: name.into(),
+            user: user.map(Into::into),
+            variables: [].into(),
+            folder: paths.workspace().container.clone(),
+            guardian: guardian.clone(),
+        };
+        let facts = probe::ask(&place, &paths.tmp().container, &place.folder.clone()).await?;
+        if facts.home.is_none() {
+            let home = tmp.folder(HOME)?;
+            let home = paths.to_container(&home)?.to_string_lossy().into_owned();
+            place.variables = [("HOME".to_owned(), home)].into();
+        }
+        Ok(Self {
+            place,
+            guardian: Mutex::new(guardian),
+            origin,
+            removal: Mutex::new(removal),
+            paths,
+            facts,
+            tmp: Mutex::new(Some(tmp)),
+        })
+    }
+
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// As [`Command::start`].
+    pub async fn start(&self, spec: Spec) -> Result<Command> {
+        Command::start(self.place().await?, spec).await
+    }
+
+    /// Starts a program on a terminal.
+    ///
+    /// # Errors
+    /// As [`Terminal::start`].
+    pub async fn start_on_terminal(&self, spec: Spec, size: Size) -> Result<Terminal> {
+        Terminal::start(self.place().await?, spec, size).await
+    }
+
+    /// The place with a guardian that lives: a command may have killed it.
+    async fn place(&self) -> Result<Place> {
+        if let Some(how) = self.place.watch.how() {
+            return Err(errors::gone(&self.place.name, &how));
+        }
+        let mut guardian = self.guardian.lock().await;
+        if guardian.has_ended() && self.origin != Origin::Made {
+            *guardian = place::guard(&self.place.engine, &self.place.id, &self.place.name).await?;
+        }
+        Ok(Place { guardian: guardian.clone(), ..self.place.clone() })
+    }
+
+    /// The engine's id of the container.
+    pub fn id(&self) -> &str {
+        &self.place.id
+    }
+
+    /// The container's name, as the user gave it or as it was made.
+    pub fn name(&self) -> &str {
+        &self.place.name
+    }
+
+    /// Where it comes from.
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// The folders that both sides share.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// What it is.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// How it has ended, if it has.
+    pub fn how_it_ended(&self) -> Option<String> {
+        self.place.watch.how()
+    }
+
+    /// Ends all that was started in it, removes it if it was made for the session, and removes the temporary folder.
+    /// Each is done whether or not another fails.
+    ///
+    /// # Errors
+    /// The first failure.
+    pub async fn close(&self) -> Result<()> {
+        let removed = match self.removal.lock().await.take() {
+            Some(mut removal) => removal.now().await,
+            None => Ok(()),
+        };
+        let ended = match self.origin {
+            // It went with its container.
+            Origin::Made => Ok(()),
+            _ if self.place.watch.how().is_some() => Ok(()),
+            Origin::MadeToStay | Origin::Brought => self.guardian.lock().await.end_all().await,
+        };
+        let cleaned = match self.tmp.lock().await.take() {
+            Some(folder) => folder.close(),
+            None => Ok(()),
+        };
+        removed.and(ended).and(cleaned)
+    }
+}
+
+/// A container before it was asked what it is.
+struct Found {
+    id: String,
+    name: String,
+    user: Option<String>,
+    origin: Origin,
+    removal: Option<Removal>,
+}
+
+/// Who commands run as.
+fn user(engine: &Engine, settings: &Settings, folder: &Tmp) -> Option<String> {
+    match settings.user.as_deref() {
+        Some("container") => None,
+        Some(user) => Some(user.to_owned()),
+        // Root inside is the user outside.
+        None if engine.is_rootless() => Some("0:0".to_owned()),
+        None => Some(folder.owner()),
+    }
+}
+
+fn must_run(seen: &ContainerInspectResponse, name: &str) -> Result<()> {
+    let state = seen.state.clone().unwrap_or_default();
+    if state.paused == Some(true) {
+        let text = format!("the container `{name}` is paused");
+        let hint = format!("`docker unpause {name}`");
+        return Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint));
+    }
+    if state.running == Some(true) { Ok(()) } else { Err(errors::not_running(name)) }
+}
+
+/// Names go into addresses of the engine.
+fn check_name(what: &str, name: &str) -> Result<()> {
+    let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "_.-/:@".contains(letter);
+    if name.chars().all(is_fine) && !name.contains("..") && !name.starts_with('/') {
+        return Ok(());
+    }
+    let text = format!("`{name}` cannot be the name of a {what}");
+    Err(Error::new(ErrorKind::Configuration, text))
+}
+
+fn no_folder(folder: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot use the folder `{}`: {error}", folder.display()))
+}

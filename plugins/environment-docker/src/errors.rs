@@ -1,0 +1,227 @@
+//! The engine's errors for people: what is wrong, and what to do about it.
+
+use std::error::Error as _;
+use std::io;
+
+use bollard::errors::Error as EngineError;
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+
+use crate::address::Address;
+
+/// What the engine was asked for, for the error's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing<'a> {
+    /// Whether it is there.
+    Connecting,
+    /// An image.
+    Image(&'a str),
+    /// A container, by name or id.
+    Container(&'a str),
+    /// A command in a container, by name or id.
+    Command(&'a str),
+}
+
+/// Says what an error of the engine's client means.
+pub fn explain(error: &EngineError, address: &Address, doing: Doing<'_>) -> Error {
+    match error {
+        EngineError::DockerResponseServerError { status_code, message } => {
+            refused(*status_code, message, doing)
+        }
+        EngineError::DockerStreamError { error } => refused(500, error, doing),
+        EngineError::RequestTimeoutError => slow(address),
+        EngineError::SocketNotFoundError(_) => absent(address),
+        EngineError::HyperLegacyError { .. }
+        | EngineError::HyperResponseError { .. }
+        | EngineError::IOError { .. } => unreachable_engine(error, address, doing),
+        other => {
+            let text = format!("the engine at `{address}` answers what is not understood: {other}");
+            Error::new(ErrorKind::Failed, text)
+        }
+    }
+}
+
+/// An engine that gave no answer in time.
+pub fn slow(address: &Address) -> Error {
+    let text = format!("the engine at `{address}` gives no answer in time");
+    let hint = "see whether `docker info` answers; `engine_deadline_ms` is the time it is given";
+    Error::new(ErrorKind::Timeout, text).with_hint(hint).temporary()
+}
+
+/// An engine that is not there.
+pub fn absent(address: &Address) -> Error {
+    let text = format!("no engine at `{address}`");
+    let hint = "install and start Docker or Podman, or name another engine by `DOCKER_HOST`";
+    Error::new(ErrorKind::Unavailable, text).with_hint(hint)
+}
+
+/// A container that is not there any more.
+pub fn gone(container: &str, how: &str) -> Error {
+    let text = format!("the container `{container}` has ended ({how})");
+    let hint = "the files of the workspace are there; what was installed or left running in the \
+                container is lost; a new session gets a new container";
+    Error::new(ErrorKind::Unavailable, text).with_hint(hint)
+}
+
+/// An engine whose connection broke while a command ran.
+pub fn restarted(address: &Address, container: &str) -> Error {
+    let text = format!(
+        "the engine at `{address}` went away or was restarted while a command ran in the container \
+         `{container}`; whether the command ended is not known"
+    );
+    let hint = "see `docker info` and `docker ps`; an engine that stops takes its containers along \
+                unless it has `live-restore`";
+    Error::new(ErrorKind::Unavailable, text).with_hint(hint).temporary()
+}
+
+/// A refusal, by its status and words: engines have no codes.
+fn refused(status: u16, message: &str, doing: Doing<'_>) -> Error {
+    let lower = message.to_lowercase();
+    if lower.contains("no space left on device") || lower.contains("disk quota exceeded") {
+        let text = format!("the engine's disk is full: {}", one_line(message));
+        let hint = "make room: `docker system df` shows what takes it, `docker system prune` \
+                    removes what nothing uses";
+        return Error::new(ErrorKind::Io, text).with_hint(hint);
+    }
+    match (status, doing) {
+        (404, Doing::Image(image)) => no_image(image),
+        (404, _) if lower.contains("no such image") => no_image(&one_line(message)),
+        (404, Doing::Container(name) | Doing::Command(name)) => {
+            let text = format!("no container `{name}`");
+            Error::new(ErrorKind::NotFound, text).with_hint("`docker ps` lists those that run")
+        }
+        (409, Doing::Container(name) | Doing::Command(name)) if lower.contains("paused") => {
+            let text = format!("the container `{name}` is paused");
+            let hint = format!("`docker unpause {name}`");
+            Error::new(ErrorKind::Unavailable, text).with_hint(hint)
+        }
+        (409, Doing::Container(name) | Doing::Command(name)) if lower.contains("running") => {
+            not_running(name)
+        }
+        (_, Doing::Container(_) | Doing::Image(_)) if is_mount(&lower) => {
+            let text = format!("the engine cannot mount the workspace: {}", one_line(message));
+            let hint = "the engine must see the same files: an engine on another machine, or in a \
+                        virtual machine that does not share this folder, does not";
+            Error::new(ErrorKind::Failed, text).with_hint(hint)
+        }
+        _ => Error::failed(format!("the engine refuses: {}", one_line(message))),
+    }
+}
+
+/// A container that exists and does not run.
+pub fn not_running(name: &str) -> Error {
+    Error::new(ErrorKind::Unavailable, format!("the container `{name}` is not running"))
+        .with_hint(format!("`docker start {name}`"))
+}
+
+fn no_image(image: &str) -> Error {
+    Error::new(ErrorKind::NotFound, format!("no image `{image}` at the engine"))
+        .with_hint(format!("`docker pull {image}`, or set `pull = \"missing\"`"))
+}
+
+fn is_mount(lower: &str) -> bool {
+    lower.contains("bind source path does not exist")
+        || lower.contains("mounts denied")
+        || lower.contains("error mounting")
+}
+
+fn unreachable_engine(error: &EngineError, address: &Address, doing: Doing<'_>) -> Error {
+    match io_kind(error) {
+        Some(io::ErrorKind::NotFound) => absent(address),
+        Some(io::ErrorKind::ConnectionRefused) => {
+            let text = format!("the engine at `{address}` does not listen");
+            let hint = "start it: `sudo systemctl start docker`, or open Docker Desktop";
+            Error::new(ErrorKind::Unavailable, text).with_hint(hint).temporary()
+        }
+        Some(io::ErrorKind::PermissionDenied) => {
+            let text = format!("no permission for the engine's socket `{address}`");
+            let hint = "`sudo usermod -aG docker $USER` and log in again (its members are as \
+                        powerful as root), or run a rootless engine";
+            Error::new(ErrorKind::PermissionDenied, text).with_hint(hint)
+        }
+        Some(io::ErrorKind::TimedOut) => slow(address),
+        _ => match doing {
+            Doing::Command(container) => restarted(address, container),
+            Doing::Connecting | Doing::Image(_) | Doing::Container(_) => {
+                let text = format!("the connection to the engine at `{address}` broke: {error}");
+                Error::new(ErrorKind::Unavailable, text).temporary()
+            }
+        },
+    }
+}
+
+/// The system's own error, however deep the client has wrapped it.
+fn io_kind(error: &EngineError) -> Option<io::ErrorKind> {
+    if let EngineError::IOError { err } = error {
+        return Some(err.kind());
+    }
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        source = error.source();
+    }
+    None
+}
+
+/// Engines wrap their errors over lines.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(status_code: u16, message: &str, doing: Doing<'_>, expected: (ErrorKind, &str)) {
+        let error =
+            EngineError::DockerResponseServerError { status_code, message: message.to_owned() };
+        let error = explain(&error, &Address::Tcp("e:1".to_owned()), doing);
+        assert_eq!((error.kind, error.message.as_str()), expected);
+    }
+
+    #[test]
+    fn a_missing_image_and_a_missing_container_are_told_apart() {
+        let image = "No such image: debian:12";
+        let expected = (ErrorKind::NotFound, "no image `debian:12` at the engine");
+        check(404, image, Doing::Image("debian:12"), expected);
+        let container = "No such container: web";
+        check(404, container, Doing::Container("web"), (ErrorKind::NotFound, "no container `web`"));
+    }
+
+    #[test]
+    fn a_container_that_stands_still_is_named_with_what_to_do() {
+        let expected = (ErrorKind::Unavailable, "the container `web` is not running");
+        check(409, "Container 12ab is not running", Doing::Command("web"), expected);
+        let expected = (ErrorKind::Unavailable, "the container `web` is paused");
+        let text = "Container web is paused, unpause the container before exec";
+        check(409, text, Doing::Command("web"), expected);
+    }
+
+    #[test]
+    fn a_full_disk_is_told_whatever_was_asked() {
+        let text = "mkdir /var/lib/docker/x: no space left on device";
+        let expected =
+            "the engine's disk is full: mkdir /var/lib/docker/x: no space left on device";
+        for doing in [Doing::Connecting, Doing::Image("a"), Doing::Command("b")] {
+            check(500, text, doing, (ErrorKind::Io, expected));
+        }
+    }
+
+    #[test]
+    fn other_refusals_are_passed_on_in_one_line() {
+        let expected = (ErrorKind::Failed, "the engine refuses: a b");
+        check(500, "a\n  b", Doing::Connecting, expected);
+    }
+
+    #[test]
+    fn a_connection_that_breaks_under_a_command_says_that_its_end_is_not_known() {
+        let error = EngineError::IOError { err: io::Error::from(io::ErrorKind::ConnectionReset) };
+        let address = Address::Tcp("e:1".to_owned());
+        let told = explain(&error, &address, Doing::Command("web"));
+        assert!(told.message.contains("whether the command ended is not known"), "{told}");
+        let told = explain(&error, &address, Doing::Connecting);
+        assert!(told.message.starts_with("the connection to the engine at `tcp://e:1` broke"));
+    }
+}

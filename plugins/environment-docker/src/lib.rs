@@ -1,0 +1,49 @@
+//! `environment-docker`: a session's files and commands in a container.
+//!
+//! The domain knows nothing of plugins: [`Engine`] is the connection, [`Container`] what commands run in, made from
+//! an image or brought by the user, [`Command`] and [`Terminal`] what runs there. All of it lives on
+//! the one thread of [`Runtime`], because the engine's client needs tokio and the boundary has none.
+#![forbid(unsafe_code)]
+
+mod address;
+mod command;
+mod container;
+mod engine;
+mod errors;
+mod guardian;
+mod link;
+mod made;
+mod mounts;
+mod owner;
+mod paths;
+mod place;
+mod plugin;
+mod probe;
+mod raw;
+mod runtime;
+mod settings;
+mod shell;
+mod sweep;
+mod terminal;
+mod terminals;
+mod tmp;
+mod watch;
+mod wrapper;
+
+pub use address::Address;
+pub use command::{Command, Exit, Piece, Spec, Stdin};
+pub use container::{Container, Origin};
+pub use engine::Engine;
+pub use paths::Paths;
+pub use probe::Facts;
+pub use runtime::Runtime;
+pub use settings::{Pull, Settings};
+pub use sweep::remove_left_behind;
+pub use terminal::{Foreground, Size, Terminal};
+pub use tmp::remove_left_behind as remove_folders_left_behind;
+
+jaato_plugin_sdk::export_plugin! {
+    state: plugin::Docker,
+    environment: plugin::Ready,
+    variables: ["DOCKER_HOST", "XDG_RUNTIME_DIR"]
+}

@@ -1,0 +1,107 @@
+//! Lines to and from the shell in the container: each request has a number, each answer names it.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+
+use bollard::container::LogOutput;
+use bollard::errors::Error as EngineError;
+use futures_util::{Stream, StreamExt as _};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{mpsc, oneshot};
+
+/// An answer longer than this is none of ours.
+const LINE_BYTES_MAX: usize = 4096;
+
+/// What the engine gives out by pieces.
+pub type Pieces = Pin<Box<dyn Stream<Item = Result<LogOutput, EngineError>> + Send>>;
+
+/// Where bytes go in.
+pub type Writer = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// Both directions of something that runs in a container.
+pub struct Streams {
+    /// Its standard input.
+    pub input: Writer,
+    /// Its output and error output.
+    pub output: Pieces,
+}
+
+/// One request; nobody may want its answer.
+#[derive(Debug)]
+pub struct Ask {
+    /// Verb and arguments.
+    pub words: String,
+    /// Who waits.
+    pub answer: Option<oneshot::Sender<String>>,
+}
+
+/// Passes requests on until nobody can ask any more, or the shell has ended. Whoever waits then is told by the drop of
+/// what they wait for.
+pub async fn serve(streams: Streams, mut asks: mpsc::UnboundedReceiver<Ask>) {
+    let Streams { mut input, mut output } = streams;
+    let mut waiting = HashMap::new();
+    let mut last = 0_u64;
+    let mut text = Vec::new();
+    loop {
+        tokio::select! {
+            ask = asks.recv() => {
+                let Some(Ask { words, answer }) = ask else { break };
+                last += 1;
+                if let Some(answer) = answer {
+                    waiting.insert(last, answer);
+                }
+                if input.write_all(format!("{last} {words}\n").as_bytes()).await.is_err()
+                    || input.flush().await.is_err()
+                {
+                    return;
+                }
+            }
+            piece = output.next() => {
+                let Some(Ok(piece)) = piece else { return };
+                // What it says on its error output is for nobody.
+                if let LogOutput::StdOut { message } = piece {
+                    text.extend_from_slice(&message);
+                    deliver(&mut text, &mut waiting);
+                }
+            }
+        }
+    }
+    // The end of its input ends it; a connection that broke has closed it as well.
+    let _ = input.shutdown().await;
+}
+
+fn deliver(text: &mut Vec<u8>, waiting: &mut HashMap<u64, oneshot::Sender<String>>) {
+    while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+        let line: Vec<u8> = text.drain(..=end).collect();
+        let line = String::from_utf8_lossy(&line);
+        let (number, answer) = line.trim_end().split_once(' ').unwrap_or((line.trim_end(), ""));
+        let asker = number.parse().ok().and_then(|number: u64| waiting.remove(&number));
+        if let Some(asker) = asker {
+            // Who asked may have gone.
+            let _ = asker.send(answer.to_owned());
+        }
+    }
+    if text.len() > LINE_BYTES_MAX {
+        text.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_find_who_asked_in_any_order_and_cut_anywhere() {
+        let (first, mut one) = oneshot::channel();
+        let (second, mut two) = oneshot::channel();
+        let mut waiting = HashMap::from([(1, first), (2, second)]);
+        let mut text = Vec::new();
+        for piece in ["nonsense\n2 n", "o\n9 ok\n1 ", "12 S - sh x\n"] {
+            text.extend_from_slice(piece.as_bytes());
+            deliver(&mut text, &mut waiting);
+        }
+        assert_eq!(one.try_recv().unwrap(), "12 S - sh x");
+        assert_eq!(two.try_recv().unwrap(), "no");
+        assert!(text.is_empty() && waiting.is_empty());
+    }
+}

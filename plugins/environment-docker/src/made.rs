@@ -1,0 +1,188 @@
+//! Makes a container for a session.
+//!
+//! Its first process is the guardian's shell, whose input is our connection. With the connection's end, however that comes,
+//! the shell ends, and with it the container, which the engine removes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bollard::container::AttachContainerResults;
+use bollard::errors::Error as EngineError;
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType,
+};
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, StartContainerOptions,
+};
+use jaato_plugin_sdk::types::{Error, Result};
+use tokio::runtime::Handle;
+
+use crate::engine::Engine;
+use crate::errors::Doing;
+use crate::guardian::{self, Guardian};
+use crate::link::Streams;
+use crate::owner::{LABEL, Owner, WORKSPACE_LABEL};
+use crate::paths::{Paths, Shared};
+use crate::settings::Settings;
+use crate::sweep;
+use crate::wrapper;
+
+/// The first process of a container that stays: it waits for ever, without any program of the image.
+const WAIT: &str = "while read -r _; do :; done";
+
+/// A container that was made and runs.
+pub struct Made {
+    /// The engine's id.
+    pub id: String,
+    /// Its first process; nothing for a container that stays.
+    pub guardian: Option<Guardian>,
+    /// Removes the container unless it is told otherwise.
+    pub removal: Removal,
+}
+
+/// Makes and starts a container of that name from an image.
+pub async fn make(
+    engine: &Engine,
+    settings: &Settings,
+    image: &str,
+    name: &str,
+    user: Option<&str>,
+    paths: &Paths,
+) -> Result<Made> {
+    engine.need_image(image, settings.pull).await?;
+    let stays = !settings.cleanup_on_exit;
+    let body = body(settings, image, user, paths);
+    let told = |error: EngineError| explain(engine, &error, image);
+    // By name, from before it exists: the answer with the id may never arrive.
+    let mut removal = Removal::of(engine, name);
+    let options = CreateContainerOptionsBuilder::new().name(name).build();
+    let created = engine.docker().create_container(Some(options), body).await.map_err(told)?;
+    let id = created.id;
+    let guardian = if stays { None } else { Some(attach(engine, &id).await.map_err(told)?) };
+    let started = engine.docker().start_container(&id, None::<StartContainerOptions>).await;
+    started.map_err(told)?;
+    if stays {
+        removal.forget();
+    }
+    Ok(Made { id, guardian, removal })
+}
+
+fn body(
+    settings: &Settings,
+    image: &str,
+    user: Option<&str>,
+    paths: &Paths,
+) -> ContainerCreateBody {
+    let stays = !settings.cleanup_on_exit;
+    let mut labels = HashMap::from([(
+        WORKSPACE_LABEL.to_owned(),
+        paths.workspace().host.to_string_lossy().into_owned(),
+    )]);
+    // One that stays has no owner, or it would be taken for left behind.
+    if let Some(owner) = Owner::current().filter(|_| !stays) {
+        labels.insert(LABEL.to_owned(), owner.to_label());
+    }
+    let script = if stays { WAIT } else { guardian::SCRIPT };
+    let host = HostConfig {
+        mounts: Some(vec![mount(paths.workspace()), mount(paths.tmp())]),
+        network_mode: settings.network.clone(),
+        auto_remove: Some(!stays),
+        // What the guardian's shell says is for us alone.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        ..HostConfig::default()
+    };
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        entrypoint: Some(["sh", "-c", script, "jaato"].map(str::to_owned).into()),
+        cmd: Some(Vec::new()),
+        user: user.map(str::to_owned),
+        working_dir: Some(text(&paths.workspace().container)),
+        labels: Some(labels),
+        open_stdin: Some(true),
+        stdin_once: Some(!stays),
+        attach_stdin: Some(!stays),
+        attach_stdout: Some(!stays),
+        attach_stderr: Some(!stays),
+        // A shell that is the first process of a container hears no other signal.
+        stop_signal: Some("SIGKILL".to_owned()),
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        host_config: Some(host),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn mount(shared: &Shared) -> Mount {
+    Mount {
+        typ: Some(MountType::BIND),
+        source: Some(text(&shared.host)),
+        target: Some(text(&shared.container)),
+        read_only: Some(false),
+        ..Mount::default()
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+async fn attach(engine: &Engine, id: &str) -> Result<Guardian, EngineError> {
+    let options = AttachContainerOptionsBuilder::new();
+    let options = options.stream(true).stdin(true).stdout(true).stderr(true).build();
+    let attached = engine.docker().attach_container(id, Some(options)).await?;
+    let AttachContainerResults { output, input } = attached;
+    Ok(Guardian::over(Streams { input, output }))
+}
+
+fn explain(engine: &Engine, error: &EngineError, image: &str) -> Error {
+    match error {
+        EngineError::DockerResponseServerError { message, .. }
+            if message.contains("\"sh\"") && message.contains("exec") =>
+        {
+            wrapper::instead(message.as_bytes())
+        }
+        error => engine.explain(error, Doing::Image(image)),
+    }
+}
+
+/// Removes a container when it is dropped.
+pub struct Removal {
+    engine: Engine,
+    name: Option<Arc<str>>,
+    thread: Handle,
+}
+
+impl Removal {
+    fn of(engine: &Engine, name: &str) -> Self {
+        Self { engine: engine.clone(), name: Some(name.into()), thread: Handle::current() }
+    }
+
+    /// The container stays.
+    fn forget(&mut self) {
+        self.name = None;
+    }
+
+    /// Removes the container and waits for it.
+    ///
+    /// # Errors
+    /// Those of the engine; then the engine is asked again at the drop.
+    pub async fn now(&mut self) -> Result<()> {
+        let Some(name) = &self.name else { return Ok(()) };
+        let removed = sweep::remove(&self.engine, name).await;
+        removed.map_err(|error| self.engine.explain(&error, Doing::Container(name)))?;
+        self.forget();
+        Ok(())
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        let Some(name) = self.name.take() else { return };
+        let engine = self.engine.clone();
+        // A thread that is about to end cannot; then the end of our connection ends the container.
+        self.thread.spawn(async move { sweep::remove(&engine, &name).await });
+    }
+}

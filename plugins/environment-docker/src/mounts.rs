@@ -1,0 +1,85 @@
+//! Finds the workspace among the mounts of a container that the user brought.
+
+use std::path::{Path, PathBuf};
+
+use bollard::models::MountPoint;
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+
+/// Where the virtual machine of Docker Desktop has the folders of the machine around it.
+const DESKTOP_PREFIX: &str = "/host_mnt";
+
+/// The container's path of a folder of this machine: through the deepest mount that holds it.
+///
+/// # Errors
+/// Kind `failed` when no mount holds it, or one that another mount of the container covers.
+pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<PathBuf> {
+    let found = mounts.iter().filter_map(|mount| through(mount, folder));
+    let Some((_, path)) = found.max_by_key(|(depth, _)| *depth) else {
+        let text = format!(
+            "the container `{container}` does not have the workspace `{}` mounted",
+            folder.display()
+        );
+        let hint = format!(
+            "start it with `--volume {}:/workspace`, or name an image instead",
+            folder.display()
+        );
+        return Err(Error::new(ErrorKind::Failed, text).with_hint(hint));
+    };
+    Ok(path)
+}
+
+/// The depth of the mount's source and the path behind it.
+fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, PathBuf)> {
+    if mount.typ.as_ref().is_some_and(|kind| kind != "bind") {
+        return None;
+    }
+    let source = mount.source.as_deref()?;
+    let source = source.strip_prefix(DESKTOP_PREFIX).unwrap_or(source);
+    let source = std::fs::canonicalize(source).unwrap_or_else(|_| source.into());
+    let rest = folder.strip_prefix(&source).ok()?;
+    let target = Path::new(mount.destination.as_deref()?);
+    let path = if rest.as_os_str().is_empty() { target.to_owned() } else { target.join(rest) };
+    Some((source.components().count(), path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(source: &str, destination: &str) -> MountPoint {
+        MountPoint {
+            source: Some(source.to_owned()),
+            destination: Some(destination.to_owned()),
+            ..MountPoint::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(mounts: &[MountPoint], folder: &str, expected: &str) {
+        let found = match find(mounts, Path::new(folder), "web") {
+            Ok(path) => path.display().to_string(),
+            Err(error) => error.message,
+        };
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_folder_is_found_through_its_mount_or_one_above_it() {
+        let mounts = [mount("/no/home", "/h"), mount("/no/home/me/p", "/src")];
+        check(&mounts, "/no/home/me/p", "/src");
+        check(&mounts, "/no/home/me/p/a/b", "/src/a/b");
+        check(&mounts, "/no/home/you", "/h/you");
+    }
+
+    #[test]
+    fn a_folder_of_a_machine_around_the_engines_is_found() {
+        check(&[mount("/host_mnt/no/me", "/w")], "/no/me/p", "/w/p");
+    }
+
+    #[test]
+    fn volumes_and_neighbours_are_no_workspace() {
+        let volume = MountPoint { typ: Some("volume".to_owned()), ..mount("/no/a", "/w") };
+        let expected = "the container `web` does not have the workspace `/no/ab` mounted";
+        check(&[volume, mount("/no/a", "/w")], "/no/ab", expected);
+    }
+}

@@ -1,0 +1,150 @@
+//! Who made a container: a label by which one that a killed host left behind is known.
+//!
+//! A process is known by its number, the time it started, and the boot and the process namespace in which
+//! these numbers mean something. Where that cannot be compared, the container counts as somebody else's and is left alone.
+
+use std::fs;
+use std::path::Path;
+
+/// The label that holds the owner of a container.
+pub const LABEL: &str = "io.jaato.owner";
+
+/// The label of the workspace's path, for people who look at a container.
+pub const WORKSPACE_LABEL: &str = "io.jaato.workspace";
+
+/// A process that made a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    machine: String,
+    boot: String,
+    namespace: String,
+    pid: u32,
+    started: String,
+}
+
+impl Owner {
+    /// The process that runs this; nothing where the system does not tell (it has no `/proc`).
+    pub fn current() -> Option<Self> {
+        let pid = std::process::id();
+        let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
+        Some(Self {
+            // Some containers have none; then another boot cannot be told from another machine.
+            machine: read("/etc/machine-id").unwrap_or_default(),
+            boot: read("/proc/sys/kernel/random/boot_id").ok()?,
+            namespace: namespace.to_string_lossy().into_owned(),
+            pid,
+            started: started(Path::new("/proc"), pid)?,
+        })
+    }
+
+    /// The label's value.
+    pub fn to_label(&self) -> String {
+        let Self { machine, boot, namespace, pid, started } = self;
+        format!("{machine} {boot} {namespace} {pid} {started}")
+    }
+
+    /// Reads a label's value.
+    pub fn parse(label: &str) -> Option<Self> {
+        let mut words = label.split(' ');
+        let mut word = || words.next().map(str::to_owned);
+        let owner = Self {
+            machine: word()?,
+            boot: word()?,
+            namespace: word()?,
+            pid: word()?.parse().ok()?,
+            started: word()?,
+        };
+        words.next().is_none().then_some(owner)
+    }
+
+    /// Whether that process is known to have ended, as seen by `me`.
+    pub fn has_ended(&self, me: &Self) -> bool {
+        self.has_ended_in(me, Path::new("/proc"))
+    }
+
+    fn has_ended_in(&self, me: &Self, proc: &Path) -> bool {
+        if self.boot != me.boot {
+            return !self.machine.is_empty() && self.machine == me.machine;
+        }
+        self.namespace == me.namespace && started(proc, self.pid) != Some(self.started.clone())
+    }
+}
+
+/// When a process started, in ticks since boot: the 22nd field, counted behind the name, which may hold anything.
+fn started(proc: &Path, pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(19).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(text: &str) -> Owner {
+        Owner::parse(text).unwrap()
+    }
+
+    /// A `/proc` with one process, 7, started at 100, whose name would mislead a careless reader.
+    fn proc() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("7")).unwrap();
+        let rest: Vec<String> = (5..22).map(|field| field.to_string()).collect();
+        let stat = format!("7 (a ) b) S 1 {} 100 9 9\n", rest.join(" "));
+        fs::write(folder.path().join("7/stat"), stat).unwrap();
+        folder
+    }
+
+    #[track_caller]
+    fn check(label: &str, ended: bool) {
+        let me = owner("m b1 n1 1 5");
+        assert_eq!(owner(label).has_ended_in(&me, proc().path()), ended);
+    }
+
+    #[test]
+    fn a_process_that_lives_has_not_ended() {
+        check("m b1 n1 7 100", false);
+    }
+
+    #[test]
+    fn a_number_that_was_given_again_is_another_process() {
+        check("m b1 n1 7 99", true);
+        check("m b1 n1 8 100", true);
+    }
+
+    #[test]
+    fn another_boot_of_this_machine_has_ended_and_another_machine_has_not() {
+        check("m b0 n1 7 100", true);
+        check("other b0 n1 7 100", false);
+    }
+
+    #[test]
+    fn numbers_of_another_namespace_say_nothing() {
+        check("m b1 n2 8 100", false);
+    }
+
+    #[test]
+    fn a_machine_without_a_name_is_not_taken_for_another_one_without() {
+        let me = owner(" b1 n1 1 5");
+        assert!(!owner(" b0 n1 7 100").has_ended_in(&me, proc().path()));
+    }
+
+    #[test]
+    fn a_label_is_read_as_it_was_written() {
+        for text in ["m b n 1 5", " b n 1 5"] {
+            assert_eq!(owner(text).to_label(), text);
+        }
+        for text in ["", "m b n x 5", "m b n 1", "m b n 1 5 6"] {
+            assert_eq!(Owner::parse(text), None, "{text}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn this_process_lives() {
+        let me = Owner::current().unwrap();
+        assert!(!me.has_ended(&me));
+        assert_eq!(Owner::parse(&me.to_label()), Some(me));
+    }
+}

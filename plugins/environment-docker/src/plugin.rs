@@ -1,0 +1,163 @@
+//! The plugin: the environment `docker`, as the host sees it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoFiles};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::execution::{
+    AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, OsFacts, ShellFacts,
+};
+use jaato_plugin_sdk::{schemars, serde_json};
+
+use crate::address::Address;
+use crate::container::{Container, Origin};
+use crate::engine::Engine;
+use crate::probe::Facts;
+use crate::runtime::Runtime;
+use crate::settings::Settings;
+use crate::shell::DockerShell;
+use crate::terminals::DockerTerminals;
+use crate::{sweep, tmp};
+
+/// The plugin's state: what the user has set.
+pub struct Docker {
+    settings: Settings,
+}
+
+impl State for Docker {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self { settings: home.config().await? })
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = serde_json::to_value(schemars::schema_for!(Settings)).ok();
+    }
+}
+
+/// The environment, ready: a container that runs.
+pub struct Ready {
+    runtime: Runtime,
+    container: Arc<Container>,
+    shell: DockerShell,
+    terminals: DockerTerminals,
+}
+
+impl ExecutionEnvironment for Ready {
+    type State = Docker;
+    type Files = NoFiles;
+    type Shell = DockerShell;
+    type Terminals = DockerTerminals;
+
+    fn spec() -> EnvironmentSpec {
+        EnvironmentSpec { name: "docker".into(), title: "a container of Docker or Podman".into() }
+    }
+
+    async fn setup(cx: &Cx<Docker>, setup: EnvironmentSetup) -> Result<Self> {
+        let settings = cx.state().settings.clone().with_options(&setup.options)?;
+        // Before anything is asked of the engine.
+        settings.wanted()?;
+        let runtime = Runtime::start()?;
+        let workspace = setup.workspace;
+        let opening = runtime.run(async move { open(&settings, Path::new(&workspace)).await });
+        let (container, notes) = opening.await?;
+        for note in notes {
+            cx.log(Level::Info, note);
+        }
+        let container = Arc::new(container);
+        Ok(Self {
+            shell: DockerShell::new(runtime.clone(), Arc::clone(&container)),
+            terminals: DockerTerminals::new(runtime.clone(), Arc::clone(&container)),
+            runtime,
+            container,
+        })
+    }
+
+    async fn teardown(&self, _cx: &Cx<Docker>) -> Result<()> {
+        let container = Arc::clone(&self.container);
+        self.runtime.run(async move { container.close().await }).await
+    }
+
+    async fn facts(&self, _cx: &Cx<Docker>) -> Result<EnvironmentFacts> {
+        if let Some(how) = self.container.how_it_ended() {
+            return Err(crate::errors::gone(self.container.name(), &how));
+        }
+        Ok(told(&self.container))
+    }
+
+    fn shell(&self) -> Option<&DockerShell> {
+        Some(&self.shell)
+    }
+
+    fn terminals(&self) -> Option<&DockerTerminals> {
+        Some(&self.terminals)
+    }
+}
+
+/// Removes what killed hosts left behind, then opens the container; gives what is worth a line in the log.
+async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<String>)> {
+    let address = Address::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
+    let engine = Engine::connect(address, settings.engine_deadline()).await?;
+    let mut notes = Vec::new();
+    match sweep::remove_left_behind(&engine).await {
+        Ok(removed) => notes.extend(removed.into_iter().map(|name| {
+            format!("removed the container `{name}`, which a killed host had left behind")
+        })),
+        // Not this session's trouble.
+        Err(error) => notes.push(format!("cannot look for containers left behind: {error}")),
+    }
+    let base = settings.tmp_base.clone().unwrap_or_else(std::env::temp_dir);
+    for base in [base.as_path(), workspace] {
+        notes.extend(tmp::remove_left_behind(base).into_iter().map(|path| {
+            format!("removed `{}`, which a killed host had left behind", path.display())
+        }));
+    }
+    Ok((Container::open(engine, settings, workspace).await?, notes))
+}
+
+fn told(container: &Container) -> EnvironmentFacts {
+    let facts = container.facts();
+    let shown = |path: &Path| path.to_string_lossy().into_owned();
+    let workspace = shown(&container.paths().workspace().container);
+    let tmp = shown(&container.paths().tmp().container);
+    let origin = match container.origin() {
+        Origin::Made => "made, removed at the end",
+        Origin::MadeToStay => "made, stays",
+        Origin::Brought => "brought, stays",
+    };
+    let details = json!({
+        "container": container.name(),
+        "container_id": container.id(),
+        "origin": origin,
+        "host_workspace": shown(&container.paths().workspace().host),
+    });
+    EnvironmentFacts {
+        name: Ready::spec().name,
+        is_host: false,
+        working_directory: workspace.clone(),
+        allowed_paths: vec![
+            AllowedPath { path: workspace, read_only: !facts.workspace_is_writable },
+            AllowedPath { path: tmp.clone(), read_only: false },
+        ],
+        temporary_directory: Some(tmp),
+        os: Some(os(facts)),
+        shell: Some(ShellFacts {
+            name: facts.shell.rsplit('/').next().unwrap_or_default().to_owned(),
+            path: facts.shell.clone(),
+        }),
+        machine: Some(facts.machine.clone()),
+        user: Some(format!("{}:{}", facts.uid, facts.gid)),
+        details: details.as_object().cloned().unwrap_or_default(),
+        ..EnvironmentFacts::default()
+    }
+}
+
+fn os(facts: &Facts) -> OsFacts {
+    let name = if facts.pretty_name.is_empty() { &facts.kernel } else { &facts.pretty_name };
+    OsFacts {
+        kind: facts.kernel.to_lowercase(),
+        name: facts.kernel.clone(),
+        release: facts.release.clone(),
+        friendly_name: name.clone(),
+    }
+}

@@ -1,0 +1,128 @@
+//! What the container is: one command, read back.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+
+use crate::command::{Command, Exit, Piece, Spec};
+use crate::place::Place;
+
+/// Needs nothing but a shell: containers may hold nothing else.
+const SCRIPT: &str = r#"r(){ v=; { IFS= read -r v <"$1"; } 2>/dev/null; }
+echo "cwd=$PWD"
+r /proc/sys/kernel/ostype; echo "kernel=$v"
+r /proc/sys/kernel/osrelease; echo "release=$v"
+m=$(uname -m 2>/dev/null); echo "machine=$m"
+if [ -r /etc/os-release ]; then while IFS= read -r l || [ -n "$l" ]; do case $l in [A-Z]*=*) echo "os.$l";; esac; done </etc/os-release; fi
+while read -r k u e x; do case $k in Uid:) echo "uid=$e"; n=$e;; Gid:) echo "gid=$e";; esac; done </proc/self/status
+if [ -r /etc/passwd ]; then while IFS=: read -r a _ i _; do [ "$i" = "$n" ] && { echo "user=$a"; break; }; done </etc/passwd; fi
+echo "home=$HOME"; [ -d "$HOME" ] && [ -w "$HOME" ] && echo "home_writable=1"
+s=
+for n in bash sh; do for d in /bin /usr/bin /usr/local/bin; do [ -z "$s" ] && [ -x "$d/$n" ] && s=$d/$n; done; done
+echo "shell=${s:-sh}"
+[ -e "$1" ] && echo "shared=1"
+[ -w "$2" ] && echo "writable=1"
+:"#;
+
+/// Facts of a container, as commands in it see them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The kernel's name, such as `Linux`.
+    pub kernel: String,
+    /// The kernel's release.
+    pub release: String,
+    /// The distribution's id, such as `debian`; empty where the image does not tell.
+    pub distribution: String,
+    /// The distribution's version, such as `12`.
+    pub version: String,
+    /// The distribution's full name.
+    pub pretty_name: String,
+    /// The processor, as `uname -m` names it.
+    pub machine: String,
+    /// The best shell there is, by its path.
+    pub shell: String,
+    /// Where commands run.
+    pub cwd: PathBuf,
+    /// The user's name, where there is one.
+    pub user: Option<String>,
+    /// The user's number.
+    pub uid: u32,
+    /// The group's number.
+    pub gid: u32,
+    /// The home folder, where it can be written.
+    pub home: Option<PathBuf>,
+    /// Whether the workspace can be written.
+    pub workspace_is_writable: bool,
+}
+
+/// Asks a container. `shared` is a path that exists if both sides see the same files.
+///
+/// # Errors
+/// As [`Command::start`]; kind `failed` when the container does not see the files of this machine.
+pub async fn ask(place: &Place, shared: &Path, workspace: &Path) -> Result<Facts> {
+    let words = [
+        "sh".to_owned(),
+        "-c".to_owned(),
+        SCRIPT.to_owned(),
+        "sh".to_owned(),
+        shared.to_string_lossy().into_owned(),
+        workspace.to_string_lossy().into_owned(),
+    ];
+    let spec = Spec { words: words.into(), ..Spec::default() };
+    let command = Command::start(place.clone(), spec).await?;
+    let (mut text, mut complaints) = (Vec::new(), Vec::new());
+    while let Some(piece) = command.next().await? {
+        match piece {
+            Piece::Stdout(bytes) => text.extend(bytes),
+            Piece::Stderr(bytes) => complaints.extend(bytes),
+            Piece::Exit(Exit { code: 0, .. }) => {}
+            Piece::Exit(Exit { code, .. }) => {
+                let said = crate::errors::one_line(&String::from_utf8_lossy(&complaints));
+                return Err(Error::failed(format!(
+                    "the container cannot be asked what it is (code {code}): {said}"
+                )));
+            }
+        }
+    }
+    let text = String::from_utf8_lossy(&text);
+    let values = values(&text);
+    if !values.contains_key("shared") {
+        let text = format!(
+            "the container `{}` does not see the files of this machine (`{}` is not there)",
+            place.name,
+            shared.display()
+        );
+        let hint = "the engine must run on this machine, or share its folders";
+        return Err(Error::new(ErrorKind::Failed, text).with_hint(hint));
+    }
+    Ok(facts(&values, place))
+}
+
+fn values(text: &str) -> HashMap<&str, &str> {
+    text.lines().filter_map(|line| line.split_once('=')).collect()
+}
+
+fn facts(values: &HashMap<&str, &str>, place: &Place) -> Facts {
+    let get = |key: &str| values.get(key).copied().unwrap_or_default();
+    let unquoted = |key: &str| get(key).trim_matches(['"', '\'']).to_owned();
+    let machine = match get("machine") {
+        "" => place.engine.architecture(),
+        machine => machine,
+    };
+    Facts {
+        kernel: get("kernel").to_owned(),
+        release: get("release").to_owned(),
+        distribution: unquoted("os.ID"),
+        version: unquoted("os.VERSION_ID"),
+        pretty_name: unquoted("os.PRETTY_NAME"),
+        machine: machine.to_owned(),
+        shell: get("shell").to_owned(),
+        cwd: get("cwd").into(),
+        user: values.get("user").map(|user| (*user).to_owned()),
+        uid: get("uid").parse().unwrap_or_default(),
+        gid: get("gid").parse().unwrap_or_default(),
+        home: values.contains_key("home_writable").then(|| get("home").into()),
+        workspace_is_writable: values.contains_key("writable"),
+    }
+}

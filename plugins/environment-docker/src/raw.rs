@@ -1,0 +1,82 @@
+//! A terminal's bytes, as they are.
+//!
+//! Bollard looks for frames in a terminal's output too, which has none: a piece that begins with a byte of
+//! 0, 1 or 2 would be swallowed. So this one request is written by hand.
+
+use std::io;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::address::Address;
+use crate::link::Writer;
+
+/// An engine's head of an answer has a few hundred bytes.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// Where bytes come out.
+pub type Reader = Pin<Box<dyn AsyncRead + Send>>;
+
+/// What the engine answered instead of switching over.
+#[derive(Debug)]
+pub enum Failure {
+    /// The connection failed.
+    Io(io::Error),
+    /// The engine refused, with its status and words.
+    Refused(u16, String),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Starts a command that was made with a terminal; gives both directions.
+pub async fn start(address: &Address, exec: &str) -> Result<(Reader, Writer), Failure> {
+    let (mut reader, mut writer): (Reader, Writer) = match address {
+        #[cfg(unix)]
+        Address::Unix(path) => {
+            let stream = tokio::net::UnixStream::connect(path).await?;
+            let (reader, writer) = stream.into_split();
+            (Box::pin(reader), Box::pin(writer))
+        }
+        #[cfg(not(unix))]
+        Address::Unix(_) => return Err(io::Error::from(io::ErrorKind::Unsupported).into()),
+        Address::Tcp(host) => {
+            let (reader, writer) = TcpStream::connect(host).await?.into_split();
+            (Box::pin(reader), Box::pin(writer))
+        }
+    };
+    let body = r#"{"Detach":false,"Tty":true}"#;
+    let head = format!(
+        "POST /exec/{exec}/start HTTP/1.1\r\nHost: docker\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    writer.write_all(head.as_bytes()).await?;
+    writer.flush().await?;
+    let status = read_status(&mut reader).await?;
+    if status == 101 || status == 200 {
+        return Ok((reader, writer));
+    }
+    // The engine keeps the connection open behind its words, so one read is all there is.
+    let mut said = vec![0; HEAD_BYTES_MAX];
+    let length = reader.read(&mut said).await?;
+    Err(Failure::Refused(status, String::from_utf8_lossy(&said[..length]).into_owned()))
+}
+
+/// Byte by byte: what follows the head is the terminal's already.
+async fn read_status(reader: &mut Reader) -> io::Result<u16> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() >= HEAD_BYTES_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        head.push(reader.read_u8().await?);
+    }
+    let text = String::from_utf8_lossy(&head);
+    let status = text.split_whitespace().nth(1).and_then(|word| word.parse().ok());
+    status.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}

@@ -1,0 +1,173 @@
+//! The thread on which everything that speaks to the engine runs.
+//!
+//! The boundary has no tokio and the engine's client needs it: futures of the client run here, and what
+//! awaits their answers may be polled by any executor. The thread ends when the last handle is gone.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// What the thread may still do once nobody wants it: containers are removed before, or by the engine itself.
+const WIND_DOWN: Duration = Duration::from_millis(100);
+
+/// A handle to the thread.
+#[derive(Clone)]
+pub struct Runtime {
+    handle: Handle,
+    thread: Arc<Thread>,
+}
+
+struct Thread {
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+    ended: Mutex<Option<oneshot::Receiver<()>>>,
+}
+
+impl Runtime {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the system gives no thread, or nothing to wait on events with.
+    pub fn start() -> Result<Self> {
+        let none =
+            |error| Error::new(ErrorKind::Unavailable, format!("cannot start a thread: {error}"));
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(none)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        thread::Builder::new()
+            .name("jaato-docker".to_owned())
+            .spawn(move || {
+                // Either way, told or dropped, it is time to end.
+                let _ = runtime.block_on(stopped);
+                runtime.shutdown_timeout(WIND_DOWN);
+                // Nobody may be waiting for the end.
+                let _ = end.send(());
+            })
+            .map_err(none)?;
+        let thread = Thread { stop: Mutex::new(Some(stop)), ended: Mutex::new(Some(ended)) };
+        Ok(Self { handle, thread: Arc::new(thread) })
+    }
+
+    /// Runs a future on the thread. Dropping what is returned drops the future.
+    ///
+    /// # Errors
+    /// The future's own; kind `plugin_panicked` if it panicked; kind `unavailable` if the thread has ended.
+    pub async fn run<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        match Aborting(self.handle.spawn(future)).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_panic() => {
+                let panic = error.into_panic();
+                let text = panic
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| panic.downcast_ref::<&str>().copied());
+                let text = format!("panicked: {}", text.unwrap_or("no words"));
+                Err(Error::new(ErrorKind::PluginPanicked, text))
+            }
+            Err(_) => Err(Error::new(ErrorKind::Unavailable, "the environment was shut down")),
+        }
+    }
+
+    /// Ends the thread and drops whatever runs on it. Gives what resolves when it has ended; nothing the second time.
+    pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
+        lock(&self.thread.stop).take();
+        lock(&self.thread.ended).take()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A task that ends when nobody waits for it any more.
+struct Aborting<T>(JoinHandle<T>);
+
+impl<T> Future for Aborting<T> {
+    type Output = std::result::Result<T, tokio::task::JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for Aborting<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use futures_util::future::pending;
+
+    /// As a plugin executor does it: without timers.
+    fn wait<T>(future: impl Future<Output = T>) -> T {
+        Builder::new_current_thread().build().unwrap().block_on(future)
+    }
+
+    #[test]
+    fn timers_work_though_the_executor_has_none() {
+        let runtime = Runtime::start().unwrap();
+        let answer = wait(runtime.run(async {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(7)
+        }));
+        assert_eq!(answer.unwrap(), 7);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_dropped() {
+        let runtime = Runtime::start().unwrap();
+        let (kept, dropped) = oneshot::channel::<()>();
+        let mut waiting = Box::pin(runtime.run(async move {
+            let _kept = kept;
+            pending::<Result<()>>().await
+        }));
+        assert!(waiting.as_mut().now_or_never().is_none());
+        drop(waiting);
+        assert!(wait(dropped).is_err());
+    }
+
+    #[test]
+    fn a_panic_costs_the_call_alone() {
+        let runtime = Runtime::start().unwrap();
+        let error = wait(runtime.run::<()>(async { panic!("moon") })).unwrap_err();
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (ErrorKind::PluginPanicked, "panicked: moon")
+        );
+        assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_stopped_thread_ends_and_says_so_to_who_comes_later() {
+        let runtime = Runtime::start().unwrap();
+        wait(runtime.stop().unwrap()).unwrap();
+        assert!(runtime.stop().is_none());
+        let error = wait(runtime.run(async { Ok(1) })).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+    }
+
+    #[test]
+    fn the_thread_ends_with_its_last_handle() {
+        let runtime = Runtime::start().unwrap();
+        let ended = lock(&runtime.thread.ended).take().unwrap();
+        drop(runtime.clone());
+        assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);
+        drop(runtime);
+        wait(ended).unwrap();
+    }
+}

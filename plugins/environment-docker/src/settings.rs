@@ -1,0 +1,188 @@
+//! What a user may set: `[plugins.environment-docker]`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::{Map, Value};
+
+/// Where the workspace appears in a container that is made.
+pub const CONTAINER_WORKDIR: &str = "/workspace";
+
+/// Where the temporary folder appears in a container that is made.
+pub const CONTAINER_TMP: &str = "/tmp/jaato";
+
+/// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk takes seconds.
+const ENGINE_DEADLINE_MS: u64 = 30_000;
+
+/// The settings of an environment in a container.
+#[tool_type]
+#[derive(Debug, Clone)]
+#[serde(default)]
+pub struct Settings {
+    /// The image that a container is made from, such as `debian:12`.
+    pub image: Option<String>,
+    /// Id or name of a container that runs already, instead of an image. It is never stopped or removed.
+    pub container: Option<String>,
+    /// Where the workspace appears in a container that is made; of one that is there, its mounts tell.
+    pub container_workdir: Option<PathBuf>,
+    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default the
+    /// owner of the files that are worked on.
+    pub user: Option<String>,
+    /// The network of a container that is made, such as `none`; by default the engine's own default.
+    pub network: Option<String>,
+    /// Whether a container that was made is removed at the end.
+    pub cleanup_on_exit: bool,
+    /// Whether an image that is missing is fetched from its registry.
+    pub pull: Pull,
+    /// Address of the engine; by default `DOCKER_HOST`, then the known sockets.
+    pub engine: Option<String>,
+    /// Longest wait for an answer of the engine, in milliseconds.
+    #[schemars(range(min = 1, max = 3_600_000))]
+    pub engine_deadline_ms: u64,
+    /// The folder on this machine in which the temporary folder is made.
+    pub tmp_base: Option<PathBuf>,
+}
+
+/// Whether an image that is missing is fetched.
+#[tool_type]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Pull {
+    /// The user fetches images.
+    #[default]
+    Never,
+    /// Fetched where it is missing.
+    Missing,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            image: None,
+            container: None,
+            container_workdir: None,
+            user: None,
+            network: None,
+            cleanup_on_exit: true,
+            pull: Pull::Never,
+            engine: None,
+            engine_deadline_ms: ENGINE_DEADLINE_MS,
+            tmp_base: None,
+        }
+    }
+}
+
+/// What a session asked for: exactly one of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// A new container from this image.
+    Image(&'a str),
+    /// The container of this id or name.
+    Container(&'a str),
+}
+
+impl Settings {
+    /// What a person chose for this session wins over the configuration; an image or a container over both of those.
+    ///
+    /// # Errors
+    /// Kind `configuration` for an option that is none.
+    pub fn with_options(mut self, options: &Map<String, Value>) -> Result<Self> {
+        for (name, value) in options {
+            let chosen = value.as_str().map(str::to_owned);
+            match (name.as_str(), chosen) {
+                ("image", Some(image)) => {
+                    self.container = None;
+                    self.image = Some(image);
+                }
+                ("container", Some(container)) => {
+                    self.image = None;
+                    self.container = Some(container);
+                }
+                _ => {
+                    let text = format!("the environment `docker` has no option `{name}={value}`");
+                    return Err(Error::new(ErrorKind::Configuration, text));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// Tells what is asked for.
+    ///
+    /// # Errors
+    /// Kind `configuration` with neither or both of image and container, or with a folder that is not absolute.
+    pub fn wanted(&self) -> Result<Wanted<'_>> {
+        if let Some(folder) = self.container_workdir.as_ref().filter(|folder| !folder.is_absolute())
+        {
+            let text = format!("`container_workdir` is not absolute: `{}`", folder.display());
+            return Err(Error::new(ErrorKind::Configuration, text));
+        }
+        let hint = "`--image IMAGE` for a new container, `--container NAME` for one that runs";
+        match (self.image.as_deref(), self.container.as_deref()) {
+            (Some(image), None) if !image.is_empty() => Ok(Wanted::Image(image)),
+            (None, Some(container)) if !container.is_empty() => Ok(Wanted::Container(container)),
+            (Some(image), Some(container)) => {
+                let text = format!(
+                    "both the image `{image}` and the container `{container}` are asked for"
+                );
+                Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
+            }
+            _ => {
+                let text = "the environment `docker` is given neither an image nor a container";
+                Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
+            }
+        }
+    }
+
+    /// Longest wait for an answer of the engine.
+    pub fn engine_deadline(&self) -> Duration {
+        Duration::from_millis(self.engine_deadline_ms.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json;
+
+    use super::*;
+
+    fn wanted(text: &str) -> Result<String> {
+        let settings: Settings = serde_json::from_str(text).unwrap();
+        settings.wanted().map(|wanted| format!("{wanted:?}"))
+    }
+
+    #[test]
+    fn exactly_one_of_image_and_container_is_wanted() {
+        assert_eq!(wanted(r#"{"image":"a"}"#).unwrap(), r#"Image("a")"#);
+        assert_eq!(wanted(r#"{"container":"b"}"#).unwrap(), r#"Container("b")"#);
+        for text in ["{}", r#"{"image":""}"#, r#"{"image":"a","container":"b"}"#] {
+            assert_eq!(wanted(text).unwrap_err().kind, ErrorKind::Configuration, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_person_chose_wins_over_the_configuration() {
+        let chosen = |settings: Settings, options: Value| {
+            settings.with_options(options.as_object().unwrap()).map(|it| (it.image, it.container))
+        };
+        let image = Settings { image: Some("a".to_owned()), ..Settings::default() };
+        let found = chosen(image.clone(), json!({ "container": "web" })).unwrap();
+        assert_eq!(found, (None, Some("web".to_owned())));
+        let found = chosen(image.clone(), json!({ "image": "b" })).unwrap();
+        assert_eq!(found, (Some("b".to_owned()), None));
+        let error = chosen(image, json!({ "moon": 1 })).unwrap_err();
+        assert_eq!(error.message, "the environment `docker` has no option `moon=1`");
+    }
+
+    #[test]
+    fn a_relative_folder_of_the_container_is_refused() {
+        let error = wanted(r#"{"image":"a","container_workdir":"src"}"#).unwrap_err();
+        assert_eq!(error.message, "`container_workdir` is not absolute: `src`");
+    }
+
+    #[test]
+    fn an_unknown_setting_is_refused() {
+        assert!(serde_json::from_str::<Settings>(r#"{"imag":"a"}"#).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! Commands in the container, as the host asks for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jaato_plugin_sdk::environment::{Program, ProgramEvents, Shell};
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::{Happened, OutputStream, ProcessExit, Signal, Spawn, Stdin};
+use tokio::time::{Instant, sleep_until};
+
+use crate::command::{self, Command, Exit, Piece, Spec};
+use crate::container::Container;
+use crate::runtime::Runtime;
+
+/// The signal that ends what does not end by itself.
+const KILL: i32 = 9;
+
+/// Appends folders to `PATH`, then becomes the rest.
+const WITH_PATHS: &str = "PATH=$PATH:$1; export PATH; shift; exec \"$@\"";
+
+/// Runs commands in the container.
+pub struct DockerShell {
+    runtime: Runtime,
+    container: Arc<Container>,
+}
+
+impl DockerShell {
+    /// Runs them in that container.
+    pub fn new(runtime: Runtime, container: Arc<Container>) -> Self {
+        Self { runtime, container }
+    }
+}
+
+impl Shell for DockerShell {
+    type Program = DockerProgram;
+    type Events = DockerEvents;
+
+    async fn start(&self, _host: &Reporter, spawn: Spawn) -> Result<(DockerProgram, DockerEvents)> {
+        let deadline = spawn.deadline_ms.map(Duration::from_millis);
+        let spec = spec(spawn)?;
+        let container = Arc::clone(&self.container);
+        let starting = self.runtime.run(async move {
+            let command = container.start(spec).await?;
+            // Counted from its start, not from the request.
+            Ok((command, deadline.map(|deadline| Instant::now() + deadline)))
+        });
+        let (command, deadline) = starting.await?;
+        let shared = Arc::new(Shared { command, was_ended: AtomicBool::new(false) });
+        let program = DockerProgram { runtime: self.runtime.clone(), shared: Arc::clone(&shared) };
+        let events = DockerEvents {
+            runtime: self.runtime.clone(),
+            shared,
+            deadline,
+            timed_out: Arc::new(AtomicBool::new(false)),
+        };
+        Ok((program, events))
+    }
+}
+
+fn spec(spawn: Spawn) -> Result<Spec> {
+    if spawn.program.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
+    }
+    let mut words = Vec::new();
+    if !spawn.extra_paths.is_empty() {
+        words.extend(["sh", "-c", WITH_PATHS, "sh"].map(str::to_owned));
+        words.push(spawn.extra_paths.join(":"));
+    }
+    words.push(spawn.program);
+    words.extend(spawn.args);
+    Ok(Spec {
+        words,
+        folder: spawn.directory.map(Into::into),
+        variables: spawn.variables.into_iter().collect(),
+        stdin: match spawn.stdin {
+            Stdin::Closed => command::Stdin::Closed,
+            Stdin::Piped => command::Stdin::Piped,
+        },
+    })
+}
+
+struct Shared {
+    command: Command,
+    /// By us: then a code that tells of a signal tells of ours.
+    was_ended: AtomicBool,
+}
+
+impl Shared {
+    async fn end(&self) -> Result<()> {
+        self.was_ended.store(true, Ordering::Release);
+        self.command.end().await
+    }
+}
+
+/// A running command.
+pub struct DockerProgram {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+}
+
+impl DockerProgram {
+    async fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+        &self,
+        work: impl FnOnce(Arc<Shared>) -> F,
+    ) -> Result<T> {
+        self.runtime.run(work(Arc::clone(&self.shared))).await
+    }
+}
+
+impl Program for DockerProgram {
+    /// The number in the container, which differs from that outside of it.
+    fn pid(&self) -> Option<u32> {
+        Some(self.shared.command.session())
+    }
+
+    async fn write(&self, bytes: Vec<u8>) -> Result<()> {
+        self.run(|shared| async move { shared.command.write(&bytes).await }).await
+    }
+
+    async fn close_input(&self) -> Result<()> {
+        self.run(|shared| async move {
+            shared.command.close_input().await;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn signal(&self, signal: Signal) -> Result<()> {
+        self.run(|shared| async move { shared.command.signal(signal).await.map(drop) }).await
+    }
+
+    async fn end(&self) -> Result<()> {
+        self.run(|shared| async move { shared.end().await }).await
+    }
+}
+
+/// What a command does.
+pub struct DockerEvents {
+    runtime: Runtime,
+    shared: Arc<Shared>,
+    deadline: Option<Instant>,
+    timed_out: Arc<AtomicBool>,
+}
+
+impl ProgramEvents for DockerEvents {
+    async fn next(&mut self) -> Result<Option<Happened>> {
+        let (shared, deadline) = (Arc::clone(&self.shared), self.deadline);
+        let timed_out = Arc::clone(&self.timed_out);
+        self.runtime.run(async move { next(&shared, deadline, &timed_out).await }).await
+    }
+}
+
+async fn next(
+    shared: &Arc<Shared>,
+    deadline: Option<Instant>,
+    timed_out: &AtomicBool,
+) -> Result<Option<Happened>> {
+    loop {
+        let waiting = deadline.filter(|_| !timed_out.load(Ordering::Acquire));
+        let late = async {
+            match waiting {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = late => {
+                timed_out.store(true, Ordering::Release);
+                let shared = Arc::clone(shared);
+                // A task of its own: the command has a moment to tidy up, and whoever waits here may go away meanwhile.
+                // Where it fails, the container has ended, which is told here next.
+                tokio::spawn(async move { shared.end().await });
+            }
+            piece = shared.command.next() => {
+                return Ok(piece?.map(|piece| happened(piece, shared, timed_out)));
+            }
+        }
+    }
+}
+
+fn happened(piece: Piece, shared: &Shared, timed_out: &AtomicBool) -> Happened {
+    match piece {
+        Piece::Stdout(bytes) => Happened::Output { stream: OutputStream::Stdout, bytes },
+        Piece::Stderr(bytes) => Happened::Output { stream: OutputStream::Stderr, bytes },
+        Piece::Exit(Exit { code, left_running }) => {
+            let code = i32::try_from(code).unwrap_or(i32::MAX);
+            let was_ended = shared.was_ended.load(Ordering::Acquire);
+            let signal = (was_ended && code > 128).then_some(code - 128);
+            Happened::Exited(ProcessExit {
+                code: if signal.is_some() { None } else { Some(code) },
+                signal: signal.map(|signal| if (1..=64).contains(&signal) { signal } else { KILL }),
+                timed_out: timed_out.load(Ordering::Acquire),
+                left_running,
+            })
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Finds containers that a killed host left behind, and removes them.
+
+use std::collections::HashMap;
+
+use bollard::errors::Error as EngineError;
+use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
+use jaato_plugin_sdk::types::Result;
+
+use crate::engine::Engine;
+use crate::errors::Doing;
+use crate::owner::{self, Owner};
+
+/// Removes the containers whose host has ended; gives their names. Those of living hosts, of other machines, and
+/// those that were made to stay are left alone.
+///
+/// # Errors
+/// The engine's first one. What could not be removed is left for the next time, all else is removed.
+pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
+    let Some(me) = Owner::current() else { return Ok(Vec::new()) };
+    let filters = HashMap::from([("label", vec![owner::LABEL])]);
+    let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
+    let listed = engine.docker().list_containers(Some(options)).await;
+    let listed = listed.map_err(|error| engine.explain(&error, Doing::Connecting))?;
+    let (mut removed, mut failure) = (Vec::new(), None);
+    for container in listed {
+        let labels = container.labels.unwrap_or_default();
+        let owner = labels.get(owner::LABEL).and_then(|label| Owner::parse(label));
+        let Some(id) = container.id.filter(|_| owner.is_some_and(|owner| owner.has_ended(&me)))
+        else {
+            continue;
+        };
+        if let Err(error) = remove(engine, &id).await {
+            failure.get_or_insert(engine.explain(&error, Doing::Container(&id)));
+            continue;
+        }
+        let name = container.names.unwrap_or_default().into_iter().next().unwrap_or(id);
+        removed.push(name.trim_start_matches('/').to_owned());
+    }
+    failure.map_or(Ok(removed), Err)
+}
+
+/// Removes a container, running or not. One that is gone, or being removed by somebody else, counts as removed.
+pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
+    let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+    match engine.docker().remove_container(id, Some(options)).await {
+        Err(EngineError::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
+        Err(EngineError::DockerResponseServerError { status_code: 409, message })
+            if message.contains("already in progress") =>
+        {
+            Ok(())
+        }
+        other => other,
+    }
+}

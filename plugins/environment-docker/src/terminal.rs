@@ -1,0 +1,299 @@
+//! A program on a terminal of the container: bytes both ways, its size, who reads from it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bollard::query_parameters::ResizeExecOptionsBuilder;
+use jaato_plugin_sdk::types::process::Signal;
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::{Mutex, oneshot};
+use tokio::time::timeout;
+
+use crate::command::Spec;
+use crate::errors::{self, Doing};
+use crate::link::Writer;
+use crate::place::{Place, Request};
+use crate::raw::{self, Failure, Reader};
+use crate::wrapper::{self, Told};
+
+/// Most bytes that one read gives.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// How long a program's code may take to be known, once its terminal is closed.
+const CODE_DELAY: Duration = Duration::from_secs(5);
+
+/// The size of a terminal in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+/// Who has the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreground {
+    /// Its process group, in the container.
+    pub group: u32,
+    /// The name of the group's first process.
+    pub name: String,
+    /// Whether that process waits for input from the terminal; nothing where the kernel does not tell.
+    pub waits_for_input: Option<bool>,
+}
+
+/// A program on a terminal. It ends when this is dropped.
+pub struct Terminal {
+    place: Place,
+    exec: String,
+    session: u32,
+    reader: Mutex<(Vec<u8>, Reader)>,
+    writer: Mutex<Writer>,
+    has_ended: AtomicBool,
+}
+
+impl Terminal {
+    /// Starts a program on a terminal of that size, and returns once it runs. `spec.stdin` means nothing here.
+    ///
+    /// # Errors
+    /// As [`crate::Command::start`].
+    pub async fn start(place: Place, spec: Spec, size: Size) -> Result<Self> {
+        if spec.words.first().is_none_or(String::is_empty) {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
+        }
+        let (sender, receiver) = oneshot::channel();
+        tokio::spawn(async move {
+            let deadline = place.engine.docker().timeout();
+            let address = place.engine.address().clone();
+            let started = timeout(deadline, begin(place, spec, size)).await;
+            let started = started.unwrap_or_else(|_| Err(errors::slow(&address)));
+            // The program ends with its handle if nobody takes it.
+            let _ = sender.send(started);
+        });
+        receiver.await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
+    /// The number of the program's session in the container.
+    pub fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// Waits for bytes from the terminal; nothing at its end. A future that is dropped loses nothing.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the connection broke.
+    pub async fn read(&self) -> Result<Option<Vec<u8>>> {
+        let mut guard = self.reader.lock().await;
+        let (early, reader) = &mut *guard;
+        if !early.is_empty() {
+            return Ok(Some(std::mem::take(early)));
+        }
+        let mut bytes = vec![0; READ_BYTES_MAX];
+        match reader.read(&mut bytes).await {
+            Ok(0) => Ok(None),
+            Ok(length) => {
+                bytes.truncate(length);
+                Ok(Some(bytes))
+            }
+            Err(error) => {
+                let error = bollard::errors::Error::IOError { err: error };
+                Err(self.place.explain(&error))
+            }
+        }
+    }
+
+    /// Writes to the terminal, as if typed.
+    ///
+    /// # Errors
+    /// Kind `io` when it is closed.
+    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+        let mut writer = self.writer.lock().await;
+        let written = match writer.write_all(bytes).await {
+            Ok(()) => writer.flush().await,
+            Err(error) => Err(error),
+        };
+        written
+            .map_err(|error| Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")))
+    }
+
+    /// Changes the size.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone.
+    pub async fn resize(&self, size: Size) -> Result<()> {
+        resize(&self.place, &self.exec, size).await
+    }
+
+    /// Sends a signal to who has the terminal: as the keys of a terminal do.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone.
+    pub async fn signal(&self, signal: Signal) -> Result<bool> {
+        let group = self.foreground().await?.map_or(self.session, |foreground| foreground.group);
+        self.place.signal(group, signal).await
+    }
+
+    /// Who has the terminal; nothing when the program has ended.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone.
+    pub async fn foreground(&self) -> Result<Option<Foreground>> {
+        Ok(parse_foreground(&self.place.guardian.foreground(self.session).await?))
+    }
+
+    /// Waits for the program's code, once its terminal has ended.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container died or the engine went away; `timeout` while it still runs.
+    pub async fn code(&self) -> Result<i64> {
+        let asking = async {
+            let mut pause = Duration::from_millis(1);
+            loop {
+                if let Some(code) = self.place.code(&self.exec).await? {
+                    return Ok(code);
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_millis(100));
+            }
+        };
+        let code = timeout(CODE_DELAY, asking).await.map_err(|_| {
+            Error::new(ErrorKind::Timeout, "the program on the terminal has not ended").temporary()
+        })?;
+        self.has_ended.store(true, Ordering::Release);
+        // What it left runs on until the end of the session, as that of a command does.
+        let _ = self.place.guardian.ended(self.session).await;
+        code
+    }
+
+    /// Ends the program with all that belongs to it.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone, and the program with it.
+    pub async fn end(&self) -> Result<()> {
+        self.place.end(self.session).await
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        if !self.has_ended.load(Ordering::Acquire) {
+            self.place.guardian.end(self.session);
+        }
+    }
+}
+
+async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
+    let folder = place.folder_of(spec.folder.as_deref());
+    let variables = place.variables_with(&spec.variables);
+    let request = Request {
+        words: wrapper::terminal(&folder, &spec.words),
+        variables: &variables,
+        has_input: true,
+        has_terminal: true,
+        user: place.user.as_deref(),
+    };
+    let exec = place.create(request).await?;
+    let started = raw::start(place.engine.address(), &exec).await;
+    let (mut reader, mut writer) = started.map_err(|failure| refused(&place, failure))?;
+    let broken = |error| place.explain(&bollard::errors::Error::IOError { err: error });
+    let mut bytes = Vec::new();
+    let session = loop {
+        match wrapper::take_line(&mut bytes)? {
+            Some(Told::Session(session)) => break session,
+            Some(Told::NoFolder) => return Err(wrapper::no_folder(&folder)),
+            None => {}
+        }
+        if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
+            return Err(wrapper::instead(&bytes));
+        }
+    };
+    place.guardian.track(session);
+    // From here on a drop ends the program.
+    let terminal = Terminal {
+        exec,
+        session,
+        reader: Mutex::new((Vec::new(), Box::pin(tokio::io::empty()))),
+        writer: Mutex::new(Box::pin(tokio::io::sink())),
+        has_ended: AtomicBool::new(false),
+        place,
+    };
+    resize(&terminal.place, &terminal.exec, size).await?;
+    let broken = |error| terminal.place.explain(&bollard::errors::Error::IOError { err: error });
+    writer.write_all(b"\n").await.map_err(broken)?;
+    writer.flush().await.map_err(broken)?;
+    // The terminal's echo of that line comes before anything of the program.
+    while !bytes.contains(&b'\n') {
+        if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {
+            return Err(wrapper::instead(&bytes));
+        }
+    }
+    let end = bytes.iter().position(|byte| *byte == b'\n').unwrap_or_default();
+    bytes.drain(..=end);
+    *terminal.reader.lock().await = (bytes, reader);
+    *terminal.writer.lock().await = writer;
+    Ok(terminal)
+}
+
+async fn resize(place: &Place, exec: &str, size: Size) -> Result<()> {
+    let options =
+        ResizeExecOptionsBuilder::new().h(size.rows.into()).w(size.columns.into()).build();
+    let resized = place.engine.docker().resize_exec(exec, options).await;
+    resized.map_err(|error| place.explain(&error))
+}
+
+fn refused(place: &Place, failure: Failure) -> Error {
+    let error = match failure {
+        Failure::Io(error) => bollard::errors::Error::IOError { err: error },
+        Failure::Refused(status_code, message) => {
+            bollard::errors::Error::DockerResponseServerError { status_code, message }
+        }
+    };
+    place.engine.explain(&error, Doing::Command(&place.name))
+}
+
+/// Reads `GROUP STATE WAITS_IN NAME`.
+fn parse_foreground(answer: &str) -> Option<Foreground> {
+    let mut words = answer.splitn(4, ' ');
+    let group = words.next()?.parse().ok()?;
+    let state = words.next().unwrap_or_default();
+    let channel = words.next().unwrap_or_default();
+    let name = words.next().unwrap_or_default().to_owned();
+    let waits_for_input = match (state, channel) {
+        ("S", "n_tty_read" | "tty_read" | "wait_woken") => Some(true),
+        // The kernel hides where it waits from who is not its user; and who waits for several things may wait for the
+        // terminal among them.
+        ("S", "-" | "0" | "") => None,
+        ("S", channel) if channel.contains("poll") || channel.contains("select") => None,
+        _ => Some(false),
+    };
+    Some(Foreground { group, name, waits_for_input })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(answer: &str, expected: Option<(u32, &str, Option<bool>)>) {
+        let found = parse_foreground(answer);
+        let expected = expected.map(|(group, name, waits_for_input)| Foreground {
+            group,
+            name: name.to_owned(),
+            waits_for_input,
+        });
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn who_reads_from_the_terminal_waits_for_input() {
+        check("12 S n_tty_read my shell", Some((12, "my shell", Some(true))));
+        check("12 S do_wait sh", Some((12, "sh", Some(false))));
+        check("12 R - sh", Some((12, "sh", Some(false))));
+        check("12 S - sh", Some((12, "sh", None)));
+        check("12 S do_epoll_wait node", Some((12, "node", None)));
+        check("12", Some((12, "", Some(false))));
+        check("", None);
+        check("-1", None);
+    }
+}

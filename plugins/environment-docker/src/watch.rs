@@ -1,0 +1,69 @@
+//! Notices the end of a container.
+
+use std::time::Duration;
+
+use bollard::errors::Error as EngineError;
+use bollard::query_parameters::{InspectContainerOptions, WaitContainerOptionsBuilder};
+use futures_util::StreamExt as _;
+use tokio::sync::watch;
+
+use crate::engine::Engine;
+
+/// Tells whether and how a container has ended. A clone tells the same.
+#[derive(Debug, Clone)]
+pub struct Watch {
+    how: watch::Receiver<Option<String>>,
+}
+
+impl Watch {
+    /// Begins to wait for the end of a container.
+    pub fn begin(engine: Engine, container: String) -> Self {
+        let (sender, how) = watch::channel(None);
+        tokio::spawn(async move {
+            tokio::select! {
+                end = wait(&engine, &container) => {
+                    if end.is_some() {
+                        sender.send_replace(end);
+                    }
+                }
+                () = sender.closed() => {}
+            }
+        });
+        Self { how }
+    }
+
+    /// How it has ended, if it has.
+    pub fn how(&self) -> Option<String> {
+        self.how.borrow().clone()
+    }
+
+    /// How it has ended, or will have within the given time.
+    pub async fn within(&self, time: Duration) -> Option<String> {
+        let mut how = self.how.clone();
+        let seen = tokio::time::timeout(time, how.wait_for(Option::is_some)).await;
+        // Late, or nobody watches any more.
+        seen.ok()?.ok()?.clone()
+    }
+}
+
+/// Gives nothing when the connection broke: then nobody knows.
+async fn wait(engine: &Engine, container: &str) -> Option<String> {
+    let options = WaitContainerOptionsBuilder::new().condition("not-running").build();
+    let mut ends = Box::pin(engine.docker().wait_container(container, Some(options)));
+    let code = match ends.next().await? {
+        Ok(end) => end.status_code,
+        Err(EngineError::DockerContainerWaitError { code, .. }) => code,
+        Err(EngineError::DockerResponseServerError { status_code: 404, .. }) => {
+            return Some("it was removed".to_owned());
+        }
+        Err(_) => return None,
+    };
+    let seen = engine.docker().inspect_container(container, None::<InspectContainerOptions>).await;
+    let state = seen.ok().and_then(|seen| seen.state);
+    let was_killed_for_memory = state.and_then(|state| state.oom_killed) == Some(true);
+    Some(match code {
+        _ if was_killed_for_memory => "its memory was used up".to_owned(),
+        137 => "it was killed".to_owned(),
+        code => format!("exit code {code}"),
+    })
+}

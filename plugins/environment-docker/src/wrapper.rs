@@ -1,0 +1,121 @@
+//! How a command is started, so that it can be ended: the engine starts commands and has no call to end one.
+//!
+//! Engines give each command a session of its own, and its first process leads it. A shell in its place tells
+//! that process's number, then becomes the command: from there on, that number names all that belongs to it.
+
+use std::path::Path;
+
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+
+/// Goes to the folder `$1`, tells its number on standard error, becomes the rest.
+const PLAIN: &str = r#"cd -- "$1" 2>/dev/null || { echo '!' >&2; exit 126; }
+echo "$$" >&2
+shift
+exec "$@""#;
+
+/// The same on a terminal, and waits for a line: the size of the terminal is set in between.
+const TERMINAL: &str = r#"cd -- "$1" 2>/dev/null || { echo '!'; exit 126; }
+echo "$$"
+IFS= read -r _
+shift
+exec "$@""#;
+
+/// The longest first line: a number of ten digits and its end, with room for another shell's manners.
+const LINE_BYTES_MAX: usize = 32;
+
+/// The words that start a command in a folder of the container.
+pub fn plain(folder: &Path, words: &[String]) -> Vec<String> {
+    wrap(PLAIN, folder, words)
+}
+
+/// The words that start a command on a terminal.
+pub fn terminal(folder: &Path, words: &[String]) -> Vec<String> {
+    wrap(TERMINAL, folder, words)
+}
+
+fn wrap(script: &str, folder: &Path, words: &[String]) -> Vec<String> {
+    let folder = folder.to_string_lossy().into_owned();
+    let head = ["sh", "-c", script, "sh"].map(str::to_owned);
+    head.into_iter().chain([folder]).chain(words.iter().cloned()).collect()
+}
+
+/// What the shell told first.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Its number; the command follows.
+    Session(u32),
+    /// There is no such folder.
+    NoFolder,
+}
+
+/// Takes the first line off, and gives nothing as long as it is not whole.
+///
+/// # Errors
+/// Kind `failed` for what is no such line: it is what the engine or the shell said instead.
+pub fn take_line(bytes: &mut Vec<u8>) -> Result<Option<Told>> {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        let is_too_long = bytes.len() > LINE_BYTES_MAX;
+        return if is_too_long { Err(instead(bytes)) } else { Ok(None) };
+    };
+    let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default().trim_end();
+    let told = match (line, line.parse()) {
+        ("!", _) => Told::NoFolder,
+        (_, Ok(session)) => Told::Session(session),
+        _ => return Err(instead(bytes)),
+    };
+    bytes.drain(..=end);
+    Ok(Some(told))
+}
+
+/// The error of a command that did not start, out of what came instead of its number.
+pub fn instead(bytes: &[u8]) -> Error {
+    let said = crate::errors::one_line(&String::from_utf8_lossy(bytes));
+    if said.contains("\"sh\"") {
+        let text = format!("the container has no `sh`, or no permission to run it: {said}");
+        return Error::failed(text).with_hint("commands need a shell: take an image that has one");
+    }
+    let said = if said.is_empty() { "it said nothing".to_owned() } else { said };
+    Error::failed(format!("the command did not start in the container: {said}"))
+}
+
+/// The error for a folder that is not there.
+pub fn no_folder(folder: &Path) -> Error {
+    let text = format!("no folder `{}` in the container", folder.display());
+    Error::new(ErrorKind::InvalidArguments, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, told: Option<Told>, rest: &str) {
+        let mut bytes = text.as_bytes().to_vec();
+        assert_eq!(take_line(&mut bytes).unwrap(), told);
+        assert_eq!(bytes, rest.as_bytes());
+    }
+
+    #[test]
+    fn the_first_line_is_taken_off_once_it_is_whole() {
+        check("12", None, "12");
+        check("12\nrest\n", Some(Told::Session(12)), "rest\n");
+        check("12\r\n", Some(Told::Session(12)), "");
+        check("!\n", Some(Told::NoFolder), "");
+    }
+
+    #[test]
+    fn what_the_engine_says_instead_is_passed_on() {
+        let text = b"OCI runtime exec failed: exec: \"sh\": executable file not found\n".to_vec();
+        let error = take_line(&mut text.clone()).unwrap_err();
+        assert!(error.message.starts_with("the container has no `sh`"), "{error}");
+        let endless = vec![b'x'; LINE_BYTES_MAX + 1];
+        assert!(take_line(&mut endless.clone()).is_err());
+    }
+
+    #[test]
+    fn words_are_handed_over_as_they_are() {
+        let words = ["a b", "$(c)", ""].map(str::to_owned);
+        let all = plain(Path::new("/f"), &words);
+        assert_eq!(all[4..], ["/f", "a b", "$(c)", ""]);
+    }
+}

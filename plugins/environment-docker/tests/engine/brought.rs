@@ -1,0 +1,168 @@
+//! Containers that the user brought.
+
+use std::fs;
+use std::path::Path;
+
+use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
+use environment_docker::{Container, Origin, Settings};
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+use tempfile::TempDir;
+
+use super::support::{IMAGE, Lab, read, read_until, sh, stdout, told, with_engine, workspace};
+
+/// A container as a user starts it, with that volume; not started where `command` is empty.
+async fn bring(lab: &Lab, volume: &str) -> String {
+    let body = ContainerCreateBody {
+        image: Some(IMAGE.to_owned()),
+        cmd: Some(["sleep", "1000000"].map(str::to_owned).into()),
+        host_config: Some(HostConfig {
+            binds: Some(vec![volume.to_owned()]),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    };
+    let created = lab.docker.create_container(None::<CreateContainerOptions>, body).await.unwrap();
+    created.id
+}
+
+async fn start(lab: &Lab, id: &str) {
+    lab.docker.start_container(id, None::<StartContainerOptions>).await.unwrap();
+}
+
+fn naming(id: &str) -> Settings {
+    Settings { container: Some(id.to_owned()), ..Settings::default() }
+}
+
+async fn refused(lab: &Lab, settings: &Settings, folder: &Path) -> Error {
+    let opened = Container::open(lab.engine.clone(), settings, folder).await;
+    opened.map(|_| ()).expect_err("refused")
+}
+
+#[test]
+fn it_is_used_where_it_has_the_workspace_and_outlives_the_session() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        fs::create_dir(folder.path().join("project")).unwrap();
+        let id = bring(&lab, &format!("{}:/srv", folder.path().display())).await;
+        start(&lab, &id).await;
+        let project = folder.path().join("project");
+        let container = Container::open(lab.engine.clone(), &naming(&id), &project).await.unwrap();
+        assert_eq!(container.origin(), Origin::Brought);
+        assert_eq!(container.paths().workspace().container, Path::new("/srv/project"));
+        assert_eq!(stdout(&container, "pwd; echo x > made").await, "/srv/project\n");
+        assert!(project.join("made").exists());
+        container.close().await.unwrap();
+        assert!(lab.is_running(&id).await);
+        // Nothing of ours stays in the user's folder.
+        let left: Vec<_> =
+            fs::read_dir(&project).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["made"]);
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn dropping_it_leaves_it_running_too() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let container =
+            Container::open(lab.engine.clone(), &naming(&id), folder.path()).await.unwrap();
+        drop(container);
+        tokio::task::yield_now().await;
+        assert!(lab.is_running(&id).await);
+        lab.remove(&id).await;
+    });
+}
+
+async fn running(lab: &Lab) -> (TempDir, String) {
+    let folder = workspace();
+    let id = bring(lab, &format!("{}:/w", folder.path().display())).await;
+    start(lab, &id).await;
+    (folder, id)
+}
+
+#[test]
+fn what_was_left_running_in_it_ends_with_the_session() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let container =
+            Container::open(lab.engine.clone(), &naming(&id), folder.path()).await.unwrap();
+        let line = "(while :; do echo x >> ticks; sleep 0.02; done) >/dev/null 2>&1 &";
+        assert_eq!(stdout(&container, line).await, "");
+        let ticks = folder.path().join("ticks");
+        while !ticks.exists() {
+            tokio::task::yield_now().await;
+        }
+        container.close().await.unwrap();
+        assert_eq!(lab.programs(&id).await, ["sleep 1000000"]);
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn its_guardian_is_replaced_where_a_command_killed_it() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let settings = Settings { user: Some("0:0".to_owned()), ..naming(&id) };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        let before =
+            container.start(sh("echo up; trap '' TERM; while :; do :; done")).await.unwrap();
+        read_until(&before, "up").await;
+        let guardian = "for p in /proc/[0-9]*; do IFS= read -r l <$p/cmdline; \
+                        case $l in sh*jaat[o]*) kill -9 ${p#/proc/};; esac; done; echo done";
+        assert!(told(&container, guardian).await.stdout.contains("done"));
+        // What ran before can still be ended, and what runs now.
+        before.end().await.unwrap();
+        assert_eq!(read(&before).await.unwrap().code, Some(137));
+        let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
+        read_until(&command, "up").await;
+        command.end().await.unwrap();
+        while command.next().await.unwrap().is_some() {}
+        container.close().await.unwrap();
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn one_without_the_workspace_is_refused_with_what_to_do() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let other = workspace();
+        let error = refused(&lab, &naming(&id), other.path()).await;
+        assert!(error.message.contains("does not have the workspace"), "{error}");
+        assert!(error.hint.unwrap().contains("--volume"));
+        let settings = Settings { container_workdir: Some("/elsewhere".into()), ..naming(&id) };
+        let error = refused(&lab, &settings, folder.path()).await;
+        assert!(error.message.ends_with("at `/w`, not at `/elsewhere`"), "{error}");
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn one_that_does_not_run_is_refused() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let id = bring(&lab, &format!("{}:/w", folder.path().display())).await;
+        let error = refused(&lab, &naming(&id), folder.path()).await;
+        assert_eq!(error.kind, ErrorKind::Unavailable);
+        assert_eq!(error.message, format!("the container `{id}` is not running"));
+        start(&lab, &id).await;
+        lab.docker.pause_container(&id).await.unwrap();
+        let error = refused(&lab, &naming(&id), folder.path()).await;
+        assert_eq!(error.message, format!("the container `{id}` is paused"));
+        lab.docker.unpause_container(&id).await.unwrap();
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn one_that_is_not_there_is_told_so() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let error = refused(&lab, &naming("jaato-test-nowhere"), folder.path()).await;
+        assert_eq!(error.kind, ErrorKind::NotFound);
+        assert_eq!(error.message, "no container `jaato-test-nowhere`");
+    });
+}

@@ -1,0 +1,194 @@
+//! Commands: what they are given, what comes from them.
+
+use std::time::{Duration, Instant};
+
+use environment_docker::{Exit, Piece, Runtime, Spec, Stdin};
+use jaato_plugin_sdk::types::ErrorKind;
+use jaato_plugin_sdk::types::process::LeftRunning;
+
+use super::support::{
+    Told, address, read, read_until, settings, sh, stdout, told, with_engine, workspace,
+};
+
+#[test]
+fn both_outputs_come_apart_with_the_code() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let told = told(&container, "echo out; echo err >&2; exit 3").await;
+        let expected =
+            Told { stdout: "out\n".to_owned(), stderr: "err\n".to_owned(), code: Some(3) };
+        assert_eq!(told, expected);
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn words_folder_and_variables_arrive_as_they_are() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        std::fs::create_dir(folder.path().join("sub dir")).unwrap();
+        let container = lab.made(folder.path()).await;
+        let words = ["sh", "-c", "pwd; echo \"$A|$1|$2\"", "sh", "$(x) 'y'", ""];
+        let spec = Spec {
+            words: words.map(str::to_owned).into(),
+            folder: Some("sub dir".into()),
+            variables: vec![("A".to_owned(), "a=b\nc".to_owned())],
+            stdin: Stdin::Closed,
+        };
+        let told = read(&container.start(spec).await.unwrap()).await.unwrap();
+        assert_eq!(told.stdout, "/workspace/sub dir\na=b\nc|$(x) 'y'|\n");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn variables_of_this_machine_stay_here() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        assert_eq!(stdout(&container, "echo ${CARGO_MANIFEST_DIR-none}").await, "none\n");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn input_is_written_and_closed() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command =
+            container.start(Spec { stdin: Stdin::Piped, ..sh("cat; echo end") }).await.unwrap();
+        command.write(b"one ").await.unwrap();
+        assert_eq!(read_until(&command, "one ").await, "one ");
+        command.write(b"two ").await.unwrap();
+        command.close_input().await;
+        let told = read(&command).await.unwrap();
+        assert_eq!((told.stdout.as_str(), told.code), ("two end\n", Some(0)));
+        assert_eq!(command.write(b"x").await.unwrap_err().kind, ErrorKind::Io);
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_command_without_input_finds_it_empty() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        assert_eq!(stdout(&container, "cat; echo end").await, "end\n");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn output_comes_while_the_command_runs() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command = container
+            .start(Spec { stdin: Stdin::Piped, ..sh("echo first; read x; echo $x") })
+            .await
+            .unwrap();
+        assert_eq!(read_until(&command, "first\n").await, "first\n");
+        command.write(b"second\n").await.unwrap();
+        assert_eq!(read(&command).await.unwrap().stdout, "second\n");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn much_output_arrives_whole() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command = container.start(sh("dd if=/dev/zero bs=65536 count=256 2>/dev/null")).await;
+        let command = command.unwrap();
+        let mut bytes = 0;
+        while let Some(piece) = command.next().await.unwrap() {
+            match piece {
+                Piece::Stdout(piece) => bytes += piece.len(),
+                Piece::Stderr(piece) => panic!("{}", String::from_utf8_lossy(&piece)),
+                Piece::Exit(exit) => assert_eq!(exit.code, 0),
+            }
+        }
+        assert_eq!(bytes, 16 * 1024 * 1024);
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_missing_program_is_a_result_and_a_missing_folder_an_error() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let spec = Spec { words: vec!["no-such-program".to_owned()], ..Spec::default() };
+        let told = read(&container.start(spec).await.unwrap()).await.unwrap();
+        assert_eq!(told.code, Some(127));
+        assert!(told.stderr.contains("no-such-program"), "{}", told.stderr);
+        let nowhere = Spec { folder: Some("/no/where".into()), ..sh("echo") };
+        let error = container.start(nowhere).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.message, "no folder `/no/where` in the container");
+        let error = container.start(Spec::default()).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.message, "the command is empty");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_left_in_the_background_does_not_hold_the_command() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let start = Instant::now();
+        let command = container.start(sh("sleep 1000 & echo $!")).await.unwrap();
+        let Some(Piece::Stdout(pid)) = command.next().await.unwrap() else { panic!("no output") };
+        let pid = String::from_utf8(pid).unwrap().trim().parse().unwrap();
+        let left_running = vec![LeftRunning { pid, name: "sleep".to_owned() }];
+        let exit = Exit { code: 0, left_running };
+        assert_eq!(command.next().await.unwrap(), Some(Piece::Exit(exit)));
+        assert_eq!(command.next().await.unwrap(), None);
+        // The engine itself waits two seconds for those who hold the output.
+        assert!(start.elapsed() < Duration::from_millis(1500), "{:?}", start.elapsed());
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn commands_run_beside_each_other() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        // Each waits for the other.
+        let meet = |mine, other| {
+            sh(&format!("touch {mine}; while [ ! -e {other} ]; do sleep 0.01; done; echo {mine}"))
+        };
+        let (one, two) = (meet("a", "b"), meet("b", "a"));
+        let (one, two) = tokio::join!(container.start(one), container.start(two));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        let (one, two) = tokio::join!(read(&one), read(&two));
+        assert_eq!((one.unwrap().stdout.as_str(), two.unwrap().stdout.as_str()), ("a\n", "b\n"));
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn all_of_it_works_from_an_executor_without_tokio() {
+    with_engine(async |_| {
+        let text = tokio::task::spawn_blocking(|| {
+            let runtime = Runtime::start().unwrap();
+            let folder = workspace();
+            let path = folder.path().to_owned();
+            let work = runtime.run(async move {
+                let deadline = settings().engine_deadline();
+                let engine = environment_docker::Engine::connect(address(), deadline).await?;
+                let container =
+                    environment_docker::Container::open(engine, &settings(), &path).await?;
+                let told = read(&container.start(sh("echo hello")).await?).await?;
+                container.close().await?;
+                Ok(told.stdout)
+            });
+            tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+        });
+        assert_eq!(text.await.unwrap().unwrap(), "hello\n");
+    });
+}

@@ -1,0 +1,168 @@
+//! How commands end before their time.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use environment_docker::{Container, Engine};
+use jaato_plugin_sdk::types::process::Signal;
+use jaato_plugin_sdk::types::{ErrorKind, Retry};
+
+use super::support::{
+    DEADLINE, Gate, Lab, address, read, read_until, settings, sh, stdout, with_engine, workspace,
+};
+
+/// Starts a family: a child, one in a session of its own, and a parent that ignores requests to end.
+const FAMILY: &str = "trap '' TERM; sleep 1000 & setsid sh -c 'echo apart; sleep 1001' & \
+                      echo partial; wait; wait";
+
+async fn family_is_gone(container: &Container) {
+    // Each look is a command; zombies that wait for their reaper have no command line.
+    let look = "for p in /proc/[0-9]*/cmdline; do { IFS= read -r l <$p; } 2>/dev/null; \
+                case $l in sleep*100*) echo $l;; esac; done";
+    while !stdout(container, look).await.is_empty() {}
+}
+
+#[test]
+fn ending_a_command_ends_its_whole_family_and_keeps_what_it_printed() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command = container.start(sh(FAMILY)).await.unwrap();
+        let mut seen = read_until(&command, "apart").await;
+        if !seen.contains("partial") {
+            seen += &read_until(&command, "partial").await;
+        }
+        let start = Instant::now();
+        command.end().await.unwrap();
+        let told = read(&command).await.unwrap();
+        assert_eq!(told.code, Some(137));
+        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        family_is_gone(&container).await;
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_polite_command_may_say_its_last_word() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let line = "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done";
+        let command = container.start(sh(line)).await.unwrap();
+        read_until(&command, "up").await;
+        command.end().await.unwrap();
+        let told = read(&command).await.unwrap();
+        assert_eq!((told.stdout.as_str(), told.code), ("bye\n", Some(9)));
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn dropping_a_command_ends_it() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command = container.start(sh(FAMILY)).await.unwrap();
+        read_until(&command, "apart").await;
+        drop(command);
+        family_is_gone(&container).await;
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_start_that_is_given_up_leaves_no_command() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let mut starting = Box::pin(container.start(sh("echo x > started; sleep 1000")));
+        while !folder.path().join("started").exists() {
+            if futures_util::poll!(&mut starting).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(starting);
+        family_is_gone(&container).await;
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn signals_reach_the_command() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let line = "trap 'echo one' USR1; trap 'exit 5' INT; echo up; while :; do :; done";
+        let command = container.start(sh(line)).await.unwrap();
+        read_until(&command, "up").await;
+        assert!(command.signal(Signal::User1).await.unwrap());
+        read_until(&command, "one").await;
+        assert!(command.signal(Signal::Interrupt).await.unwrap());
+        assert_eq!(read(&command).await.unwrap().code, Some(5));
+        assert!(!command.signal(Signal::Interrupt).await.unwrap());
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn nobody_can_kill_the_guardian_of_a_container_that_was_made() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command = container.start(sh("kill -9 1; kill -9 -1; echo alive")).await.unwrap();
+        read(&command).await.unwrap();
+        assert_eq!(stdout(&container, "echo still").await, "still\n");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_container_that_dies_in_mid_command_is_told_of_then_and_later() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
+        read_until(&command, "up").await;
+        lab.kill(container.id()).await;
+        let error = read(&command).await.unwrap_err();
+        let expected = format!("the container `{}` has ended (it was killed)", container.name());
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (ErrorKind::Unavailable, expected.as_str())
+        );
+        assert_eq!(command.next().await.unwrap(), None);
+        let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.message, expected);
+        container.close().await.unwrap();
+    });
+}
+
+async fn through(gate: &Gate, folder: &Path) -> Container {
+    let engine = Engine::connect(gate.address(), DEADLINE).await.unwrap();
+    Container::open(engine, &settings(), folder).await.unwrap()
+}
+
+#[test]
+fn an_engine_that_goes_away_in_mid_command_is_told_of_and_nothing_is_left() {
+    with_engine(async |lab: Lab| {
+        let folder = workspace();
+        let mut gate = Gate::open(address());
+        let container = through(&gate, folder.path()).await;
+        let name = container.name().to_owned();
+        let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
+        read_until(&command, "up").await;
+        gate.close().await;
+        let error = read(&command).await.unwrap_err();
+        assert_eq!((error.kind, error.retry), (ErrorKind::Unavailable, Retry::Temporary));
+        assert!(
+            error.message.contains("went away or was restarted while a command ran"),
+            "{error}"
+        );
+        let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
+        assert!(container.close().await.is_err());
+        // Its first process has lost its connection, so it ended by itself.
+        lab.until_gone(&name).await;
+    });
+}

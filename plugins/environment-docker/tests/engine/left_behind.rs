@@ -1,0 +1,149 @@
+//! Hosts that are killed: their containers go.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use bollard::models::ContainerCreateBody;
+use bollard::query_parameters::{CreateContainerOptions, CreateContainerOptionsBuilder};
+use environment_docker::{
+    Container, Engine, Settings, remove_folders_left_behind, remove_left_behind,
+};
+
+use super::support::{DEADLINE, IMAGE, Lab, address, run, settings, sh, with_engine, workspace};
+
+/// Makes this program a host that waits to be killed, where a test says so.
+const HOST: &str = "JAATO_TEST_IS_HOST";
+
+/// Where that host works.
+const WORKSPACE: &str = "JAATO_TEST_WORKSPACE";
+
+/// The label of a container's owner.
+const LABEL: &str = "io.jaato.owner";
+
+/// Not a test but the host that others kill; it does nothing where nobody asks for it.
+#[test]
+fn host_to_be_killed() {
+    let Some(name) = std::env::var_os(HOST).and_then(|name| name.into_string().ok()) else {
+        return;
+    };
+    run(async {
+        let engine = Engine::connect(address(), DEADLINE).await.unwrap();
+        let folder = PathBuf::from(std::env::var_os(WORKSPACE).unwrap());
+        let settings = match name.as_str() {
+            "" => Settings { tmp_base: Some(folder.clone()), ..settings() },
+            name => Settings { container: Some(name.to_owned()), ..Settings::default() },
+        };
+        let container = Container::open(engine, &settings, &folder).await.unwrap();
+        let command = container.start(sh("trap '' TERM HUP; sleep 1000")).await.unwrap();
+        println!("\ncontainer {} {}", container.id(), command.session());
+        std::future::pending::<()>().await;
+    });
+}
+
+/// A process that has a container and a command in it; gives both.
+fn host(name: &str, folder: &Path) -> (Child, String) {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "left_behind::host_to_be_killed", "--nocapture"]).env(HOST, name);
+    let mut child = command.env(WORKSPACE, folder).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut lines = lines.map_while(Result::ok);
+    let line = lines.find_map(|line| Some(line.strip_prefix("container ")?.to_owned()));
+    let (id, _) = line.as_deref().and_then(|line| line.split_once(' ')).expect("a container");
+    (child, id.to_owned())
+}
+
+#[test]
+fn a_made_container_ends_with_its_host_however_that_dies() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let (mut child, id) = host("", folder.path());
+        assert!(lab.is_running(&id).await);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        lab.until_gone(&id).await;
+        // Nobody could remove its folder meanwhile.
+        assert_eq!(folders(folder.path()), 1);
+        assert_eq!(remove_folders_left_behind(folder.path()).len(), 1);
+        assert_eq!(folders(folder.path()), 0);
+    });
+}
+
+#[test]
+fn in_a_container_that_was_brought_the_commands_end_and_it_goes_on() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let body = ContainerCreateBody {
+            image: Some(IMAGE.to_owned()),
+            cmd: Some(["sleep", "1000000"].map(str::to_owned).into()),
+            host_config: Some(bollard::models::HostConfig {
+                binds: Some(vec![format!("{}:/w", folder.path().display())]),
+                ..Default::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
+        let id =
+            lab.docker.create_container(None::<CreateContainerOptions>, body).await.unwrap().id;
+        let start = None::<bollard::query_parameters::StartContainerOptions>;
+        lab.docker.start_container(&id, start).await.unwrap();
+        let (mut child, _) = host(&id, folder.path());
+        assert!(lab.programs(&id).await.len() > 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        while lab.programs(&id).await != ["sleep 1000000"] {}
+        assert!(lab.is_running(&id).await);
+        assert_eq!(remove_folders_left_behind(folder.path()).len(), 1);
+        assert_eq!(folders(folder.path()), 0);
+        lab.remove(&id).await;
+    });
+}
+
+fn folders(base: &Path) -> usize {
+    std::fs::read_dir(base).unwrap().count()
+}
+
+/// A container that nobody ends, with that owner.
+async fn labelled(lab: &Lab, name: &str, owner: &str) {
+    let body = ContainerCreateBody {
+        image: Some(IMAGE.to_owned()),
+        cmd: Some(["sleep", "1000000"].map(str::to_owned).into()),
+        labels: Some([(LABEL.to_owned(), owner.to_owned())].into()),
+        ..ContainerCreateBody::default()
+    };
+    let options = CreateContainerOptionsBuilder::new().name(name).build();
+    lab.docker.create_container(Some(options), body).await.unwrap();
+}
+
+#[test]
+fn what_an_engine_kept_of_a_dead_host_is_removed_at_the_next_start_and_nothing_else() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let mine = lab.made(folder.path()).await;
+        let label = inspect_label(&lab, mine.id()).await;
+        let (rest, _) = label.rsplit_once(' ').unwrap();
+        let (place, _) = rest.rsplit_once(' ').unwrap();
+        let names = ["dead", "other", "nonsense"];
+        let names = names.map(|name| format!("jaato-test-{}-{name}", std::process::id()));
+        // The number of this process, with another time of its start.
+        labelled(&lab, &names[0], &format!("{rest} 1")).await;
+        let elsewhere = place.replacen(place.split(' ').nth(1).unwrap(), "another-boot", 1);
+        let elsewhere = format!("another-machine {}", elsewhere.split_once(' ').unwrap().1);
+        labelled(&lab, &names[1], &format!("{elsewhere} 1 1")).await;
+        labelled(&lab, &names[2], "what is this").await;
+        let removed = remove_left_behind(&lab.engine).await.unwrap();
+        assert!(removed.contains(&names[0]), "{removed:?}");
+        assert!(!lab.exists(&names[0]).await);
+        for name in &names[1..] {
+            assert!(lab.exists(name).await, "{name}");
+            lab.remove(name).await;
+        }
+        assert!(lab.is_running(mine.id()).await);
+        mine.close().await.unwrap();
+    });
+}
+
+async fn inspect_label(lab: &Lab, id: &str) -> String {
+    use bollard::query_parameters::InspectContainerOptions;
+    let seen = lab.docker.inspect_container(id, None::<InspectContainerOptions>).await.unwrap();
+    seen.config.unwrap().labels.unwrap()[LABEL].clone()
+}

@@ -1,0 +1,165 @@
+//! Containers that are made for a session.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use environment_docker::{Container, Origin, Settings};
+
+use super::support::{settings, stdout, with_engine, workspace};
+
+#[test]
+fn files_are_shared_both_ways_and_stay_the_users() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        fs::write(folder.path().join("given"), "from outside").unwrap();
+        let container = lab.made(folder.path()).await;
+        assert_eq!(
+            stdout(&container, "cat given; echo inside > made; pwd").await,
+            "from outside/workspace\n"
+        );
+        let made = folder.path().join("made");
+        assert_eq!(fs::read_to_string(&made).unwrap(), "inside\n");
+        let owner = fs::metadata(folder.path()).unwrap();
+        let file = fs::metadata(made).unwrap();
+        assert_eq!((file.uid(), file.gid()), (owner.uid(), owner.gid()));
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_temporary_folder_is_the_same_on_both_sides_and_goes_at_the_end() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let tmp = container.paths().tmp().clone();
+        fs::write(tmp.host.join("cut"), "whole output").unwrap();
+        let told = container.paths().to_container(&tmp.host.join("cut")).unwrap();
+        assert_eq!(told, Path::new("/tmp/jaato/cut"));
+        assert_eq!(stdout(&container, &format!("cat {}", told.display())).await, "whole output");
+        stdout(&container, "echo x > /tmp/jaato/mine").await;
+        container.close().await.unwrap();
+        assert!(!tmp.host.exists());
+    });
+}
+
+#[test]
+fn it_is_removed_at_the_end_and_its_end_is_told_to_who_comes_later() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        assert_eq!(container.origin(), Origin::Made);
+        assert!(lab.is_running(container.id()).await);
+        container.close().await.unwrap();
+        assert!(!lab.exists(container.id()).await);
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn one_that_is_dropped_is_removed_too() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let (name, tmp) = (container.name().to_owned(), container.paths().tmp().host.clone());
+        drop(container);
+        lab.until_gone(&name).await;
+        assert!(!tmp.exists());
+    });
+}
+
+#[test]
+fn one_that_is_to_stay_stays_and_can_be_taken_again() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let settings = Settings { cleanup_on_exit: false, ..settings() };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        assert_eq!(container.origin(), Origin::MadeToStay);
+        stdout(&container, "echo kept > /workspace/kept").await;
+        let name = container.name().to_owned();
+        container.close().await.unwrap();
+        assert!(lab.is_running(&name).await);
+        let again = Settings { container: Some(name.clone()), ..Settings::default() };
+        let again = Container::open(lab.engine.clone(), &again, folder.path()).await.unwrap();
+        assert_eq!(stdout(&again, "cat kept").await, "kept\n");
+        again.close().await.unwrap();
+        assert!(lab.is_running(&name).await);
+        lab.remove(&name).await;
+    });
+}
+
+#[test]
+fn one_whose_making_is_given_up_half_way_leaves_nothing() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let base = tempfile::tempdir().unwrap();
+        let settings = Settings { tmp_base: Some(base.path().to_owned()), ..settings() };
+        let opening = Container::open(lab.engine.clone(), &settings, folder.path());
+        let mut opening = Box::pin(opening);
+        // Given up as soon as its folder is there, and the engine was asked.
+        let name = loop {
+            assert!(futures_util::poll!(&mut opening).is_pending());
+            if let Some(entry) = fs::read_dir(base.path()).unwrap().next() {
+                break entry.unwrap().file_name().into_string().unwrap();
+            }
+            tokio::task::yield_now().await;
+        };
+        while !lab.exists(&name).await {
+            assert!(futures_util::poll!(&mut opening).is_pending());
+        }
+        drop(opening);
+        lab.until_gone(&name).await;
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn it_is_known_what_the_container_is() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let settings = Settings { container_workdir: Some(PathBuf::from("/src")), ..settings() };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        let facts = container.facts();
+        let told =
+            (facts.distribution.as_str(), facts.version.as_str(), facts.pretty_name.as_str());
+        assert_eq!(told, ("jaatotest", "1.0", "Test Image 1.0"));
+        assert_eq!((facts.kernel.as_str(), facts.shell.as_str()), ("Linux", "/bin/sh"));
+        assert_eq!(facts.cwd, Path::new("/src"));
+        assert_eq!(facts.machine, std::env::consts::ARCH);
+        assert!(facts.workspace_is_writable);
+        let owner = fs::metadata(folder.path()).unwrap();
+        if !lab.engine.is_rootless() {
+            assert_eq!((facts.uid, facts.gid), (owner.uid(), owner.gid()));
+        }
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_user_without_a_home_is_given_one() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let settings = Settings { user: Some("77:88".to_owned()), ..settings() };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        assert_eq!(
+            stdout(&container, "echo $HOME; id -u; id -g").await,
+            "/tmp/jaato/home\n77\n88\n"
+        );
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn the_images_own_user_can_be_wanted() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let settings = Settings { user: Some("container".to_owned()), ..settings() };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        assert_eq!(stdout(&container, "id -u").await, "0\n");
+        container.close().await.unwrap();
+    });
+}

@@ -1,0 +1,60 @@
+//! Stands between a client and the engine, and can be closed: then the engine is gone, as the client sees it.
+
+use std::path::PathBuf;
+
+use environment_docker::Address;
+use tempfile::TempDir;
+use tokio::net::{TcpStream, UnixListener, UnixStream};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// A socket that leads to the engine as long as this lives.
+pub struct Gate {
+    folder: TempDir,
+    keeper: JoinHandle<()>,
+}
+
+impl Gate {
+    /// Opens a gate to the engine.
+    pub fn open(address: Address) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join("engine.sock")).unwrap();
+        let keeper = tokio::spawn(async move {
+            let mut passing = JoinSet::new();
+            loop {
+                let (client, _) = listener.accept().await.unwrap();
+                passing.spawn(pass(client, address.clone()));
+            }
+        });
+        Self { folder, keeper }
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> Address {
+        Address::Unix(self.path())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("engine.sock")
+    }
+
+    /// Breaks all connections and takes the socket away.
+    pub async fn close(&mut self) {
+        std::fs::remove_file(self.path()).unwrap();
+        self.keeper.abort();
+        assert!((&mut self.keeper).await.unwrap_err().is_cancelled());
+    }
+}
+
+async fn pass(mut client: UnixStream, address: Address) {
+    // Either side may go at any time: that is what it is for.
+    match address {
+        Address::Unix(path) => {
+            let mut engine = UnixStream::connect(path).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
+        }
+        Address::Tcp(host) => {
+            let mut engine = TcpStream::connect(host).await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut client, &mut engine).await;
+        }
+    }
+}

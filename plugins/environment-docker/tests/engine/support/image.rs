@@ -1,0 +1,78 @@
+//! An image out of the machine's own busybox: no registry is asked.
+
+use std::path::Path;
+
+use bollard::Docker;
+use bollard::query_parameters::CreateImageOptionsBuilder;
+use futures_util::StreamExt as _;
+
+/// The image of the tests.
+pub const IMAGE: &str = "jaato-test:busybox";
+
+/// One with programs and without a shell.
+pub const IMAGE_WITHOUT_SHELL: &str = "jaato-test:no-shell";
+
+const RELEASE: &str = "ID=jaatotest\nVERSION_ID=\"1.0\"\nPRETTY_NAME=\"Test Image 1.0\"\n";
+const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh\ntester:x:1234:4321::/nowhere:/bin/sh\n";
+
+/// The same bytes make the same layer: whoever comes second changes nothing.
+pub async fn import(docker: &Docker) -> Result<(), String> {
+    for (image, has_shell) in [(IMAGE, true), (IMAGE_WITHOUT_SHELL, false)] {
+        if docker.inspect_image(image).await.is_ok() {
+            continue;
+        }
+        let tree = tree(has_shell)?;
+        let (repo, tag) = image.split_once(':').unwrap();
+        let options = CreateImageOptionsBuilder::new().from_src("-").repo(repo).tag(tag).build();
+        let body = bollard::body_full(tree.into());
+        let mut steps = docker.create_image(Some(options), Some(body), None);
+        while let Some(step) = steps.next().await {
+            step.map_err(|error| format!("the image of the tests is refused: {error}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn tree(has_shell: bool) -> Result<Vec<u8>, String> {
+    let busybox = ["/bin/busybox", "/usr/bin/busybox"].map(Path::new).into_iter();
+    let busybox =
+        busybox.filter_map(|path| std::fs::read(path).ok()).find(|bytes| is_static(bytes));
+    let Some(busybox) = busybox else {
+        return Err("no static busybox: `apt-get install busybox-static`".to_owned());
+    };
+    let mut tar = tar::Builder::new(Vec::new());
+    for folder in ["bin/", "etc/"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Directory);
+        header.set_mode(0o755);
+        header.set_size(0);
+        tar.append_data(&mut header, folder, std::io::empty()).unwrap();
+    }
+    add(&mut tar, "bin/busybox", 0o755, &busybox);
+    add(&mut tar, "etc/os-release", 0o644, RELEASE.as_bytes());
+    add(&mut tar, "etc/passwd", 0o644, PASSWD.as_bytes());
+    let programs =
+        ["sh", "sleep", "cat", "ls", "stty", "id", "setsid", "head", "wc", "dd", "touch", "rm"];
+    for name in programs.into_iter().filter(|name| has_shell || *name != "sh") {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        tar.append_link(&mut header, format!("bin/{name}"), "busybox").unwrap();
+    }
+    Ok(tar.into_inner().unwrap())
+}
+
+fn add(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(mode);
+    header.set_size(bytes.len().try_into().unwrap());
+    tar.append_data(&mut header, path, bytes).unwrap();
+}
+
+/// A program that needs a loader names it near its beginning.
+fn is_static(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(4096)];
+    !["/ld-linux", "/ld-musl", "/ld64"]
+        .iter()
+        .any(|loader| head.windows(loader.len()).any(|window| window == loader.as_bytes()))
+}

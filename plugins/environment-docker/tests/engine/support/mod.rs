@@ -1,0 +1,192 @@
+//! The engine of the tests, an image made on the spot, and a workspace.
+
+mod gate;
+mod image;
+
+use std::future::Future;
+use std::io::Write as _;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::time::Duration;
+
+use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
+use environment_docker::{Address, Command, Container, Engine, Piece, Settings, Spec};
+use jaato_plugin_sdk::types::Result;
+use tempfile::TempDir;
+
+pub use gate::Gate;
+pub use image::{IMAGE, IMAGE_WITHOUT_SHELL};
+
+/// Generous: a failing test may hang so long, a passing one never does.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Runs a test against the engine, or says loudly that it is left out.
+pub fn with_engine<F: Future<Output = ()>>(test: impl FnOnce(Lab) -> F) {
+    run(async {
+        match Lab::find().await {
+            Ok(lab) => tokio::time::timeout(DEADLINE, test(lab)).await.expect("in time"),
+            Err(reason) => skip(&reason),
+        }
+    });
+}
+
+/// As the thread of the plugin does it.
+pub fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let answer = runtime.block_on(future);
+    // What drops started is let go to its end.
+    runtime.shutdown_timeout(Duration::from_secs(2));
+    answer
+}
+
+fn skip(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
+    if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {
+        let log = std::fs::OpenOptions::new().create(true).append(true).open(log);
+        log.unwrap().write_all(line.as_bytes()).unwrap();
+    }
+    // Not by a macro, whose lines the test program keeps to itself.
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+/// An engine that answers, with the image of the tests.
+pub struct Lab {
+    pub engine: Engine,
+    pub docker: bollard::Docker,
+}
+
+impl Lab {
+    async fn find() -> std::result::Result<Self, String> {
+        let address = address();
+        let engine = Engine::connect(address.clone(), DEADLINE).await;
+        let engine = engine.map_err(|error| format!("no engine: {}", error.message))?;
+        let docker = match &address {
+            Address::Unix(path) => bollard::Docker::connect_with_unix(
+                path.to_str().unwrap(),
+                60,
+                bollard::API_DEFAULT_VERSION,
+            ),
+            Address::Tcp(host) => bollard::Docker::connect_with_http(
+                &format!("tcp://{host}"),
+                60,
+                bollard::API_DEFAULT_VERSION,
+            ),
+        };
+        let docker = docker.unwrap().negotiate_version().await.unwrap();
+        image::import(&docker).await?;
+        Ok(Self { engine, docker })
+    }
+
+    /// A container made from the image of the tests, for that workspace.
+    pub async fn made(&self, workspace: &Path) -> Container {
+        Container::open(self.engine.clone(), &settings(), workspace).await.unwrap()
+    }
+
+    /// Whether the engine has a container of that name or id that runs.
+    pub async fn is_running(&self, name: &str) -> bool {
+        let seen = self.docker.inspect_container(name, None::<InspectContainerOptions>).await;
+        seen.ok().and_then(|seen| seen.state?.running) == Some(true)
+    }
+
+    /// Whether the engine knows a container of that name or id.
+    pub async fn exists(&self, name: &str) -> bool {
+        self.docker.inspect_container(name, None::<InspectContainerOptions>).await.is_ok()
+    }
+
+    /// Waits until a container is gone.
+    pub async fn until_gone(&self, name: &str) {
+        while self.exists(name).await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Removes a container that a test has made by itself.
+    pub async fn remove(&self, name: &str) {
+        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+        self.docker.remove_container(name, Some(options)).await.unwrap();
+    }
+
+    /// What runs in a container, without the dead that nobody has looked after.
+    pub async fn programs(&self, id: &str) -> Vec<String> {
+        use bollard::query_parameters::TopOptionsBuilder;
+        let options = TopOptionsBuilder::new().ps_args("-eo pid,stat,args").build();
+        let top = self.docker.top_processes(id, Some(options)).await.unwrap();
+        let lines = top.processes.unwrap_or_default().into_iter();
+        lines.filter(|line| !line[1].starts_with('Z')).map(|line| line[2].clone()).collect()
+    }
+
+    /// Kills a container behind the environment's back.
+    pub async fn kill(&self, name: &str) {
+        use bollard::query_parameters::KillContainerOptions;
+        self.docker.kill_container(name, None::<KillContainerOptions>).await.unwrap();
+    }
+}
+
+/// The engine that the tests are told of, or the user's own.
+pub fn address() -> Address {
+    Address::find(None, |name| std::env::var_os(name)).unwrap()
+}
+
+/// For a container from the image of the tests.
+pub fn settings() -> Settings {
+    Settings { image: Some(IMAGE.to_owned()), ..Settings::default() }
+}
+
+/// A folder to work on. Where that can be, somebody else's than root's: so that it shows whose the files become.
+pub fn workspace() -> TempDir {
+    let folder = tempfile::Builder::new().prefix("jaato-workspace-").tempdir().unwrap();
+    // Only root may.
+    let _ = chown(folder.path(), Some(1234), Some(4321));
+    folder
+}
+
+/// A shell's line.
+pub fn sh(line: &str) -> Spec {
+    Spec { words: vec!["sh".to_owned(), "-c".to_owned(), line.to_owned()], ..Spec::default() }
+}
+
+/// All that comes from a command.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    pub stdout: String,
+    pub stderr: String,
+    pub code: Option<i64>,
+}
+
+/// Reads a command to its end.
+pub async fn read(command: &Command) -> Result<Told> {
+    let mut told = Told::default();
+    while let Some(piece) = command.next().await? {
+        match piece {
+            Piece::Stdout(bytes) => told.stdout.push_str(&String::from_utf8(bytes).unwrap()),
+            Piece::Stderr(bytes) => told.stderr.push_str(&String::from_utf8(bytes).unwrap()),
+            Piece::Exit(exit) => told.code = Some(exit.code),
+        }
+    }
+    Ok(told)
+}
+
+/// Runs a shell's line to its end.
+pub async fn told(container: &Container, line: &str) -> Told {
+    read(&container.start(sh(line)).await.unwrap()).await.unwrap()
+}
+
+/// What a shell's line prints; it must go well.
+pub async fn stdout(container: &Container, line: &str) -> String {
+    let told = told(container, line).await;
+    assert_eq!((told.stderr.as_str(), told.code), ("", Some(0)), "{line}");
+    told.stdout
+}
+
+/// Reads until the text was printed.
+pub async fn read_until(command: &Command, text: &str) -> String {
+    let mut seen = String::new();
+    while !seen.contains(text) {
+        match command.next().await.unwrap().expect("more") {
+            Piece::Stdout(bytes) => seen.push_str(&String::from_utf8(bytes).unwrap()),
+            other => panic!("{other:?} before `{text}`"),
+        }
+    }
+    seen
+}

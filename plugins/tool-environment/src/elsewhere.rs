@@ -1,0 +1,121 @@
+//! Aspects of an execution environment that is not this machine: a container's system, shell and folder.
+//!
+//! What such an environment does not say is null: what holds here need not hold there.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::execution::{EnvironmentFacts, OsFacts};
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+
+use crate::machine::normalized;
+
+/// Where the session's files lie and its commands run.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Place {
+    /// On this machine; begun in this folder, where that is known.
+    #[default]
+    Here,
+    /// In an environment that was asked.
+    Environment(Box<EnvironmentFacts>),
+    /// In one that cannot say.
+    Unknown(Error),
+}
+
+impl Place {
+    /// Takes what the host said.
+    pub(crate) fn of(asked: Result<EnvironmentFacts, Error>) -> Self {
+        match asked {
+            Ok(facts) => Self::Environment(Box::new(facts)),
+            // A host without environments, or a session without one: commands can only run here.
+            Err(error) if error.kind == ErrorKind::UnknownOperation => Self::Here,
+            Err(error) => Self::Unknown(error),
+        }
+    }
+
+    /// Returns the environment, where it is not this machine.
+    ///
+    /// # Errors
+    /// Where it cannot say.
+    pub(crate) fn elsewhere(&self) -> Result<Option<&EnvironmentFacts>, Error> {
+        match self {
+            Self::Here => Ok(None),
+            Self::Environment(facts) => Ok(Some(&**facts).filter(|facts| !facts.is_host)),
+            Self::Unknown(error) => Err(error.clone()),
+        }
+    }
+
+    /// Returns where commands begin, where the environment says so.
+    pub(crate) fn working_directory(&self) -> Option<&str> {
+        match self {
+            Self::Here | Self::Unknown(_) => None,
+            Self::Environment(facts) => Some(facts.working_directory.as_str()),
+        }
+    }
+}
+
+/// As [`machine::os`](crate::machine::os).
+pub(crate) fn os(facts: &EnvironmentFacts) -> Map<String, Value> {
+    let os = facts.os.as_ref();
+    let value = |read: fn(&OsFacts) -> &String| json!(os.map(read).filter(|text| !text.is_empty()));
+    Map::from_iter([
+        ("type".to_owned(), value(|os| &os.kind)),
+        ("name".to_owned(), value(|os| &os.name)),
+        ("release".to_owned(), value(|os| &os.release)),
+        ("friendly_name".to_owned(), value(|os| &os.friendly_name)),
+    ])
+}
+
+/// As [`machine::arch`](crate::machine::arch).
+pub(crate) fn arch(facts: &EnvironmentFacts) -> Map<String, Value> {
+    let machine = facts.machine.as_deref();
+    Map::from_iter([
+        ("machine".to_owned(), json!(machine)),
+        ("processor".to_owned(), json!(machine)),
+        ("normalized".to_owned(), json!(machine.map(normalized))),
+    ])
+}
+
+/// As [`shell::shell`](crate::shell::shell). Every environment so far has Unix's separators.
+pub(crate) fn shell(facts: &EnvironmentFacts) -> Map<String, Value> {
+    let shell = facts.shell.as_ref();
+    let name = json!(shell.map(|shell| &shell.name));
+    Map::from_iter([
+        ("default".to_owned(), name.clone()),
+        ("current".to_owned(), name),
+        ("path".to_owned(), json!(shell.map(|shell| &shell.path))),
+        ("path_separator".to_owned(), json!(":")),
+        ("dir_separator".to_owned(), json!("/")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::types::execution::ShellFacts;
+
+    use super::*;
+
+    #[test]
+    fn a_container_is_told_and_what_it_does_not_say_is_null() {
+        let container = EnvironmentFacts {
+            working_directory: "/workspace".into(),
+            os: Some(OsFacts { kind: "linux".into(), name: "Linux".into(), ..OsFacts::default() }),
+            shell: Some(ShellFacts { name: "sh".into(), path: "/bin/sh".into() }),
+            machine: Some("aarch64".into()),
+            ..EnvironmentFacts::default()
+        };
+        let expected =
+            json!({ "type": "linux", "name": "Linux", "release": null, "friendly_name": null });
+        assert_eq!(json!(os(&container)), expected);
+        assert_eq!(arch(&container)["normalized"], "arm64");
+        assert_eq!(shell(&container)["path"], "/bin/sh");
+        assert_eq!(json!(os(&EnvironmentFacts::default()))["type"], Value::Null);
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_told_unless_there_is_nothing_to_ask() {
+        let of = |kind| Place::of(Err(Error::new(kind, "why")));
+        assert!(of(ErrorKind::UnknownOperation).elsewhere().unwrap().is_none());
+        assert!(of(ErrorKind::Unavailable).elsewhere().is_err());
+        let here = EnvironmentFacts { is_host: true, ..EnvironmentFacts::default() };
+        assert!(Place::of(Ok(here)).elsewhere().unwrap().is_none());
+    }
+}

@@ -1,0 +1,336 @@
+//! The container engine of the tests: the person's own where one answers, else one of our own.
+//!
+//! One of our own is started only where nobody is surprised: by root on a machine of the continuous
+//! integration. It has a socket and folders of its own, so that no other engine is touched, and ends
+//! with the run. A machine on which none can run costs one line.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use super::{PROBE_DEADLINE, is_ci, is_root, is_there};
+use crate::child::{self, Ended};
+
+/// Tells the tests, and all clients of engines, where theirs listens.
+const VARIABLE: &str = "DOCKER_HOST";
+
+/// An engine is there within half a second; a busy machine may take its time.
+const START_DEADLINE: Duration = Duration::from_secs(20);
+
+/// It ends its containers first.
+const END_DEADLINE: Duration = Duration::from_secs(15);
+
+/// How often an engine is looked at that starts or ends.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Long against a container that does nothing.
+const TRIAL_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The images that tests make; on a person's engine they go again.
+const IMAGES: &[&str] = &["jaato-test:busybox", "jaato-test:no-shell", TRIAL_IMAGE];
+
+/// Tells whether containers run at all.
+const TRIAL_IMAGE: &str = "jaato-test:trial";
+
+/// What the tests have in the way of an engine.
+pub enum Engine {
+    /// One that answers already, and the images of tests that it had before.
+    Theirs(Vec<&'static str>),
+    /// One that was started for the tests.
+    Ours(Daemon),
+}
+
+impl Engine {
+    /// Finds or starts an engine, or says in one line why there is none.
+    pub fn find(target: &Path) -> Result<Self, String> {
+        if is_there(&["docker", "info"]) {
+            return Ok(Self::Theirs(images()));
+        }
+        if std::env::var_os(VARIABLE).is_some() {
+            // Tests look for themselves: they need no client program.
+            return Ok(Self::Theirs(IMAGES.to_vec()));
+        }
+        let without = "tests in containers are left out";
+        if !is_there(&["dockerd", "--version"]) {
+            return Err(format!("no container engine: {without}"));
+        }
+        if !(is_ci() && is_root()) {
+            return Err(format!("no container engine answers: {without}; start yours"));
+        }
+        let daemon = Daemon::start(target).map_err(|error| format!("{error:#}: {without}"))?;
+        daemon.try_out().map_err(|error| format!("{error:#}: {without}"))?;
+        Ok(Self::Ours(daemon))
+    }
+
+    /// The variable by which tests find it, where they would not find it anyway.
+    pub fn variable(&self) -> Option<(&'static str, OsString)> {
+        match self {
+            Self::Theirs(_) => None,
+            Self::Ours(daemon) => Some((VARIABLE, daemon.address())),
+        }
+    }
+}
+
+impl Drop for Engine {
+    /// Takes the images of tests off a person's engine; one of our own keeps them for the next run.
+    fn drop(&mut self) {
+        let Self::Theirs(before) = self else { return };
+        for image in images().into_iter().filter(|image| !before.contains(image)) {
+            let mut command = Command::new("docker");
+            command.args(["image", "rm", image]).stdout(Stdio::null()).stderr(Stdio::null());
+            if child::within(&mut command, PROBE_DEADLINE) != Ended::Well {
+                println!("the image `{image}` of the tests is left: `docker image rm {image}`");
+            }
+        }
+    }
+}
+
+/// The images of tests that the engine has.
+fn images() -> Vec<&'static str> {
+    let has = |image: &&&'static str| is_there(&["docker", "image", "inspect", image]);
+    IMAGES.iter().filter(has).copied().collect()
+}
+
+/// An engine that this run has started. It ends when this is dropped.
+pub struct Daemon {
+    child: Child,
+    /// Short: a socket's path has at most a hundred bytes.
+    run: PathBuf,
+}
+
+impl Daemon {
+    fn start(target: &Path) -> Result<Self> {
+        let folder = target.join("engine");
+        fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
+        end_earlier(&folder)?;
+        let run = std::env::temp_dir().join(format!("jaato-engine-{}", std::process::id()));
+        fs::create_dir_all(&run).with_context(|| format!("making `{}`", run.display()))?;
+        let log = folder.join("dockerd.log");
+        let file = fs::File::create(&log).with_context(|| format!("making `{}`", log.display()))?;
+        let errors = file.try_clone().context("sharing the engine's log")?;
+        let mut command = Command::new("dockerd");
+        command
+            .arg("--data-root")
+            .arg(folder.join("data"))
+            .arg("--exec-root")
+            .arg(run.join("exec"))
+            .arg("--pidfile")
+            .arg(pid_file(&folder))
+            .arg("--host")
+            .arg(address(&run))
+            // No rules and no bridge of its own: containers of tests need no network, and the machine's stays as it is.
+            .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
+            // Runs on whatever the target folder lies on.
+            .arg("--storage-driver=vfs")
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(errors);
+        let child = command.spawn().context("starting dockerd")?;
+        let mut daemon = Self { child, run };
+        daemon.until_it_listens(&log)?;
+        Ok(daemon)
+    }
+
+    fn until_it_listens(&mut self, log: &Path) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            // It binds its socket early and listens late; a connection is no proof of an answer, but of an engine that
+            // has come that far.
+            if is_listening(&self.run) {
+                return Ok(());
+            }
+            if self.child.try_wait().context("looking at dockerd")?.is_some() {
+                bail!("dockerd does not run here ({})", last_words(log));
+            }
+            if start.elapsed() > START_DEADLINE {
+                bail!("dockerd is not there after {} s", START_DEADLINE.as_secs());
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn address(&self) -> OsString {
+        address(&self.run)
+    }
+
+    /// Runs a container that does nothing: an engine that may not make one answers all the same.
+    fn try_out(&self) -> Result<()> {
+        if !is_there(&["docker", "--version"]) {
+            return Ok(());
+        }
+        let file = self.run.join("trial.tar");
+        fs::write(&file, trial_image()?)
+            .with_context(|| format!("writing `{}`", file.display()))?;
+        let docker = |words: &[&str]| {
+            let mut command = Command::new("docker");
+            command.args(words).env(VARIABLE, self.address());
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command
+        };
+        let mut import = docker(&["import"]);
+        import.arg(&file).arg(TRIAL_IMAGE);
+        let mut trial = docker(&["run", "--rm", TRIAL_IMAGE, "/busybox", "true"]);
+        for command in [&mut import, &mut trial] {
+            if child::within(command, TRIAL_DEADLINE) != Ended::Well {
+                bail!("no container runs here: {} failed", child::shown(command));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if !end(self.child.id(), || matches!(self.child.try_wait(), Ok(Some(_)) | Err(_))) {
+            // Its helper program sees that and ends too.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+        // What is still mounted there stays, in the system's temporary folder.
+        let _ = fs::remove_dir_all(&self.run);
+    }
+}
+
+fn address(run: &Path) -> OsString {
+    let mut address = OsString::from("unix://");
+    address.push(run.join("engine.sock"));
+    address
+}
+
+#[cfg(unix)]
+fn is_listening(run: &Path) -> bool {
+    use std::io::{Read as _, Write as _};
+
+    let Ok(mut socket) = std::os::unix::net::UnixStream::connect(run.join("engine.sock")) else {
+        return false;
+    };
+    let mut answer = [0; 12];
+    socket.set_read_timeout(Some(LOOK_EVERY)).is_ok()
+        && socket.write_all(b"GET /_ping HTTP/1.0\r\n\r\n").is_ok()
+        && socket.read_exact(&mut answer).is_ok()
+        && answer.ends_with(b"200")
+}
+
+#[cfg(not(unix))]
+fn is_listening(_run: &Path) -> bool {
+    false
+}
+
+fn pid_file(folder: &Path) -> PathBuf {
+    folder.join("dockerd.pid")
+}
+
+/// Ends the engine of a run that was killed: two cannot share a folder.
+fn end_earlier(folder: &Path) -> Result<()> {
+    let Ok(text) = fs::read_to_string(pid_file(folder)) else { return Ok(()) };
+    let Ok(pid) = text.trim().parse::<u32>() else { return Ok(()) };
+    let is_it = || {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let folder = folder.join("data");
+        // The number may have been given to somebody else meanwhile.
+        words.split(|byte| *byte == 0).any(|word| word == folder.as_os_str().as_encoded_bytes())
+    };
+    if is_it() && !end(pid, || !is_it()) {
+        bail!("an earlier dockerd (process {pid}) does not end");
+    }
+    Ok(())
+}
+
+/// Asks a process to end; tells whether it has.
+fn end(pid: u32, has_ended: impl FnMut() -> bool) -> bool {
+    let mut has_ended = has_ended;
+    let mut command = Command::new("kill");
+    command.args(["-TERM", &pid.to_string()]).stderr(Stdio::null());
+    if child::within(&mut command, PROBE_DEADLINE) != Ended::Well {
+        return has_ended();
+    }
+    let start = Instant::now();
+    while !has_ended() {
+        if start.elapsed() > END_DEADLINE {
+            return false;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    true
+}
+
+/// The last line of the log that is an error, or the last one.
+fn last_words(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let line =
+        text.lines().rev().find(|line| line.contains("failed") || line.contains("level=fatal"));
+    line.or_else(|| text.lines().last()).unwrap_or("it says nothing").to_owned()
+}
+
+fn trial_image() -> Result<Vec<u8>> {
+    let paths = ["/bin/busybox", "/usr/bin/busybox"];
+    let busybox = paths.iter().find_map(|path| fs::read(path).ok());
+    let busybox = busybox.context("no busybox to make an image of")?;
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o755);
+    header.set_size(busybox.len().try_into().unwrap_or(u64::MAX));
+    let mut image = tar::Builder::new(Vec::new());
+    image.append_data(&mut header, "busybox", busybox.as_slice())?;
+    Ok(image.into_inner()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_an_earlier_engine_that_is_somebody_elses_now_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        end_earlier(folder.path()).unwrap();
+        // This process is no dockerd, and lives after it.
+        fs::write(pid_file(folder.path()), std::process::id().to_string()).unwrap();
+        end_earlier(folder.path()).unwrap();
+        fs::write(pid_file(folder.path()), "nonsense").unwrap();
+        end_earlier(folder.path()).unwrap();
+    }
+
+    #[test]
+    fn one_of_our_own_answers_runs_a_container_and_ends() {
+        if !(is_ci() && is_root() && is_there(&["dockerd", "--version"])) {
+            // The run of all tests says so for all of them.
+            return;
+        }
+        let target = tempfile::tempdir().unwrap();
+        let Ok(daemon) = Daemon::start(target.path()) else { return };
+        let pid = daemon.child.id();
+        assert_eq!(
+            fs::read_to_string(pid_file(&target.path().join("engine"))).unwrap(),
+            pid.to_string()
+        );
+        if daemon.try_out().is_ok() {
+            assert!(target.path().join("engine/data").exists());
+        }
+        let run = daemon.run.clone();
+        drop(daemon);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists() && !run.exists());
+    }
+
+    #[test]
+    fn what_is_asked_to_end_is_waited_for() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        assert!(end(child.id(), || child.try_wait().unwrap().is_some()));
+    }
+
+    #[test]
+    fn why_an_engine_does_not_run_is_in_its_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        assert_eq!(last_words(&log), "it says nothing");
+        fs::write(&log, "a\nfailed to start daemon: Devices cgroup isn't mounted\nb\n").unwrap();
+        assert_eq!(last_words(&log), "failed to start daemon: Devices cgroup isn't mounted");
+    }
+
+    #[test]
+    fn nobody_answers_where_no_engine_is() {
+        assert!(!is_listening(Path::new("/no/such/folder")));
+    }
+}
