@@ -47,6 +47,9 @@ struct Wait {
     waker: Waker,
 }
 
+/// A terminal, and what is waited for there.
+type Watched = (Arc<Pty>, Wanted);
+
 impl Readiness {
     /// Wakes somebody when a terminal is ready, or then at the latest. There is one wait of a kind for a terminal:
     /// another takes its place.
@@ -117,7 +120,7 @@ impl Shared {
     }
 
     /// Lists whom to watch, and for how long; nothing at the end.
-    fn watched(&self) -> Option<(Vec<(Arc<Pty>, Wanted)>, Option<Instant>)> {
+    fn watched(&self) -> Option<(Vec<Watched>, Option<Instant>)> {
         let waits = self.lock();
         if waits.is_over {
             return None;
@@ -127,7 +130,7 @@ impl Shared {
     }
 
     /// Takes the waits that are over.
-    fn take_ready(&self, watched: &[(Arc<Pty>, Wanted)], ready: &[bool]) -> Vec<Waker> {
+    fn take_ready(&self, watched: &[Watched], ready: &[bool]) -> Vec<Waker> {
         let now = Instant::now();
         let is_ready = |wait: &Wait| {
             wait.until.is_some_and(|until| until <= now)
@@ -151,7 +154,7 @@ impl Shared {
 }
 
 /// Sleeps until the bell rings, somebody is ready, or that time has come; tells who is ready.
-fn wait(heard: &PipeReader, watched: &[(Arc<Pty>, Wanted)], until: Option<Instant>) -> Vec<bool> {
+fn wait(heard: &PipeReader, watched: &[Watched], until: Option<Instant>) -> Vec<bool> {
     let mut polled = vec![PollFd::new(heard, PollFlags::IN)];
     polled.extend(watched.iter().map(|(pty, wanted)| {
         let flags = match wanted {
