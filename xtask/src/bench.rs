@@ -6,6 +6,7 @@
 
 mod agent;
 mod boundary;
+mod files;
 mod first_answer;
 mod home;
 mod list;
@@ -89,6 +90,12 @@ const BENCHES: &[Bench] = &[
         about: "`jaato tool list` with 200 plugins, against 2, and with an empty cache",
         when: When::Always,
         measure: list::list,
+    },
+    Bench {
+        name: "files",
+        about: "files of an environment: 4 KiB, 64 MiB, trees of 100,000, against plain calls and `ignore`",
+        when: When::Always,
+        measure: files::files,
     },
     Bench {
         name: "objects",
@@ -261,6 +268,7 @@ mod tests {
             "hop",
             "worker",
             "list",
+            "files",
             "objects",
             "first-answer",
             "run",

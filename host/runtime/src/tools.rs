@@ -95,6 +95,7 @@ async fn ask(
             shared: scope.objects.clone(),
             tool: request.tool.to_string(),
         }),
+        environment: Environment::of(&host, &scope.session),
     };
     let (instance, services) = host.instance(offered.plugin.as_str(), place, tell).await?;
     let frame = Frame::write(&request).map_err(misbehaved)?;

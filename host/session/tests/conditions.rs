@@ -172,7 +172,7 @@ async fn a_tool_runs_by_itself_once_for_each_change_and_the_model_is_told() {
         "result": { "echo": {} },
     });
     assert_eq!(ran(&requests[0]), [] as [Value; 0]);
-    assert_eq!(ran(&requests[1]), [told.clone()]);
+    assert_eq!(ran(&requests[1]), std::slice::from_ref(&told));
     assert_eq!(ran(&requests[2]), [told]);
     assert_eq!(ran(&requests[3]), [] as [Value; 0], "nothing has changed");
     for pair in requests.windows(2) {

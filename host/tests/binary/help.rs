@@ -57,8 +57,19 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
         names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
     };
     let all = [
-        "run", "chat", "call", "command", "tool", "plugin", "environment", "model", "ledger", "trust", "config",
-        "doctor", "help",
+        "run",
+        "chat",
+        "call",
+        "command",
+        "tool",
+        "plugin",
+        "environment",
+        "model",
+        "ledger",
+        "trust",
+        "config",
+        "doctor",
+        "help",
     ];
     assert_eq!(listed(&["--help"]), all);
     assert_eq!(

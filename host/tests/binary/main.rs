@@ -17,6 +17,7 @@ mod command;
 mod conditions;
 mod config;
 mod embedded;
+mod environments;
 mod gc;
 mod help;
 mod hostile;

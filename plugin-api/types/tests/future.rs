@@ -5,6 +5,7 @@
 
 use std::fmt::Debug;
 
+use jaato_types::files::*;
 use jaato_types::process::*;
 use jaato_types::terminal::{TerminalEvent, TerminalWait};
 use jaato_types::*;
@@ -54,6 +55,7 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Outcome::Unknown);
     reads(json!(WORD), Kind::Unknown);
     reads(json!(WORD), Role::Unknown);
+    reads(json!(WORD), FileKind::Other);
     reads(json!(WORD), TerminalWait::Unknown);
 }
 
@@ -70,6 +72,9 @@ fn what_asks_for_care_gets_the_careful_side() {
 fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<Stdin>(json!(WORD), "`closed` or `piped`");
     is_refused::<Signal>(json!(WORD), "`terminate`");
+    is_refused::<WriteMode>(json!(WORD), "`create_new`");
+    is_refused::<TextUnit>(json!(WORD), "`characters` or `lines`");
+    is_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
 }
 

@@ -6,6 +6,8 @@
 
 #[path = "shapes/execution.rs"]
 mod execution;
+#[path = "shapes/files.rs"]
+mod files;
 #[path = "shapes/objects.rs"]
 mod objects;
 
@@ -77,6 +79,7 @@ fn what_crosses_has_the_committed_json() {
     processes(&mut shapes);
     objects::shapes(&mut shapes);
     execution::shapes(&mut shapes);
+    files::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
 }
 
@@ -436,6 +439,7 @@ fn every_struct_that_is_read_has_an_example() {
         include_str!("shapes.rs"),
         include_str!("shapes/objects.rs"),
         include_str!("shapes/execution.rs"),
+        include_str!("shapes/files.rs"),
         // In `events.rs`.
         "Envelope {"
     );

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::InspectContainerOptions;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_environment::HostFiles;
+use jaato_plugin_sdk_environment::files::Access;
 use tokio::sync::Mutex;
 
 use crate::command::{Command, Spec};
@@ -12,17 +14,14 @@ use crate::engine::Engine;
 use crate::errors::{self, Doing};
 use crate::guardian::Guardian;
 use crate::made::{self, Made, Removal};
-use crate::mounts;
+use crate::mounts::{self, Mounted};
 use crate::paths::{Paths, Shared};
 use crate::place::{self, Place};
 use crate::probe::{self, Facts};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
+use crate::shared::{SharedFolders, Users};
 use crate::terminal::{Size, Terminal};
-use crate::tmp::{self, Tmp};
 use crate::watch::Watch;
-
-/// The home of a user that has none in the container, below the temporary folder.
-const HOME: &str = "home";
 
 /// Where a container comes from, and so what happens to it at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +41,9 @@ pub struct Container {
     origin: Origin,
     removal: Mutex<Option<Removal>>,
     paths: Paths,
+    files: HostFiles,
     facts: Facts,
-    tmp: Mutex<Option<Tmp>>,
+    folders: Mutex<Option<SharedFolders>>,
 }
 
 impl Container {
@@ -69,24 +69,25 @@ impl Container {
         workspace: PathBuf,
     ) -> Result<Self> {
         check_name("image", image)?;
-        let base = settings.tmp_base.clone().unwrap_or_else(std::env::temp_dir);
-        let folder = Tmp::make(&base, tmp::PREFIX, &workspace)?;
-        let user = user(&engine, settings, &folder);
+        let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
         let workdir = settings.container_workdir.clone();
         let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
-        let tmp = Shared { host: folder.path().to_owned(), container: CONTAINER_TMP.into() };
-        let paths = Paths::new(Shared { host: workspace, container }, tmp);
-        // As random as the folder's.
-        let name = folder.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let made = made::make(&engine, settings, image, &name, user.as_deref(), &paths).await?;
+        let workspace = Shared { host: workspace, container };
+        let folders =
+            SharedFolders::to_mount(&base, workspace, Path::new(CONTAINER_TMP), users(settings))?;
+        let user = user(&engine, settings, &folders);
+        let name = folders.name();
+        let made =
+            made::make(&engine, settings, image, &name, user.as_deref(), folders.paths()).await?;
         let Made { id, guardian, removal } = made;
         let origin = if guardian.is_some() { Origin::Made } else { Origin::MadeToStay };
         let guardian = match guardian {
             Some(guardian) => guardian,
             None => place::guard(&engine, &id, &name).await?,
         };
-        let found = Found { id, name, user, origin, removal: Some(removal) };
-        Self::finish(engine, found, guardian, paths, folder).await
+        let users = users(settings);
+        let found = Found { id, name, user, users, origin, removal: Some(removal) };
+        Self::finish(engine, found, guardian, folders).await
     }
 
     async fn take(
@@ -100,36 +101,34 @@ impl Container {
         let seen = seen.map_err(|error| engine.explain(&error, Doing::Container(name)))?;
         must_run(&seen, name)?;
         let mounts = seen.mounts.unwrap_or_default();
-        let container = mounts::find(&mounts, &workspace, name)?;
-        if let Some(wanted) = settings.container_workdir.as_ref().filter(|dir| **dir != container) {
+        let Mounted { path, is_writable } = mounts::find(&mounts, &workspace, name)?;
+        if let Some(wanted) = settings.container_workdir.as_ref().filter(|dir| **dir != path) {
             let text = format!(
                 "the container `{name}` has the workspace at `{}`, not at `{}`",
-                container.display(),
+                path.display(),
                 wanted.display()
             );
             return Err(Error::new(ErrorKind::Configuration, text));
         }
-        // A folder that the container sees: nothing can be mounted into one that runs.
-        let folder = Tmp::make(&workspace, tmp::HIDDEN_PREFIX, &workspace)?;
-        let tmp = mounts::find(&mounts, folder.path(), name)?;
-        let user = user(&engine, settings, &folder);
-        let tmp = Shared { host: folder.path().to_owned(), container: tmp };
-        let paths = Paths::new(Shared { host: workspace, container }, tmp);
+        let access = if is_writable { Access::Write } else { Access::Read };
+        let workspace = Shared { host: workspace, container: path };
+        let folders = SharedFolders::mounted(workspace, access, users(settings))?;
+        let user = user(&engine, settings, &folders);
         let id = seen.id.unwrap_or_else(|| name.to_owned());
         let guardian = place::guard(&engine, &id, name).await?;
         let name = name.to_owned();
-        let found = Found { id, name, user, origin: Origin::Brought, removal: None };
-        Self::finish(engine, found, guardian, paths, folder).await
+        let (users, origin) = (users(settings), Origin::Brought);
+        let found = Found { id, name, user, users, origin, removal: None };
+        Self::finish(engine, found, guardian, folders).await
     }
 
     async fn finish(
         engine: Engine,
         found: Found,
         guardian: Guardian,
-        paths: Paths,
-        tmp: Tmp,
+        folders: SharedFolders,
     ) -> Result<Self> {
-        let Found { id, name, user, origin, removal } = found;
+        let Found { id, name, user, users, origin, removal } = found;
         let mut place = Place {
             watch: Watch::begin(engine.clone(), id.clone()),
             engine,
@@ -137,13 +136,12 @@ impl Container {
             name: name.into(),
             user: user.map(Into::into),
             variables: [].into(),
-            folder: paths.workspace().container.clone(),
+            folder: folders.paths().workspace().container.clone(),
             guardian: guardian.clone(),
         };
-        let facts = probe::ask(&place, &paths.tmp().container, &place.folder.clone()).await?;
+        let facts = probe::ask(&place, &folders.paths().tmp().container, &place.folder).await?;
         if facts.home.is_none() {
-            let home = tmp.folder(HOME)?;
-            let home = paths.to_container(&home)?.to_string_lossy().into_owned();
+            let home = folders.make_home(users)?.to_string_lossy().into_owned();
             place.variables = [("HOME".to_owned(), home)].into();
         }
         Ok(Self {
@@ -151,9 +149,10 @@ impl Container {
             guardian: Mutex::new(guardian),
             origin,
             removal: Mutex::new(removal),
-            paths,
+            paths: folders.paths().clone(),
+            files: folders.files().clone(),
             facts,
-            tmp: Mutex::new(Some(tmp)),
+            folders: Mutex::new(Some(folders)),
         })
     }
 
@@ -205,6 +204,11 @@ impl Container {
         &self.paths
     }
 
+    /// The files that both sides see, by the container's paths.
+    pub fn files(&self) -> &HostFiles {
+        &self.files
+    }
+
     /// What it is.
     pub fn facts(&self) -> &Facts {
         &self.facts
@@ -231,8 +235,8 @@ impl Container {
             _ if self.place.watch.how().is_some() => Ok(()),
             Origin::MadeToStay | Origin::Brought => self.guardian.lock().await.end_all().await,
         };
-        let cleaned = match self.tmp.lock().await.take() {
-            Some(folder) => folder.close(),
+        let cleaned = match self.folders.lock().await.take() {
+            Some(folders) => folders.close(),
             None => Ok(()),
         };
         removed.and(ended).and(cleaned)
@@ -244,18 +248,24 @@ struct Found {
     id: String,
     name: String,
     user: Option<String>,
+    users: Users,
     origin: Origin,
     removal: Option<Removal>,
 }
 
-/// Who commands run as.
-fn user(engine: &Engine, settings: &Settings, folder: &Tmp) -> Option<String> {
+/// Whether it is us who use the temporary folder.
+fn users(settings: &Settings) -> Users {
+    if settings.user.is_some() { Users::Any } else { Users::Same }
+}
+
+/// Who commands run as: whoever runs this, as files are made by both.
+fn user(engine: &Engine, settings: &Settings, folders: &SharedFolders) -> Option<String> {
     match settings.user.as_deref() {
         Some("container") => None,
         Some(user) => Some(user.to_owned()),
         // Root inside is the user outside.
         None if engine.is_rootless() => Some("0:0".to_owned()),
-        None => Some(folder.owner()),
+        None => Some(folders.owner()),
     }
 }
 

@@ -22,6 +22,7 @@ mod probe;
 mod raw;
 mod runtime;
 mod settings;
+mod shared;
 mod shell;
 mod sweep;
 mod terminal;

@@ -8,13 +8,22 @@ use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 /// Where the virtual machine of Docker Desktop has the folders of the machine around it.
 const DESKTOP_PREFIX: &str = "/host_mnt";
 
-/// The container's path of a folder of this machine: through the deepest mount that holds it.
+/// A folder of this machine in a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    /// Where it appears.
+    pub path: PathBuf,
+    /// Whether the container may change what is there.
+    pub is_writable: bool,
+}
+
+/// Finds a folder of this machine in a container: through the deepest mount that holds it.
 ///
 /// # Errors
 /// Kind `failed` when no mount holds it, or one that another mount of the container covers.
-pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<PathBuf> {
+pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<Mounted> {
     let found = mounts.iter().filter_map(|mount| through(mount, folder));
-    let Some((_, path)) = found.max_by_key(|(depth, _)| *depth) else {
+    let Some((_, mounted)) = found.max_by_key(|(depth, _)| *depth) else {
         let text = format!(
             "the container `{container}` does not have the workspace `{}` mounted",
             folder.display()
@@ -25,11 +34,11 @@ pub fn find(mounts: &[MountPoint], folder: &Path, container: &str) -> Result<Pat
         );
         return Err(Error::new(ErrorKind::Failed, text).with_hint(hint));
     };
-    Ok(path)
+    Ok(mounted)
 }
 
-/// The depth of the mount's source and the path behind it.
-fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, PathBuf)> {
+/// The depth of the mount's source and what lies behind it.
+fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, Mounted)> {
     if mount.typ.as_ref().is_some_and(|kind| kind != "bind") {
         return None;
     }
@@ -39,7 +48,8 @@ fn through(mount: &MountPoint, folder: &Path) -> Option<(usize, PathBuf)> {
     let rest = folder.strip_prefix(&source).ok()?;
     let target = Path::new(mount.destination.as_deref()?);
     let path = if rest.as_os_str().is_empty() { target.to_owned() } else { target.join(rest) };
-    Some((source.components().count(), path))
+    let mounted = Mounted { path, is_writable: mount.rw != Some(false) };
+    Some((source.components().count(), mounted))
 }
 
 #[cfg(test)]
@@ -57,7 +67,7 @@ mod tests {
     #[track_caller]
     fn check(mounts: &[MountPoint], folder: &str, expected: &str) {
         let found = match find(mounts, Path::new(folder), "web") {
-            Ok(path) => path.display().to_string(),
+            Ok(mounted) => mounted.path.display().to_string(),
             Err(error) => error.message,
         };
         assert_eq!(found, expected);

@@ -71,11 +71,13 @@ impl Owner {
     }
 }
 
-/// When a process started, in ticks since boot: the 22nd field, counted behind the name, which may hold anything.
+/// When a process started, in ticks since boot: the 22nd field, counted behind the name, which may hold anything. One that
+/// is dead and waits for its parent alone has ended.
 fn started(proc: &Path, pid: u32) -> Option<String> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
-    fields.split(' ').nth(19).map(str::to_owned)
+    let is_dead = fields.starts_with(['Z', 'X']);
+    fields.split(' ').nth(19).filter(|_| !is_dead).map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -86,13 +88,16 @@ mod tests {
         Owner::parse(text).unwrap()
     }
 
-    /// A `/proc` with one process, 7, started at 100, whose name would mislead a careless reader.
+    /// A `/proc` with a process, 7, started at 100, whose name would mislead a careless reader, and a dead one, 9.
     fn proc() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("7")).unwrap();
         let rest: Vec<String> = (5..22).map(|field| field.to_string()).collect();
-        let stat = format!("7 (a ) b) S 1 {} 100 9 9\n", rest.join(" "));
-        fs::write(folder.path().join("7/stat"), stat).unwrap();
+        for (pid, state) in [(7, 'S'), (9, 'Z')] {
+            let process = folder.path().join(pid.to_string());
+            fs::create_dir(&process).unwrap();
+            let stat = format!("{pid} (a ) b) {state} 1 {} 100 9 9\n", rest.join(" "));
+            fs::write(process.join("stat"), stat).unwrap();
+        }
         folder
     }
 
@@ -111,6 +116,11 @@ mod tests {
     fn a_number_that_was_given_again_is_another_process() {
         check("m b1 n1 7 99", true);
         check("m b1 n1 8 100", true);
+    }
+
+    #[test]
+    fn a_process_that_nobody_has_looked_after_is_dead() {
+        check("m b1 n1 9 100", true);
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoFiles};
+use jaato_plugin_sdk::environment::ExecutionEnvironment;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec, OsFacts, ShellFacts,
 };
 use jaato_plugin_sdk::{schemars, serde_json};
+use jaato_plugin_sdk_environment::HostFiles;
 
 use crate::address::Address;
 use crate::container::{Container, Origin};
@@ -41,11 +42,12 @@ pub struct Ready {
     container: Arc<Container>,
     shell: DockerShell,
     terminals: DockerTerminals,
+    shell_timeout_ms: u64,
 }
 
 impl ExecutionEnvironment for Ready {
     type State = Docker;
-    type Files = NoFiles;
+    type Files = HostFiles;
     type Shell = DockerShell;
     type Terminals = DockerTerminals;
 
@@ -57,6 +59,7 @@ impl ExecutionEnvironment for Ready {
         let settings = cx.state().settings.clone().with_options(&setup.options)?;
         // Before anything is asked of the engine.
         settings.wanted()?;
+        let shell_timeout_ms = settings.shell_timeout_ms();
         let runtime = Runtime::start()?;
         let workspace = setup.workspace;
         let opening = runtime.run(async move { open(&settings, Path::new(&workspace)).await });
@@ -70,6 +73,7 @@ impl ExecutionEnvironment for Ready {
             terminals: DockerTerminals::new(runtime.clone(), Arc::clone(&container)),
             runtime,
             container,
+            shell_timeout_ms,
         })
     }
 
@@ -82,7 +86,12 @@ impl ExecutionEnvironment for Ready {
         if let Some(how) = self.container.how_it_ended() {
             return Err(crate::errors::gone(self.container.name(), &how));
         }
-        Ok(told(&self.container))
+        let shell_timeout_ms = self.shell_timeout_ms;
+        Ok(EnvironmentFacts { shell_timeout_ms, ..told(&self.container) })
+    }
+
+    fn files(&self) -> Option<&HostFiles> {
+        Some(self.container.files())
     }
 
     fn shell(&self) -> Option<&DockerShell> {
@@ -106,7 +115,7 @@ async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<S
         // Not this session's trouble.
         Err(error) => notes.push(format!("cannot look for containers left behind: {error}")),
     }
-    let base = settings.tmp_base.clone().unwrap_or_else(std::env::temp_dir);
+    let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
     for base in [base.as_path(), workspace] {
         notes.extend(tmp::remove_left_behind(base).into_iter().map(|path| {
             format!("removed `{}`, which a killed host had left behind", path.display())

@@ -15,6 +15,9 @@ pub const CONTAINER_TMP: &str = "/tmp/jaato";
 /// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk takes seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
+/// Seconds that a command may take which has no deadline of its own.
+const SHELL_TIMEOUT: f64 = 30.0;
+
 /// The settings of an environment in a container.
 #[tool_type]
 #[derive(Debug, Clone)]
@@ -26,8 +29,8 @@ pub struct Settings {
     pub container: Option<String>,
     /// Where the workspace appears in a container that is made; of one that is there, its mounts tell.
     pub container_workdir: Option<PathBuf>,
-    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default the
-    /// owner of the files that are worked on.
+    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default
+    /// whoever runs jaato, so that files stay theirs.
     pub user: Option<String>,
     /// The network of a container that is made, such as `none`; by default the engine's own default.
     pub network: Option<String>,
@@ -40,8 +43,11 @@ pub struct Settings {
     /// Longest wait for an answer of the engine, in milliseconds.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub engine_deadline_ms: u64,
+    /// Seconds that a command may take which says nothing itself.
+    #[schemars(range(min = 0.1, max = 86400.0))]
+    pub shell_timeout: f64,
     /// The folder on this machine in which the temporary folder is made.
-    pub tmp_base: Option<PathBuf>,
+    pub tmp_base_dir: Option<PathBuf>,
 }
 
 /// Whether an image that is missing is fetched.
@@ -68,7 +74,8 @@ impl Default for Settings {
             pull: Pull::Never,
             engine: None,
             engine_deadline_ms: ENGINE_DEADLINE_MS,
-            tmp_base: None,
+            shell_timeout: SHELL_TIMEOUT,
+            tmp_base_dir: None,
         }
     }
 }
@@ -133,6 +140,12 @@ impl Settings {
                 Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
             }
         }
+    }
+
+    /// How long a command may take which says nothing itself.
+    pub fn shell_timeout_ms(&self) -> u64 {
+        // The schema keeps it within range.
+        (self.shell_timeout * 1000.0) as u64
     }
 
     /// Longest wait for an answer of the engine.

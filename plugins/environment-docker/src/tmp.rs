@@ -1,10 +1,11 @@
-//! The temporary folder that both sides see.
+//! The folder of this machine in which the temporary folder of an environment lies.
 //!
-//! It holds a file with its owner, so that one which a killed host left behind is found and removed at the next start.
+//! It holds a file with its owner, so that one which a killed host left behind is found and removed at the next start,
+//! whoever the files in it belong to.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
@@ -21,34 +22,30 @@ pub const HIDDEN_PREFIX: &str = ".jaato-tmp-";
 /// The file that tells who made a folder.
 const OWNER_FILE: &str = ".owner";
 
-/// A temporary folder, and whose it is: the owner of the files that are worked on.
+/// Such a folder, and whose it is: whoever runs this.
 pub struct Tmp {
     folder: TempDir,
     path: PathBuf,
-    uid: u32,
-    gid: u32,
+    owner: (u32, u32),
 }
 
 impl Tmp {
-    /// Makes one. Whoever may make files as anybody (root) works as the owner of the workspace; all others as themselves.
+    /// Makes one that nobody else may enter.
     ///
     /// # Errors
     /// Kind `io`.
-    pub fn make(base: &Path, prefix: &str, workspace: &Path) -> Result<Self> {
+    pub fn make(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
             let text = format!("cannot make a temporary folder in `{}`: {error}", base.display());
             Error::new(ErrorKind::Io, text)
         };
         let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base).map_err(failed)?;
         let path = folder.path().canonicalize().map_err(failed)?;
-        let mine = path.metadata().map_err(failed)?;
-        let theirs = workspace.metadata().map_err(failed)?;
-        let owner = if mine.uid() == 0 { &theirs } else { &mine };
-        let tmp = Self { folder, uid: owner.uid(), gid: owner.gid(), path };
+        let data = path.metadata().map_err(failed)?;
+        let tmp = Self { folder, path, owner: (data.uid(), data.gid()) };
         if let Some(owner) = Owner::current() {
             fs::write(tmp.path.join(OWNER_FILE), owner.to_label()).map_err(failed)?;
         }
-        tmp.give(&tmp.path).map_err(failed)?;
         Ok(tmp)
     }
 
@@ -59,27 +56,7 @@ impl Tmp {
 
     /// Whose it is, as engines write it.
     pub fn owner(&self) -> String {
-        format!("{}:{}", self.uid, self.gid)
-    }
-
-    /// Makes a folder in it.
-    ///
-    /// # Errors
-    /// Kind `io`.
-    pub fn folder(&self, name: &str) -> Result<PathBuf> {
-        let path = self.path.join(name);
-        let made = fs::create_dir(&path).and_then(|()| self.give(&path));
-        made.map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot make `{}`: {error}", path.display()))
-        })?;
-        Ok(path)
-    }
-
-    fn give(&self, path: &Path) -> io::Result<()> {
-        if path.metadata()?.uid() == self.uid {
-            return Ok(());
-        }
-        chown(path, Some(self.uid), Some(self.gid))
+        format!("{}:{}", self.owner.0, self.owner.1)
     }
 
     /// Removes it with all that is in it.
@@ -131,7 +108,7 @@ mod tests {
     #[test]
     fn folders_of_ended_hosts_are_removed_and_no_others() {
         let base = tempfile::tempdir().unwrap();
-        let living = Tmp::make(base.path(), PREFIX, base.path()).unwrap();
+        let living = Tmp::make(base.path(), PREFIX).unwrap();
         let label = Owner::current().unwrap().to_label();
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let ended = format!("{rest} 1");
@@ -152,10 +129,10 @@ mod tests {
     #[test]
     fn it_goes_when_it_is_closed_or_dropped() {
         let base = tempfile::tempdir().unwrap();
-        let tmp = Tmp::make(base.path(), PREFIX, base.path()).unwrap();
-        fs::write(tmp.folder("home").unwrap().join("x"), "x").unwrap();
+        let tmp = Tmp::make(base.path(), PREFIX).unwrap();
+        fs::create_dir(tmp.path().join("home")).unwrap();
         tmp.close().unwrap();
-        drop(Tmp::make(base.path(), PREFIX, base.path()).unwrap());
+        drop(Tmp::make(base.path(), PREFIX).unwrap());
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }
 }

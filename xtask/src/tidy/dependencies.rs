@@ -66,9 +66,11 @@ const TABLE: &[Row] = &[
 ];
 
 /// Every plugin alike: a new one needs no line here.
-const PLUGIN: Row = row("a plugin", &[
-    "jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider",
-], TESTKIT);
+const PLUGIN: Row = row(
+    "a plugin",
+    &["jaato-plugin-sdk", "jaato-plugin-sdk-environment", "jaato-plugin-sdk-provider"],
+    TESTKIT,
+);
 
 /// Crates from elsewhere that few may name.
 const FENCED: &[(&str, &[&str])] = &[

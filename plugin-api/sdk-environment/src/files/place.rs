@@ -134,7 +134,7 @@ impl Roots {
 
     /// Goes to a place step by step.
     pub(crate) fn find(&self, asked: &Asked, last: Last, verb: Verb) -> Result<Place> {
-        Steps::new(self, asked, verb, Missing::Fail).to_end(last)
+        Steps::new(self, asked, verb, Missing::Fail).reach(last)
     }
 
     /// Goes to a name that is to be made or exchanged. What is there may be a link with [`Last::Follow`] too, the
@@ -148,7 +148,7 @@ impl Roots {
     ) -> Result<Place> {
         let place = match self.find_fast(asked, verb) {
             Some(place) => place?,
-            None => Steps::new(self, asked, verb, missing).to_end(last)?,
+            None => Steps::new(self, asked, verb, missing).reach(last)?,
         };
         self.check_writable(verb, &place)?;
         Ok(place)
@@ -156,7 +156,7 @@ impl Roots {
 
     /// Goes to where a link leads that is to be written through.
     pub(crate) fn find_target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Place> {
-        let place = Steps::new(self, asked, verb, missing).to_end(Last::Follow)?;
+        let place = Steps::new(self, asked, verb, missing).reach(Last::Follow)?;
         self.check_writable(verb, &place)?;
         Ok(place)
     }
@@ -190,7 +190,7 @@ impl Roots {
         let mut inside = asked.clone();
         // A name more makes the last folder one on the way.
         inside.parts.push(".".into());
-        let place = Steps::new(self, &inside, verb, Missing::Fail).to_end(Last::Stay)?;
+        let place = Steps::new(self, &inside, verb, Missing::Fail).reach(Last::Stay)?;
         Ok(Place { name: None, shown: asked.shown(), ..place })
     }
 

@@ -76,7 +76,7 @@ impl<'a> Steps<'a> {
     }
 
     /// Goes to the end: to the folder that holds the last name.
-    pub(crate) fn to_end(mut self, last: Last) -> Result<Place> {
+    pub(crate) fn reach(mut self, last: Last) -> Result<Place> {
         while let Some(part) = self.ahead.pop() {
             self.steps += 1;
             if self.steps > STEPS_MAX {

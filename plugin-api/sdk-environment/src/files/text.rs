@@ -116,7 +116,7 @@ impl Range {
         self.wanted -= units;
         let room = TEXT_BYTES_MAX - self.text.len();
         if bytes > room {
-            bytes = piece.floor_char_boundary(room);
+            bytes = (0..=room).rev().find(|at| piece.is_char_boundary(*at)).unwrap_or(0);
             self.is_cut = true;
         }
         self.text.push_str(&piece[..bytes]);

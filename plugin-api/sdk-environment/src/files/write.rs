@@ -215,8 +215,10 @@ impl Target {
     }
 
     /// Puts bytes there.
-    pub(crate) fn replace(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+    pub(crate) fn replace(mut self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
         let Some(mut draft) = self.draft(verb)? else { return self.write_in_place(bytes, verb) };
+        // A file that is replaced while somebody has it open costs file systems much more.
+        self.old = None;
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         draft.write(bytes).map_err(failed)?;
         draft.place(self.place.name(verb)?, Taken::Replaced).map_err(failed)?;

@@ -75,7 +75,7 @@ fn dropping_it_leaves_it_running_too() {
     });
 }
 
-async fn running(lab: &Lab) -> (TempDir, String) {
+pub async fn running(lab: &Lab) -> (TempDir, String) {
     let folder = workspace();
     let id = bring(lab, &format!("{}:/w", folder.path().display())).await;
     start(lab, &id).await;

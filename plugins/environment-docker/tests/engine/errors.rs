@@ -12,7 +12,7 @@ use super::support::{DEADLINE, IMAGE_WITHOUT_SHELL, Lab, run, settings, with_eng
 async fn refused(lab: &Lab, settings: &Settings) -> Error {
     let folder = workspace();
     let base = tempfile::tempdir().unwrap();
-    let settings = Settings { tmp_base: Some(base.path().to_owned()), ..settings.clone() };
+    let settings = Settings { tmp_base_dir: Some(base.path().to_owned()), ..settings.clone() };
     let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
     let error = opened.map(|_| ()).expect_err("refused");
     assert_eq!(std::fs::read_dir(base.path()).unwrap().count(), 0, "a folder was left");

@@ -31,7 +31,7 @@ fn host_to_be_killed() {
         let engine = Engine::connect(address(), DEADLINE).await.unwrap();
         let folder = PathBuf::from(std::env::var_os(WORKSPACE).unwrap());
         let settings = match name.as_str() {
-            "" => Settings { tmp_base: Some(folder.clone()), ..settings() },
+            "" => Settings { tmp_base_dir: Some(folder.clone()), ..settings() },
             name => Settings { container: Some(name.to_owned()), ..Settings::default() },
         };
         let container = Container::open(engine, &settings, &folder).await.unwrap();

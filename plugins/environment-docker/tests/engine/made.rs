@@ -94,7 +94,7 @@ fn one_whose_making_is_given_up_half_way_leaves_nothing() {
     with_engine(async |lab| {
         let folder = workspace();
         let base = tempfile::tempdir().unwrap();
-        let settings = Settings { tmp_base: Some(base.path().to_owned()), ..settings() };
+        let settings = Settings { tmp_base_dir: Some(base.path().to_owned()), ..settings() };
         let opening = Container::open(lab.engine.clone(), &settings, folder.path());
         let mut opening = Box::pin(opening);
         // Given up as soon as its folder is there, and the engine was asked.
@@ -144,10 +144,8 @@ fn a_user_without_a_home_is_given_one() {
         let settings = Settings { user: Some("77:88".to_owned()), ..settings() };
         let container =
             Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
-        assert_eq!(
-            stdout(&container, "echo $HOME; id -u; id -g").await,
-            "/tmp/jaato/home\n77\n88\n"
-        );
+        let line = "echo $HOME; id -u; id -g; touch $HOME/x /tmp/jaato/y";
+        assert_eq!(stdout(&container, line).await, "/tmp/jaato/home\n77\n88\n");
         container.close().await.unwrap();
     });
 }

@@ -6,6 +6,7 @@ mod commands;
 mod cost;
 mod endings;
 mod errors;
+mod files;
 mod left_behind;
 mod made;
 mod support;

@@ -51,8 +51,9 @@ fn tree(has_shell: bool) -> Result<Vec<u8>, String> {
     add(&mut tar, "bin/busybox", 0o755, &busybox);
     add(&mut tar, "etc/os-release", 0o644, RELEASE.as_bytes());
     add(&mut tar, "etc/passwd", 0o644, PASSWD.as_bytes());
-    let programs =
-        ["sh", "sleep", "cat", "ls", "stty", "id", "setsid", "head", "wc", "dd", "touch", "rm"];
+    let programs = [
+        "sh", "sleep", "cat", "ls", "stty", "id", "setsid", "head", "wc", "dd", "touch", "rm", "ln",
+    ];
     for name in programs.into_iter().filter(|name| has_shell || *name != "sh") {
         let mut header = tar::Header::new_gnu();
         header.set_entry_type(tar::EntryType::Symlink);

@@ -1,0 +1,230 @@
+//! Execution environments: files, programs that outlive a call, and their end, as tools and people have them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cli::{shell, with_cli};
+use crate::support::{House, fixture};
+
+/// Where plugins run: inside jaato, and in workers.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
+
+/// A house with the environment, and tools that ask it.
+fn furnish(place: &str) -> Option<House> {
+    let house = with_cli()?;
+    house.ship(&fixture("asks"));
+    house.configure_more(place);
+    Some(house)
+}
+
+/// One line of a batch that asks a service.
+fn ask(operation: &str, request: Value) -> String {
+    line("ask_service", json!({ "operation": operation, "request": request }))
+}
+
+fn line(tool: &str, arguments: Value) -> String {
+    json!({ "tool": tool, "args": arguments }).to_string()
+}
+
+/// Runs calls in one session.
+#[track_caller]
+fn batch(house: &House, lines: &[String]) -> Vec<Value> {
+    let input = lines.join("\n");
+    house.command(&["call", "--batch"]).input(input).run().json_lines()
+}
+
+fn answer(line: &Value) -> &Value {
+    assert!(line.get("error").is_none(), "{line}");
+    &line["result"]["answer"]
+}
+
+#[test]
+fn tools_read_write_edit_and_find_files() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let write = json!({
+            "operation": "files.write",
+            "request": { "path": "src/a.txt", "parents": true },
+            "bytes": "one\r\ntwo\r\n",
+        });
+        let told = batch(
+            &house,
+            &[
+                line("ask_service", write),
+                ask(
+                    "files.edit",
+                    json!({ "path": "src/a.txt", "edits": [{ "old": "two", "new": "2" }] }),
+                ),
+                ask("files.read_text", json!({ "path": "src/a.txt" })),
+                ask("files.glob", json!({ "pattern": "**/*.txt" })),
+                ask("files.exists", json!({ "path": "nothing" })),
+                line("walk_tree", json!({ "path": "src" })),
+                line("read_pieces", json!({ "path": "src/a.txt" })),
+            ],
+        );
+        assert_eq!(answer(&told[0])["size"], 10);
+        assert_eq!(answer(&told[1])["replaced"], json!([1]));
+        assert_eq!(answer(&told[2])["text"], "one\r\n2\r\n");
+        assert_eq!(answer(&told[3])["paths"], json!(["src/a.txt"]));
+        assert_eq!(answer(&told[4])["kind"], Value::Null);
+        assert_eq!(told[5]["result"]["paths"], json!(["a.txt"]));
+        assert_eq!(told[6]["result"]["bytes"], 8);
+        let written = std::fs::read(house.workspace().join("src/a.txt")).unwrap();
+        assert_eq!(written, b"one\r\n2\r\n");
+    }
+}
+
+#[test]
+fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        house.write("secret.txt", "hidden");
+        std::os::unix::fs::symlink("../secret.txt", house.workspace().join("link")).unwrap();
+        let told = batch(
+            &house,
+            &[
+                ask("files.read_text", json!({ "path": "../secret.txt" })),
+                ask("files.read_text", json!({ "path": "link" })),
+                line("read_pieces", json!({ "path": "/etc/passwd" })),
+                ask("files.delete", json!({ "path": "../secret.txt" })),
+            ],
+        );
+        let allowed = house.workspace().display().to_string();
+        for line in &told {
+            assert_eq!(line["error"]["kind"], "permission_denied", "{line}");
+            let text = line["error"].to_string();
+            assert!(text.contains(&allowed) && !text.contains("hidden"), "{line}");
+        }
+        assert!(house.workspace().join("../secret.txt").exists());
+    }
+}
+
+#[test]
+fn a_large_file_streams_both_ways_and_what_is_not_finished_is_not_there() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();
+        std::fs::write(house.workspace().join("large"), &bytes).unwrap();
+        let pieces = vec!["x".repeat(100_000); 3];
+        let told = batch(
+            &house,
+            &[
+                line("read_pieces", json!({ "path": "large" })),
+                line("write_pieces", json!({ "path": "new", "pieces": pieces, "finish": true })),
+                line("write_pieces", json!({ "path": "new", "pieces": ["y"], "finish": false })),
+                line("write_pieces", json!({ "path": "other", "pieces": ["y"], "finish": false })),
+            ],
+        );
+        let read = &told[0]["result"];
+        let sum =
+            bytes.iter().fold(0_u64, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        assert_eq!((&read["bytes"], &read["sum"]), (&json!(bytes.len()), &json!(sum)), "{read}");
+        assert!(read["largest"].as_u64().unwrap() <= 64 * 1024, "{read}");
+        assert_eq!(told[1]["result"]["size"], 300_000);
+        let written = std::fs::read_to_string(house.workspace().join("new")).unwrap();
+        assert_eq!(written, "x".repeat(300_000));
+        let names = std::fs::read_dir(house.workspace()).unwrap();
+        let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
+        assert!(names.iter().all(|name| name == "new" || name == "large"), "{names:?}");
+    }
+}
+
+#[test]
+fn a_program_outlives_its_call_and_ends_with_the_session() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let program = json!({ "program": "sh", "args": ["-c", "echo begun; read line; echo got $line; exec sleep 300"], "stdin": "piped" });
+        let write =
+            json!({ "operation": "process.write", "request": { "process": 1 }, "bytes": "moon\n" });
+        let told = batch(
+            &house,
+            &[
+                ask("process.start", program),
+                line("ask_service", write),
+                ask("process.wait", json!({ "process": 1, "timeout_ms": 50 })),
+                ask("process.list", Value::Null),
+                ask("process.signal", json!({ "process": 7, "signal": "kill" })),
+            ],
+        );
+        assert_eq!(answer(&told[0])["process"], 1);
+        assert_eq!(answer(&told[2]), &json!({}), "it runs on");
+        assert_eq!(answer(&told[3])[0]["process"], 1);
+        assert_eq!(told[4]["error"]["kind"], "not_found");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn the_temporary_folder_goes_with_the_session_and_after_a_killed_host() {
+    let Some(house) = furnish("") else { return };
+    let base = house.workspace().join("tmp");
+    std::fs::create_dir(&base).unwrap();
+    house.configure_more(&format!(
+        "[plugins.environment-local]\ntmp_base_dir = {:?}\n",
+        base.display().to_string()
+    ));
+    let left = || std::fs::read_dir(&base).unwrap().count();
+    let facts = batch(&house, &[ask("environment.describe", Value::Null)]);
+    let folder = answer(&facts[0])["temporary_directory"].as_str().unwrap().to_owned();
+    assert!(folder.starts_with(base.to_str().unwrap()), "{folder}");
+    assert_eq!(left(), 0);
+    let arguments = shell("echo begun; sleep 300");
+    let running = house.command(&["call", "cli_based_tool", &arguments]).no_input().start();
+    running.wait_for_error("begun");
+    assert_eq!(left(), 1);
+    running.signal("KILL");
+    running.finish();
+    let bound = Instant::now() + Duration::from_secs(10);
+    loop {
+        batch(&house, &[ask("environment.describe", Value::Null)]);
+        if left() == 0 {
+            return;
+        }
+        assert!(Instant::now() < bound, "it stays");
+    }
+}
+
+#[test]
+fn a_person_lists_shows_and_uses_environments() {
+    let Some(house) = furnish("") else { return };
+    let listed = house.run(&["environment", "list", "--json"]).code(0).json();
+    let expected = json!([{ "name": "local", "title": "this machine", "plugin": "environment-local", "default": true }]);
+    assert_eq!(listed, expected);
+    let list = house.run(&["environment", "list"]).code(0);
+    assert!(list.stdout.contains("local") && list.stderr.contains("commands are not confined yet"));
+    let facts = house.run(&["environment", "show", "--json"]).code(0).json();
+    assert_eq!(facts["working_directory"], json!(house.workspace()));
+    let shown = house.run(&["environment", "show"]).code(0).stdout;
+    assert!(shown.contains("commands are not kept to these folders"), "{shown}");
+    let line = "cat; echo error >&2; exit 7";
+    let ran = house.command(&["environment", "exec", "--", line]).input(*b"in").run();
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (7, "in", "error\n"));
+    let words = ["environment", "exec", "--directory", "/", "--", "echo", "$HOME", "a  b"];
+    assert_eq!(house.run(&words).code(0).stdout, "$HOME a  b\n");
+    let killed = house.run(&["environment", "exec", "--", "kill -9 $$"]);
+    assert_eq!(killed.code, 128 + 9);
+    let missing = house.run(&["environment", "exec", "--", "no-such-program", "x"]).code(1);
+    assert!(missing.stderr.contains("no-such-program"), "{missing}");
+}
+
+#[test]
+fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
+    let Some(house) = furnish("") else { return };
+    let arguments = shell("true");
+    let words = ["call", "--environment", "moon", "cli_based_tool", &arguments];
+    let refused = house.run(&words).code(3);
+    let expected = "error: no plugin offers the execution environment `moon`\n\
+                    hint: known environments are: local\n";
+    assert_eq!(refused.stderr, expected);
+}
+
+#[test]
+fn without_its_plugin_commands_are_refused_and_all_else_works() {
+    let Some(house) = House::new() else { return };
+    let plugins = crate::support::fixtures::house().unwrap().join("plugins");
+    house.ship(&plugins.join(crate::support::library_name("tool_cli")));
+    let refused = house.run(&["call", "cli_based_tool", &shell("true")]);
+    assert!(refused.stderr.contains("there is no execution environment to run it in"), "{refused}");
+    house.run(&["call", "get_environment", r#"{"aspect":"os"}"#]).code(0);
+}

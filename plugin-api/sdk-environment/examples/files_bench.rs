@@ -1,0 +1,197 @@
+//! Measures confined files against plain system calls and the `ignore` crate; prints one line of JSON with the best of
+//! its rounds. `cargo xtask bench files` runs it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use ignore::WalkBuilder;
+use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
+use jaato_types::files::{FileGlob, FileOrder, FileRead, FileWalk, FileWrite};
+
+/// Rounds; the best of each figure counts.
+const ROUNDS: usize = 5;
+/// Small reads and writes of a round.
+const CALLS: u32 = 2000;
+const SMALL_BYTES: usize = 4096;
+const LARGE_BYTES: usize = 64 * 1024 * 1024;
+/// Files of the tree, in folders of [`FILES_PER_FOLDER`].
+const FILES: usize = 100_000;
+const FILES_PER_FOLDER: usize = 50;
+
+fn main() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let root = folder.path();
+    let tree = root.join("tree");
+    make_tree(&tree);
+    fs::write(root.join("small"), [7; SMALL_BYTES]).unwrap();
+    fs::write(root.join("large"), vec![7; LARGE_BYTES]).unwrap();
+    let confined = Confined::open(&Settings {
+        roots: vec![Root::local(root)],
+        default_folder: root.to_owned(),
+        temporary: None,
+    })
+    .unwrap();
+    let mut best = Best::default();
+    for _ in 0..ROUNDS {
+        small(&confined, root, &mut best);
+        large(&confined, root, &mut best);
+        trees(&confined, &tree, &mut best);
+    }
+    println!("{}", best.line());
+}
+
+/// The least of each figure.
+#[derive(Default)]
+struct Best(Vec<(&'static str, f64)>);
+
+impl Best {
+    fn keep(&mut self, name: &'static str, value: f64) {
+        match self.0.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, least)) => *least = least.min(value),
+            None => self.0.push((name, value)),
+        }
+    }
+
+    fn line(&self) -> String {
+        let figures = self.0.iter().map(|(name, value)| format!("\"{name}\":{value}"));
+        format!("{{{}}}", figures.collect::<Vec<_>>().join(","))
+    }
+}
+
+fn make_tree(tree: &Path) {
+    for at in 0..FILES {
+        let number = at / FILES_PER_FOLDER;
+        let folder = tree.join(format!("a{}", number / 50)).join(format!("b{}", number % 50));
+        if at % FILES_PER_FOLDER == 0 {
+            fs::create_dir_all(&folder).unwrap();
+        }
+        let ending = if at % 10 == 0 { "rs" } else { "txt" };
+        File::create(folder.join(format!("file_{at}.{ending}"))).unwrap();
+    }
+    fs::write(tree.join(".gitignore"), "*.log\n/target\nnode_modules/\n!keep.log\n").unwrap();
+    fs::create_dir(tree.join(".git")).unwrap();
+}
+
+/// Microseconds of one call.
+fn each_us(mut call: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    (0..CALLS).for_each(|_| call());
+    start.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
+}
+
+fn ms(work: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    work();
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn small(confined: &Confined, root: &Path, best: &mut Best) {
+    let path = root.join("small");
+    let name = path.display().to_string();
+    let read = FileRead { path: name.clone(), ..FileRead::default() };
+    best.keep(
+        "read_plain_us",
+        each_us(|| {
+            let mut file = File::open(&path).unwrap();
+            let mut bytes = Vec::with_capacity(SMALL_BYTES);
+            file.read_to_end(&mut bytes).unwrap();
+            black_box(bytes);
+        }),
+    );
+    best.keep(
+        "read_us",
+        each_us(|| {
+            black_box(confined.read(&read).unwrap());
+        }),
+    );
+    best.keep(
+        "read_cached_us",
+        each_us(|| {
+            black_box(confined.read_cached(&read).or_else(|| confined.read(&read).ok()));
+        }),
+    );
+    let draft = root.join("draft");
+    let bytes = [8; SMALL_BYTES];
+    // The same system calls: a file beside it, and a rename.
+    best.keep(
+        "write_plain_us",
+        each_us(|| {
+            let mut file = File::options().write(true).create_new(true).open(&draft).unwrap();
+            file.write_all(&bytes).unwrap();
+            fs::rename(&draft, &path).unwrap();
+        }),
+    );
+    let write = FileWrite { path: name, ..FileWrite::default() };
+    best.keep(
+        "write_us",
+        each_us(|| {
+            black_box(confined.write(&write, &bytes).unwrap());
+        }),
+    );
+}
+
+fn large(confined: &Confined, root: &Path, best: &mut Best) {
+    let path = root.join("large");
+    let mut buffer = vec![0; 1024 * 1024];
+    best.keep(
+        "stream_plain_ms",
+        ms(|| {
+            let mut file = File::open(&path).unwrap();
+            while file.read(&mut buffer).unwrap() > 0 {
+                black_box(&buffer);
+            }
+        }),
+    );
+    let read = FileRead { path: path.display().to_string(), ..FileRead::default() };
+    best.keep(
+        "stream_ms",
+        ms(|| {
+            let (_, mut pieces) = confined.read_stream(&read).unwrap();
+            while let Some(piece) = pieces.read().unwrap() {
+                black_box(piece);
+            }
+        }),
+    );
+}
+
+fn trees(confined: &Confined, tree: &Path, best: &mut Best) {
+    let name = tree.display().to_string();
+    let (mut theirs, mut ours) = (0, 0);
+    best.keep("walk_ignore_ms", ms(|| theirs = WalkBuilder::new(tree).build().skip(1).count()));
+    let walk = FileWalk { path: name.clone(), ..FileWalk::default() };
+    best.keep(
+        "walk_ms",
+        ms(|| {
+            ours = confined.walk(&walk).unwrap().map(|page| page.entries.len()).sum::<usize>();
+        }),
+    );
+    assert_eq!(ours, theirs, "both must find the same");
+    best.keep(
+        "glob_ignore_ms",
+        ms(|| {
+            let glob =
+                globset::GlobBuilder::new("**/*.rs").literal_separator(true).build().unwrap();
+            let set = globset::GlobSetBuilder::new().add(glob).build().unwrap();
+            let mut found = Vec::new();
+            for entry in WalkBuilder::new(tree).build() {
+                let entry = entry.unwrap();
+                let below = entry.path().strip_prefix(tree).unwrap();
+                if set.is_match(below) {
+                    found.push((entry.metadata().unwrap().modified().unwrap(), below.to_owned()));
+                }
+            }
+            found.sort();
+            theirs = found.len();
+        }),
+    );
+    for (figure, order) in [("glob_ms", FileOrder::Newest), ("glob_by_path_ms", FileOrder::Path)] {
+        let pattern = "**/*.rs".to_owned();
+        let glob = FileGlob { pattern, path: name.clone(), order, ..FileGlob::default() };
+        best.keep(figure, ms(|| ours = confined.glob(&glob).unwrap().count));
+        assert_eq!(ours, theirs, "both must find the same");
+    }
+}

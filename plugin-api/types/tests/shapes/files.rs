@@ -1,0 +1,91 @@
+//! The JSON of the services `files.*`.
+
+use std::fmt::Write as _;
+
+use jaato_types::files::*;
+
+use super::Shapes;
+
+/// Adds its lines.
+pub fn shapes(shapes: &mut Shapes) {
+    shapes.section("services: files of the execution environment");
+    writeln!(shapes.text, "{READ} {READ_TEXT} {WRITE} {EDIT} {DELETE} {LIST} {EXISTS} {STAT}")
+        .unwrap();
+    writeln!(shapes.text, "{MAKE_FOLDER} {MOVE} {COPY} {GLOB} {WALK} {CUT_RESULT}").unwrap();
+    writeln!(shapes.text, "{READ_STREAM} {WRITE_STREAM} {WRITE_PIECE} {WRITE_FINISH}").unwrap();
+    shapes.words(&[TextUnit::Characters, TextUnit::Lines]);
+    shapes.words(&[WriteMode::Replace, WriteMode::CreateNew, WriteMode::Append]);
+    shapes.words(&[FileKind::File, FileKind::Folder, FileKind::Link, FileKind::Other]);
+    shapes.words(&[FileOrder::Newest, FileOrder::Path]);
+    read_and_write(shapes);
+    folders(shapes);
+    find(shapes);
+    streams(shapes);
+}
+
+fn path() -> String {
+    "/w/moon.txt".to_owned()
+}
+
+fn facts() -> FileFacts {
+    FileFacts {
+        path: path(),
+        kind: FileKind::File,
+        size: 4,
+        modified_ms: 1,
+        mode: 0o644,
+        version: Some("v1".to_owned()),
+    }
+}
+
+fn read_and_write(shapes: &mut Shapes) {
+    shapes.add(&FilePath { path: path() });
+    shapes.add(&FileRead { path: path(), offset: 1, length: Some(2) });
+    shapes.add(&FileBytes { size: 4, offset: 1, has_more: true });
+    let unit = TextUnit::Lines;
+    shapes.add(&FileReadText { path: path(), offset: 1, length: Some(2), unit });
+    let version = Some("v1".to_owned());
+    let text = "moon".to_owned();
+    shapes.add(&FileText { text, size: 4, has_more: true, version: version.clone() });
+    let mode = WriteMode::Append;
+    shapes.add(&FileWrite { path: path(), mode, parents: true, expected: version.clone() });
+    let edit = TextEdit { old: "m".to_owned(), new: "n".to_owned(), all: true };
+    shapes.add(&FileEdit { path: path(), edits: vec![edit], expected: version });
+    shapes.add(&FileEdited { replaced: vec![1], facts: facts() });
+    shapes.add(&facts());
+}
+
+fn folders(shapes: &mut Shapes) {
+    shapes.add(&FileDelete { path: path(), recursive: true });
+    shapes.add(&FolderList { path: path(), skip: 1 });
+    let entry = FolderEntry { name: "moon.txt".to_owned(), kind: FileKind::File, size: 4 };
+    shapes.add(&FolderEntries { entries: vec![entry], count: 2 });
+    shapes.add(&FileExists { kind: Some(FileKind::Folder) });
+    shapes.add(&FileExists { kind: None });
+    shapes.add(&FolderMake { path: path(), parents: true });
+    shapes.add(&FilePair { from: path(), to: "sun.txt".to_owned(), overwrite: true });
+}
+
+fn find(shapes: &mut Shapes) {
+    shapes.add(&FileGlob {
+        pattern: "*.txt".to_owned(),
+        path: "/w".to_owned(),
+        include_ignored: true,
+        order: FileOrder::Path,
+        limit: Some(1),
+    });
+    let unreadable = vec!["`/w/closed`: permission denied".to_owned()];
+    shapes.add(&FilesFound { paths: vec![path()], count: 2, unreadable: unreadable.clone() });
+    shapes.add(&FileWalk { path: "/w".to_owned(), include_ignored: true, depth_max: Some(1) });
+    let entry = WalkedEntry { path: "moon.txt".to_owned(), kind: FileKind::File };
+    shapes.add(&WalkedPage { entries: vec![entry], unreadable });
+}
+
+fn streams(shapes: &mut Shapes) {
+    shapes.add(&FileStreamed { size: 4 });
+    shapes.add(&FileBegun { file: 1 });
+    shapes.add(&FileNumber { file: 1 });
+    shapes.add(&ResultCut { name: "build.log".to_owned(), chars_max: Some(2) });
+    let (text, path) = ("mo".to_owned(), Some("/tmp/build-1.log".to_owned()));
+    shapes.add(&ResultKept { text, path, bytes: 4, is_cut: true });
+}

@@ -1,0 +1,142 @@
+//! The folders that both sides see: the workspace and the temporary folder, and the files in them.
+
+use std::fs::{Permissions, create_dir, set_permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_environment::HostFiles;
+use jaato_plugin_sdk_environment::files::{
+    Access, Confined, Root, Settings as FileSettings, TemporarySettings,
+};
+
+use crate::paths::{Paths, Shared};
+use crate::tmp::{self, Tmp};
+
+/// The home of a user that has none in the container, below the temporary folder.
+const HOME: &str = "home";
+
+/// Where a temporary folder that lies in the workspace appears: its true name is known too late.
+const LINK: &str = "t";
+
+/// Who uses the temporary folder in the container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Users {
+    /// Whoever runs this.
+    Same,
+    /// Somebody else, as the settings want it.
+    Any,
+}
+
+/// The files of an environment, and the folder that is theirs alone.
+pub struct SharedFolders {
+    files: HostFiles,
+    paths: Paths,
+    tmp: Tmp,
+}
+
+impl SharedFolders {
+    /// For a container that is to be made: the temporary folder is mounted wherever it shall appear.
+    ///
+    /// # Errors
+    /// Kind `io` or `configuration` for folders that cannot be used.
+    pub fn to_mount(base: &Path, workspace: Shared, tmp: &Path, users: Users) -> Result<Self> {
+        let folder = Tmp::make(base, tmp::PREFIX)?;
+        let shared = Self::open(folder, workspace, Access::Write, tmp.to_owned())?;
+        // On this machine nobody comes so far: the folder around it is not mounted.
+        shared.let_in(&shared.paths.tmp().host, users)?;
+        Ok(shared)
+    }
+
+    /// For a container that runs: the temporary folder lies in the workspace, as nothing can be mounted any more.
+    ///
+    /// # Errors
+    /// Kind `io` or `configuration` for folders that cannot be used.
+    pub fn mounted(workspace: Shared, access: Access, users: Users) -> Result<Self> {
+        let folder = Tmp::make(&workspace.host, tmp::HIDDEN_PREFIX)?;
+        let name = folder.path().file_name().unwrap_or_default();
+        let shown = workspace.container.join(name).join(LINK);
+        let shared = Self::open(folder, workspace, access, shown)?;
+        let true_name = shared.paths.tmp().host.file_name().unwrap_or_default();
+        let link = shared.tmp.path().join(LINK);
+        symlink(true_name, &link).map_err(|error| cannot_make(&link, &error))?;
+        for path in [shared.tmp.path(), &shared.paths.tmp().host] {
+            shared.let_in(path, users)?;
+        }
+        Ok(shared)
+    }
+
+    fn open(folder: Tmp, workspace: Shared, access: Access, shown: PathBuf) -> Result<Self> {
+        let settings = FileSettings {
+            roots: vec![Root {
+                host: workspace.host.clone(),
+                shown: workspace.container.clone(),
+                access,
+            }],
+            default_folder: workspace.container.clone(),
+            temporary: Some(TemporarySettings {
+                base: Some(folder.path().to_owned()),
+                shown: Some(shown),
+            }),
+        };
+        let confined = Confined::open(&settings)?;
+        let Some((host, container)) = confined.temporary_folder() else {
+            unreachable!("asked for in the settings")
+        };
+        let tmp = Shared { host: host.to_owned(), container: container.to_owned() };
+        let paths = Paths::new(workspace, tmp);
+        Ok(Self { files: HostFiles::new(confined), paths, tmp: folder })
+    }
+
+    /// The files in them, by the paths of the container.
+    pub fn files(&self) -> &HostFiles {
+        &self.files
+    }
+
+    /// Their names on both sides.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Whose they are, as engines write it.
+    pub fn owner(&self) -> String {
+        self.tmp.owner()
+    }
+
+    /// A name that nothing else has on this machine.
+    pub fn name(&self) -> String {
+        self.tmp.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    fn let_in(&self, path: &Path, users: Users) -> Result<()> {
+        match users {
+            Users::Same => Ok(()),
+            Users::Any => set_permissions(path, Permissions::from_mode(0o777))
+                .map_err(|error| cannot_make(path, &error)),
+        }
+    }
+
+    /// Makes a home in the temporary folder; gives the container's path.
+    ///
+    /// # Errors
+    /// Kind `io`.
+    pub fn make_home(&self, users: Users) -> Result<PathBuf> {
+        let path = self.paths.tmp().host.join(HOME);
+        create_dir(&path).map_err(|error| cannot_make(&path, &error))?;
+        self.let_in(&path, users)?;
+        Ok(self.paths.tmp().container.join(HOME))
+    }
+
+    /// Removes the temporary folder.
+    ///
+    /// # Errors
+    /// Kind `io`.
+    pub fn close(self) -> Result<()> {
+        let closed = self.files.confined().close();
+        closed.and(self.tmp.close())
+    }
+}
+
+fn cannot_make(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot make `{}`: {error}", path.display()))
+}

@@ -1,0 +1,88 @@
+//! Files by the container's paths, as commands in it see them.
+
+use environment_docker::{Container, Settings};
+use jaato_plugin_sdk::types::ErrorKind;
+use jaato_plugin_sdk::types::files::{FileRead, FileWrite, ResultCut};
+
+use super::brought::running;
+use super::support::{Lab, settings, stdout, with_engine, workspace};
+
+fn write(container: &Container, path: &str, text: &str) {
+    let write = FileWrite { path: path.to_owned(), ..FileWrite::default() };
+    container.files().confined().write(&write, text.as_bytes()).unwrap();
+}
+
+fn read(container: &Container, path: &str) -> String {
+    let read = FileRead { path: path.to_owned(), ..FileRead::default() };
+    String::from_utf8(container.files().confined().read(&read).unwrap().1).unwrap()
+}
+
+/// What files write commands read and change, and the other way round, in both folders.
+async fn agree(container: &Container) {
+    let workspace = container.paths().workspace().container.display().to_string();
+    write(container, &format!("{workspace}/by-files"), "one");
+    assert_eq!(
+        stdout(container, "cat by-files; echo two > by-files; echo x > by-command").await,
+        "one"
+    );
+    assert_eq!(read(container, "by-files"), "two\n");
+    assert_eq!(read(container, &format!("{workspace}/by-command")), "x\n");
+    let tmp = container.paths().tmp().container.display().to_string();
+    write(container, &format!("{tmp}/kept"), "three");
+    let line = format!("cat {tmp}/kept; echo four > {tmp}/told");
+    assert_eq!(stdout(container, &line).await, "three");
+    assert_eq!(read(container, &format!("{tmp}/told")), "four\n");
+}
+
+/// A result that was cut names a file that the container has.
+async fn keeps_results(container: &Container) {
+    let whole = "a line\n".repeat(10_000);
+    let kept =
+        container.files().confined().cut_result(&ResultCut::default(), whole.as_bytes()).unwrap();
+    let path = kept.path.expect("a file");
+    assert_eq!(stdout(container, &format!("wc -c < {path}")).await.trim(), whole.len().to_string());
+}
+
+async fn open(lab: &Lab, settings: Settings, folder: &std::path::Path) -> Container {
+    Container::open(lab.engine.clone(), &settings, folder).await.unwrap()
+}
+
+#[test]
+fn a_made_container_and_its_files_agree() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = open(&lab, settings(), folder.path()).await;
+        agree(&container).await;
+        keeps_results(&container).await;
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_container_that_was_brought_and_its_files_agree() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let settings = Settings { container: Some(id.clone()), ..Settings::default() };
+        let container = open(&lab, settings, folder.path()).await;
+        agree(&container).await;
+        keeps_results(&container).await;
+        container.close().await.unwrap();
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn files_outside_of_what_is_shared_are_refused_by_the_containers_names() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = open(&lab, settings(), folder.path()).await;
+        stdout(&container, "ln -s /etc link").await;
+        for path in ["/etc/passwd", "../etc/passwd", "link/passwd"] {
+            let read = FileRead { path: path.to_owned(), ..FileRead::default() };
+            let error = container.files().confined().read(&read).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::PermissionDenied, "{path}: {error}");
+            assert!(error.message.contains("`/workspace`"), "{path}: {error}");
+        }
+        container.close().await.unwrap();
+    });
+}
