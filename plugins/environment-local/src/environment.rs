@@ -62,7 +62,7 @@ impl ExecutionEnvironment for Ready {
         let settings = Settings {
             roots: config.allowed_paths(workspace).into_iter().map(Root::local).collect(),
             default_folder: default_path.clone(),
-            temporary: config.enable_tmp_dir.then(|| TemporarySettings { base, shown: None }),
+            temporary: config.enable_tmp_dir.then_some(TemporarySettings { base, shown: None }),
         };
         let confined = cx.blocking(move |_| Confined::open(&settings)).await??;
         Ok(Self {

@@ -72,7 +72,7 @@ impl Scope {
             life: Mutex::default(),
             ready: StdMutex::default(),
             members: StdMutex::new(0),
-            resources: Resources::default(),
+            resources: Resources,
         }
     }
 

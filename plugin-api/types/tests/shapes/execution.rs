@@ -54,8 +54,7 @@ fn life(shapes: &mut Shapes) {
 
 fn programs(shapes: &mut Shapes) {
     shapes.section("programs that outlive a call");
-    writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", jaato_types::process::OUTPUT)
-        .unwrap();
+    writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", OUTPUT).unwrap();
     shapes.add(&Started { process: 1, pid: Some(2) });
     shapes.add(&ProcessFacts {
         process: 1,
