@@ -16,6 +16,7 @@ mod cli_ends;
 mod command;
 mod conditions;
 mod config;
+mod docker;
 mod embedded;
 mod environments;
 mod gc;

@@ -1,0 +1,135 @@
+//! A session in a container: a repository is mended there, the container dies in mid-turn, and that is what is told.
+
+use std::path::Path;
+use std::process::{Command as Program, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::cli::with_cli;
+use crate::support::{Command, House, fixtures, library_name, skip::skip};
+
+/// The image of these tests: this machine's busybox, and nothing else.
+const IMAGE: &str = "jaato-test:host";
+
+/// What names the containers of a session by their workspace.
+const WORKSPACE: &str = "/workspace";
+
+/// A house whose sessions can work in containers; or says loudly why there is none.
+fn furnish() -> Option<House> {
+    let house = with_cli()?;
+    if let Err(reason) = import(&house) {
+        skip(&reason);
+        return None;
+    }
+    house.ship(&fixtures::house()?.join("plugins").join(library_name("environment_docker")));
+    Some(house)
+}
+
+fn docker(words: &[&str]) -> Result<String, String> {
+    let ran = Program::new("docker").args(words).stdin(Stdio::null()).output();
+    let ran = ran.map_err(|error| format!("no client of an engine: `docker`: {error}"))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if ran.status.success() { Ok(text(&ran.stdout)) } else { Err(text(&ran.stderr)) }
+}
+
+/// Makes the image out of busybox, without any registry.
+fn import(house: &House) -> Result<(), String> {
+    docker(&["info", "--format", "{{.ID}}"]).map_err(|error| format!("no engine: {error}"))?;
+    let busybox =
+        ["/bin/busybox", "/usr/bin/busybox"].into_iter().find(|it| Path::new(it).exists());
+    let busybox = busybox.ok_or("no static busybox: `apt-get install busybox-static`")?;
+    let tree = house.workspace().join("../image");
+    let bin = tree.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::copy(busybox, bin.join("busybox")).unwrap();
+    for name in ["sh", "cat", "sed", "sleep", "test", "uname"] {
+        std::os::unix::fs::symlink("busybox", bin.join(name)).unwrap();
+    }
+    let tar = house.workspace().join("../image.tar");
+    let (tar, tree) = (tar.display().to_string(), tree.display().to_string());
+    let packed = Program::new("tar").args(["-C", &tree, "-cf", &tar, "."]).status().unwrap();
+    assert!(packed.success());
+    docker(&["import", &tar, IMAGE]).map(drop)
+}
+
+fn in_docker(house: &House, words: &[&str]) -> Command {
+    let command = house.command(words);
+    match std::env::var("DOCKER_HOST") {
+        Ok(host) => command.variable("DOCKER_HOST", host),
+        Err(_) => command,
+    }
+}
+
+fn shell(command: &str) -> Value {
+    json!({ "call": { "name": "cli_based_tool", "arguments": { "command": command } } })
+}
+
+/// The containers that have this workspace.
+fn containers(house: &House) -> Vec<String> {
+    let filter = format!("volume={}", house.workspace().display());
+    let listed = docker(&["ps", "--all", "--quiet", "--filter", &filter]).unwrap();
+    listed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_told() {
+    let Some(house) = furnish() else { return };
+    house.write("workspace/greet.sh", "echo 'Helo, world'\n");
+    house.write("workspace/test.sh", "test \"$(sh greet.sh)\" = 'Hello, world'\n");
+    house.script(&json!({ "answers": [
+        { "steps": [shell("pwd; sh test.sh; echo $?; cat greet.sh")] },
+        {
+            "expect": { "tool_result": "/workspace\\n1\\necho 'Helo, world'" },
+            "steps": [shell("sed -i s/Helo/Hello/ greet.sh && sh test.sh")],
+        },
+        {
+            "expect": { "tool_result": "\"returncode\":0" },
+            "steps": [shell("echo > begun; sleep 300; echo late > late")],
+        },
+        { "expect": { "tool_result": "container" }, "steps": [shell("cat greet.sh")] },
+        { "expect": { "tool_result": "container" }, "steps": [{ "text": "The container died." }] },
+    ] }));
+    let words = ["run", "--yes", "--image", IMAGE, "mend it"];
+    let running = in_docker(&house, &words).no_input().patient().start();
+    let bound = Instant::now() + Duration::from_secs(60);
+    while !house.workspace().join("begun").exists() {
+        assert!(Instant::now() < bound, "it did not come so far");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let living = containers(&house);
+    assert_eq!(living.len(), 1, "{living:?}");
+    docker(&["kill", &living[0]]).unwrap();
+    let output = running.finish().code(0);
+    assert_eq!(output.stdout, "The container died.\n", "{output}");
+    let mended = std::fs::read_to_string(house.workspace().join("greet.sh")).unwrap();
+    assert_eq!(mended, "echo 'Hello, world'\n");
+    assert!(!house.workspace().join("late").exists());
+    assert_eq!(containers(&house), Vec::<String>::new());
+    house.nothing_lives();
+}
+
+#[test]
+fn the_report_of_the_environment_is_the_containers() {
+    let Some(house) = furnish() else { return };
+    let ask = |aspect: &str| {
+        let arguments = json!({ "aspect": aspect }).to_string();
+        let words = ["call", "--image", IMAGE, "get_environment", &arguments];
+        in_docker(&house, &words).no_input().patient().run().code(0).json()
+    };
+    assert_eq!(ask("cwd")["cwd"], WORKSPACE);
+    let shell = ask("shell");
+    assert!(shell["path"].as_str().unwrap().ends_with("/sh"), "{shell}");
+    assert_eq!(ask("os")["type"], "linux");
+    assert_eq!(containers(&house), Vec::<String>::new());
+}
+
+#[test]
+fn an_image_that_there_is_not_is_told_with_what_to_do() {
+    let Some(house) = furnish() else { return };
+    let words = ["environment", "exec", "--image", "jaato-test:no-such", "--", "true"];
+    let refused = in_docker(&house, &words).no_input().patient().run();
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("no image `jaato-test:no-such`"), "{refused}");
+    assert!(refused.stderr.contains("docker pull"), "{refused}");
+}
