@@ -118,8 +118,8 @@ impl House {
         plugin.create(services(), saved.map(|saved| frame(&saved))).await.unwrap()
     }
 
-    #[track_caller]
     /// The thread that ran the last poll may hold what it polled a moment longer than whoever waited for it.
+    #[track_caller]
     pub fn nothing_lives(&self) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while self.executor.live() != LiveCounts::default() && std::time::Instant::now() < deadline
