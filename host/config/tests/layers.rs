@@ -45,6 +45,7 @@ fn later_layers_win_and_each_value_tells_its_place() {
         model = "local/qwen2.5-coder-1.5b"            # built-in
         provider = "local"                            # built-in
         offline = true                                # variable JAATO_OFFLINE
+        environment = "local"                         # built-in
         plugin_dirs = []                              # built-in
         local.download = true                         # built-in
         plugins.disabled = []                         # built-in

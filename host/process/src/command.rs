@@ -28,6 +28,9 @@ pub struct Command {
     pub stdout: Output,
     /// Where its error output goes.
     pub stderr: ErrorOutput,
+    /// The terminal that it runs on: its standard input, output and error, and what controls its session. The three
+    /// are [`Null`](Input::Null) then. [`open_terminal`](crate::open_terminal) opens one.
+    pub terminal: Option<OwnedFd>,
     /// What it finds as descriptor 3, for example its end of a socket pair.
     pub descriptor3: Option<OwnedFd>,
     /// Bounds that the kernel holds for it and for each of its descendants.
@@ -97,6 +100,7 @@ impl Command {
             stdin: Input::default(),
             stdout: Output::default(),
             stderr: ErrorOutput::default(),
+            terminal: None,
             descriptor3: None,
             limits: Limits::default(),
         }
@@ -111,6 +115,10 @@ impl Command {
             let what = "the working directory is no absolute path";
             return Err(ProcessError::InvalidCommand { what });
         }
+        if self.terminal.is_some() && !self.is_silent() {
+            let what = "a command on a terminal has no other input and output";
+            return Err(ProcessError::InvalidCommand { what });
+        }
         let names = self.variables.keys();
         if names.clone().any(|name| name.is_empty() || name.as_bytes().contains(&b'=')) {
             let what = "a variable's name is empty or contains `=`";
@@ -123,5 +131,13 @@ impl Command {
             return Err(ProcessError::InvalidCommand { what: "a text contains a zero byte" });
         }
         Ok(())
+    }
+
+    /// Whether it has neither input nor output by itself.
+    fn is_silent(&self) -> bool {
+        matches!(
+            (&self.stdin, &self.stdout, &self.stderr),
+            (Input::Null, Output::Null, ErrorOutput::Separate(Output::Null))
+        )
     }
 }

@@ -1,7 +1,11 @@
 //! Opens what a command reads from and writes to.
 
-use std::io;
+use std::io::{self, IsTerminal as _};
 use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use nix::fcntl::{OFlag, open as open_file};
+use nix::sys::stat::Mode;
 
 use crate::command::{Command, ErrorOutput, Input, Output};
 
@@ -22,10 +26,31 @@ pub(crate) struct FarEnds {
     pub descriptor3: Option<OwnedFd>,
 }
 
+/// Opens a terminal by its path, without becoming its session, for
+/// [`Command::terminal`](crate::Command::terminal).
+///
+/// # Errors
+/// What the system says; `ENOTTY` for what is no terminal.
+pub fn open_terminal(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    let descriptor = open_file(path, flags, Mode::empty())?;
+    if !descriptor.is_terminal() {
+        return Err(nix::errno::Errno::ENOTTY.into());
+    }
+    // Not blocking was for opening alone: what runs there reads as it always does.
+    nix::fcntl::fcntl(&descriptor, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_RDWR))?;
+    Ok(descriptor)
+}
+
 /// Opens both sides. None of them is inherited by what the host starts otherwise.
 pub(crate) fn open(command: Command) -> io::Result<(NearEnds, FarEnds)> {
     let mut near = NearEnds::default();
     let mut far = FarEnds { descriptor3: command.descriptor3, ..FarEnds::default() };
+    if let Some(terminal) = command.terminal {
+        (far.stdin, far.stdout) = (Some(terminal.try_clone()?), Some(terminal.try_clone()?));
+        far.stderr = Some(terminal);
+        return Ok((near, far));
+    }
     far.stdin = match command.stdin {
         Input::Null => None,
         Input::Descriptor(descriptor) => Some(descriptor),

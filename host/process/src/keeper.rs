@@ -114,7 +114,7 @@ fn start_command(request: Request, stdio: Stdio) -> Result<Pid, Refusal> {
     let mut command = process::Command::new(&request.program);
     command.args(request.args).env_clear().envs(request.variables);
     command.stdin(place(stdin)).stdout(place(stdout)).stderr(place(stderr));
-    platform::prepare_child(&mut command, request.limits, descriptor3);
+    platform::prepare_child(&mut command, request.limits, request.input, descriptor3);
     let spawned = command.spawn();
     // Nothing of the command's stays open here, or its pipes would never end.
     drop(command);

@@ -24,6 +24,7 @@
 //! - A child gets the variables and descriptors of its [`Command`] and nothing else.
 //! - [`Child::wait`] follows the command, not its pipes; what it left running is told by
 //!   [`Child::leftovers`], and kept beyond it by [`Child::release`] until the host ends.
+//! - A command on a terminal leads a session that the terminal controls; the terminal is the caller's.
 //! - No call blocks the thread that makes it, but for the start of the guardian (about a
 //!   millisecond, once).
 //!
@@ -70,6 +71,7 @@ mod wire;
 pub use child::{Child, ChildInput, ChildOutput, Exit, Leftover, Signal};
 pub use command::{Command, ErrorOutput, Input, Limits, Output};
 pub use connection::GuardianCommand;
+pub use ends::open_terminal;
 pub use error::ProcessError;
 pub use guardian::guardian_main;
 pub use keeper::END_GRACE;

@@ -28,7 +28,7 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, s
 use nix::unistd::{ForkResult, Pid, dup2_raw, fork, setsid};
 
 use crate::command::Limits;
-use crate::wire::SUMMONS_BYTES;
+use crate::wire::{SUMMONS_BYTES, SessionInput};
 
 /// Descriptor of the guardian's and of a keeper's socket. Because it is always taken there, nothing
 /// that std opens while it starts a command can stand where the command's descriptor 3 goes.
@@ -150,15 +150,19 @@ pub(crate) fn fork_guardian() -> Result<Forked, Errno> {
     }
 }
 
-/// Makes the command a session of its own, with default signals, limits and descriptor 3, between
-/// its fork and its exec.
+/// Makes the command a session of its own, with its terminal, default signals, limits and descriptor 3,
+/// between its fork and its exec.
 pub(crate) fn prepare_child(
     command: &mut process::Command,
     limits: Limits,
+    input: SessionInput,
     descriptor3: Option<OwnedFd>,
 ) {
     let prepare = move || {
         setsid()?;
+        if input == SessionInput::Terminal {
+            take_terminal()?;
+        }
         default_signals()?;
         limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
         limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
@@ -172,6 +176,14 @@ pub(crate) fn prepare_child(
     };
     // SAFETY: only system calls that are safe between fork and exec; nothing is allocated.
     unsafe { command.pre_exec(prepare) };
+}
+
+/// Makes standard input the terminal that controls this session. `ENOTTY` where it cannot be: another session has
+/// it, for one. No program that cannot be started says that.
+fn take_terminal() -> Result<(), Errno> {
+    // SAFETY: the call takes a number, and touches no memory of this process.
+    let done = unsafe { nix::libc::ioctl(0, nix::libc::TIOCSCTTY as _, 0) };
+    if done == 0 { Ok(()) } else { Err(Errno::ENOTTY) }
 }
 
 /// Nothing blocked and nothing ignored: the guardian blocks all signals, and a host started in the

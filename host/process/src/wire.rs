@@ -15,7 +15,7 @@ use crate::child::{Exit, Leftover, Signal};
 use crate::command::{Command, Limits};
 
 /// Version of everything in this module.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 
 /// Size of a [`Summons`].
 pub(crate) const SUMMONS_BYTES: usize = 2;
@@ -64,6 +64,15 @@ impl Summons {
     }
 }
 
+/// What standard input is to the command's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionInput {
+    /// Nothing but an input.
+    Plain,
+    /// The terminal that controls it.
+    Terminal,
+}
+
 /// What the keeper is to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -72,6 +81,7 @@ pub(crate) struct Request {
     pub directory: PathBuf,
     pub variables: Vec<(OsString, OsString)>,
     pub limits: Limits,
+    pub input: SessionInput,
 }
 
 impl Request {
@@ -79,6 +89,7 @@ impl Request {
     pub(crate) fn encode(command: &Command) -> Vec<u8> {
         let mut bytes = vec![0; LENGTH_BYTES];
         bytes.push(VERSION);
+        bytes.push(u8::from(command.terminal.is_some()));
         let limits = command.limits;
         for limit in [limits.memory_bytes, limits.open_files, limits.cpu_seconds] {
             bytes.extend_from_slice(&limit.unwrap_or(NO_LIMIT).to_le_bytes());
@@ -110,6 +121,11 @@ impl Request {
     }
 
     fn decode_body(mut rest: &[u8]) -> Option<Self> {
+        let input = match take::<1>(&mut rest)? {
+            [0] => SessionInput::Plain,
+            [1] => SessionInput::Terminal,
+            _ => return None,
+        };
         let mut limit = || {
             let value = u64::from_le_bytes(take::<8>(&mut rest)?);
             Some((value != NO_LIMIT).then_some(value))
@@ -126,7 +142,7 @@ impl Request {
             Some((owned(&text[..middle]), owned(&text[middle + 1..])))
         });
         let variables = variables.collect::<Option<_>>()?;
-        Some(Self { program, args, directory, variables, limits })
+        Some(Self { program, args, directory, variables, limits, input })
     }
 }
 
@@ -325,6 +341,10 @@ mod tests {
         command.limits = Limits { memory_bytes: Some(0), open_files: None, cpu_seconds: Some(5) };
         let bytes = Request::encode(&command);
         let request = Request::decode(&bytes[LENGTH_BYTES..]).unwrap();
+        assert_eq!(request.input, SessionInput::Plain);
+        let mut unknown = bytes[LENGTH_BYTES..].to_vec();
+        unknown[1] = 2;
+        assert_eq!(Request::decode(&unknown), Err(Refusal::Malformed));
         assert_eq!(request.program, command.program);
         assert_eq!(request.args, command.args);
         assert_eq!(request.directory, command.directory);

@@ -178,7 +178,7 @@ impl PluginServices {
             config: Arc::clone(&self.config),
             assets: Arc::clone(&self.assets),
             credentials: Arc::clone(&self.credentials),
-            processes: self.processes.as_ref().map(CallProcesses::apart),
+            processes: self.processes.as_ref().map(CallProcesses::for_instance),
             place: Place { call: None, objects: None, ..self.place.clone() },
             tell: Arc::new(|_| {}),
             output: Arc::default(),

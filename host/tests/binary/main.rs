@@ -48,6 +48,7 @@ mod story;
 mod support;
 mod switch;
 mod terminal;
+mod terminals;
 mod trust_plugin;
 mod trust_workspace;
 mod unusual;

@@ -48,6 +48,7 @@ mod provider;
 pub mod resources;
 mod schema;
 mod session_files;
+mod session_terminals;
 mod state;
 mod tool;
 
@@ -72,6 +73,13 @@ pub mod object_environment {
 pub mod files {
     pub use crate::session_files::{FileTree, FileUpload, SessionFiles};
     pub use crate::types::files::*;
+}
+
+/// Terminals of the session's execution environment, made by [`Reporter::terminal`].
+pub mod terminal {
+    pub use crate::environment::TerminalHappened;
+    pub use crate::session_terminals::{SessionTerminal, TerminalControl, TerminalStream};
+    pub use crate::types::terminal::*;
 }
 
 /// Programs that a call runs, started by [`Reporter::process`].

@@ -3,7 +3,7 @@
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_types::process::{
     self, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite, Signal,
-    Spawn, Spawned,
+    Spawn, SpawnOnTerminal, Spawned,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 
@@ -73,10 +73,24 @@ impl Reporter {
     /// `not_found` for a program or directory that is not there, `limit_reached` when too many run, and what
     /// else keeps it from being started; `unknown_operation` when this host runs no programs.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
-        let spawned: Spawned = self.service(process::SPAWN, spawn).await?;
+        let spawned = self.service(process::SPAWN, spawn).await?;
+        Ok(self.spawned(spawned))
+    }
+
+    /// Starts a program on a terminal of the plugin's, watched by the host as any other: what execution
+    /// environments make their terminals of. It prints to the terminal, so that its exit is all that is told.
+    ///
+    /// # Errors
+    /// As [`Reporter::process`]; `unknown_operation` when this host starts no programs on terminals.
+    pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
+        let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
+        Ok(self.spawned(spawned))
+    }
+
+    fn spawned(&self, spawned: Spawned) -> Process {
         let Spawned { process: number, pid, handle } = spawned;
         let events = ProcessEvents(Stream::new(self.clone(), handle));
-        Ok(Process { control: ProcessControl { host: self.clone(), number, pid }, events })
+        Process { control: ProcessControl { host: self.clone(), number, pid }, events }
     }
 }
 

@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 /// Starts a program: [`Spawn`], [`Spawned`]. The stream's frames are [`ProcessEvent`]s.
 pub const SPAWN: &str = "process.spawn";
+/// Starts a program on a terminal of the caller's: [`SpawnOnTerminal`], [`Spawned`]; the stream tells the exit alone.
+/// Lent to execution environments; nobody else has terminals of their own.
+pub const SPAWN_ON_TERMINAL: &str = "process.spawn_on_terminal";
 /// Writes the frame's bytes to a program's standard input: [`ProcessWrite`]; no answer JSON.
 pub const WRITE: &str = "process.write";
 /// Sends a signal to a program's process group: [`ProcessSignal`]; no answer JSON.
@@ -73,6 +76,17 @@ pub struct Spawn {
     /// How a person is told of it; without one by program and arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+}
+
+/// A program that is to run on a terminal of the caller's.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpawnOnTerminal {
+    /// The program. Its standard input is the terminal, whatever stands there.
+    #[serde(flatten)]
+    pub spawn: Spawn,
+    /// The path of the side that programs use: `/dev/pts/3`. It becomes the program's standard input, output and
+    /// error, and controls its session; the caller has the other side.
+    pub terminal: String,
 }
 
 /// What a program's standard input is. A host refuses a word that it does not know: a program must not run

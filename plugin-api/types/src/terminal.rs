@@ -121,6 +121,25 @@ pub struct TerminalState {
     /// Who is in the foreground: its name as `ps` shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreground_name: Option<String>,
+    /// Who waits for what is typed: its process id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiter_pid: Option<u32>,
+    /// How long the same wait has been seen, in microseconds: 0 for whoever asks first. A wait of which nothing else
+    /// was seen for half a millisecond is one; a single look may have met a program between two steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_us: Option<u64>,
+    /// How often a wait that ends by itself was seen to begin anew, while nothing was shown and nothing typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waited_again: Option<u32>,
+    /// Whether something that was typed was not taken yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_input: Option<bool>,
+    /// Whether something was shown that the stream did not tell yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_output: Option<bool>,
+    /// Bytes that the stream has told: more than a reader has means that some are on their way to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shown_bytes: Option<u64>,
 }
 
 /// How somebody waits for what is typed.
@@ -133,6 +152,8 @@ pub enum TerminalWait {
     Reading,
     /// Somebody does, and goes on by itself after a while: weak evidence.
     ReadingForAWhile,
+    /// Somebody does, to pass it on (`ssh`, `docker`, `tmux`): whether it is waited for there cannot be seen.
+    Relaying,
     /// Something that this side does not know.
     #[serde(other)]
     Unknown,

@@ -104,8 +104,8 @@ impl Command {
     /// Starts a command, and returns once it runs. A future that is dropped before ends the command.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container or the engine is gone, `invalid_arguments` for a folder that is not there or
-    /// no program, `timeout` when the engine is slow. A program that is not there is a result: code 127 and the shell's words.
+    /// Kind `unavailable` when the container or the engine is gone, `not_found` for a folder or a program that is not
+    /// there, `invalid_arguments` for no program at all, `timeout` when the engine is slow.
     pub async fn start(place: Place, spec: Spec) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
@@ -278,7 +278,7 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
     let exec = place.create(request).await?;
     let started = place::start(&place.engine, &exec).await;
     let Streams { input, output: mut pieces } = started.map_err(|error| place.explain(&error))?;
-    let (session, early) = session(&place, &mut pieces, &folder).await?;
+    let (session, early) = session(&place, &mut pieces, &folder, &spec.words).await?;
     place.guardian.track(session);
     let output = Output {
         pieces,
@@ -305,6 +305,7 @@ async fn session(
     place: &Place,
     pieces: &mut Pieces,
     folder: &Path,
+    words: &[String],
 ) -> Result<(u32, VecDeque<Piece>)> {
     let mut line = Vec::new();
     let mut early = VecDeque::new();
@@ -320,6 +321,7 @@ async fn session(
                         return Ok((session, early));
                     }
                     Some(Told::NoFolder) => return Err(wrapper::no_folder(folder)),
+                    Some(Told::NoProgram) => return Err(wrapper::no_program(words)),
                     None => {}
                 }
             }

@@ -150,8 +150,8 @@ mod tests {
 
     #[test]
     fn the_deeper_of_two_folders_wins() {
-        let paths = Paths::new(shared("/w", "/work"), shared("/w/.tmp/j1", "/work/.tmp/j1"));
-        let found = paths.to_host(Path::new("/work/.tmp/j1/a")).unwrap();
+        let paths = Paths::new(shared("/w", "/srv"), shared("/w/.tmp/j1", "/srv/.tmp/j1"));
+        let found = paths.to_host(Path::new("/srv/.tmp/j1/a")).unwrap();
         assert_eq!(found, Path::new("/w/.tmp/j1/a"));
     }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::pin::Pin;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::address::Address;
 use crate::link::Writer;
@@ -36,14 +36,11 @@ impl From<io::Error> for Failure {
 /// Starts a command that was made with a terminal; gives both directions.
 pub async fn start(address: &Address, exec: &str) -> Result<(Reader, Writer), Failure> {
     let (mut reader, mut writer): (Reader, Writer) = match address {
-        #[cfg(unix)]
         Address::Unix(path) => {
-            let stream = tokio::net::UnixStream::connect(path).await?;
+            let stream = UnixStream::connect(path).await?;
             let (reader, writer) = stream.into_split();
             (Box::pin(reader), Box::pin(writer))
         }
-        #[cfg(not(unix))]
-        Address::Unix(_) => return Err(io::Error::from(io::ErrorKind::Unsupported).into()),
         Address::Tcp(host) => {
             let (reader, writer) = TcpStream::connect(host).await?.into_split();
             (Box::pin(reader), Box::pin(writer))

@@ -202,6 +202,7 @@ async fn begin(place: Place, spec: Spec, size: Size) -> Result<Terminal> {
         match wrapper::take_line(&mut bytes)? {
             Some(Told::Session(session)) => break session,
             Some(Told::NoFolder) => return Err(wrapper::no_folder(&folder)),
+            Some(Told::NoProgram) => return Err(wrapper::no_program(&spec.words)),
             None => {}
         }
         if reader.read_buf(&mut bytes).await.map_err(broken)? == 0 {

@@ -7,17 +7,19 @@ use std::path::Path;
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-/// Goes to the folder `$1`, tells its number on standard error, becomes the rest.
+/// Goes to the folder `$1`, looks whether there is such a program, tells its number on standard error, becomes the rest.
 const PLAIN: &str = r#"cd -- "$1" 2>/dev/null || { echo '!' >&2; exit 126; }
-echo "$$" >&2
 shift
+command -v "$1" >/dev/null 2>&1 || { echo '?' >&2; exit 127; }
+echo "$$" >&2
 exec "$@""#;
 
 /// The same on a terminal, and waits for a line: the size of the terminal is set in between.
 const TERMINAL: &str = r#"cd -- "$1" 2>/dev/null || { echo '!'; exit 126; }
+shift
+command -v "$1" >/dev/null 2>&1 || { echo '?'; exit 127; }
 echo "$$"
 IFS= read -r _
-shift
 exec "$@""#;
 
 /// The longest first line: a number of ten digits and its end, with room for another shell's manners.
@@ -46,6 +48,8 @@ pub enum Told {
     Session(u32),
     /// There is no such folder.
     NoFolder,
+    /// There is no such program.
+    NoProgram,
 }
 
 /// Takes the first line off, and gives nothing as long as it is not whole.
@@ -60,6 +64,7 @@ pub fn take_line(bytes: &mut Vec<u8>) -> Result<Option<Told>> {
     let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default().trim_end();
     let told = match (line, line.parse()) {
         ("!", _) => Told::NoFolder,
+        ("?", _) => Told::NoProgram,
         (_, Ok(session)) => Told::Session(session),
         _ => return Err(instead(bytes)),
     };
@@ -81,7 +86,14 @@ pub fn instead(bytes: &[u8]) -> Error {
 /// The error for a folder that is not there.
 pub fn no_folder(folder: &Path) -> Error {
     let text = format!("no folder `{}` in the container", folder.display());
-    Error::new(ErrorKind::InvalidArguments, text)
+    Error::new(ErrorKind::NotFound, text)
+}
+
+/// The error for a program that is not there.
+pub fn no_program(words: &[String]) -> Error {
+    let program = words.first().map_or("", String::as_str);
+    let text = format!("no program `{program}` in the container");
+    Error::new(ErrorKind::NotFound, text).with_hint("the image must have it")
 }
 
 #[cfg(test)]
@@ -101,6 +113,7 @@ mod tests {
         check("12\nrest\n", Some(Told::Session(12)), "rest\n");
         check("12\r\n", Some(Told::Session(12)), "");
         check("!\n", Some(Told::NoFolder), "");
+        check("?\n", Some(Told::NoProgram), "");
     }
 
     #[test]

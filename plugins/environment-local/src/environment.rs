@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoTerminals};
+use jaato_plugin_sdk::environment::ExecutionEnvironment;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
@@ -13,6 +13,7 @@ use jaato_plugin_sdk_environment::files::{Confined, Root, Settings, TemporarySet
 
 use crate::config::Config;
 use crate::shell::LocalShell;
+use crate::terminal::LocalTerminals;
 
 /// The plugin's state.
 pub struct Local {
@@ -36,13 +37,14 @@ pub struct Ready {
     shell_timeout_ms: u64,
     files: HostFiles,
     shell: LocalShell,
+    terminals: LocalTerminals,
 }
 
 impl ExecutionEnvironment for Ready {
     type State = Local;
     type Files = HostFiles;
     type Shell = LocalShell;
-    type Terminals = NoTerminals;
+    type Terminals = LocalTerminals;
 
     fn spec() -> EnvironmentSpec {
         EnvironmentSpec { name: "local".into(), title: "this machine".into() }
@@ -60,11 +62,12 @@ impl ExecutionEnvironment for Ready {
         let settings = Settings {
             roots: config.allowed_paths(workspace).into_iter().map(Root::local).collect(),
             default_folder: default_path.clone(),
-            temporary: config.enable_tmp_dir.then(|| TemporarySettings { base, shown: None }),
+            temporary: config.enable_tmp_dir.then_some(TemporarySettings { base, shown: None }),
         };
         let confined = cx.blocking(move |_| Confined::open(&settings)).await??;
         Ok(Self {
             shell: LocalShell::new(home.clone(), default_path.clone()),
+            terminals: LocalTerminals::new(home.clone(), default_path.clone()),
             files: HostFiles::new(confined),
             shell_timeout_ms: config.shell_timeout_ms(),
             default_path,
@@ -97,5 +100,9 @@ impl ExecutionEnvironment for Ready {
 
     fn shell(&self) -> Option<&LocalShell> {
         Some(&self.shell)
+    }
+
+    fn terminals(&self) -> Option<&LocalTerminals> {
+        Some(&self.terminals)
     }
 }

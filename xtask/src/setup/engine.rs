@@ -6,6 +6,8 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -201,11 +203,8 @@ fn address(run: &Path) -> OsString {
     address
 }
 
-#[cfg(unix)]
 fn is_listening(run: &Path) -> bool {
-    use std::io::{Read as _, Write as _};
-
-    let Ok(mut socket) = std::os::unix::net::UnixStream::connect(run.join("engine.sock")) else {
+    let Ok(mut socket) = UnixStream::connect(run.join("engine.sock")) else {
         return false;
     };
     let mut answer = [0; 12];
@@ -213,11 +212,6 @@ fn is_listening(run: &Path) -> bool {
         && socket.write_all(b"GET /_ping HTTP/1.0\r\n\r\n").is_ok()
         && socket.read_exact(&mut answer).is_ok()
         && answer.ends_with(b"200")
-}
-
-#[cfg(not(unix))]
-fn is_listening(_run: &Path) -> bool {
-    false
 }
 
 fn pid_file(folder: &Path) -> PathBuf {

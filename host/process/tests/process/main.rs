@@ -4,6 +4,7 @@
 mod ending;
 mod faults;
 mod starting;
+mod terminals;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

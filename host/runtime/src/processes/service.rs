@@ -1,15 +1,19 @@
 //! The operations of the service `process`, for one call.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
-use jaato_process::{Child, ChildInput, ErrorOutput, Input, Output, Signal as SystemSignal};
+use jaato_process::{
+    Child, ChildInput, Command, ErrorOutput, Input, Output, Signal as SystemSignal, open_terminal,
+};
 use jaato_types::process::{
-    END, ProcessRef, ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, SPAWN, Signal,
-    Spawn, Stdin, WRITE,
+    END, ProcessRef, ProcessSignal, ProcessWrite, RUNNING_PER_CALL_MAX, SIGNAL, SPAWN,
+    SPAWN_ON_TERMINAL, Signal, Spawn, SpawnOnTerminal, Stdin, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, SessionId};
 use serde::de::DeserializeOwned;
@@ -17,7 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::stream::{Begun, frames};
-use super::{Processes, told};
+use super::{Processes, RUNNING_PER_SESSION_MAX, told};
 
 /// The programs of one call.
 pub struct CallProcesses {
@@ -25,6 +29,7 @@ pub struct CallProcesses {
     session: SessionId,
     /// By number. Weak: the stream alone keeps a program alive, so that its drop ends it.
     running: Arc<Mutex<BTreeMap<u64, Handles>>>,
+    running_max: usize,
 }
 
 /// What the operations on a running program need.
@@ -52,18 +57,22 @@ type Answer = BoxFuture<'static, Result<Served, Error>>;
 impl CallProcesses {
     /// Makes them for a call of a session.
     pub fn new(processes: Arc<Processes>, session: SessionId) -> Self {
-        Self { processes, session, running: Arc::default() }
+        let running_max = RUNNING_PER_CALL_MAX;
+        Self { processes, session, running: Arc::default(), running_max }
     }
 
-    /// Makes them for another call of the same session.
-    pub fn apart(&self) -> Self {
-        Self::new(Arc::clone(&self.processes), self.session.clone())
+    /// Makes them for an instance, which runs what all of its calls ask for.
+    pub fn for_instance(&self) -> Self {
+        let (processes, session) = (Arc::clone(&self.processes), self.session.clone());
+        let running_max = RUNNING_PER_SESSION_MAX;
+        Self { running_max, ..Self::new(processes, session) }
     }
 
     /// Answers an operation; none for a name that is not of this service.
     pub fn call(&self, operation: &str, request: &[u8]) -> Option<Answer> {
         match operation {
-            SPAWN => Some(self.spawn(request)),
+            SPAWN => Some(self.spawn(read::<Spawn>(request), pipes)),
+            SPAWN_ON_TERMINAL => Some(self.spawn_on_terminal(request)),
             WRITE => Some(self.write(request)),
             SIGNAL => Some(self.signal(request)),
             END => Some(self.end(request)),
@@ -71,21 +80,29 @@ impl CallProcesses {
         }
     }
 
-    fn spawn(&self, request: &[u8]) -> Answer {
+    fn spawn_on_terminal(&self, request: &[u8]) -> Answer {
+        let (spawn, path) = match read::<SpawnOnTerminal>(request) {
+            Ok(SpawnOnTerminal { spawn, terminal }) => (Ok(spawn), terminal),
+            Err(error) => (Err(error), String::new()),
+        };
+        self.spawn(spawn, move |_, command| on_terminal(Path::new(&path), command))
+    }
+
+    /// Starts a program that reads from and writes to what `connect` says.
+    fn spawn(
+        &self,
+        request: Result<Spawn, Error>,
+        connect: impl FnOnce(&Spawn, &mut Command) -> Result<(), Error> + Send + 'static,
+    ) -> Answer {
         let (processes, session) = (Arc::clone(&self.processes), self.session.clone());
-        let (request, running) = (read::<Spawn>(request), Arc::clone(&self.running));
+        let (running, running_max) = (Arc::clone(&self.running), self.running_max);
         Box::pin(async move {
             let spawn = request?;
-            has_room(&running)?;
+            has_room(&running, running_max)?;
             let place = processes.take_place(&session)?;
             processes.left.has_room().await?;
             let mut command = processes.command(&spawn, &session);
-            command.stdin = match spawn.stdin {
-                Stdin::Closed => Input::Null,
-                Stdin::Piped => Input::Piped,
-            };
-            command.stdout = Output::Piped;
-            command.stderr = ErrorOutput::Separate(Output::Piped);
+            connect(&spawn, &mut command)?;
             let mut child =
                 processes.supervisor.spawn(command).await.map_err(|error| told(&error))?;
             let pid = child.pid();
@@ -161,28 +178,53 @@ impl CallProcesses {
     }
 }
 
-async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
-    let broken = |error: std::io::Error| {
-        Error::new(ErrorKind::Io, format!("the program reads no more: {error}"))
+/// Gives a program pipes.
+// As `spawn` wants it.
+#[allow(clippy::unnecessary_wraps)]
+fn pipes(spawn: &Spawn, command: &mut Command) -> Result<(), Error> {
+    command.stdin = match spawn.stdin {
+        Stdin::Closed => Input::Null,
+        Stdin::Piped => Input::Piped,
     };
+    command.stdout = Output::Piped;
+    command.stderr = ErrorOutput::Separate(Output::Piped);
+    Ok(())
+}
+
+/// Gives a program a terminal.
+fn on_terminal(path: &Path, command: &mut Command) -> Result<(), Error> {
+    let terminal = open_terminal(path).map_err(|error| {
+        let kind = match error.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::InvalidArguments,
+        };
+        Error::new(kind, format!("cannot open the terminal `{}`: {error}", path.display()))
+    })?;
+    command.terminal = Some(terminal);
+    Ok(())
+}
+
+async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
+    let broken =
+        |error: io::Error| Error::new(ErrorKind::Io, format!("the program reads no more: {error}"));
     while !bytes.is_empty() {
         pipe.writable().await.map_err(broken)?;
         match pipe.try_write(bytes) {
             Ok(written) => bytes = &bytes[written..],
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(broken(error)),
         }
     }
     Ok(())
 }
 
-fn has_room(running: &Mutex<BTreeMap<u64, Handles>>) -> Result<(), Error> {
+fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
     let mut running = lock(running);
     running.retain(|_, handles| handles.child().is_some());
-    if running.len() < RUNNING_PER_CALL_MAX {
+    if running.len() < running_max {
         return Ok(());
     }
-    let text = format!("the call has {RUNNING_PER_CALL_MAX} programs running");
+    let text = format!("the call has {running_max} programs running");
     Err(Error::new(ErrorKind::LimitReached, text).with_hint("end some first"))
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use jaato_types::Result;
 use jaato_types::process::{ProcessExit, Signal};
-use jaato_types::terminal::{TerminalState, TerminalResize, TerminalSpawn};
+use jaato_types::terminal::{TerminalResize, TerminalSpawn, TerminalState};
 
 use crate::context::Reporter;
 

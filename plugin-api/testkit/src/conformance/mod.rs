@@ -3,6 +3,7 @@
 //! A check says in its name what must hold and answers with what does not. It runs the plugin on a
 //! [`FakeHost`]; a panic of the plugin, wherever it is fenced, fails the check.
 
+pub mod environment;
 mod fuzz;
 pub mod gc;
 mod plan;
@@ -147,8 +148,9 @@ pub fn checks(kinds: &[Kind]) -> Vec<(&'static str, &'static str, Check)> {
             Kind::Tool => checks.extend(crate::__conformance!(list tool)),
             Kind::Gc => checks.extend(crate::__conformance!(list gc)),
             Kind::Provider => checks.extend(crate::__conformance!(list provider)),
-            // No suite knows these.
-            Kind::Environment | Kind::Unknown => {}
+            Kind::Environment => checks.extend(crate::__conformance!(list environment)),
+            // No suite knows it.
+            Kind::Unknown => {}
         }
     }
     checks
@@ -196,7 +198,7 @@ fn left_behind(host: &FakeHost) -> Verdict {
 
 /// Makes the conformance tests of a plugin: `conformance!(my_plugin: tool)`.
 ///
-/// First the crate, then its kinds (`tool`, `gc`, `provider`), which must be those of its manifest. Behind a
+/// First the crate, then its kinds (`tool`, `gc`, `provider`, `environment`), which must be those of its manifest. Behind a
 /// semicolon a closure may prepare the [`Suite`](crate::conformance::Suite):
 ///
 /// ```text
@@ -233,6 +235,7 @@ macro_rules! __conformance {
     (@kind tool) => { $crate::Kind::Tool };
     (@kind gc) => { $crate::Kind::Gc };
     (@kind provider) => { $crate::Kind::Provider };
+    (@kind environment) => { $crate::Kind::Environment };
     (@tests $module:ident: $($check:ident),+ $(,)?) => {
         mod $module {
             $(#[test]
@@ -280,6 +283,20 @@ macro_rules! __conformance {
         the_same_request_can_be_sent_again,
         a_cancelled_completion_ends,
         bad_frames_are_refused,
+    } };
+    ($as:ident environment) => { $crate::__conformance! { @$as environment:
+        the_environment_is_named,
+        it_is_set_up_once_at_a_time,
+        files_are_kept,
+        files_outside_are_refused,
+        commands_run,
+        a_deadline_ends_a_command,
+        a_command_is_ended,
+        programs_outlive_their_call,
+        a_teardown_ends_what_runs,
+        unknown_operations_of_it_are_named,
+        bad_frames_are_refused,
+        nothing_is_left_behind,
     } };
     ($as:ident gc) => { $crate::__conformance! { @$as gc:
         a_full_history_shrinks,

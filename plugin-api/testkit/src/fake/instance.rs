@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_plugin_api::abi::{
-    Answer, ContextBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
+    Answer, ContextBox, EnvironmentBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
 use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
@@ -34,6 +34,7 @@ struct Objects {
     tools: Option<ToolBox>,
     gc: Option<GcBox>,
     provider: Option<ProviderBox>,
+    environment: Option<EnvironmentBox>,
     instance: InstanceBox,
 }
 
@@ -43,6 +44,7 @@ impl Objects {
             tools: instance.tools().into(),
             gc: instance.gc().into(),
             provider: instance.provider().into(),
+            environment: instance.environment().into(),
             instance,
         }
     }
@@ -151,6 +153,20 @@ impl FakeInstance {
             None => no_facet("provider"),
         });
         call.wait().result
+    }
+
+    /// Asks the execution environment with a frame that nobody has checked; the answer is a frame.
+    pub fn environment(&self, operation: &str, frame: Vec<u8>) -> Call<Vec<u8>> {
+        let operation = operation.to_owned();
+        self.start_on(
+            |frame| Ok(frame.to_vec()),
+            move |objects, context| match &objects.environment {
+                Some(environment) => {
+                    environment.call(operation.as_str().into(), context, frame.into())
+                }
+                None => no_facet("execution environment"),
+            },
+        )
     }
 
     /// Asks the gc for a plan.

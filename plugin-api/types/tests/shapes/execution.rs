@@ -54,8 +54,7 @@ fn life(shapes: &mut Shapes) {
 
 fn programs(shapes: &mut Shapes) {
     shapes.section("programs that outlive a call");
-    writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", jaato_types::process::OUTPUT)
-        .unwrap();
+    writeln!(shapes.text, "{START} {LIST} {} {WAIT} {FORGET}", OUTPUT).unwrap();
     shapes.add(&Started { process: 1, pid: Some(2) });
     shapes.add(&ProcessFacts {
         process: 1,
@@ -69,6 +68,9 @@ fn programs(shapes: &mut Shapes) {
     shapes.add(&ProcessOutput { from: 2, printed: 4, exit: Some(ProcessExit::default()) });
     shapes.add(&ProcessWait { process: 1, timeout_ms: Some(5) });
     shapes.add(&ProcessWaited { exit: Some(ProcessExit::default()) });
+    writeln!(shapes.text, "{SPAWN_ON_TERMINAL}").unwrap();
+    let spawn = Spawn::program("sh").directory("/w");
+    shapes.add(&SpawnOnTerminal { spawn, terminal: "/dev/pts/3".to_owned() });
 }
 
 fn terminals(shapes: &mut Shapes) {
@@ -103,11 +105,18 @@ fn terminals(shapes: &mut Shapes) {
         reads_lines: Some(true),
         foreground_pid: Some(2),
         foreground_name: Some("sh".to_owned()),
+        waiter_pid: Some(2),
+        waited_us: Some(3),
+        waited_again: Some(4),
+        has_input: Some(false),
+        has_output: Some(true),
+        shown_bytes: Some(5),
     });
     shapes.words(&[
         TerminalWait::Busy,
         TerminalWait::Reading,
         TerminalWait::ReadingForAWhile,
+        TerminalWait::Relaying,
         TerminalWait::Unknown,
     ]);
 }

@@ -117,14 +117,14 @@ fn much_output_arrives_whole() {
 }
 
 #[test]
-fn a_missing_program_is_a_result_and_a_missing_folder_an_error() {
+fn a_missing_program_and_a_missing_folder_are_errors() {
     with_engine(async |lab| {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
         let spec = Spec { words: vec!["no-such-program".to_owned()], ..Spec::default() };
-        let told = read(&container.start(spec).await.unwrap()).await.unwrap();
-        assert_eq!(told.code, Some(127));
-        assert!(told.stderr.contains("no-such-program"), "{}", told.stderr);
+        let error = container.start(spec).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.message, "no program `no-such-program` in the container");
+        assert_eq!(error.kind, ErrorKind::NotFound);
         let nowhere = Spec { folder: Some("/no/where".into()), ..sh("echo") };
         let error = container.start(nowhere).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, "no folder `/no/where` in the container");

@@ -3,6 +3,7 @@
 
 mod brought;
 mod commands;
+mod conformance;
 mod cost;
 mod endings;
 mod errors;

@@ -1,0 +1,67 @@
+//! Commands on a terminal: it controls their session, and they end as any other.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use jaato_process::{Command, Exit, Output, ProcessError, open_terminal};
+use nix::fcntl::OFlag;
+use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
+
+use crate::{SOON, none_lives_soon, script, supervisor};
+
+fn terminal() -> (PtyMaster, PathBuf) {
+    let own = posix_openpt(OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_CLOEXEC).unwrap();
+    grantpt(&own).unwrap();
+    unlockpt(&own).unwrap();
+    let path = ptsname_r(&own).unwrap().into();
+    (own, path)
+}
+
+fn on_terminal(text: &str, path: &Path) -> Command {
+    let terminal = Some(open_terminal(path).unwrap());
+    Command { stdout: Output::Null, stderr: Default::default(), terminal, ..script(text) }
+}
+
+#[tokio::test]
+async fn a_command_has_its_terminal_as_all_three_and_leads_its_session() {
+    let (mut own, path) = terminal();
+    let supervisor = supervisor();
+    let text = "tty; echo to it > /dev/tty; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && exit 3";
+    let child = supervisor.spawn(on_terminal(text, &path)).await.unwrap();
+    assert_eq!(child.wait().await.unwrap(), Exit::Code(3));
+    let read = tokio::task::spawn_blocking(move || {
+        let mut shown = String::new();
+        // The end of a terminal is an error on Linux.
+        let _ = own.read_to_string(&mut shown);
+        shown
+    });
+    let shown = tokio::time::timeout(SOON, read).await.unwrap().unwrap();
+    assert_eq!(shown, format!("{}\r\nto it\r\n", path.display()));
+}
+
+#[tokio::test]
+async fn a_terminal_that_controls_a_session_is_not_taken_away() {
+    let (_own, path) = terminal();
+    let supervisor = supervisor();
+    let first = supervisor.spawn(on_terminal("sleep 300", &path)).await.unwrap();
+    let error = supervisor.spawn(on_terminal("exit 0", &path)).await.unwrap_err();
+    assert!(matches!(error, ProcessError::CannotStart { .. }), "{error}");
+    let pid = first.pid();
+    drop(first);
+    none_lives_soon(&[pid]);
+}
+
+#[tokio::test]
+async fn what_is_no_terminal_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    assert!(open_terminal(&file).is_err());
+    assert!(open_terminal(Path::new("/dev/null")).is_err());
+    let missing = open_terminal(&folder.path().join("missing")).unwrap_err();
+    assert_eq!(missing.kind(), std::io::ErrorKind::NotFound);
+    let (_own, path) = terminal();
+    let both = Command { stdout: Output::Piped, ..on_terminal("exit 0", &path) };
+    let error = supervisor().spawn(both).await.unwrap_err();
+    assert!(matches!(error, ProcessError::InvalidCommand { .. }), "{error}");
+}

@@ -1,0 +1,142 @@
+//! Terminals of the session's execution environment, as a tool uses them: [`SessionTerminal`].
+
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
+use jaato_types::process::Signal;
+use jaato_types::terminal::{
+    END, RESIZE, SIGNAL, SPAWN, STATE, TerminalEvent, TerminalRef, TerminalResize, TerminalSignal,
+    TerminalSpawn, TerminalSpawned, TerminalState, WRITE,
+};
+use jaato_types::{Frame, Result};
+
+use crate::context::{Reporter, Stream, host_frame};
+use crate::environment::TerminalHappened;
+
+/// A program on a terminal of the session's execution environment. Dropping it ends the program and all that it
+/// started; so does the end of the call that started it, or of the instance where [`Home`](crate::Home) did.
+///
+/// What it shows waits until it is read: a program whose output nobody reads stands still.
+pub struct SessionTerminal {
+    control: TerminalControl,
+    events: TerminalStream,
+}
+
+/// One half of a [`SessionTerminal`]: what can be done with it.
+#[derive(Clone)]
+pub struct TerminalControl {
+    host: Reporter,
+    number: u64,
+    pid: Option<u32>,
+}
+
+/// The other half of a [`SessionTerminal`]: what happens on it. Dropping it ends the program and all that it started.
+pub struct TerminalStream(Stream);
+
+impl Reporter {
+    /// Starts a program on a new terminal of the session's execution environment.
+    ///
+    /// # Errors
+    /// `not_found` for a program or directory that is not there, `limit_reached` when too many run;
+    /// `unknown_operation` when this host, or the environment, has no terminals.
+    pub async fn terminal(&self, spawn: &TerminalSpawn) -> Result<SessionTerminal> {
+        let spawned: TerminalSpawned = self.service(SPAWN, spawn).await?;
+        let TerminalSpawned { terminal: number, pid, handle } = spawned;
+        let events = TerminalStream(Stream::new(self.clone(), handle));
+        Ok(SessionTerminal { control: TerminalControl { host: self.clone(), number, pid }, events })
+    }
+}
+
+impl std::ops::Deref for SessionTerminal {
+    type Target = TerminalControl;
+
+    fn deref(&self) -> &TerminalControl {
+        &self.control
+    }
+}
+
+impl SessionTerminal {
+    /// Waits for what happens next; nothing after the exit. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// What the terminal was lost by; `cancelled` when the call ended.
+    pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+        self.events.next().await
+    }
+
+    /// Takes it apart, so that one may wait for what happens while another types.
+    pub fn split(self) -> (TerminalControl, TerminalStream) {
+        (self.control, self.events)
+    }
+}
+
+impl TerminalStream {
+    /// Waits for what happens next; nothing after the exit. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// What the terminal was lost by; `cancelled` when the call ended.
+    pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+        loop {
+            let frame = match self.0.next_frame().await {
+                RResult::ROk(ROption::RSome(frame)) => frame,
+                RResult::ROk(ROption::RNone) => return Ok(None),
+                RResult::RErr(error) => return Err(Frame::read(&error).unwrap_or_else(host_frame)),
+            };
+            let frame = Frame::parse(&frame).map_err(host_frame)?;
+            return Ok(Some(match frame.json().map_err(host_frame)? {
+                TerminalEvent::Output => TerminalHappened::Output(frame.bytes.to_vec()),
+                TerminalEvent::Exited(exit) => TerminalHappened::Exited(exit),
+                // A newer environment tells more than this sdk knows.
+                TerminalEvent::Unknown => continue,
+            }));
+        }
+    }
+}
+
+impl TerminalControl {
+    /// Returns the program's process id, where that can be known.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// Types; waits while nobody reads.
+    ///
+    /// # Errors
+    /// `io` when the terminal is closed.
+    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+        let terminal = TerminalRef { terminal: self.number };
+        self.host.service_with_bytes(WRITE, &terminal, bytes).await
+    }
+
+    /// Sets the size; each at least 1.
+    ///
+    /// # Errors
+    /// `io` when the terminal is closed.
+    pub async fn resize(&self, rows: u16, columns: u16) -> Result<()> {
+        let size = TerminalResize { terminal: self.number, rows, columns };
+        self.host.service(RESIZE, &size).await
+    }
+
+    /// Sends a signal to the processes in the foreground.
+    ///
+    /// # Errors
+    /// What keeps it from being sent.
+    pub async fn signal(&self, signal: Signal) -> Result<()> {
+        let signal = TerminalSignal { terminal: self.number, signal };
+        self.host.service(SIGNAL, &signal).await
+    }
+
+    /// Tells what the system knows of the terminal at this moment. Cheap enough to be asked every millisecond.
+    ///
+    /// # Errors
+    /// `io` when the terminal is closed.
+    pub async fn state(&self) -> Result<TerminalState> {
+        self.host.service(STATE, &TerminalRef { terminal: self.number }).await
+    }
+
+    /// Ends the program and all that it started; the exit is told next.
+    ///
+    /// # Errors
+    /// What keeps it from being ended.
+    pub async fn end(&self) -> Result<()> {
+        self.host.service(END, &TerminalRef { terminal: self.number }).await
+    }
+}

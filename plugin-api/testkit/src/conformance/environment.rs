@@ -1,0 +1,340 @@
+//! Checks of execution environments. What an environment does not have (files, commands) is not checked.
+//!
+//! Each check sets the environment up over the host's folder and takes it down.
+
+use std::path::Path;
+
+use jaato_types::execution::{
+    DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, STREAM_CLOSE, STREAM_END, STREAM_KEY,
+    STREAM_NEXT, StreamClose, StreamNext, TEARDOWN,
+};
+use jaato_types::files::{
+    DELETE, EXISTS, FileExists, FileKind, FileText, FolderEntries, LIST, READ_TEXT, WRITE,
+};
+use jaato_types::process::{
+    END, FORGET, OUTPUT, OutputStream, ProcessEvent, ProcessExit, ProcessOutput, ProcessWaited,
+    SPAWN, START, Spawn, Started, WAIT, WRITE as WRITE_INPUT,
+};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
+use crate::{FakeHost, FakeInstance};
+
+/// Output of one command that is read at most.
+const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// An environment that is set up.
+struct Ready<'a> {
+    instance: &'a FakeInstance,
+    facts: EnvironmentFacts,
+}
+
+impl<'a> Ready<'a> {
+    fn on(host: &'a FakeHost) -> std::result::Result<Self, String> {
+        let instance = host.instance().map_err(told("an instance"))?;
+        let folder = host.shared().services.folder().map_err(told("a folder"))?;
+        let workspace = folder.to_string_lossy().into_owned();
+        let id = format!("conformance-{}", std::process::id());
+        let setup = EnvironmentSetup { id, workspace, ..EnvironmentSetup::default() };
+        let facts = ask(instance, SETUP, &setup).map_err(told("its setup"))?;
+        Ok(Self { instance, facts })
+    }
+
+    fn ask<T: DeserializeOwned>(&self, operation: &str, request: Value) -> Result<T> {
+        ask(self.instance, operation, &request)
+    }
+
+    /// Tells whether the environment has what an operation asks for.
+    fn has(&self, operation: &str, request: Value) -> bool {
+        let asked: Result<Value> = self.ask(operation, request);
+        asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
+    }
+
+    /// Runs a command to its end: both outputs, and how it ended.
+    fn run(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+        let spawned: Value = ask(self.instance, SPAWN, spawn).map_err(told("a command"))?;
+        let process = spawned["process"].as_u64().ok_or("a command has no number")?;
+        if spawn.stdin == jaato_types::process::Stdin::Piped {
+            let write = json!({ "process": process, "close": true });
+            ask_with_bytes::<Value>(self.instance, WRITE_INPUT, &write, input)
+                .map_err(told("its input"))?;
+        }
+        self.read(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
+    }
+
+    fn read(&self, stream: u64) -> std::result::Result<Ran, String> {
+        let mut ran = Ran::default();
+        loop {
+            let frame = frame_of(self.instance, STREAM_NEXT, &StreamNext { stream }, &[])
+                .map_err(told("its stream"))?;
+            let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
+            if parsed.json == STREAM_END.to_string().as_bytes() {
+                break;
+            }
+            match parsed.json().map_err(|error| format!("no event: {error}"))? {
+                ProcessEvent::Output { stream: OutputStream::Stdout } => {
+                    ran.stdout.extend_from_slice(parsed.bytes);
+                }
+                ProcessEvent::Output { stream: OutputStream::Stderr } => {
+                    ran.stderr.extend_from_slice(parsed.bytes);
+                }
+                ProcessEvent::Exited(exit) => ran.exit = exit,
+                ProcessEvent::Unknown => {}
+            }
+            ensure(ran.stdout.len() < OUTPUT_BYTES_MAX, || "it prints without end".into())?;
+        }
+        let closed: Result<Value> = ask(self.instance, STREAM_CLOSE, &StreamClose { stream });
+        closed.map_err(told("closing a stream"))?;
+        Ok(ran)
+    }
+
+    fn takes_down(self, host: &FakeHost) -> Verdict {
+        let down: Result<Value> = self.ask(TEARDOWN, Value::Null);
+        down.map_err(told("its teardown"))?;
+        let gone: Result<Value> = self.ask(DESCRIBE, Value::Null);
+        let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::Unavailable);
+        ensure(is_gone, || "it answers after its teardown".into())?;
+        if let Some(folder) = self.facts.temporary_directory.filter(|_| self.facts.is_host) {
+            ensure(!Path::new(&folder).exists(), || format!("`{folder}` is left behind"))?;
+        }
+        host.settle().map_err(told("after its teardown"))
+    }
+}
+
+/// What a command did.
+#[derive(Default)]
+struct Ran {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    exit: ProcessExit,
+}
+
+fn ask<T: DeserializeOwned>(
+    instance: &FakeInstance,
+    operation: &str,
+    request: &impl Serialize,
+) -> Result<T> {
+    ask_with_bytes(instance, operation, request, &[])
+}
+
+fn ask_with_bytes<T: DeserializeOwned>(
+    instance: &FakeInstance,
+    operation: &str,
+    request: &impl Serialize,
+    bytes: &[u8],
+) -> Result<T> {
+    let answer = frame_of(instance, operation, request, bytes)?;
+    Frame::read(&answer).map_err(bug)
+}
+
+fn frame_of(
+    instance: &FakeInstance,
+    operation: &str,
+    request: &impl Serialize,
+    bytes: &[u8],
+) -> Result<Vec<u8>> {
+    let frame = Frame::write_with_bytes(request, bytes).map_err(bug)?;
+    instance.environment(operation, frame).wait().result
+}
+
+fn bug(error: jaato_types::FrameError) -> Error {
+    Error::new(ErrorKind::PluginMisbehaved, error.to_string())
+}
+
+/// The description names it, and what it says of itself agrees.
+pub fn the_environment_is_named(_: &Suite, host: &FakeHost) -> Verdict {
+    let description = host.description().map_err(told("description"))?;
+    let spec = description.environment.as_ref().ok_or("no environment is described")?;
+    let is_word = !spec.name.is_empty()
+        && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
+    ensure(is_word, || format!("`{}` is no name: a-z, 0-9 and `-`", spec.name))?;
+    ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
+    let ready = Ready::on(host)?;
+    let facts: EnvironmentFacts = ready.ask(DESCRIBE, Value::Null).map_err(told("its facts"))?;
+    ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
+    ensure(facts.working_directory.starts_with('/'), || {
+        format!("its working directory `{}` is not absolute", facts.working_directory)
+    })?;
+    ready.takes_down(host)
+}
+
+/// Nothing is answered before the setup; a second one is refused, and after a teardown it can be set up again.
+pub fn it_is_set_up_once_at_a_time(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
+    let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
+    ensure(is_refused, || "before its setup it is not `unavailable`".into())?;
+    let ready = Ready::on(host)?;
+    let again: Result<Value> = ask(instance, SETUP, &EnvironmentSetup::default());
+    let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
+    ensure(is_refused, || "a second setup is no `conflict`".into())?;
+    ready.takes_down(host)?;
+    Ready::on(host)?.takes_down(host)
+}
+
+/// Files are written, listed, read and deleted.
+pub fn files_are_kept(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if ready.has(EXISTS, json!({ "path": "nothing" })) {
+        let write = json!({ "path": "moon.txt" });
+        let text = "halb\r\nvoll – 🌓\n";
+        ask_with_bytes::<Value>(ready.instance, WRITE, &write, text.as_bytes())
+            .map_err(told("writing a file"))?;
+        let exists: FileExists = ready.ask(EXISTS, write.clone()).map_err(told("a look"))?;
+        ensure(exists.kind == Some(FileKind::File), || format!("it is {:?}", exists.kind))?;
+        if ready.has(READ_TEXT, write.clone()) {
+            let read: FileText = ready.ask(READ_TEXT, write.clone()).map_err(told("reading"))?;
+            ensure(read.text == text, || format!("{text:?} is read as {:?}", read.text))?;
+        }
+        let listed: FolderEntries =
+            ready.ask(LIST, json!({ "path": "" })).map_err(told("listing"))?;
+        let is_listed = listed.entries.iter().any(|entry| entry.name == "moon.txt");
+        ensure(is_listed, || format!("it is not listed: {listed:?}"))?;
+        ready.ask::<Value>(DELETE, write.clone()).map_err(told("deleting"))?;
+        let exists: FileExists = ready.ask(EXISTS, write).map_err(told("a look"))?;
+        ensure(exists.kind.is_none(), || "a deleted file is there".into())?;
+    }
+    ready.takes_down(host)
+}
+
+/// What lies outside of the allowed folders is refused, in one clear error that names them.
+pub fn files_outside_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if ready.has(EXISTS, json!({ "path": "nothing" })) {
+        let up = "../".repeat(30);
+        for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
+            let asked: Result<Value> = ready.ask(EXISTS, json!({ "path": path }));
+            let Err(error) = asked else {
+                return Err(format!("`{path}` lies outside and is answered"));
+            };
+            clear_error(path, &error)?;
+            let is_refused = error.kind == ErrorKind::PermissionDenied;
+            ensure(is_refused, || format!("`{path}`: {} ({})", error.message, error.kind.name()))?;
+            let told = format!("{} {}", error.message, error.hint.unwrap_or_default());
+            for allowed in &ready.facts.allowed_paths {
+                let is_named = told.contains(&allowed.path);
+                ensure(is_named, || format!("`{told}` does not name `{}`", allowed.path))?;
+            }
+        }
+    }
+    ready.takes_down(host)
+}
+
+/// A command reads its input, prints apart, and ends with its code; variables and folder are those that were given.
+pub fn commands_run(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if has_shell(&ready) {
+        let line = "cat; echo \"$MOON\" >&2; exit 3";
+        let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
+        let ran = ready.run(&spawn, b"light")?;
+        ensure(ran.stdout == b"light", || format!("its output: {:?}", shown(&ran.stdout)))?;
+        ensure(ran.stderr == b"full\n", || format!("its errors: {:?}", shown(&ran.stderr)))?;
+        ensure(ran.exit.code == Some(3), || format!("its exit: {:?}", ran.exit))?;
+        let ran = ready.run(&Spawn::shell("pwd"), b"")?;
+        let directory = format!("{}\n", ready.facts.working_directory);
+        ensure(ran.stdout == directory.as_bytes(), || {
+            format!("it runs in {:?}, not in {directory:?}", shown(&ran.stdout))
+        })?;
+        let missing: Result<Value> = ask(ready.instance, SPAWN, &Spawn::program("no-such-moon"));
+        let is_told = missing.is_err_and(|error| error.kind == ErrorKind::NotFound);
+        ensure(is_told, || "a program that is not there is no `not_found`".into())?;
+    }
+    ready.takes_down(host)
+}
+
+/// A command whose time is up ends, and what it printed by then is there.
+pub fn a_deadline_ends_a_command(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if has_shell(&ready) {
+        let ran = ready.run(&Spawn::shell("echo begun; sleep 300").deadline_ms(300), b"")?;
+        ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
+        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A command that is ended tells so.
+pub fn a_command_is_ended(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if has_shell(&ready) {
+        let spawned: Value = ask(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
+            .map_err(told("a command"))?;
+        ready.ask::<Value>(END, spawned.clone()).map_err(told("its end"))?;
+        let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
+        ensure(ran.stdout.is_empty(), || format!("it goes on: {:?}", shown(&ran.stdout)))?;
+        ensure(ran.exit.code != Some(0), || format!("it ended well: {:?}", ran.exit))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A program that outlives its call keeps what it prints, and is waited for.
+pub fn programs_outlive_their_call(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if has_shell(&ready) {
+        let started: Started = ask(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
+            .map_err(told("a program"))?;
+        let named = json!({ "process": started.process });
+        let waited: ProcessWaited = ready.ask(WAIT, named.clone()).map_err(told("its exit"))?;
+        ensure(waited.exit.and_then(|exit| exit.code) == Some(5), || "its code is lost".into())?;
+        let frame = frame_of(ready.instance, OUTPUT, &named, &[]).map_err(told("its output"))?;
+        let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
+        let facts: ProcessOutput = parsed.json().map_err(|error| error.to_string())?;
+        ensure((facts.printed, parsed.bytes) == (5, b"moon\n"), || format!("{facts:?}"))?;
+        ready.ask::<Value>(FORGET, named.clone()).map_err(told("forgetting it"))?;
+        let gone: Result<Value> = ready.ask(WAIT, named);
+        let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
+        ensure(is_gone, || "a forgotten program is known".into())?;
+    }
+    ready.takes_down(host)
+}
+
+/// What is open when the environment goes down goes with it.
+pub fn a_teardown_ends_what_runs(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    if has_shell(&ready) {
+        for operation in [SPAWN, START] {
+            let started: Result<Value> = ask(ready.instance, operation, &Spawn::shell("sleep 300"));
+            started.map_err(told("a program"))?;
+        }
+    }
+    ready.takes_down(host)?;
+    drop(host.create(None));
+    Ok(())
+}
+
+/// An operation that nobody knows is named as such.
+pub fn unknown_operations_of_it_are_named(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
+        let asked: Result<Value> = ready.ask(operation, json!({}));
+        let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
+        ensure(is_named, || format!("`{operation}` is not answered `unknown_operation`"))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A frame that is none is answered with an error.
+pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let ready = Ready::on(host)?;
+    let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;
+    fuzz::refuses_bad_frames("a command", ask)?;
+    ready.takes_down(host)
+}
+
+/// Nothing of the host is held after the end.
+pub fn nothing_is_left_behind(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.create(None).map_err(told("an instance"))?;
+    instance.close().map_err(told("its end"))?;
+    left_behind(host)
+}
+
+fn has_shell(ready: &Ready<'_>) -> bool {
+    ready.has(END, json!({ "process": 0 }))
+}
+
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
+}

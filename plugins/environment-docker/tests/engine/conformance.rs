@@ -1,0 +1,25 @@
+//! What every execution environment must do, in a container.
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_testkit::Kind;
+use jaato_plugin_testkit::conformance::{Suite, checks};
+
+use super::support::{IMAGE, with_engine};
+
+#[test]
+fn it_does_what_every_environment_must() {
+    with_engine(|_| async {
+        let kinds = [Kind::Environment];
+        // The checks wait on threads of their own.
+        let broken = std::thread::spawn(move || {
+            let suite = Suite::of(environment_docker::__jaato::MODULE, &kinds);
+            let suite = suite.with_host(|host| host.with_config(json!({ "image": IMAGE })));
+            let run = |(group, name, check)| {
+                let error = suite.run(check).err()?;
+                Some(format!("{group}::{name}: {error}"))
+            };
+            checks(&kinds).into_iter().filter_map(run).collect::<Vec<_>>()
+        });
+        assert_eq!(broken.join().unwrap(), Vec::<String>::new());
+    });
+}

@@ -1,0 +1,77 @@
+//! Terminals on this machine: the environment has the terminal, the host's guardian has the program.
+//!
+//! The pseudo-terminal is made here and its other side named to the host, which starts the program on it. So the
+//! program ends however the host ends, and the terminal's bytes take no way through the host. One thread tells when
+//! terminals are ready ([`readiness`]); reading and writing is done by who asks, so that a program whose output
+//! nobody reads stands still.
+
+mod live;
+mod pty;
+mod readiness;
+mod seen;
+mod turns;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jaato_plugin_sdk::environment::Terminals;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::Spawn;
+use jaato_plugin_sdk::types::process::SpawnOnTerminal;
+use jaato_plugin_sdk::types::terminal::TerminalSpawn;
+
+use pty::Pty;
+use readiness::Readiness;
+
+pub use live::{LocalTerminal, LocalTerminalEvents};
+
+/// What programs may expect of a terminal, where nothing else is said.
+const TERM: &str = "xterm-256color";
+
+/// Runs programs on terminals.
+pub struct LocalTerminals {
+    home: Home,
+    /// Where a relative folder begins.
+    default_path: PathBuf,
+    readiness: Arc<Readiness>,
+}
+
+impl LocalTerminals {
+    /// Lets the instance, which outlives every call, run them.
+    pub fn new(home: Home, default_path: PathBuf) -> Self {
+        Self { home, default_path, readiness: Arc::default() }
+    }
+}
+
+impl Terminals for LocalTerminals {
+    type Terminal = LocalTerminal;
+    type Events = LocalTerminalEvents;
+
+    async fn spawn(
+        &self,
+        _host: &Reporter,
+        spawn: TerminalSpawn,
+    ) -> Result<(LocalTerminal, LocalTerminalEvents)> {
+        let pty = Pty::open(spawn.rows, spawn.columns).map_err(|error| {
+            let text = format!("cannot make a terminal: {error}");
+            Error::new(ErrorKind::Unavailable, text).with_hint("many may be open; end some")
+        })?;
+        let directory = match &spawn.directory {
+            Some(directory) => self.default_path.join(directory),
+            None => self.default_path.clone(),
+        };
+        let mut variables = spawn.variables;
+        variables.entry("TERM".to_owned()).or_insert_with(|| TERM.to_owned());
+        let spawn = Spawn {
+            program: spawn.program,
+            args: spawn.args,
+            directory: Some(directory.to_string_lossy().into_owned()),
+            variables,
+            label: spawn.label,
+            ..Spawn::default()
+        };
+        let terminal = pty.path().to_string_lossy().into_owned();
+        let program = self.home.process_on_terminal(&SpawnOnTerminal { spawn, terminal }).await?;
+        Ok(live::halves(Arc::new(pty), Arc::clone(&self.readiness), program.split()))
+    }
+}

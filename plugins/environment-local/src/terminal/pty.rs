@@ -1,0 +1,214 @@
+//! A pseudo-terminal: two descriptors, and what the system lets one ask of them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio, read, write};
+use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, Winsize, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
+};
+
+use crate::waiting::Device;
+
+/// A pseudo-terminal.
+pub(super) struct Pty {
+    /// Our side. It does not block.
+    own: OwnedFd,
+    /// The programs' side, held until the program has ended: between two programs that open it the terminal would
+    /// seem closed, and what is typed is looked for here.
+    theirs: Mutex<Option<OwnedFd>>,
+    path: PathBuf,
+    device: Device,
+}
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    /// So many bytes.
+    Bytes(usize),
+    /// There is nothing.
+    Nothing,
+    /// Nobody has the other side any more.
+    End,
+}
+
+/// How a terminal takes what is typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Modes {
+    pub(super) echoes: bool,
+    pub(super) reads_lines: bool,
+}
+
+impl Pty {
+    /// Makes one of that size.
+    pub(super) fn open(rows: u16, columns: u16) -> io::Result<Self> {
+        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        fcntl_setfd(&own, FdFlags::CLOEXEC)?;
+        grantpt(&own)?;
+        unlockpt(&own)?;
+        let path = PathBuf::from(OsString::from_vec(ptsname(&own, Vec::new())?.into_bytes()));
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let theirs = open(&path, flags, Mode::empty())?;
+        ioctl_fionbio(&own, true)?;
+        let mut modes = tcgetattr(&theirs)?;
+        // So that a backspace takes a whole character away.
+        modes.input_modes |= InputModes::IUTF8;
+        tcsetattr(&theirs, OptionalActions::Now, &modes)?;
+        let device = Device::of(&fs::metadata(&path)?);
+        let pty = Self { own, theirs: Mutex::new(Some(theirs)), path, device };
+        pty.resize(rows, columns)?;
+        Ok(pty)
+    }
+
+    /// Returns the path of the programs' side.
+    pub(super) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+
+    pub(super) fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Reads what was shown, until the buffer is full or nothing is left.
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Got> {
+        let mut filled = 0;
+        // The system hands out a few KiB at a time, however much there is.
+        while filled < buffer.len() {
+            match read(&self.own, &mut buffer[filled..]) {
+                Ok(0) | Err(Errno::IO) if filled == 0 => return Ok(Got::End),
+                Ok(0) | Err(Errno::IO) => break,
+                Ok(bytes) => filled += bytes,
+                Err(Errno::AGAIN) if filled == 0 => return Ok(Got::Nothing),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Got::Bytes(filled))
+    }
+
+    /// Types as much as there is room for; 0 where there is none.
+    pub(super) fn write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match write(&self.own, bytes) {
+            Ok(written) => Ok(written),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) fn resize(&self, rows: u16, columns: u16) -> io::Result<()> {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        Ok(tcsetwinsize(&self.own, size)?)
+    }
+
+    pub(super) fn modes(&self) -> io::Result<Modes> {
+        let modes = tcgetattr(&self.own)?.local_modes;
+        let (echoes, reads_lines) =
+            (modes.contains(LocalModes::ECHO), modes.contains(LocalModes::ICANON));
+        Ok(Modes { echoes, reads_lines })
+    }
+
+    /// Returns the process group in the foreground, where there is one.
+    pub(super) fn foreground(&self) -> Option<u32> {
+        u32::try_from(self.foreground_group()?.as_raw_pid()).ok()
+    }
+
+    /// Signals the foreground; false where nobody is there.
+    pub(super) fn signal(&self, signal: Signal) -> io::Result<bool> {
+        let Some(group) = self.foreground_group() else { return Ok(false) };
+        match kill_process_group(group, signal) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn foreground_group(&self) -> Option<Pid> {
+        tcgetpgrp(&self.own).ok()
+    }
+
+    /// Whether something that was typed was not taken yet. To ask the programs' side makes the system hand on
+    /// first what it holds back.
+    pub(super) fn has_input(&self) -> io::Result<bool> {
+        self.theirs().as_ref().map_or(Ok(false), is_readable)
+    }
+
+    /// Whether something was shown that was not read.
+    pub(super) fn has_output(&self) -> io::Result<bool> {
+        is_readable(&self.own)
+    }
+
+    /// Lets go of the programs' side: the program has ended.
+    pub(super) fn let_go(&self) {
+        drop(self.theirs().take());
+    }
+
+    /// Whether the program has ended.
+    pub(super) fn is_closed(&self) -> bool {
+        self.theirs().is_none()
+    }
+
+    fn theirs(&self) -> MutexGuard<'_, Option<OwnedFd>> {
+        self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Pty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.own.as_fd()
+    }
+}
+
+fn is_readable(descriptor: &impl AsFd) -> io::Result<bool> {
+    let mut polled = [PollFd::new(descriptor, PollFlags::IN)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut polled, Some(&at_once))?;
+    Ok(polled[0].revents().contains(PollFlags::IN))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use rustix::termios::tcgetwinsize;
+
+    use super::*;
+
+    #[test]
+    fn what_one_side_writes_the_other_reads() {
+        let pty = Pty::open(11, 22).unwrap();
+        let size = tcgetwinsize(&pty).unwrap();
+        assert_eq!((size.ws_row, size.ws_col), (11, 22));
+        let mut buffer = [0; 64];
+        assert_eq!(pty.read(&mut buffer).unwrap(), Got::Nothing);
+        let mut theirs = fs::OpenOptions::new().write(true).open(pty.path()).unwrap();
+        theirs.write_all(b"moon\n").unwrap();
+        assert_eq!(pty.read(&mut buffer).unwrap(), Got::Bytes(6));
+        assert_eq!(&buffer[..6], b"moon\r\n");
+        drop(theirs);
+        assert_eq!(pty.read(&mut buffer).unwrap(), Got::Nothing, "we hold their side");
+        pty.let_go();
+        assert_eq!(pty.read(&mut buffer).unwrap(), Got::End);
+    }
+
+    #[test]
+    fn a_line_that_nobody_took_is_seen_at_once() {
+        let pty = Pty::open(24, 80).unwrap();
+        assert_eq!(pty.modes().unwrap(), Modes { echoes: true, reads_lines: true });
+        assert!(!pty.has_input().unwrap());
+        assert_eq!(pty.write(b"half").unwrap(), 4);
+        assert!(!pty.has_input().unwrap(), "a line is taken when it is whole");
+        assert_eq!(pty.write(b" moon\n").unwrap(), 6);
+        assert!(pty.has_input().unwrap());
+        assert!(pty.has_output().unwrap(), "its echo");
+    }
+}

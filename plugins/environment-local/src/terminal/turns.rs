@@ -1,0 +1,89 @@
+//! Who types at a terminal: one after the other, in the order in which they came.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Turns, given in order.
+#[derive(Default)]
+pub(super) struct Turns(Mutex<Queue>);
+
+#[derive(Default)]
+struct Queue {
+    last: u64,
+    waiting: VecDeque<(u64, Option<Waker>)>,
+}
+
+/// A place in the queue. Dropping it lets the next one have its turn.
+pub(super) struct Turn<'a> {
+    turns: &'a Turns,
+    number: u64,
+}
+
+impl Turns {
+    /// Takes the last place.
+    pub(super) fn join(&self) -> Turn<'_> {
+        let mut queue = self.lock();
+        queue.last += 1;
+        let number = queue.last;
+        queue.waiting.push_back((number, None));
+        Turn { turns: self, number }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn<'_> {
+    /// Waits for it.
+    pub(super) async fn come(&self) {
+        poll_fn(|cx| {
+            let mut queue = self.turns.lock();
+            match queue.waiting.iter_mut().position(|place| place.0 == self.number) {
+                Some(0) | None => Poll::Ready(()),
+                Some(at) => {
+                    queue.waiting[at].1 = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let next = {
+            let mut queue = self.turns.lock();
+            queue.waiting.retain(|place| place.0 != self.number);
+            queue.waiting.front_mut().and_then(|next| next.1.take())
+        };
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use super::*;
+
+    #[test]
+    fn turns_come_in_order_and_pass_over_who_has_left() {
+        let turns = Turns::default();
+        let (first, second, third) = (turns.join(), turns.join(), turns.join());
+        let comes = |turn: &Turn<'_>| {
+            pin!(turn.come()).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+        };
+        assert_eq!([comes(&first), comes(&second), comes(&third)], [true, false, false]);
+        drop(second);
+        assert!(!comes(&third));
+        drop(first);
+        assert!(comes(&third));
+    }
+}

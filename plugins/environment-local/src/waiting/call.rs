@@ -1,0 +1,202 @@
+//! What a thread is blocked in, as `/proc/PID/task/TID/syscall` tells it. Pure.
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// It runs, or is about to.
+    Running,
+    /// It is blocked in a call of the system.
+    Blocked(Call),
+}
+
+/// A call in which something that is typed may be waited for. Addresses are the process's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    /// `read`, `readv`.
+    Read {
+        /// What it reads.
+        descriptor: u32,
+    },
+    /// `poll`, `ppoll`.
+    Poll {
+        /// Where the list stands.
+        list: u64,
+        /// How long it is.
+        length: u64,
+        /// How long it waits.
+        timeout: Timeout,
+    },
+    /// `select`, `pselect6`.
+    Select {
+        /// Where the set of those to read stands.
+        set: u64,
+        /// One more than the highest descriptor.
+        descriptors: u64,
+        /// How long it waits.
+        timeout: Timeout,
+    },
+    /// `epoll_wait` and its kin.
+    Epoll {
+        /// The set.
+        descriptor: u32,
+        /// How long it waits.
+        timeout: Timeout,
+    },
+    /// A wait that a stop has interrupted: of its arguments nothing is known any more.
+    Restarted,
+    /// Another call.
+    Other,
+}
+
+/// How long a call waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timeout {
+    /// Without end.
+    Endless,
+    /// For a while.
+    Timed,
+}
+
+/// What the numbers of an architecture mean.
+pub(super) struct Numbers {
+    reads: &'static [i64],
+    polls: &'static [(i64, Wait)],
+    selects: &'static [(i64, Wait)],
+    epolls: &'static [(i64, Wait)],
+    restart: i64,
+}
+
+/// How a call is told how long to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// Milliseconds; negative is for ever.
+    Milliseconds,
+    /// The address of a time; none is for ever.
+    Address,
+}
+
+const X86_64: Numbers = Numbers {
+    reads: &[0, 19],
+    polls: &[(7, Wait::Milliseconds), (271, Wait::Address)],
+    selects: &[(23, Wait::Address), (270, Wait::Address)],
+    epolls: &[(232, Wait::Milliseconds), (281, Wait::Milliseconds), (441, Wait::Address)],
+    restart: 219,
+};
+
+const AARCH64: Numbers = Numbers {
+    reads: &[63, 65],
+    polls: &[(73, Wait::Address)],
+    selects: &[(72, Wait::Address)],
+    epolls: &[(22, Wait::Milliseconds), (441, Wait::Address)],
+    restart: 128,
+};
+
+impl Numbers {
+    /// Those of this machine, where they are known.
+    pub(super) fn own() -> Option<&'static Self> {
+        match std::env::consts::ARCH {
+            "x86_64" => Some(&X86_64),
+            "aarch64" => Some(&AARCH64),
+            _ => None,
+        }
+    }
+
+    /// Reads what a thread does; nothing for a text that is none.
+    pub(super) fn read(&self, text: &str) -> Option<Doing> {
+        let mut words = text.split_whitespace();
+        let number = match words.next()? {
+            "running" => return Some(Doing::Running),
+            number => number.parse::<i64>().ok()?,
+        };
+        let mut arguments = [0; 6];
+        for (argument, word) in arguments.iter_mut().zip(words) {
+            *argument = u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()?;
+        }
+        Some(Doing::Blocked(self.call(number, arguments)))
+    }
+
+    fn call(&self, number: i64, arguments: [u64; 6]) -> Call {
+        let [first, second, third, fourth, fifth, _] = arguments;
+        let wait =
+            |calls: &[(i64, Wait)]| calls.iter().find(|call| call.0 == number).map(|call| call.1);
+        // A descriptor is an `int`: the upper half of its register says nothing.
+        let descriptor = first as u32;
+        if self.reads.contains(&number) {
+            return Call::Read { descriptor };
+        }
+        if let Some(wait) = wait(self.polls) {
+            return Call::Poll { list: first, length: second, timeout: wait.of(third) };
+        }
+        if let Some(wait) = wait(self.selects) {
+            return Call::Select { set: second, descriptors: first, timeout: wait.of(fifth) };
+        }
+        if let Some(wait) = wait(self.epolls) {
+            return Call::Epoll { descriptor, timeout: wait.of(fourth) };
+        }
+        if number == self.restart { Call::Restarted } else { Call::Other }
+    }
+}
+
+impl Wait {
+    fn of(self, argument: u64) -> Timeout {
+        let is_endless = match self {
+            Self::Milliseconds => (argument as u32).cast_signed() < 0,
+            Self::Address => argument == 0,
+        };
+        if is_endless { Timeout::Endless } else { Timeout::Timed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(numbers: &Numbers, text: &str, expected: Option<Doing>) {
+        assert_eq!(numbers.read(text), expected, "{text}");
+    }
+
+    fn blocked(call: Call) -> Option<Doing> {
+        Some(Doing::Blocked(call))
+    }
+
+    #[test]
+    fn recorded_calls_are_read() {
+        // bash at its prompt, cat, python 3.13 at its prompt, node, sleep; a thread that has none.
+        let bash =
+            "270 0x1 0x7ffd5b1d2c50 0x0 0x0 0x0 0x7ffd5b1d2bd0 0x7ffd5b1d2b88 0x7f7ae7d16c26\n";
+        let select =
+            Call::Select { set: 0x7ffd_5b1d_2c50, descriptors: 1, timeout: Timeout::Endless };
+        check(&X86_64, bash, blocked(select));
+        let cat = "0 0x0 0x7f3c1f5d1000 0x20000 0x22 0x0 0x0 0x7ffee4f0 0x7f3c1f6e519d\n";
+        check(&X86_64, cat, blocked(Call::Read { descriptor: 0 }));
+        let python = "7 0x7ffd03a1f0b0 0x1 0x64 0x0 0x0 0x0 0x7ffd03a1f060 0x7f0e1a0d5c3f\n";
+        let poll = Call::Poll { list: 0x7ffd_03a1_f0b0, length: 1, timeout: Timeout::Timed };
+        check(&X86_64, python, blocked(poll));
+        let node = "281 0xd 0x7ffc3b5f0 0x400 0xffffffff 0x0 0x8 0x7ffc3b5d0 0x7f9b5c2f3a5e\n";
+        let epoll = Call::Epoll { descriptor: 13, timeout: Timeout::Endless };
+        check(&X86_64, node, blocked(epoll));
+        let sleep = "230 0x0 0x0 0x7ffe2c0 0x0 0x0 0x0 0x7ffe2b0 0x7fe9b9e8c7f7\n";
+        check(&X86_64, sleep, blocked(Call::Other));
+        check(&X86_64, "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n", blocked(Call::Other));
+        check(&X86_64, "running\n", Some(Doing::Running));
+        check(&X86_64, "219 0x0 0x0 0x0 0x0 0x0 0x0 0x1 0x2\n", blocked(Call::Restarted));
+    }
+
+    #[test]
+    fn architectures_have_numbers_of_their_own() {
+        let text = "63 0xffffffff00000003 0x1 0x1 0x0 0x0 0x0 0x1 0x2";
+        check(&AARCH64, text, blocked(Call::Read { descriptor: 3 }));
+        check(&X86_64, text, blocked(Call::Other));
+        let text = "73 0x10 0x2 0x0 0x0 0x0 0x0 0x1 0x2";
+        let poll = Call::Poll { list: 16, length: 2, timeout: Timeout::Endless };
+        check(&AARCH64, text, blocked(poll));
+    }
+
+    #[test]
+    fn what_is_no_such_text_says_nothing() {
+        for text in ["", "sleeping", "0 zero", "0x0 0x0"] {
+            check(&X86_64, text, None);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! A process as `/proc` shows it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+
+use super::sets::terminal_index;
+
+/// The device behind `/dev/tty`: whatever terminal controls who opens it.
+const OWN_TERMINAL: u64 = device(5, 0);
+
+/// The device behind `/dev/ptmx`: the other side of a terminal.
+const OTHER_SIDE: u64 = device(5, 2);
+
+/// The devices of terminals that programs make.
+const TERMINALS_MAJOR: u64 = 136;
+
+/// Threads of a process that are looked at.
+const THREADS_MAX: usize = 64;
+
+/// Descriptors of a process that are looked through.
+const DESCRIPTORS_MAX: usize = 256;
+
+/// Numbers a device as the kernel does.
+const fn device(major: u64, minor: u64) -> u64 {
+    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+}
+
+/// A terminal, by its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Device(pub(super) u64);
+
+impl Device {
+    /// Takes what `stat` tells of a terminal's path.
+    pub fn of(metadata: &fs::Metadata) -> Self {
+        Self(metadata.rdev())
+    }
+
+    fn numbered(index: u32) -> Self {
+        Self(device(TERMINALS_MAJOR, u64::from(index)))
+    }
+}
+
+/// What `/proc/PID/stat` tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    /// `R`, `S`, `D`, `T`, `Z`.
+    pub(super) state: char,
+    pub(super) group: u32,
+    /// The terminal that controls it; 0 for none.
+    pub(super) terminal: Device,
+    /// The group that is in that terminal's foreground.
+    pub(super) foreground: u32,
+    threads: usize,
+}
+
+impl Process {
+    /// Looks at a process.
+    pub(super) fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        // A name may contain anything, parentheses and line ends included.
+        let (before, after) = text.rsplit_once(')')?;
+        let (pid, name) = before.split_once(" (")?;
+        let fields: Vec<&str> = after.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<i64>().ok();
+        Some(Self {
+            pid: pid.parse().ok()?,
+            name: name.to_owned(),
+            state: fields.first()?.chars().next()?,
+            group: u32::try_from(number(2)?).ok()?,
+            terminal: Device(u64::from(i32::try_from(number(4)?).ok()?.cast_unsigned())),
+            foreground: u32::try_from(number(5)?).unwrap_or(0),
+            threads: usize::try_from(number(17)?).unwrap_or(1),
+        })
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, 'Z' | 'X')
+    }
+
+    /// Lists its threads, the first of them first.
+    pub(super) fn threads(&self) -> Vec<u32> {
+        if self.threads <= 1 {
+            return vec![self.pid];
+        }
+        let Ok(entries) = fs::read_dir(format!("/proc/{}/task", self.pid)) else {
+            return vec![self.pid];
+        };
+        let named = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let mut threads: Vec<u32> = named.take(THREADS_MAX).collect();
+        threads.sort_unstable();
+        threads
+    }
+
+    /// Tells what a thread does, as the kernel writes it.
+    pub(super) fn call_of(&self, thread: u32) -> io::Result<String> {
+        fs::read_to_string(format!("/proc/{}/task/{thread}/syscall", self.pid))
+    }
+
+    /// Tells in which function of the kernel a thread sleeps.
+    pub(super) fn sleeps_in(&self, thread: u32) -> String {
+        fs::read_to_string(format!("/proc/{}/task/{thread}/wchan", self.pid)).unwrap_or_default()
+    }
+
+    /// Tells how much a thread has run: the same text means that it did not.
+    pub(super) fn run_of(&self, thread: u32) -> Option<String> {
+        fs::read_to_string(format!("/proc/{}/task/{thread}/schedstat", self.pid)).ok()
+    }
+
+    /// Reads its memory; nothing where that cannot be read whole.
+    pub(super) fn memory(&self, from: u64, bytes: usize) -> Option<Vec<u8>> {
+        let memory = fs::File::open(format!("/proc/{}/mem", self.pid)).ok()?;
+        let mut read = vec![0; bytes];
+        memory.read_exact_at(&mut read, from).ok()?;
+        Some(read)
+    }
+
+    /// Tells what `/proc` has of a descriptor beyond its file.
+    pub(super) fn descriptor(&self, number: u32) -> Option<String> {
+        fs::read_to_string(format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
+    }
+
+    /// Whether a descriptor is a terminal.
+    pub(super) fn is_terminal(&self, number: u32, terminal: Device) -> bool {
+        match self.device(number) {
+            Some(OWN_TERMINAL) => self.terminal == terminal,
+            Some(device) => device == terminal.0,
+            None => false,
+        }
+    }
+
+    /// Finds the terminals whose other side it holds.
+    pub(super) fn inner_terminals(&self) -> Vec<Device> {
+        let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", self.pid)) else { return Vec::new() };
+        let numbers =
+            entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let other_sides =
+            numbers.take(DESCRIPTORS_MAX).filter(|number| self.device(*number) == Some(OTHER_SIDE));
+        let indexes = other_sides.filter_map(|number| terminal_index(&self.descriptor(number)?));
+        indexes.map(Device::numbered).collect()
+    }
+
+    /// Whether somebody else owns it, so that it may not be looked into.
+    pub(super) fn is_foreign(&self) -> bool {
+        let owner = |path: &str| fs::metadata(path).map(|metadata| metadata.uid()).ok();
+        owner(&format!("/proc/{}", self.pid)) != owner("/proc/self")
+    }
+
+    fn device(&self, number: u32) -> Option<u64> {
+        // The link leads to the file itself, whatever is mounted where for this process.
+        let metadata = fs::metadata(format!("/proc/{}/fd/{number}", self.pid)).ok()?;
+        metadata.file_type().is_char_device().then(|| metadata.rdev())
+    }
+}
+
+/// Lists the children of a process.
+pub(super) fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let mut children = Vec::new();
+    for thread in threads.flatten().take(THREADS_MAX) {
+        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_process_is_read_whatever_its_name() {
+        let text =
+            "4711 (a) b (c)) S 4700 4711 4700 34830 4711 4194304 1 0 0 0 0 0 0 0 20 0 11 0 99";
+        let read = Process::parse(text).unwrap();
+        let expected = Process {
+            pid: 4711,
+            name: "a) b (c)".to_owned(),
+            state: 'S',
+            group: 4711,
+            terminal: Device::numbered(14),
+            foreground: 4711,
+            threads: 11,
+        };
+        assert_eq!(read, expected);
+        let daemon = "7 (d) S 1 7 7 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9";
+        let daemon = Process::parse(daemon).unwrap();
+        assert_eq!((daemon.terminal, daemon.foreground), (Device(0), 0));
+        assert_eq!(Process::parse("7 (d) S 1 7"), None);
+    }
+
+    #[test]
+    fn high_terminals_are_numbered_as_the_kernel_does() {
+        assert_eq!(Device::numbered(0).0, 34816);
+        assert_eq!(Device::numbered(300).0, 0x10_882c);
+    }
+}

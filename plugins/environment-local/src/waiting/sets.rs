@@ -1,0 +1,97 @@
+//! Sets of descriptors that are waited for, as they stand in a process's memory and in `/proc`. Pure.
+
+/// Descriptors of one set that are looked at. A terminal is among the first.
+pub(super) const DESCRIPTORS_MAX: usize = 256;
+
+/// Bytes of one entry of `poll`'s list.
+pub(super) const POLL_ENTRY_BYTES: usize = 8;
+
+/// `POLLIN` and `POLLRDNORM`.
+const POLL_READ: u16 = 0x41;
+
+/// `EPOLLIN` and `EPOLLRDNORM`.
+const EPOLL_READ: u32 = 0x41;
+
+/// Lists whom `poll` waits for to be readable.
+pub(super) fn of_poll(list: &[u8]) -> Vec<u32> {
+    let entries = list.chunks_exact(POLL_ENTRY_BYTES);
+    let wanted = entries.filter_map(|entry| {
+        let &[a, b, c, d, low, high, ..] = entry else { return None };
+        let descriptor = i32::from_ne_bytes([a, b, c, d]);
+        let is_read = u16::from_ne_bytes([low, high]) & POLL_READ != 0;
+        // A negative one is passed over by `poll` too.
+        is_read.then(|| u32::try_from(descriptor).ok()).flatten()
+    });
+    wanted.collect()
+}
+
+/// Bytes of a set of so many descriptors: whole words of the kernel.
+pub(super) fn select_bytes(descriptors: u64) -> usize {
+    let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX);
+    descriptors.div_ceil(64) * 8
+}
+
+/// Lists the members of `select`'s set.
+pub(super) fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
+    let words = set.chunks_exact(8).filter_map(|word| word.try_into().ok());
+    let words = words.map(u64::from_ne_bytes).zip((0_u32..).step_by(64));
+    let members = words.flat_map(|(word, first)| {
+        (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| first + bit)
+    });
+    members.filter(|descriptor| u64::from(*descriptor) < descriptors).collect()
+}
+
+/// Lists whom an `epoll` set waits for to be readable: the lines `tfd:` of `/proc/PID/fdinfo/FD`.
+pub(super) fn of_epoll(text: &str) -> Vec<u32> {
+    let lines = text.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("tfd:")?.split_whitespace();
+        let descriptor = words.next()?.parse().ok()?;
+        let (_, events) = (words.next()?, words.next()?);
+        let is_read = u32::from_str_radix(events, 16).ok()? & EPOLL_READ != 0;
+        is_read.then_some(descriptor)
+    });
+    lines.take(DESCRIPTORS_MAX).collect()
+}
+
+/// Reads the number of a terminal from `/proc/PID/fdinfo/FD` of who holds its other side.
+pub(super) fn terminal_index(text: &str) -> Option<u32> {
+    text.lines().find_map(|line| line.strip_prefix("tty-index:")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(descriptor: i32, events: u16) -> Vec<u8> {
+        let parts = [&descriptor.to_ne_bytes()[..], &events.to_ne_bytes(), &[0, 0]];
+        parts.concat()
+    }
+
+    #[test]
+    fn lists_of_poll_name_who_is_to_be_read() {
+        let list = [entry(3, 1), entry(-1, 1), entry(4, 4), entry(0, 0x43)].concat();
+        assert_eq!(of_poll(&list), [3, 0]);
+        assert_eq!(of_poll(&list[..9]), [3], "a cut list is read as far as it goes");
+    }
+
+    #[test]
+    fn sets_of_select_are_read_to_their_end() {
+        let mut set = [0; 16];
+        (set[0], set[8]) = (0b1001, 0b10);
+        assert_eq!(of_select(&set, 66), [0, 3, 65]);
+        assert_eq!(of_select(&set, 65), [0, 3]);
+        assert_eq!((select_bytes(1), select_bytes(65), select_bytes(u64::MAX)), (8, 16, 32));
+    }
+
+    #[test]
+    fn recorded_texts_of_descriptors_are_read() {
+        let text = "pos:\t0\nflags:\t02000002\nmnt_id:\t16\nino:\t1065\n\
+            tfd:       12 events:       19 data:                c  pos:0 ino:429 sdev:f\n\
+            tfd:       17 events:        4 data:               11  pos:0 ino:3 sdev:18\n\
+            tfd:        0 events: 40000001 data:                0  pos:0 ino:3 sdev:18\n";
+        assert_eq!(of_epoll(text), [12, 0]);
+        let text = "pos:\t0\nflags:\t0102\nmnt_id:\t27\nino:\t2\ntty-index:\t14\n";
+        assert_eq!(terminal_index(text), Some(14));
+        assert_eq!(terminal_index("pos:\t0\n"), None);
+    }
+}
