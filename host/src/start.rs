@@ -64,6 +64,7 @@ pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, F
 pub async fn close(runtime: Runtime) {
     let ending = runtime.close().await;
     report::problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
+    report::problems(&ending.resources);
     report::problems(&ending.ledger);
 }
 

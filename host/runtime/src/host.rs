@@ -86,6 +86,7 @@ impl Host {
                 let name = lease.plugin();
                 self.plugins.refuse(&session, name, &catalog, lease.catalog(), &error.to_string());
             }
+            services.bind(lease.downgrade());
             return Ok((lease, services));
         }
         let text = format!("the file of plugin `{plugin}` is gone, or changes again and again");
@@ -97,6 +98,22 @@ impl Host {
         for text in self.plugins.news(session, Some(plugin)) {
             tell(Delta::Notice { text });
         }
+    }
+
+    /// Makes the services of a further call on an instance, which may be one that another has followed.
+    pub(crate) fn services_on(
+        &self,
+        lease: &Lease,
+        place: &Place,
+        tell: &Tell,
+    ) -> Result<Arc<dyn Services>, Error> {
+        let (catalog, plugin) = (lease.catalog(), lease.plugin().as_str());
+        let Some(entry) = catalog.registry.plugin(plugin) else {
+            return Err(Error::new(ErrorKind::NotFound, format!("no plugin `{plugin}`")));
+        };
+        let services = self.services(entry, catalog.edition(plugin).number, place, tell)?;
+        services.bind(lease.downgrade());
+        Ok(services)
     }
 
     /// Makes the services of a call, or says what keeps the plugin from having any.
@@ -148,8 +165,10 @@ impl Host {
         }
     }
 
-    /// Forgets a session that is over: its plugins end first, then what they had in its environment.
+    /// Forgets a session that is over: what its plugins keep open is closed first, then they end, then what they
+    /// had in its environment.
     pub(crate) async fn close_session(self: &Arc<Self>, session: &SessionId) {
+        self.environments.close_resources(self, session).await;
         self.plugins.close_view(session);
         self.instances.close(Some(session)).await;
         self.environments.leave(self, session).await;

@@ -22,7 +22,7 @@ use crate::reload::{Catalog, Copies};
 use crate::services::PluginServices;
 use crate::setup::Setup;
 use crate::workers::Workers;
-pub use living::Lease;
+pub use living::{Lease, WeakLease};
 use make::Trouble;
 use slot::{Slot, Source};
 

@@ -87,7 +87,7 @@ pub use check::{Conformance, conformance_checks};
 pub use commands::Command;
 pub use describe::{DESCRIBE_DEADLINE, describe};
 pub use discover::{Discovery, places};
-pub use environments::{EnvironmentListed, SharedEnvironment};
+pub use environments::{EnvironmentListed, SavedResources, SharedEnvironment};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use ledger::ledger_path;
 pub use log::{LOG_BYTES_MAX, Log};

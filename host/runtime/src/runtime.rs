@@ -44,6 +44,8 @@ pub struct Runtime {
 pub struct Ending {
     /// The processes that commands had left running.
     pub processes: Vec<EndedProcess>,
+    /// What went wrong when the resources of plugins were closed, a line each.
+    pub resources: Vec<String>,
     /// What went wrong with the ledger, a line each.
     pub ledger: Vec<String>,
 }
@@ -220,17 +222,18 @@ impl Runtime {
     /// person is to be told in the end.
     pub async fn close(self) -> Ending {
         self.host.environments.close(&self.host).await;
+        let resources = self.host.environments.take_problems();
         self.host.instances.close(None).await;
         let processes = self.host.lent.processes.living().await;
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.line(1, "host", &format!("ending child processes: {error}"));
         }
         let Some(ledger) = self.host.ledger.clone() else {
-            return Ending { processes, ledger: Vec::new() };
+            return Ending { processes, resources, ledger: Vec::new() };
         };
         // Its wait is short, and must not hold up what else this thread does.
         let finished = tokio::task::spawn_blocking(move || ledger.finish());
-        Ending { processes, ledger: finished.await.unwrap_or_default() }
+        Ending { processes, resources, ledger: finished.await.unwrap_or_default() }
     }
 
     /// Ends the instances of a session.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Folders;
@@ -23,9 +23,10 @@ use tokio::sync::Mutex;
 
 use crate::assets::{Assets, delta_of};
 use crate::credentials::Credentials;
-use crate::environments::{Member, is_operation};
+use crate::environments::{Asker, Asking, Member, Resources, is_operation, is_resource_operation};
 use crate::host::Host;
 use crate::http;
+use crate::instances::WeakLease;
 use crate::objects::CallObjects;
 use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs};
 use crate::processes::{CallProcesses, Processes};
@@ -71,7 +72,9 @@ pub struct Place {
 #[derive(Clone)]
 pub struct Environment {
     host: Weak<Host>,
-    member: Arc<Member>,
+    /// None for the environment's own plugin.
+    member: Option<Arc<Member>>,
+    resources: Arc<Resources>,
 }
 
 impl Place {
@@ -90,7 +93,13 @@ impl Environment {
     /// Returns that of a session, where it has one.
     pub fn of(host: &Arc<Host>, session: &SessionId) -> Option<Self> {
         let member = host.environments.of(session)?;
-        Some(Self { host: Arc::downgrade(host), member })
+        let resources = Arc::clone(member.scope().resources());
+        Some(Self { host: Arc::downgrade(host), member: Some(member), resources })
+    }
+
+    /// Returns what the environment's own plugin has of it: its resources.
+    pub(crate) fn own(host: &Arc<Host>, resources: &Arc<Resources>) -> Self {
+        Self { host: Arc::downgrade(host), member: None, resources: Arc::clone(resources) }
     }
 }
 
@@ -112,6 +121,8 @@ pub struct PluginServices {
     place: Place,
     tell: Tell,
     output: Arc<Mutex<Option<OutputFile>>>,
+    /// The instance that asks, once it is known.
+    asker: Asker,
 }
 
 impl PluginServices {
@@ -124,9 +135,15 @@ impl PluginServices {
         place: Place,
         tell: Tell,
     ) -> Self {
-        let (credentials, output) = (Arc::default(), Arc::default());
-        let processes = None;
-        Self { lent, plugin, config, assets, credentials, processes, place, tell, output }
+        let (credentials, output, processes) = (Arc::default(), Arc::default(), None);
+        let asker = Arc::new(OnceLock::new());
+        Self { lent, plugin, config, assets, credentials, processes, place, tell, output, asker }
+    }
+
+    /// Says which instance asks: the one that runs the call, and that was made with these services.
+    pub fn bind(&self, lease: WeakLease) {
+        // There is but one.
+        let _ = self.asker.set(lease);
     }
 
     /// Adds the plugin's credentials.
@@ -165,6 +182,7 @@ impl PluginServices {
             place: Place { call: None, objects: None, ..self.place.clone() },
             tell: Arc::new(|_| {}),
             output: Arc::default(),
+            asker: Arc::clone(&self.asker),
         })
     }
 
@@ -222,7 +240,7 @@ impl PluginServices {
         operation: &str,
         request: Vec<u8>,
     ) -> BoxFuture<'static, Result<Served, Error>> {
-        let Some(Environment { host, member }) = &self.place.environment else {
+        let Some(Environment { host, member: Some(member), .. }) = &self.place.environment else {
             let text = "there is no execution environment to run it in";
             return ready(Err(Error::new(ErrorKind::UnknownOperation, text).with_hint(
                 "only sessions have one; `jaato environment list` tells which there are",
@@ -232,6 +250,32 @@ impl PluginServices {
             return ready(Err(Error::new(ErrorKind::Unavailable, "the host has ended")));
         };
         member.call(host, operation, request, Arc::clone(&self.tell))
+    }
+
+    fn resources(
+        &self,
+        operation: &str,
+        request: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let Some(Environment { host, resources, .. }) = &self.place.environment else {
+            let text = "there is no execution environment to keep resources in";
+            return ready(Err(Error::new(ErrorKind::Unavailable, text).with_hint(
+                "only sessions have one; `jaato environment list` tells which there are",
+            )));
+        };
+        let Some(host) = host.upgrade() else {
+            return ready(Err(Error::new(ErrorKind::Unavailable, "the host has ended")));
+        };
+        let asking = Asking {
+            host,
+            resources: Arc::clone(resources),
+            plugin: Some(self.plugin.clone()),
+            session: self.place.session.clone(),
+            asker: Arc::clone(&self.asker),
+            tell: Arc::clone(&self.tell),
+        };
+        let operation = operation.to_owned();
+        Box::pin(async move { asking.answer(&operation, &request).await })
     }
 
     fn output(&self, request: &[u8]) -> BoxFuture<'static, Result<Served, Error>> {
@@ -285,6 +329,7 @@ impl Services for PluginServices {
             other if jaato_objects::service::is_operation(other) => {
                 ready(self.objects(other, &request))
             }
+            other if is_resource_operation(other) => self.resources(other, request),
             other => match &self.processes {
                 Some(processes) => {
                     processes.call(other, &request).unwrap_or_else(|| ready(Err(unknown(other))))

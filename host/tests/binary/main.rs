@@ -39,6 +39,7 @@ mod prompt;
 mod reload;
 mod reload_by_hand;
 mod reload_embedded;
+mod resources;
 mod run;
 mod run_bad;
 mod run_cancel;

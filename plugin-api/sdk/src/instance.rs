@@ -11,6 +11,7 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
+use jaato_types::resources::RESOURCE;
 use jaato_types::{
     CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, Output, Result, ToolName,
 };
@@ -21,6 +22,7 @@ use crate::context::{Cx, Home};
 use crate::definition::Definition;
 use crate::environment::AnyDesk;
 use crate::fence::{Fenced, FencedDrop, fenced};
+use crate::resources;
 use crate::state::State;
 use crate::tool::ToolEntry;
 
@@ -150,6 +152,7 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                     let entry = core.tool(asked.tool.as_str())?;
                     value_frame(&(entry.condition)(&cx, asked.deciding).await?)
                 }
+                RESOURCE => resources::answer(&cx, &frame).await,
                 _ => {
                     let text = format!("the plugin does not know the operation `{name}`");
                     Err(Error::new(ErrorKind::UnknownOperation, text))

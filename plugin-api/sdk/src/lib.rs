@@ -45,6 +45,7 @@ mod manifest;
 mod objects;
 mod processes;
 mod provider;
+pub mod resources;
 mod schema;
 mod session_files;
 mod session_terminals;

@@ -5,6 +5,7 @@ use std::future::{Future, ready};
 use jaato_types::{Description, Error, ErrorKind, Output, Result};
 use serde_json::Value;
 
+use crate::resources::{NewResource, Resources};
 use crate::{Cx, Home};
 
 /// A plugin's living state: made per session (or per host process, with `scope: host`), shared by its
@@ -46,6 +47,27 @@ pub trait State: Sized + Send + Sync + 'static {
         _arguments: Value,
     ) -> impl Future<Output = Result<Output>> + Send {
         let text = format!("the plugin has no command `{name}`");
+        ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
+    }
+
+    /// Returns where it holds its resources; nothing where it keeps none. Without this the host can neither close
+    /// them nor lend them to others.
+    fn resources(&self) -> Option<&Resources> {
+        None
+    }
+
+    /// Makes a resource that the description names a factory of, fresh or from what
+    /// [`Resource::save`](crate::resources::Resource::save) gave. The host asks once at a time for each name, and
+    /// registers what comes of it.
+    ///
+    /// # Errors
+    /// What whoever wanted it is told.
+    fn create_resource(
+        _cx: &Cx<Self>,
+        name: &str,
+        _saved: Option<Value>,
+    ) -> impl Future<Output = Result<NewResource>> + Send {
+        let text = format!("the plugin does not make the resource `{name}`");
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 }

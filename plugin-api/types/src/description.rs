@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::execution::EnvironmentSpec;
+use crate::resources::ResourceSpec;
 use crate::{Asset, ModelInfo, ToolSpec};
 
 /// Everything that a plugin says of itself beyond its manifest. Grows freely: it is data.
@@ -29,6 +30,9 @@ pub struct Description {
     /// The execution environment, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<EnvironmentSpec>,
+    /// Resources of a session's environment that it can make for whoever asks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceSpec>,
     /// Big files that it needs and the host fetches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub assets: Vec<Asset>,

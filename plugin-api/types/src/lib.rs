@@ -24,6 +24,7 @@ mod manifest;
 mod message;
 pub mod objects;
 pub mod process;
+pub mod resources;
 pub mod service;
 pub mod terminal;
 mod tool;

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use jaato_types::files::*;
 use jaato_types::process::*;
+use jaato_types::resources::ResourceAction;
 use jaato_types::terminal::{TerminalEvent, TerminalWait};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
@@ -75,6 +76,7 @@ fn what_would_be_done_wrongly_is_refused_with_the_words_that_are_known() {
     is_refused::<WriteMode>(json!(WORD), "`create_new`");
     is_refused::<TextUnit>(json!(WORD), "`characters` or `lines`");
     is_refused::<FileOrder>(json!(WORD), "`newest` or `path`");
+    is_refused::<ResourceAction>(json!(WORD), "`create`");
     is_refused::<OutputStream>(json!(WORD), "`stdout` or `stderr`");
 }
 

@@ -10,6 +10,8 @@ mod execution;
 mod files;
 #[path = "shapes/objects.rs"]
 mod objects;
+#[path = "shapes/resources.rs"]
+mod resources;
 
 use std::fmt::{Debug, Write as _};
 
@@ -78,6 +80,7 @@ fn what_crosses_has_the_committed_json() {
     other_services(&mut shapes);
     processes(&mut shapes);
     objects::shapes(&mut shapes);
+    resources::shapes(&mut shapes);
     execution::shapes(&mut shapes);
     files::shapes(&mut shapes);
     expect_file!["shapes.txt"].assert_eq(&shapes.text);
@@ -116,6 +119,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             models: vec![model()],
         }),
         environment: Some(EnvironmentSpec::default()),
+        resources: vec![resources::spec()],
         assets: vec![asset()],
         credentials: vec![CredentialSpec {
             variable: "MOON_KEY".to_owned(),
@@ -440,6 +444,7 @@ fn every_struct_that_is_read_has_an_example() {
         include_str!("shapes/objects.rs"),
         include_str!("shapes/execution.rs"),
         include_str!("shapes/files.rs"),
+        include_str!("shapes/resources.rs"),
         // In `events.rs`.
         "Envelope {"
     );

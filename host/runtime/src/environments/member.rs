@@ -122,6 +122,11 @@ impl Member {
         }
     }
 
+    /// Closes the resources that the session's plugins keep there; returns what went wrong.
+    pub(super) async fn close_resources(&self) -> Vec<String> {
+        self.scope.resources.close_of(&self.session).await
+    }
+
     /// Ends what the session has there, and with the last session the environment.
     pub(super) async fn leave(&self, host: &Arc<Host>) {
         let lasting = std::mem::take(&mut *lock(&self.lasting));
@@ -130,6 +135,7 @@ impl Member {
             let Ok(request) = write(&ProcessRef { process }) else { continue };
             self.scope.end_if_ready(FORGET, request).await;
         }
+        self.scope.resources.left(&self.session);
         self.scope.leave(host).await;
     }
 }

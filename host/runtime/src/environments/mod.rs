@@ -20,14 +20,21 @@ use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListed;
 pub use member::{Member, is_operation};
+pub use resources::{
+    Asker, Asking, Resources, SavedResources, is_operation as is_resource_operation,
+};
 pub use scope::{Choice, Scope};
 
 use crate::host::Host;
+
+/// Lines of what went wrong at the end of resources that are kept for a person; all are in the log.
+const PROBLEMS_MAX: usize = 64;
 
 /// The environments of all sessions.
 #[derive(Default)]
 pub struct Environments {
     members: Mutex<HashMap<SessionId, Arc<Member>>>,
+    problems: Mutex<Vec<String>>,
 }
 
 /// An execution environment that several sessions may share: each that is started with it joins it. It is set up
@@ -47,6 +54,28 @@ impl Environments {
         self.lock().get(session).cloned()
     }
 
+    /// Closes what a session's plugins keep open, while they and the environment are still there.
+    pub(crate) async fn close_resources(&self, host: &Arc<Host>, session: &SessionId) {
+        let Some(member) = self.of(session) else { return };
+        self.record(host, member.close_resources().await);
+    }
+
+    /// Notes what went wrong when resources were closed.
+    pub(crate) fn record(&self, host: &Host, problems: Vec<String>) {
+        for problem in problems {
+            host.log.line(1, "host", &problem);
+            let mut told = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.len() < PROBLEMS_MAX {
+                told.push(problem);
+            }
+        }
+    }
+
+    /// Gives what went wrong so far.
+    pub(crate) fn take_problems(&self) -> Vec<String> {
+        std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Ends what a session has in its environment, and the environment with its last session.
     pub(crate) async fn leave(&self, host: &Arc<Host>, session: &SessionId) {
         let member = self.lock().remove(session);
@@ -57,9 +86,10 @@ impl Environments {
 
     /// Ends all of them.
     pub(crate) async fn close(&self, host: &Arc<Host>) {
-        let members = std::mem::take(&mut *self.lock());
-        for member in members.into_values() {
-            member.leave(host).await;
+        let sessions: Vec<_> = self.lock().keys().cloned().collect();
+        for session in sessions {
+            self.close_resources(host, &session).await;
+            self.leave(host, &session).await;
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::sync::Mutex;
 use super::resources::Resources;
 use crate::host::Host;
 use crate::instances::Lease;
-use crate::services::{Place, Tell};
+use crate::services::{Environment, Place, Tell};
 use crate::tools::{drive, misbehaved};
 
 /// How long an environment may take to be taken down.
@@ -44,7 +44,7 @@ pub struct Scope {
     /// What calls use once it is set up.
     ready: StdMutex<Option<Arc<Ready>>>,
     members: StdMutex<usize>,
-    pub(super) resources: Resources,
+    pub(super) resources: Arc<Resources>,
 }
 
 /// How far its life has come.
@@ -72,8 +72,13 @@ impl Scope {
             life: Mutex::default(),
             ready: StdMutex::default(),
             members: StdMutex::new(0),
-            resources: Resources,
+            resources: Arc::default(),
         }
+    }
+
+    /// Returns what plugins keep open in it.
+    pub(crate) fn resources(&self) -> &Arc<Resources> {
+        &self.resources
     }
 
     /// Returns its name.
@@ -143,7 +148,10 @@ impl Scope {
             return Ok(ready);
         }
         self.put(None);
-        let place = Place::of_environment(self.id.clone());
+        let place = Place {
+            environment: Some(Environment::own(host, &self.resources)),
+            ..Place::of_environment(self.id.clone())
+        };
         let plugin = self.choice.plugin.as_str();
         let (lease, services) = host.instance(plugin, place, Arc::clone(tell)).await?;
         let ready = Arc::new(Ready { lease, services });
@@ -183,9 +191,7 @@ impl Scope {
     /// Takes it down: resources first, then the environment. What goes wrong is in the log.
     async fn close(&self, host: &Arc<Host>) {
         let mut life = self.life.lock().await;
-        for failed in self.resources.close(host).await {
-            host.log.line(1, "host", &failed);
-        }
+        host.environments.record(host, self.resources.close().await);
         if let Some(ready) = self.put(None) {
             let quiet: Tell = Arc::new(|_| {});
             let ended = ready.call(TEARDOWN, Frame::empty(), &quiet);

@@ -1,7 +1,7 @@
 //! An instance and who uses it: one that was followed by another is closed when its last call has ended.
 
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use jaato_loader::Instance;
 use tokio::runtime::Handle;
@@ -46,7 +46,8 @@ impl Drop for Living {
     }
 }
 
-/// An instance for one call.
+/// An instance for one call, or for as long as it keeps something.
+#[derive(Clone)]
 pub struct Lease {
     living: Arc<Living>,
     key: Key,
@@ -63,6 +64,12 @@ impl Lease {
         &self.catalog
     }
 
+    /// Returns it without a hold on the instance.
+    pub fn downgrade(&self) -> WeakLease {
+        let living = Arc::downgrade(&self.living);
+        WeakLease { living, key: self.key.clone(), catalog: Arc::clone(&self.catalog) }
+    }
+
     pub(super) fn key(&self) -> &Key {
         &self.key
     }
@@ -77,5 +84,20 @@ impl Deref for Lease {
 
     fn deref(&self) -> &Instance {
         &self.living
+    }
+}
+
+/// An instance that may be closed meanwhile.
+pub struct WeakLease {
+    living: Weak<Living>,
+    key: Key,
+    catalog: Arc<Catalog>,
+}
+
+impl WeakLease {
+    /// Returns the instance, where it is still there.
+    pub fn upgrade(&self) -> Option<Lease> {
+        let (key, catalog) = (self.key.clone(), Arc::clone(&self.catalog));
+        self.living.upgrade().map(|living| Lease { living, key, catalog })
     }
 }

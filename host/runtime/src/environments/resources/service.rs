@@ -1,0 +1,177 @@
+//! The service `resources`, as one plugin asks it.
+
+use std::sync::Arc;
+
+use jaato_loader::Served;
+use jaato_registry::{PluginEntry, Status};
+use jaato_session::Cancel;
+use jaato_types::resources::{
+    CALL, GET, GET_OR_CREATE, LIST, REMOVE, RESOURCE, ResourceAction, ResourceFacts, ResourceName,
+    ResourceRequest, ResourceSet, SET,
+};
+use jaato_types::{Error, ErrorKind, Frame, PluginName, Scope as InstanceScope, SessionId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::keeper::{Asker, InstanceKeeper};
+use super::{Entry, Resources, not_found};
+use crate::environments::scope::{read, write};
+use crate::host::Host;
+use crate::runtime::description;
+use crate::services::{Environment, Place, Tell};
+use crate::tools::drive;
+
+/// Tells whether an operation is one of resources.
+pub fn is_operation(operation: &str) -> bool {
+    [SET, GET, LIST, CALL, GET_OR_CREATE, REMOVE].contains(&operation)
+}
+
+/// Who asks.
+pub struct Asking {
+    pub host: Arc<Host>,
+    pub resources: Arc<Resources>,
+    /// The plugin; none where it is the host itself.
+    pub plugin: Option<PluginName>,
+    pub session: SessionId,
+    pub asker: Asker,
+    pub tell: Tell,
+}
+
+impl Asking {
+    /// The host itself asks.
+    pub fn of_host(
+        host: &Arc<Host>,
+        resources: Arc<Resources>,
+        session: &SessionId,
+        tell: Tell,
+    ) -> Self {
+        let (host, session) = (Arc::clone(host), session.clone());
+        Self { host, resources, plugin: None, session, asker: Asker::default(), tell }
+    }
+
+    /// Answers an operation.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for a request that cannot be read; what the operation comes to.
+    pub async fn answer(self, operation: &str, request: &[u8]) -> Result<Served, Error> {
+        match operation {
+            SET => served(&self.set(asked(request)?).await?),
+            GET => served(&self.resources.get(&asked::<ResourceName>(request)?.name)),
+            LIST => served(&self.resources.list()),
+            CALL => served(&self.resources.call(asked(request)?).await?),
+            GET_OR_CREATE => {
+                served(&self.get_or_create(&asked::<ResourceName>(request)?.name).await?)
+            }
+            REMOVE => {
+                let closed = self.resources.remove(&asked::<ResourceName>(request)?.name).await;
+                self.record(closed.problem.as_deref());
+                served(&closed)
+            }
+            other => {
+                let text = format!("this host has no service `{other}`");
+                Err(Error::new(ErrorKind::UnknownOperation, text))
+            }
+        }
+    }
+
+    async fn set(&self, set: ResourceSet) -> Result<jaato_types::resources::ResourceClosed, Error> {
+        let Some(plugin) = &self.plugin else {
+            return Err(Error::new(ErrorKind::HostBug, "the host keeps no resources itself"));
+        };
+        let registry = self.host.registry();
+        if registry.plugin(plugin.as_str()).is_some_and(is_of_all_sessions) {
+            return Err(of_all_sessions(plugin));
+        }
+        let closed = self.resources.set(self.entry(plugin, set, Arc::clone(&self.asker))).await?;
+        self.record(closed.problem.as_deref());
+        Ok(closed)
+    }
+
+    /// Finds a resource, or has it made.
+    ///
+    /// # Errors
+    /// `not_found` where no plugin makes it; what making it came to.
+    pub async fn get_or_create(&self, name: &str) -> Result<ResourceFacts, Error> {
+        if let Some(facts) = self.resources.get(name) {
+            return Ok(facts);
+        }
+        let plugin = self.factory_of(name)?;
+        let make = |saved| self.make(plugin, name, saved);
+        self.resources.get_or_create(name, &self.session, make).await
+    }
+
+    /// Returns the plugin that makes what has this name: the one that asks, if it does.
+    fn factory_of(&self, name: &str) -> Result<PluginName, Error> {
+        let registry = self.host.registry();
+        let makes = |entry: &&PluginEntry| {
+            let described = description(entry).map_or(&[][..], |it| &it.resources);
+            entry.status == Status::Active && described.iter().any(|spec| spec.name == name)
+        };
+        let of = |entry: &PluginEntry| entry.candidate.manifest.name.clone();
+        let mut found: Vec<_> = registry.plugins().iter().filter(makes).collect();
+        // Stable: of others the first in the registry's order.
+        found.sort_by_key(|entry| Some(of(entry)) != self.plugin);
+        match found.first() {
+            Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
+            Some(entry) => Ok(of(entry)),
+            None => Err(not_found(name, "and no plugin that is used makes one of that name")),
+        }
+    }
+
+    /// Asks a plugin to make a resource.
+    async fn make(
+        &self,
+        plugin: PluginName,
+        name: &str,
+        saved: Option<Value>,
+    ) -> Result<Entry, Error> {
+        let (host, session) = (&self.host, &self.session);
+        let place = Place {
+            environment: Environment::of(host, session),
+            ..Place::of_environment(session.clone())
+        };
+        let (lease, services) =
+            host.instance(plugin.as_str(), place, Arc::clone(&self.tell)).await?;
+        let request =
+            ResourceRequest { saved, ..ResourceRequest::new(ResourceAction::Create, name, 0) };
+        let running = lease.operation(RESOURCE, write(&request)?, services)?;
+        let answer = drive(running, &Cancel::new(), |delta| (self.tell)(delta)).await;
+        host.save(&lease).await;
+        let made: ResourceSet = read(&answer?)?;
+        let asker = Asker::from(std::sync::OnceLock::from(lease.downgrade()));
+        Ok(self.entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))
+    }
+
+    fn entry(&self, plugin: &PluginName, set: ResourceSet, asker: Asker) -> Entry {
+        let ResourceSet { name, number, kind, about } = set;
+        let session = self.session.clone();
+        let keeper = Arc::new(InstanceKeeper::new(&self.host, session.clone(), asker));
+        let facts = ResourceFacts { name, plugin: plugin.to_string(), kind, about };
+        Entry { facts, number, session, keeper }
+    }
+
+    fn record(&self, problem: Option<&str>) {
+        if let Some(problem) = problem {
+            self.host.log.line(1, "host", problem);
+        }
+    }
+}
+
+fn is_of_all_sessions(entry: &PluginEntry) -> bool {
+    entry.candidate.manifest.scope == InstanceScope::Host
+}
+
+fn of_all_sessions(plugin: &PluginName) -> Error {
+    let text =
+        format!("plugin `{plugin}` is one for all sessions: it keeps no session's resources");
+    Error::new(ErrorKind::Unavailable, text).with_hint("its manifest says `scope: host`")
+}
+
+fn served(answer: &impl Serialize) -> Result<Served, Error> {
+    write(answer).map(Served::Frame)
+}
+
+fn asked<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+    Frame::read(request).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
+}

@@ -1,0 +1,214 @@
+//! The registry over keepers that are made up.
+
+use std::future::{pending, ready};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use serde_json::json;
+
+use super::*;
+
+/// What a keeper was asked, in order.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+/// How a keeper answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Willing,
+    Refuses,
+    Panics,
+    Hangs,
+}
+
+struct Fake {
+    asked: Asked,
+    manner: Manner,
+    is_dead: Arc<AtomicBool>,
+}
+
+impl Keeper for Fake {
+    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
+        let ResourceRequest { action, name, number, .. } = request;
+        self.asked.lock().unwrap().push(format!("{action:?} {name} {number}"));
+        match self.manner {
+            Manner::Willing if action == ResourceAction::Close => Box::pin(ready(Ok(Value::Null))),
+            Manner::Willing => Box::pin(ready(Ok(json!({ "of": name })))),
+            Manner::Refuses => Box::pin(ready(Err(Error::failed("it is stuck")))),
+            Manner::Panics => Box::pin(async { panic!("it is broken") }),
+            Manner::Hangs => Box::pin(pending()),
+        }
+    }
+
+    fn ended(&self) -> Option<Error> {
+        self.is_dead.load(Relaxed).then(|| Error::new(ErrorKind::PluginCrashed, "it was killed"))
+    }
+}
+
+#[derive(Default)]
+struct Rig {
+    resources: Resources,
+    asked: Asked,
+    is_dead: Arc<AtomicBool>,
+}
+
+impl Rig {
+    fn entry(&self, name: &str, session: &str, manner: Manner) -> Entry {
+        let facts = ResourceFacts {
+            name: name.to_owned(),
+            plugin: "tool-moon".to_owned(),
+            ..ResourceFacts::default()
+        };
+        let (asked, is_dead) = (Arc::clone(&self.asked), Arc::clone(&self.is_dead));
+        let keeper = Arc::new(Fake { asked, manner, is_dead });
+        Entry { facts, number: 1, session: SessionId::from(session), keeper }
+    }
+
+    async fn set(&self, name: &str, session: &str, manner: Manner) -> ResourceClosed {
+        self.resources.set(self.entry(name, session, manner)).await.unwrap()
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.resources.list().into_iter().map(|facts| facts.name).collect()
+    }
+}
+
+fn session() -> SessionId {
+    SessionId::from("one")
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_are_closed_the_last_first_whatever_the_others_come_to() {
+    let rig = Rig::default();
+    for (name, manner) in [
+        ("a", Manner::Willing),
+        ("b", Manner::Refuses),
+        ("c", Manner::Panics),
+        ("d", Manner::Hangs),
+        ("e", Manner::Willing),
+    ] {
+        rig.set(name, "one", manner).await;
+    }
+    let failed = rig.resources.close().await;
+    assert_eq!(rig.asked(), ["Close e 1", "Close d 1", "Close c 1", "Close b 1", "Close a 1"]);
+    assert_eq!(failed.len(), 3, "{failed:?}");
+    assert_eq!(
+        failed[0],
+        "the resource `d` of plugin `tool-moon` was not closed: it took more than 2000 ms"
+    );
+    assert!(failed[1].contains("`c`") && failed[1].contains("panic"), "{failed:?}");
+    assert!(failed[2].ends_with("it is stuck"), "{failed:?}");
+    assert_eq!(rig.names(), [""; 0]);
+    // It may be entered again.
+    rig.set("a", "one", Manner::Willing).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_hang_do_not_add_up() {
+    let rig = Rig::default();
+    for number in 0..RESOURCES_MAX {
+        rig.set(&format!("r{number}"), "one", Manner::Hangs).await;
+    }
+    let too_many = rig.resources.set(rig.entry("more", "one", Manner::Willing)).await.unwrap_err();
+    assert_eq!(too_many.kind, ErrorKind::LimitReached);
+    let begun = Instant::now();
+    assert_eq!(rig.resources.close().await.len(), RESOURCES_MAX);
+    let took = begun.elapsed();
+    assert!(took < CLOSE_ALL_MAX * 3, "{took:?}");
+}
+
+#[tokio::test]
+async fn only_what_is_the_sessions_is_closed_with_it_and_it_takes_no_more() {
+    let rig = Rig::default();
+    rig.set("a", "one", Manner::Willing).await;
+    rig.set("b", "two", Manner::Willing).await;
+    rig.set("c", "one", Manner::Willing).await;
+    assert_eq!(rig.resources.close_of(&session()).await, [""; 0]);
+    assert_eq!(rig.asked(), ["Close c 1", "Close a 1"]);
+    assert_eq!(rig.names(), ["b"]);
+    let refused = rig.resources.set(rig.entry("d", "one", Manner::Willing)).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Unavailable);
+    rig.set("d", "two", Manner::Willing).await;
+}
+
+#[tokio::test]
+async fn a_name_that_is_set_again_closes_what_had_it() {
+    let rig = Rig::default();
+    assert_eq!(rig.set("a", "one", Manner::Refuses).await, ResourceClosed::default());
+    let closed = rig.set("a", "one", Manner::Willing).await;
+    assert!(closed.found && closed.problem.unwrap().contains("it is stuck"));
+    assert_eq!(rig.asked(), ["Close a 1"]);
+    assert_eq!(rig.names(), ["a"]);
+    assert_eq!(rig.resources.remove("a").await, ResourceClosed { found: true, problem: None });
+    assert_eq!(rig.resources.remove("a").await, ResourceClosed::default());
+    for name in ["", "a\nb", &"x".repeat(NAME_BYTES_MAX + 1)] {
+        let refused = rig.resources.set(rig.entry(name, "one", Manner::Willing)).await;
+        assert_eq!(refused.unwrap_err().kind, ErrorKind::InvalidArguments);
+    }
+    rig.set(&"x".repeat(NAME_BYTES_MAX), "one", Manner::Willing).await;
+}
+
+#[tokio::test]
+async fn one_is_made_however_many_ask_and_a_failure_leaves_nothing() {
+    let rig = Rig::default();
+    let (made, session) = (AtomicUsize::new(0), session());
+    let make = || {
+        rig.resources.get_or_create("a", &session, |_| async {
+            tokio::task::yield_now().await;
+            match made.fetch_add(1, Relaxed) {
+                0 => Err(Error::failed("not yet")),
+                _ => Ok(rig.entry("a", "one", Manner::Willing)),
+            }
+        })
+    };
+    assert_eq!(make().await.unwrap_err().message, "not yet");
+    assert!(rig.names().is_empty());
+    let (first, second, third) = tokio::join!(make(), make(), make());
+    assert!(first.is_ok() && second.is_ok() && third.is_ok());
+    assert_eq!((made.load(Relaxed), rig.names()), (2, vec!["a".to_owned()]));
+}
+
+#[tokio::test]
+async fn what_went_with_its_worker_is_told_so_and_made_anew() {
+    let rig = Rig::default();
+    rig.set("a", "one", Manner::Willing).await;
+    let call = || ResourceCall { name: "a".to_owned(), ..ResourceCall::default() };
+    assert_eq!(rig.resources.call(call()).await.unwrap(), json!({ "of": "a" }));
+    rig.is_dead.store(true, Relaxed);
+    let gone = rig.resources.call(call()).await.unwrap_err();
+    assert_eq!(gone.kind, ErrorKind::PluginCrashed);
+    assert!(gone.message.ends_with("is gone with what ran it: it was killed"), "{gone}");
+    assert_eq!((rig.resources.get("a"), rig.names()), (None, Vec::new()));
+    let anew = Rig::default();
+    let make = |_| ready(Ok(anew.entry("a", "one", Manner::Willing)));
+    rig.resources.get_or_create("a", &session(), make).await.unwrap();
+    assert!(rig.resources.call(call()).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_was_saved_stays_until_it_was_made_use_of() {
+    let rig = Rig::default();
+    rig.set("a", "one", Manner::Willing).await;
+    rig.set("b", "one", Manner::Refuses).await;
+    let restored = json!({ "entries": { "c": { "state": [1] } } });
+    assert_eq!(rig.resources.take_saved(&restored).unwrap(), ["c"]);
+    let saved = rig.resources.save().await;
+    let expected = json!({ "entries": { "a": { "state": { "of": "a" } }, "c": { "state": [1] } } });
+    assert_eq!(saved.value, expected);
+    assert!(saved.problems.len() == 1 && saved.problems[0].contains("`b`"), "{saved:?}");
+    let fail = |saved: Option<Value>| {
+        ready(Err(Error::failed(format!("made of {}", saved.unwrap_or_default()))))
+    };
+    let failed = rig.resources.get_or_create("c", &session(), fail).await.unwrap_err();
+    assert_eq!(failed.message, "made of [1]");
+    let make = |_| ready(Ok(rig.entry("c", "one", Manner::Refuses)));
+    rig.resources.get_or_create("c", &session(), make).await.unwrap();
+    assert_eq!(rig.resources.save().await.value["entries"].get("c"), None);
+    for wrong in [json!(null), json!({ "entries": [] }), json!({ "entries": { "d": {} } })] {
+        let error = rig.resources.take_saved(&wrong).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments);
+    }
+}

@@ -1,0 +1,192 @@
+//! Resources: what a plugin keeps open for the session's execution environment, until that ends.
+//!
+//! A connection, a browser, a running server: [`Resource`] says how it is closed, and what else others may ask of
+//! it. [`Resources`] in the plugin's state holds them, typed; the host knows their names, lends them to other
+//! plugins as JSON ([`HostResources`]) and closes all in reverse order, before the environment itself.
+//!
+//! ```
+//! use jaato_plugin_sdk::prelude::*;
+//! use jaato_plugin_sdk::resources::{NewResource, Resource, Resources};
+//!
+//! struct Browser { pages: u32 }
+//!
+//! impl Resource for Browser {
+//!     const KIND: &'static str = "browser";
+//!
+//!     async fn close(&self) -> Result<()> {
+//!         Ok(()) // quits it
+//!     }
+//!
+//!     async fn call(&self, operation: &str, arguments: Value) -> Result<Value> {
+//!         match operation {
+//!             "pages" => Ok(json!(self.pages)),
+//!             other => Err(self.unknown_operation(other)),
+//!         }
+//!     }
+//! }
+//!
+//! #[derive(Default)]
+//! struct Browsing { resources: Resources }
+//!
+//! impl State for Browsing {
+//!     async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+//!         Ok(Self::default())
+//!     }
+//!
+//!     // Others reach what this plugin keeps, and may have it made by name.
+//!     fn resources(&self) -> Option<&Resources> {
+//!         Some(&self.resources)
+//!     }
+//!
+//!     fn describe(description: &mut Description) {
+//!         description.resources = vec![NewResource::spec("browser", "shows pages")];
+//!     }
+//!
+//!     async fn create_resource(
+//!         _cx: &Cx<Self>, _name: &str, _saved: Option<Value>,
+//!     ) -> Result<NewResource> {
+//!         Ok(NewResource::new(Browser { pages: 0 }))
+//!     }
+//! }
+//!
+//! async fn in_a_tool(cx: &Cx<Browsing>) -> Result<()> {
+//!     let start = async { Ok(Browser { pages: 1 }) };
+//!     let browser = cx.state().resources.get_or_create(cx, "browser", start).await?;
+//!     assert_eq!(browser.pages, 1);
+//!     assert!(cx.state().resources.get::<Browser>("browser").is_some());
+//!     // What another plugin keeps: by name.
+//!     let row = cx.resources().call("database", "query", json!({ "sql": "…" })).await?;
+//!     Ok(drop(row))
+//! }
+//! ```
+
+mod answer;
+mod host;
+mod kept;
+mod turn;
+
+use std::any::Any;
+use std::future::{Future, ready};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use jaato_types::resources::ResourceSpec;
+use jaato_types::{Error, ErrorKind, Result};
+use serde_json::Value;
+
+pub(crate) use answer::answer;
+pub use host::HostResources;
+pub use kept::Resources;
+
+pub use crate::types::resources::{ResourceClosed, ResourceFacts};
+
+/// Something that is open and must be closed. Its methods are called on the host's plugin executor and must not
+/// block.
+pub trait Resource: Send + Sync + 'static {
+    /// What kind of thing it is, for others; nothing where that is of no use.
+    const KIND: &'static str = "";
+
+    /// Returns one line of what it is, for others.
+    fn about(&self) -> String {
+        String::new()
+    }
+
+    /// Closes it: called once, by the host, which waits at most 2 s. What others still hold sees it closed.
+    ///
+    /// # Errors
+    /// What the person is told. It is forgotten in any case, and the rest are closed.
+    fn close(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Answers what another plugin, or this one, asks by name.
+    ///
+    /// # Errors
+    /// What the one who asks is told; [`Resource::unknown_operation`] for what it does not know.
+    fn call(
+        &self,
+        operation: &str,
+        _arguments: Value,
+    ) -> impl Future<Output = Result<Value>> + Send {
+        ready(Err(self.unknown_operation(operation)))
+    }
+
+    /// Gives what [`State::create_resource`](crate::State::create_resource) can make it from again; nothing where
+    /// that is not possible.
+    ///
+    /// # Errors
+    /// What the person is told; the others are saved.
+    fn save(&self) -> impl Future<Output = Result<Option<Value>>> + Send {
+        ready(Ok(None))
+    }
+
+    /// Says that it does not know an operation.
+    fn unknown_operation(&self, operation: &str) -> Error {
+        let text = format!("the resource does not know the operation `{operation}`");
+        Error::new(ErrorKind::UnknownOperation, text)
+    }
+}
+
+/// A resource that was just made, of whatever type.
+pub struct NewResource(Kept);
+
+impl NewResource {
+    /// Takes one.
+    pub fn new(resource: impl Resource) -> Self {
+        Self(Kept::new(Arc::new(resource)))
+    }
+
+    /// Describes a factory, for `Description::resources`.
+    pub fn spec(name: &str, about: &str) -> ResourceSpec {
+        ResourceSpec { name: name.to_owned(), about: about.to_owned() }
+    }
+}
+
+type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// A resource of whatever type, as the host asks for it.
+trait Erased: Send + Sync {
+    fn kind(&self) -> &'static str;
+    fn about(&self) -> String;
+    fn close(&self) -> Later<'_, ()>;
+    fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> Later<'a, Value>;
+    fn save(&self) -> Later<'_, Option<Value>>;
+}
+
+impl<T: Resource> Erased for T {
+    fn kind(&self) -> &'static str {
+        T::KIND
+    }
+
+    fn about(&self) -> String {
+        Resource::about(self)
+    }
+
+    fn close(&self) -> Later<'_, ()> {
+        Box::pin(Resource::close(self))
+    }
+
+    fn call<'a>(&'a self, operation: &'a str, arguments: Value) -> Later<'a, Value> {
+        Box::pin(Resource::call(self, operation, arguments))
+    }
+
+    fn save(&self) -> Later<'_, Option<Value>> {
+        Box::pin(Resource::save(self))
+    }
+}
+
+/// A resource twice: as what it is, and as what the host asks.
+#[derive(Clone)]
+struct Kept {
+    typed: Arc<dyn Any + Send + Sync>,
+    erased: Arc<dyn Erased>,
+}
+
+impl Kept {
+    fn new<T: Resource>(resource: Arc<T>) -> Self {
+        Self { typed: Arc::clone(&resource) as _, erased: resource }
+    }
+
+    /// Returns it as what it is; nothing where it is something else.
+    fn of_type<T: Resource>(&self) -> Option<Arc<T>> {
+        Arc::clone(&self.typed).downcast().ok()
+    }
+}

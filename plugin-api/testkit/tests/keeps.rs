@@ -1,0 +1,85 @@
+//! A plugin that keeps resources, from its source: what it asks of the host, and what it answers.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/keeps/src/lib.rs"]
+mod keeps;
+// Where its tools look for the plugin.
+use keeps::__jaato;
+
+use jaato_plugin_testkit::{FakeHost, FakeInstance, Reply};
+use jaato_types::resources::{RESOURCE, ResourceAction, ResourceRequest, ResourceSet, SET};
+use jaato_types::{Error, ErrorKind, Frame, Result};
+use serde_json::{Value, json};
+
+fn host() -> FakeHost {
+    FakeHost::new(__jaato::MODULE).with_service(SET, |_| Ok(Reply::Json(json!({}))))
+}
+
+fn ask(instance: &FakeInstance, request: ResourceRequest) -> Result<Value> {
+    let frame = Frame::write(&request).unwrap();
+    let answer = instance.operation(RESOURCE, frame).wait().result?;
+    Ok(Frame::read(&answer).unwrap())
+}
+
+fn to(action: ResourceAction, number: u64) -> ResourceRequest {
+    ResourceRequest::new(action, "a", number)
+}
+
+#[test]
+fn what_is_registered_has_a_number_by_which_the_host_asks() {
+    let host = host();
+    let instance = host.instance().unwrap();
+    instance.call("keep_counter", json!({ "name": "a" })).unwrap();
+    let asked = host.asked();
+    let set: ResourceSet = asked.iter().find(|it| it.operation == SET).unwrap().read().unwrap();
+    assert_eq!((set.number, set.kind.as_deref()), (1, Some("counter")));
+    let count = ResourceRequest { operation: "count".to_owned(), ..to(ResourceAction::Call, 1) };
+    assert_eq!(ask(instance, count.clone()), Ok(json!(2)));
+    assert_eq!(ask(instance, to(ResourceAction::Save, 1)), Ok(json!(2)));
+    assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
+    assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null), "there is none");
+    assert_eq!(ask(instance, count).unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn what_the_host_refuses_is_not_kept() {
+    let refuse = |_: &_| Err(Error::new(ErrorKind::LimitReached, "there are too many"));
+    let host = FakeHost::new(__jaato::MODULE).with_service(SET, refuse);
+    let instance = host.instance().unwrap();
+    let refused = instance.call("keep_counter", json!({ "name": "a" })).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::LimitReached);
+    let read = instance.call("read_counter", json!({ "name": "a" })).unwrap();
+    assert_eq!(read.content["count"], Value::Null);
+}
+
+#[test]
+fn a_panic_of_a_close_is_an_error_and_the_resource_is_forgotten() {
+    let host = host();
+    let instance = host.instance().unwrap();
+    instance.call("keep_counter", json!({ "name": "a", "manner": "panics" })).unwrap();
+    let failed = ask(instance, to(ResourceAction::Close, 1)).unwrap_err();
+    assert_eq!(failed.kind, ErrorKind::PluginPanicked);
+    assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
+}
+
+#[test]
+fn a_factory_makes_what_it_describes_from_what_was_saved() {
+    let host = host();
+    let described = &host.description().unwrap().resources;
+    assert_eq!(described[0].name, "made");
+    let instance = host.instance().unwrap();
+    let create = ResourceRequest { saved: Some(json!(5)), ..to(ResourceAction::Create, 0) };
+    let made: ResourceSet = serde_json::from_value(ask(instance, create).unwrap()).unwrap();
+    assert_eq!(ask(instance, to(ResourceAction::Save, made.number)), Ok(json!(5)));
+    assert!(host.asked().iter().all(|it| it.operation != SET), "the host registers it itself");
+}
+
+#[test]
+fn a_plugin_finds_its_own_again_and_makes_it_once() {
+    let host = host();
+    let instance = host.instance().unwrap();
+    let once = || instance.call("keep_counter", json!({ "name": "a", "once": true })).unwrap();
+    assert_eq!(once().content["count"], 1);
+    assert_eq!(once().content["count"], 2);
+    assert_eq!(host.asked().iter().filter(|it| it.operation == SET).count(), 1);
+}

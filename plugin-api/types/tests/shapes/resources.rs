@@ -1,0 +1,41 @@
+//! The JSON of the service `resources`, and of the operation that plugins answer.
+
+use std::fmt::Write as _;
+
+use jaato_types::resources::*;
+use serde_json::json;
+
+use super::Shapes;
+
+pub fn spec() -> ResourceSpec {
+    ResourceSpec { name: "telescope".to_owned(), about: "looks at moons".to_owned() }
+}
+
+/// Adds its lines.
+pub fn shapes(shapes: &mut Shapes) {
+    shapes.section("services: resources");
+    writeln!(shapes.text, "{SET} {GET} {LIST} {CALL} {GET_OR_CREATE} {REMOVE} {RESOURCE}").unwrap();
+    let (name, kind) = (|| "telescope".to_owned(), || Some("optics".to_owned()));
+    let about = || Some("looks at moons".to_owned());
+    shapes.add(&ResourceSet { name: name(), number: 7, kind: kind(), about: about() });
+    shapes.add(&ResourceName { name: name() });
+    let plugin = "tool-moon".to_owned();
+    shapes.add(&ResourceFacts { name: name(), plugin, kind: kind(), about: about() });
+    let (operation, arguments) = (|| "point".to_owned(), || json!({ "at": "moon" }));
+    shapes.add(&ResourceCall { name: name(), operation: operation(), arguments: arguments() });
+    shapes.add(&ResourceClosed { found: true, problem: Some("it is stuck".to_owned()) });
+    shapes.words(&[
+        ResourceAction::Create,
+        ResourceAction::Call,
+        ResourceAction::Close,
+        ResourceAction::Save,
+    ]);
+    shapes.add(&ResourceRequest {
+        action: ResourceAction::Call,
+        name: name(),
+        number: 7,
+        operation: operation(),
+        arguments: arguments(),
+        saved: Some(json!({ "at": "sun" })),
+    });
+}
