@@ -121,7 +121,7 @@ impl House {
     /// The thread that ran the last poll may hold what it polled a moment longer than whoever waited for it.
     #[track_caller]
     pub fn nothing_lives(&self) {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
         while self.executor.live() != LiveCounts::default() && std::time::Instant::now() < deadline
         {
             std::thread::yield_now();
