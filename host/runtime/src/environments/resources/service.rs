@@ -6,8 +6,8 @@ use jaato_loader::Served;
 use jaato_registry::{PluginEntry, Status};
 use jaato_session::Cancel;
 use jaato_types::resources::{
-    CALL, GET, GET_OR_CREATE, LIST, REMOVE, RESOURCE, ResourceAction, ResourceFacts, ResourceName,
-    ResourceRequest, ResourceSet, SET,
+    CALL, GET, GET_OR_CREATE, LIST, REMOVE, RESOURCE, ResourceAction, ResourceClosed,
+    ResourceFacts, ResourceName, ResourceRequest, ResourceSet, SET,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName, Scope as InstanceScope, SessionId};
 use serde::Serialize;
@@ -75,7 +75,7 @@ impl Asking {
         }
     }
 
-    async fn set(&self, set: ResourceSet) -> Result<jaato_types::resources::ResourceClosed, Error> {
+    async fn set(&self, set: ResourceSet) -> Result<ResourceClosed, Error> {
         let Some(plugin) = &self.plugin else {
             return Err(Error::new(ErrorKind::HostBug, "the host keeps no resources itself"));
         };
