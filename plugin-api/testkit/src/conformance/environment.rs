@@ -1,6 +1,7 @@
 //! Checks of execution environments. What an environment does not have (files, commands) is not checked.
 //!
-//! Each check sets the environment up over the host's folder and takes it down.
+//! Each check sets the environment up over the host's folder and takes it down. Where `jaato plugin check` runs them, an
+//! environment that lacks configuration, or what it stands on, is checked no further than that it says so.
 
 use std::path::Path;
 
@@ -20,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
+use super::{Examples, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
 use crate::{FakeHost, FakeInstance};
 
 /// Output of one command that is read at most.
@@ -33,14 +34,21 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    fn on(host: &'a FakeHost) -> std::result::Result<Self, String> {
+    /// Sets it up; none where it says what it lacks (an image, an engine) to somebody who has no means to give it.
+    fn on(suite: &Suite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(told("an instance"))?;
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
         let id = format!("conformance-{}", std::process::id());
         let setup = EnvironmentSetup { id, workspace, ..EnvironmentSetup::default() };
-        let facts = ask(instance, SETUP, &setup).map_err(told("its setup"))?;
-        Ok(Self { instance, facts })
+        let lacks = [ErrorKind::Configuration, ErrorKind::Unavailable];
+        match ask(instance, SETUP, &setup) {
+            Ok(facts) => Ok(Some(Self { instance, facts })),
+            Err(error) if suite.examples == Examples::Harmless && lacks.contains(&error.kind) => {
+                clear_error("its setup", &error).map(|()| None)
+            }
+            Err(error) => Err(told("its setup")(error)),
+        }
     }
 
     fn ask<T: DeserializeOwned>(&self, operation: &str, request: Value) -> Result<T> {
@@ -145,14 +153,14 @@ fn bug(error: jaato_types::FrameError) -> Error {
 }
 
 /// The description names it, and what it says of itself agrees.
-pub fn the_environment_is_named(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     let description = host.description().map_err(told("description"))?;
     let spec = description.environment.as_ref().ok_or("no environment is described")?;
     let is_word = !spec.name.is_empty()
         && spec.name.chars().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-');
     ensure(is_word, || format!("`{}` is no name: a-z, 0-9 and `-`", spec.name))?;
     ensure(!spec.title.trim().is_empty(), || "it has no title".into())?;
-    let ready = Ready::on(host)?;
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let facts: EnvironmentFacts = ready.ask(DESCRIBE, Value::Null).map_err(told("its facts"))?;
     ensure(facts.name == spec.name, || format!("it calls itself `{}`", facts.name))?;
     ensure(facts.working_directory.starts_with('/'), || {
@@ -162,22 +170,25 @@ pub fn the_environment_is_named(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// Nothing is answered before the setup; a second one is refused, and after a teardown it can be set up again.
-pub fn it_is_set_up_once_at_a_time(_: &Suite, host: &FakeHost) -> Verdict {
+pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
     let is_refused = early.is_err_and(|error| error.kind == ErrorKind::Unavailable);
     ensure(is_refused, || "before its setup it is not `unavailable`".into())?;
-    let ready = Ready::on(host)?;
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let again: Result<Value> = ask(instance, SETUP, &EnvironmentSetup::default());
     let is_refused = again.is_err_and(|error| error.kind == ErrorKind::Conflict);
     ensure(is_refused, || "a second setup is no `conflict`".into())?;
     ready.takes_down(host)?;
-    Ready::on(host)?.takes_down(host)
+    match Ready::on(suite, host)? {
+        Some(ready) => ready.takes_down(host),
+        None => Err("it cannot be set up again".into()),
+    }
 }
 
 /// Files are written, listed, read and deleted.
-pub fn files_are_kept(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn files_are_kept(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.has(EXISTS, json!({ "path": "nothing" })) {
         let write = json!({ "path": "moon.txt" });
         let text = "halb\r\nvoll – 🌓\n";
@@ -201,8 +212,8 @@ pub fn files_are_kept(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// What lies outside of the allowed folders is refused, in one clear error that names them.
-pub fn files_outside_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if ready.has(EXISTS, json!({ "path": "nothing" })) {
         let up = "../".repeat(30);
         for path in ["../moon.txt", "/etc/passwd", &format!("{up}etc/passwd")] {
@@ -224,8 +235,8 @@ pub fn files_outside_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A command reads its input, prints apart, and ends with its code; variables and folder are those that were given.
-pub fn commands_run(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let line = "cat; echo \"$MOON\" >&2; exit 3";
         let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
@@ -246,8 +257,8 @@ pub fn commands_run(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A command whose time is up ends, and what it printed by then is there.
-pub fn a_deadline_ends_a_command(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let ran = ready.run(&Spawn::shell("echo begun; sleep 300").deadline_ms(300), b"")?;
         ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
@@ -257,8 +268,8 @@ pub fn a_deadline_ends_a_command(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A command that is ended tells so.
-pub fn a_command_is_ended(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let spawned: Value = ask(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
             .map_err(told("a command"))?;
@@ -271,8 +282,8 @@ pub fn a_command_is_ended(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// A program that outlives its call keeps what it prints, and is waited for.
-pub fn programs_outlive_their_call(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         let started: Started = ask(ready.instance, START, &Spawn::shell("echo moon; exit 5"))
             .map_err(told("a program"))?;
@@ -292,8 +303,8 @@ pub fn programs_outlive_their_call(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// What is open when the environment goes down goes with it.
-pub fn a_teardown_ends_what_runs(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
         for operation in [SPAWN, START] {
             let started: Result<Value> = ask(ready.instance, operation, &Spawn::shell("sleep 300"));
@@ -306,8 +317,8 @@ pub fn a_teardown_ends_what_runs(_: &Suite, host: &FakeHost) -> Verdict {
 }
 
 /// An operation that nobody knows is named as such.
-pub fn unknown_operations_of_it_are_named(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn unknown_operations_of_it_are_named(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     for operation in ["environment.moon", "files.moon", "process.moon", "moon"] {
         let asked: Result<Value> = ready.ask(operation, json!({}));
         let is_named = asked.is_err_and(|error| error.kind == ErrorKind::UnknownOperation);
@@ -317,8 +328,8 @@ pub fn unknown_operations_of_it_are_named(_: &Suite, host: &FakeHost) -> Verdict
 }
 
 /// A frame that is none is answered with an error.
-pub fn bad_frames_are_refused(_: &Suite, host: &FakeHost) -> Verdict {
-    let ready = Ready::on(host)?;
+pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let ask = |frame| ready.instance.environment(SPAWN, frame).wait().result;
     fuzz::refuses_bad_frames("a command", ask)?;
     ready.takes_down(host)
