@@ -32,7 +32,8 @@ pub async fn check(global: Global, file: &Path) -> Outcome {
     report::line("layout       ok: it fits this host")?;
     report::line(&format!("description  ok: {}", plugin::offered(&manifest, &description)))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let runtime = Runtime::of_one(setup, &file, manifest, description).map_err(|error| {
+    let made = Runtime::of_one(setup, &file, manifest, description).await;
+    let runtime = made.map_err(|error| {
         let text = format!("cannot use `{}` as a plugin: {}", file.display(), error.message);
         Failure::new(Exit::Plugin, text).maybe_hint(error.hint)
     })?;

@@ -1,10 +1,12 @@
 //! Finds out whether a plugin file works: a runtime of that file alone, which runs in a worker whoever trusts
-//! it, and the conformance suite.
+//! it, beside the shipped execution environment, in which its tools run programs; and the conformance suite.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jaato_config::DEFAULT_ENVIRONMENT;
+use jaato_process::Supervisor;
 use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Trust};
 use jaato_session::{Cancel, Gc as _, Session};
 use jaato_types::{
@@ -15,7 +17,7 @@ pub use jaato_worker::conformance_checks;
 
 use tempfile::TempDir;
 
-use crate::discover::Discovery;
+use crate::discover::{Discovery, discover};
 use crate::errand::Errand;
 use crate::gc::PluginGc;
 use crate::runtime::{Runtime, supervisor, why_not};
@@ -27,6 +29,13 @@ use crate::workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
 /// How long one check may take: many calls, none of which waits long.
 const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
 
+/// Finds the execution environment that comes with jaato.
+async fn shipped_environment(setup: &Setup, supervisor: &Supervisor) -> Option<Candidate> {
+    let registry = discover(setup, supervisor).await.registry;
+    let entry = registry.environment(DEFAULT_ENVIRONMENT)?;
+    (entry.candidate.trust == Trust::Shipped).then(|| entry.candidate.clone())
+}
+
 /// Turns of the history that a gc is asked about.
 const TURNS: usize = 6;
 
@@ -36,7 +45,7 @@ impl Runtime {
     ///
     /// # Errors
     /// When the file cannot be read, or its names cannot be taken.
-    pub fn of_one(
+    pub async fn of_one(
         mut setup: Setup,
         file: &Path,
         manifest: Manifest,
@@ -48,6 +57,9 @@ impl Runtime {
         setup.config.ledger_enabled = false;
         setup.config.tools_disabled.clear();
         setup.config.gc_plugin = manifest.name.to_string();
+        setup.config.environment = DEFAULT_ENVIRONMENT.to_owned();
+        let supervisor = supervisor(&setup);
+        let environment = shipped_environment(&setup, &supervisor).await;
         let candidate = Candidate {
             path: file.to_owned(),
             place: "checked",
@@ -55,12 +67,12 @@ impl Runtime {
             manifest,
             description: Some(Ok(description)),
         };
-        let registry = Registry::build([candidate], &Rules::default());
+        let candidates = [candidate].into_iter().chain(environment);
+        let registry = Registry::build(candidates, &Rules::default());
         if let Some((why, hint)) = registry.plugins().first().and_then(why_not) {
             let error = Error::new(ErrorKind::PluginMisbehaved, why);
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
-        let supervisor = supervisor(&setup);
         Ok(Self::with(setup, supervisor, Discovery { registry, ..Discovery::default() }))
     }
 

@@ -214,7 +214,7 @@ async fn a_plugin_of_the_frozen_boundary_runs_in_a_worker_of_today() {
 async fn a_worker_of_another_jaato_is_asked_for_nothing() {
     let manifest = br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
     let manifest = Manifest::parse(manifest).unwrap();
-    for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[2]), (Flag::Frame, &[1, 1])] {
+    for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[1]), (Flag::Frame, &[2, 2])] {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut other = theirs.into_std().unwrap();
         let header = Header { kind: Kind::Ready, flag, id: 0, length: version.len() };
