@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use futures_util::future::BoxFuture;
 use jaato_config::Folders;
 use jaato_loader::{Caller, CallerKind, Served, Services};
-use jaato_session::SharedFacts;
+use jaato_session::{CallScope, SharedFacts};
 use jaato_types::http::HTTP_REQUEST;
 use jaato_types::service::{
     ASSET, AssetAnswer, AssetRequest, CACHE_FOLDER, CONFIG, FolderAnswer, OUTPUT, OutputAnswer,
@@ -83,10 +83,30 @@ impl Place {
         Self::of_environment(SessionId::from(""))
     }
 
+    /// Where a tool or a command stands in its session while it is not called.
+    pub fn of_tool(host: &Arc<Host>, has_model: bool, name: &str, scope: &CallScope) -> Self {
+        let objects = CallObjects { shared: scope.objects.clone(), tool: name.to_owned() };
+        Self {
+            session: scope.session.clone(),
+            facts: has_model.then(|| scope.facts.clone()),
+            call: None,
+            objects: Some(objects),
+            environment: Environment::of(host, &scope.session),
+        }
+    }
+
     /// A call of an environment's own plugin: the environment's id stands in for a session.
     pub fn of_environment(id: SessionId) -> Self {
         Self { session: id, facts: None, call: None, objects: None, environment: None }
     }
+}
+
+/// Tells whoever follows a call.
+pub fn teller(scope: &CallScope) -> Tell {
+    let sink = scope.output.clone();
+    Arc::new(move |delta| {
+        sink.delta(delta);
+    })
 }
 
 impl Environment {

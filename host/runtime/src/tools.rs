@@ -13,8 +13,7 @@ use jaato_types::{
 
 use crate::host::Host;
 use crate::instances::Lease;
-use crate::objects::CallObjects;
-use crate::services::{Environment, Place, Tell};
+use crate::services::{Place, teller};
 
 /// The tools of one session.
 pub struct PluginTools {
@@ -41,20 +40,10 @@ impl PluginTools {
         let Some(offered) = offer.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
-        let sink = scope.output.clone();
-        let tell: Tell = Arc::new(move |delta| {
-            sink.delta(delta);
-        });
-        let place = Place {
-            session: scope.session.clone(),
-            facts: has_model.then(|| scope.facts.clone()),
-            call: Some(scope.call.clone()),
-            objects: Some(CallObjects {
-                shared: scope.objects.clone(),
-                tool: call.name.to_string(),
-            }),
-            environment: Environment::of(&host, &scope.session),
-        };
+        let tell = teller(&scope);
+        let call_id = Some(scope.call.clone());
+        let place =
+            Place { call: call_id, ..Place::of_tool(&host, has_model, call.name.as_str(), &scope) };
         let plugin = offered.plugin.as_str();
         let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;
         host.tell_news(&scope.session, plugin, &tell);
@@ -83,21 +72,9 @@ async fn ask(
     let Some(offered) = offer.tool(request.tool.as_str()) else {
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
-    let sink = scope.output.clone();
-    let tell: Tell = Arc::new(move |delta| {
-        sink.delta(delta);
-    });
-    let place = Place {
-        session: scope.session.clone(),
-        facts: has_model.then(|| scope.facts.clone()),
-        call: None,
-        objects: Some(CallObjects {
-            shared: scope.objects.clone(),
-            tool: request.tool.to_string(),
-        }),
-        environment: Environment::of(&host, &scope.session),
-    };
-    let (instance, services) = host.instance(offered.plugin.as_str(), place, tell).await?;
+    let place = Place::of_tool(&host, has_model, request.tool.as_str(), &scope);
+    let plugin = offered.plugin.as_str();
+    let (instance, services) = host.instance(plugin, place, teller(&scope)).await?;
     let frame = Frame::write(&request).map_err(misbehaved)?;
     let running = instance.operation(CONDITION, frame, services)?;
     let answer = drive(running, &scope.cancel, |_| {}).await?;

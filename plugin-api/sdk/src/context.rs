@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_api::abi::ContextBox;
-use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
+use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::FutureExt;
 use jaato_types::service::{
     self, AssetAnswer, AssetRequest, FolderAnswer, SessionFacts, StreamAnswer,
@@ -296,20 +296,20 @@ impl Stream {
         Self { host, handle }
     }
 
-    /// Waits for the next frame of a stream of frames, as it is.
-    pub(crate) async fn next_frame(&mut self) -> RResult<ROption<RVec<u8>>, RVec<u8>> {
-        self.host.context.next(self.handle).await
-    }
-
-    /// Waits for the next frame of a stream of frames and reads its JSON.
-    pub(crate) async fn next_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
-        match self.next_frame().await {
-            RResult::ROk(ROption::RSome(frame)) => {
-                Frame::read(&frame).map(Some).map_err(host_frame)
-            }
-            RResult::ROk(ROption::RNone) => Ok(None),
+    /// Waits for the next frame, as it is.
+    async fn next_frame(&mut self) -> Result<Option<RVec<u8>>> {
+        let future = self.host.context.next(self.handle);
+        match future.await {
+            RResult::ROk(frame) => Ok(frame.into_option()),
             RResult::RErr(error) => Err(read_error(&error)),
         }
+    }
+
+    /// Waits for the next frame of a stream of frames: its JSON, and the bytes behind that.
+    pub(crate) async fn next_event<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>> {
+        let Some(frame) = self.next_frame().await? else { return Ok(None) };
+        let parsed = Frame::parse(&frame).map_err(host_frame)?;
+        Ok(Some((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec())))
     }
 
     /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses nothing.
@@ -317,15 +317,9 @@ impl Stream {
     /// # Errors
     /// What the host answers when the stream broke; `cancelled` when the call ended.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let future = self.host.context.next(self.handle);
-        match future.await {
-            RResult::ROk(ROption::RSome(frame)) => {
-                let frame = Frame::parse(&frame).map_err(host_frame)?;
-                Ok(Some(frame.bytes.to_vec()))
-            }
-            RResult::ROk(ROption::RNone) => Ok(None),
-            RResult::RErr(error) => Err(read_error(&error)),
-        }
+        let Some(frame) = self.next_frame().await? else { return Ok(None) };
+        let frame = Frame::parse(&frame).map_err(host_frame)?;
+        Ok(Some(frame.bytes.to_vec()))
     }
 }
 

@@ -1,13 +1,12 @@
 //! Programs that a call runs: [`Process`], started by [`Cx::process`](crate::Reporter::process).
 
-use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_types::process::{
     self, OutputStream, ProcessEvent, ProcessExit, ProcessRef, ProcessSignal, ProcessWrite, Signal,
     Spawn, SpawnOnTerminal, Spawned,
 };
-use jaato_types::{Error, ErrorKind, Frame, Result};
+use jaato_types::{Error, ErrorKind, Result};
 
-use crate::context::{Reporter, Stream, host_frame};
+use crate::context::{Reporter, Stream};
 
 /// A program that runs for a call. Dropping it ends the program and all that it started.
 ///
@@ -108,22 +107,15 @@ impl ProcessEvents {
     /// # Errors
     /// What the host answers when it lost the program; `cancelled` when the call ended.
     pub async fn next(&mut self) -> Result<Option<Happened>> {
-        loop {
-            let frame = match self.0.next_frame().await {
-                RResult::ROk(ROption::RSome(frame)) => frame,
-                RResult::ROk(ROption::RNone) => return Ok(None),
-                RResult::RErr(error) => return Err(Frame::read(&error).unwrap_or_else(host_frame)),
-            };
-            let frame = Frame::parse(&frame).map_err(host_frame)?;
-            return Ok(Some(match frame.json().map_err(host_frame)? {
-                ProcessEvent::Output { stream } => {
-                    Happened::Output { stream, bytes: frame.bytes.to_vec() }
-                }
+        while let Some((event, bytes)) = self.0.next_event().await? {
+            return Ok(Some(match event {
+                ProcessEvent::Output { stream } => Happened::Output { stream, bytes },
                 ProcessEvent::Exited(exit) => Happened::Exited(exit),
                 // A newer host tells more than this sdk knows.
                 ProcessEvent::Unknown => continue,
             }));
         }
+        Ok(None)
     }
 }
 

@@ -217,6 +217,6 @@ impl FileTree {
     /// # Errors
     /// What ends the walk.
     pub async fn next(&mut self) -> Result<Option<WalkedPage>> {
-        self.0.next_json().await
+        Ok(self.0.next_event().await?.map(|(page, _)| page))
     }
 }

@@ -1,14 +1,13 @@
 //! Terminals of the session's execution environment, as a tool uses them: [`SessionTerminal`].
 
-use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
+use jaato_types::Result;
 use jaato_types::process::Signal;
 use jaato_types::terminal::{
     END, RESIZE, SIGNAL, SPAWN, STATE, TerminalEvent, TerminalRef, TerminalResize, TerminalSignal,
     TerminalSpawn, TerminalSpawned, TerminalState, WRITE,
 };
-use jaato_types::{Frame, Result};
 
-use crate::context::{Reporter, Stream, host_frame};
+use crate::context::{Reporter, Stream};
 use crate::environment::TerminalHappened;
 
 /// A program on a terminal of the session's execution environment. Dropping it ends the program and all that it
@@ -74,20 +73,15 @@ impl TerminalStream {
     /// # Errors
     /// What the terminal was lost by; `cancelled` when the call ended.
     pub async fn next(&mut self) -> Result<Option<TerminalHappened>> {
-        loop {
-            let frame = match self.0.next_frame().await {
-                RResult::ROk(ROption::RSome(frame)) => frame,
-                RResult::ROk(ROption::RNone) => return Ok(None),
-                RResult::RErr(error) => return Err(Frame::read(&error).unwrap_or_else(host_frame)),
-            };
-            let frame = Frame::parse(&frame).map_err(host_frame)?;
-            return Ok(Some(match frame.json().map_err(host_frame)? {
-                TerminalEvent::Output => TerminalHappened::Output(frame.bytes.to_vec()),
+        while let Some((event, bytes)) = self.0.next_event().await? {
+            return Ok(Some(match event {
+                TerminalEvent::Output => TerminalHappened::Output(bytes),
                 TerminalEvent::Exited(exit) => TerminalHappened::Exited(exit),
                 // A newer environment tells more than this sdk knows.
                 TerminalEvent::Unknown => continue,
             }));
         }
+        Ok(None)
     }
 }
 

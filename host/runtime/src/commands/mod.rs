@@ -10,9 +10,8 @@ use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, Tool
 use serde_json::{Map, Value, json};
 
 use crate::host::Host;
-use crate::objects::CallObjects;
 use crate::runtime::Runtime;
-use crate::services::{Environment, Place, Tell};
+use crate::services::{Place, teller};
 use crate::tools::{drive, misbehaved};
 
 /// The operation by which a plugin is asked to run a command.
@@ -129,20 +128,10 @@ async fn run(
     scope: CallScope,
     has_model: bool,
 ) -> Result<Output, Error> {
-    let sink = scope.output.clone();
-    let tell: Tell = Arc::new(move |delta| {
-        sink.delta(delta);
-    });
-    let place = Place {
-        session: scope.session.clone(),
-        facts: has_model.then(|| scope.facts.clone()),
-        call: Some(scope.call.clone()),
-        objects: Some(CallObjects {
-            shared: scope.objects.clone(),
-            tool: request["name"].as_str().unwrap_or_default().to_owned(),
-        }),
-        environment: Environment::of(&host, &scope.session),
-    };
+    let tell = teller(&scope);
+    let name = request["name"].as_str().unwrap_or_default();
+    let call = Some(scope.call.clone());
+    let place = Place { call, ..Place::of_tool(&host, has_model, name, &scope) };
     let (instance, services) = host.instance(plugin.as_str(), place, Arc::clone(&tell)).await?;
     host.tell_news(&scope.session, plugin.as_str(), &tell);
     let frame = Frame::write(&request)

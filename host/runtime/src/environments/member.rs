@@ -25,7 +25,7 @@ pub struct Member {
     session: SessionId,
     /// What it started.
     numbers: Mutex<HashSet<u64>>,
-    /// Of that, what outlives its call.
+    /// Of that, programs that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
 }
 
@@ -112,7 +112,7 @@ impl Member {
         let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
         if let Some(number) = number {
             lock(&self.numbers).insert(number);
-            if [START, terminal::SPAWN].contains(&operation) {
+            if operation == START {
                 lock(&self.lasting).insert(number);
             }
         }
@@ -131,7 +131,7 @@ impl Member {
     pub(super) async fn leave(&self, host: &Arc<Host>) {
         let lasting = std::mem::take(&mut *lock(&self.lasting));
         for process in lasting {
-            // Terminals end with the stream that the session's plugin had; an ended program is not there.
+            // What has a stream has ended with the plugin that read it; a forgotten program is not there.
             let Ok(request) = write(&ProcessRef { process }) else { continue };
             self.scope.end_if_ready(FORGET, request).await;
         }
