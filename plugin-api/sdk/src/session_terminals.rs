@@ -3,8 +3,9 @@
 use jaato_types::Result;
 use jaato_types::process::Signal;
 use jaato_types::terminal::{
-    END, RESIZE, SIGNAL, SPAWN, STATE, TerminalEvent, TerminalRef, TerminalResize, TerminalSignal,
-    TerminalSpawn, TerminalSpawned, TerminalState, WRITE,
+    ASK, END, RESIZE, SHOW, SIGNAL, SPAWN, STATE, TerminalAsk, TerminalAsked, TerminalEvent,
+    TerminalNews, TerminalRef, TerminalResize, TerminalScreen, TerminalShown, TerminalSignal,
+    TerminalSpawn, TerminalSpawned, TerminalState, WATCH, WRITE,
 };
 
 use crate::context::{Reporter, Stream};
@@ -30,6 +31,9 @@ pub struct TerminalControl {
 /// The other half of a [`SessionTerminal`]: what happens on it. Dropping it ends the program and all that it started.
 pub struct TerminalStream(Stream);
 
+/// What people do with the terminals of the plugin.
+pub struct TerminalWatch(Stream);
+
 impl Reporter {
     /// Starts a program on a new terminal of the session's execution environment.
     ///
@@ -41,6 +45,24 @@ impl Reporter {
         let TerminalSpawned { terminal: number, pid, handle } = spawned;
         let events = TerminalStream(Stream::new(self.clone(), handle));
         Ok(SessionTerminal { control: TerminalControl { host: self.clone(), number, pid }, events })
+    }
+
+    /// Opens the stream of what people do with the plugin's terminals.
+    ///
+    /// # Errors
+    /// `unknown_operation` when nobody can join them on this host.
+    pub async fn terminal_news(&self) -> Result<TerminalWatch> {
+        Ok(TerminalWatch(self.open(WATCH, &()).await?))
+    }
+}
+
+impl TerminalWatch {
+    /// Waits for what somebody does next; nothing at the end. Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// What the stream was lost by; `cancelled` when the call or the instance ended.
+    pub async fn next(&mut self) -> Result<Option<TerminalNews>> {
+        Ok(self.0.next_event().await?.map(|(news, _)| news))
     }
 }
 
@@ -86,6 +108,31 @@ impl TerminalStream {
 }
 
 impl TerminalControl {
+    /// Returns the number by which the environment names it.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Shows people what is on the screen: as `screen` says, and as ANSI text for whoever looks at it live. Its
+    /// terminal is this one, whatever stands there.
+    ///
+    /// # Errors
+    /// `unknown_operation` when this host shows terminals to nobody.
+    pub async fn show(&self, screen: TerminalScreen, ansi: &str) -> Result<TerminalShown> {
+        let screen = TerminalScreen { terminal: self.number, ..screen };
+        self.host.service_with_bytes(SHOW, &screen, ansi.as_bytes()).await
+    }
+
+    /// Asks the person to type something that nobody else may see, straight into this terminal, and waits for
+    /// that. Its terminal is this one, whatever stands in `ask`.
+    ///
+    /// # Errors
+    /// `unknown_operation` when this host asks nobody; `io` when the terminal is closed.
+    pub async fn ask(&self, ask: TerminalAsk) -> Result<TerminalAsked> {
+        let ask = TerminalAsk { terminal: self.number, ..ask };
+        self.host.service(ASK, &ask).await
+    }
+
     /// Returns the program's process id, where that can be known.
     pub fn pid(&self) -> Option<u32> {
         self.pid

@@ -23,6 +23,15 @@ pub const STATE: &str = "terminal.state";
 /// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells the exit.
 pub const END: &str = "terminal.end";
 
+/// Shows people what is on a terminal that the plugin has: [`TerminalScreen`], with the same screen as ANSI text in
+/// the bytes beside it; answers [`TerminalShown`].
+pub const SHOW: &str = "terminal.show";
+/// Asks the person to type something that nobody else may see, straight into the terminal: [`TerminalAsk`],
+/// [`TerminalAsked`].
+pub const ASK: &str = "terminal.ask";
+/// Opens a stream of what people do with the plugin's terminals; its frames are [`TerminalNews`].
+pub const WATCH: &str = "terminal.watch";
+
 /// Rows and columns of a terminal, where nothing is said.
 pub const SIZE: (u16, u16) = (24, 80);
 
@@ -140,6 +149,94 @@ pub struct TerminalState {
     /// Bytes that the stream has told: more than a reader has means that some are on their way to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown_bytes: Option<u64>,
+}
+
+/// What is on a terminal's screen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminalScreen {
+    /// The terminal's number.
+    pub terminal: u64,
+    /// What the plugin calls it: `session_0`.
+    pub name: String,
+    /// What runs on it.
+    pub command: String,
+    /// Lines of the terminal.
+    pub rows: u16,
+    /// Columns of the terminal.
+    pub columns: u16,
+    /// Row and column of the cursor, each counted from 0; none where it is hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<(u16, u16)>,
+    /// Whether a full-screen program draws it.
+    pub is_full_screen: bool,
+    /// The lines, without what is blank at their ends and below.
+    pub lines: Vec<String>,
+    /// Whether the program still runs. Nothing is shown of a terminal after a screen where it does not.
+    pub is_alive: bool,
+}
+
+/// What became of a screen that was shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminalShown {
+    /// How many people look at it at this moment: with none, the next one is wanted only after the next call.
+    pub watchers: u32,
+}
+
+/// Asks the person to type.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TerminalAsk {
+    /// The terminal's number.
+    pub terminal: u64,
+    /// What the plugin calls it.
+    pub name: String,
+    /// What runs on it.
+    pub command: String,
+    /// What the program asks for: the line where the cursor stands.
+    pub prompt: String,
+}
+
+/// What became of the question. What was typed is told to nobody.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum TerminalAsked {
+    /// The person typed, and it was handed to the program with a line end.
+    Typed,
+    /// The person would not.
+    Declined,
+    /// There is nobody to ask.
+    Nobody {
+        /// Why.
+        reason: String,
+    },
+    /// Something that this side does not know.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What people do with a terminal: the JSON of one frame of [`WATCH`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum TerminalNews {
+    /// How many people look at it changed.
+    Watched {
+        /// The terminal's number.
+        terminal: u64,
+        /// How many do.
+        watchers: u32,
+    },
+    /// A person typed into it.
+    Typed {
+        /// The terminal's number.
+        terminal: u64,
+        /// How many bytes.
+        bytes: u64,
+    },
+    /// Something that this side does not know; it is passed over.
+    #[serde(other)]
+    Unknown,
 }
 
 /// How somebody waits for what is typed.
