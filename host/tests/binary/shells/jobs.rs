@@ -1,0 +1,133 @@
+//! Job control: keys, signals, programs that ignore them, and what happens to a terminal.
+
+use serde_json::json;
+
+use super::{BASH, output, play, reason};
+
+#[test]
+fn keys_interrupt_suspend_and_end_the_input() {
+    play(BASH, |calls, session, _| {
+        let line = json!({ "session_id": session, "input": "sleep 300\n", "timeout": 0.05 });
+        calls.call("shell_input", &line);
+        assert_eq!(output(&calls.key(session, "c-c")), "^C\n$ ");
+        calls.call("shell_input", &line);
+        let stopped = calls.key(session, "c-z");
+        assert!(output(&stopped).contains("Stopped"), "{stopped}");
+        assert!(output(&calls.input(session, "jobs\n")).contains("sleep 300"));
+        let again = json!({ "session_id": session, "input": "fg\n", "timeout": 0.05 });
+        assert_eq!(reason(&calls.call("shell_input", &again)), "limit");
+        calls.key(session, "c-\\");
+        assert_eq!(output(&calls.input(session, "echo $?\n")), "131\n$ ");
+        let end = calls.key(session, "c-d");
+        assert_eq!((reason(&end), &end["is_alive"]), ("exit", &json!(false)));
+        assert_eq!(end["exit_status"], 0);
+    });
+}
+
+#[test]
+fn a_screen_is_cleared_by_c_l_and_keys_have_names() {
+    play(BASH, |calls, session, _| {
+        calls.input(session, "echo one\n");
+        assert_eq!(output(&calls.key(session, "c-l")).trim_end(), "$");
+        calls.input(session, "echo tw");
+        calls.key(session, "backspace");
+        calls.key(session, "home");
+        calls.key(session, "end");
+        let line = calls.input(session, "hree\n");
+        assert!(output(&line).contains("three"), "{line}");
+        // What was typed before comes back.
+        let back = calls.key(session, "up");
+        assert!(output(&back).contains("echo three"), "{back}");
+        let done = calls.key(session, "enter");
+        assert!(output(&done).contains("three\n$ "), "{done}");
+    });
+}
+
+#[test]
+fn signals_go_to_the_foreground() {
+    play(BASH, |calls, session, _| {
+        let trap = "(trap 'echo caught; exit 5' USR1; echo ready; while :; do sleep 0.01; done)\n";
+        let line = json!({ "session_id": session, "input": trap, "timeout": 0 });
+        calls.call("shell_input", &line);
+        let ready = json!({ "session_id": session, "wait_for": "^ready$", "timeout": 20 });
+        calls.call("shell_read", &ready);
+        let signal = json!({ "session_id": session, "signal": "USR1" });
+        let caught = calls.call("shell_control", &signal);
+        assert!(output(&caught).contains("caught"), "{caught}");
+        assert_eq!(output(&calls.input(session, "echo $?\n")), "5\n$ ");
+    });
+}
+
+#[test]
+fn a_program_that_ignores_signals_is_ended_all_the_same() {
+    play(
+        "sh -c 'trap \"\" HUP INT TERM QUIT; echo on; while :; do sleep 1; done'",
+        |calls, session, spawned| {
+            assert_eq!(output(spawned).lines().next(), Some("on"));
+            let key = json!({ "session_id": session, "key": "c-c", "timeout": 0.1 });
+            let ignored = calls.call("shell_control", &key);
+            assert_eq!((output(&ignored).trim_end(), reason(&ignored)), ("^C", "limit"));
+            let closed = calls.close(session);
+            assert_eq!(closed["signal"]["name"], "SIGKILL", "{closed}");
+        },
+    );
+}
+
+#[test]
+fn a_child_may_keep_the_terminal_after_its_parents_end() {
+    let command =
+        "bash -c '(trap \"\" HUP; sleep 0.1; echo late; exec sleep 300) & echo parent; exit 3'";
+    play(command, |calls, session, spawned| {
+        assert!(output(spawned).starts_with("parent"), "{spawned}");
+        assert_eq!((reason(spawned), &spawned["exit_status"]), ("exit", &json!(3)));
+        calls.close(session);
+    });
+}
+
+#[test]
+fn a_shell_may_become_another_program() {
+    play(BASH, |calls, session, _| {
+        let cat = calls.input(session, "exec cat\n");
+        assert_eq!((reason(&cat), &cat["expects"]), ("waiting", &json!("line")));
+        assert_eq!(output(&calls.input(session, "moon\n")), "moon\n");
+        assert_eq!(calls.key(session, "c-d")["exit_status"], 0);
+    });
+}
+
+#[test]
+fn a_program_may_close_its_terminal() {
+    let command = "sh -c 'echo before; exec </dev/null >/dev/null 2>&1; sleep 0.2; exit 6'";
+    play(command, |_, _, spawned| {
+        assert_eq!((output(spawned), reason(spawned)), ("before\n", "exit"));
+        assert_eq!(spawned["exit_status"], 6);
+    });
+}
+
+#[test]
+fn a_terminal_that_was_set_to_nonsense_can_be_reset() {
+    play(BASH, |calls, session, _| {
+        calls.input(session, "stty -echo -icanon -icrnl; printf '\\033(0\\033[7m\\033[?7l'\n");
+        calls.input(session, "stty sane\r");
+        calls.input(session, "printf '\\033c'\n");
+        let well = calls.input(session, "echo well\n");
+        assert!(output(&well).contains("well\n$ "), "{well}");
+    });
+}
+
+#[test]
+fn what_is_no_utf_8_is_replaced() {
+    play(BASH, |calls, session, _| {
+        let shown = calls.input(session, "printf 'a\\377\\376b\\303\\n'\n");
+        let line = output(&shown).lines().next().unwrap();
+        assert!(line.starts_with('a') && line.contains('b') && line.contains('\u{fffd}'), "{line}");
+    });
+}
+
+#[test]
+fn several_lines_are_pasted_into_a_line_editor_that_asks_for_it() {
+    play(BASH, |calls, session, _| {
+        calls.input(session, "bind 'set enable-bracketed-paste on'\n");
+        let loop_of_two = calls.input(session, "for i in 1 2; do\n  echo \"n$i\"\ndone\n");
+        assert!(output(&loop_of_two).ends_with("n1\nn2\n$ "), "{loop_of_two}");
+    });
+}

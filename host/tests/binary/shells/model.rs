@@ -1,0 +1,201 @@
+//! A model drives interactive programs through `jaato run`: each conversation is recorded, and what the model was told
+//! of each call is looked at.
+
+use std::process::Command as Program;
+
+use serde_json::{Value, json};
+
+use super::{furnish, is_there};
+use crate::openai::{SECRET, furnish as furnish_openai};
+use crate::support::House;
+use crate::support::server::{Answer, Server};
+
+/// Makes the house, or leaves the test.
+fn house_with(program: &str) -> Option<House> {
+    let house = furnish("")?;
+    furnish_openai(&house);
+    is_there(program).then_some(house)
+}
+
+fn spawn(command: &str) -> (&'static str, Value) {
+    ("shell_spawn", json!({ "command": command, "timeout": 30 }))
+}
+
+fn input(text: &str) -> (&'static str, Value) {
+    ("shell_input", json!({ "session_id": "session_0", "input": text, "timeout": 30 }))
+}
+
+fn key(key: &str) -> (&'static str, Value) {
+    ("shell_control", json!({ "session_id": "session_0", "key": key, "timeout": 30 }))
+}
+
+fn close() -> (&'static str, Value) {
+    ("shell_close", json!({ "session_id": "session_0" }))
+}
+
+/// Lets the model make these calls, one a step; returns what it was told of each.
+#[track_caller]
+fn run(house: &House, calls: &[(&str, Value)]) -> Vec<Value> {
+    let steps = calls.iter().map(|call| Answer::calls(std::slice::from_ref(call)));
+    let server = Server::start(steps.chain([Answer::text(&["It is done."])]));
+    let words = ["run", "--model", "openai/test", "--yes", "Do it"];
+    let output = house
+        .command(&words)
+        .variable("OPENAI_BASE_URL", server.base_url())
+        .variable("OPENAI_API_KEY", SECRET)
+        .variable("PS1", "$ ")
+        .patient()
+        .run()
+        .code(0);
+    assert_eq!(output.stdout, "It is done.\n");
+    house.nothing_lives();
+    let last = server.asked().pop().unwrap().json();
+    let messages = last["messages"].as_array().unwrap();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    let results: Vec<Value> = results
+        .map(|message| serde_json::from_str(message["content"].as_str().unwrap()).unwrap())
+        .collect();
+    assert_eq!(results.len(), calls.len());
+    results
+}
+
+/// Tells how each answer ends, and why it was given.
+fn ends(results: &[Value]) -> Vec<(String, &str)> {
+    let told = results.iter().filter(|result| result.get("output").is_some());
+    told.map(|result| {
+        let output = result["output"].as_str().unwrap().trim_end();
+        let line = output.lines().last().unwrap_or_default().to_owned();
+        (line, result["reason"].as_str().unwrap())
+    })
+    .collect()
+}
+
+fn git(house: &House, words: &[&str]) {
+    let status = Program::new("git")
+        .args(["-c", "init.defaultBranch=main"])
+        .args(words)
+        .current_dir(house.workspace())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("HOME", house.home())
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "git {words:?}: {status:?}");
+}
+
+#[test]
+fn a_python_repl() {
+    let Some(house) = house_with("python3") else { return };
+    let results = run(
+        &house,
+        &[
+            spawn("python3 -q"),
+            input("def area(r):\n    import math\n    return round(math.pi * r * r, 2)\n\n"),
+            input("area(2)\n"),
+            input("area('x')\n"),
+            close(),
+        ],
+    );
+    assert_eq!(results[0]["session_id"], "session_0");
+    assert_eq!(results[1]["output"], ">>> ");
+    assert_eq!(results[2]["output"], "12.57\n>>> ");
+    assert!(results[3]["output"].as_str().unwrap().contains("TypeError: "), "{}", results[3]);
+    assert!(results[..4].iter().all(|result| result["reason"] == "waiting"), "{results:?}");
+    assert_eq!(results[4]["exit_status"], 0);
+}
+
+#[test]
+fn the_questions_of_npm_init() {
+    let Some(house) = house_with("npm") else { return };
+    let answers =
+        ["moon\n", "\n", "a moon\n", "\n", "\n", "\n", "\n", "\n", "MIT\n", "\n", "yes\n"];
+    // Versions of npm differ in the last questions: the model reads them.
+    let calls = [spawn("npm init")].into_iter().chain(answers.map(input)).collect::<Vec<_>>();
+    let results = run(&house, &calls[..10]);
+    let asked: Vec<_> = ends(&results).into_iter().map(|end| end.0).collect();
+    let expected = [
+        "package name: (workspace)",
+        "version: (1.0.0)",
+        "description:",
+        "entry point: (index.js)",
+        "test command:",
+        "git repository:",
+        "keywords:",
+        "author:",
+        "license: (ISC)",
+    ];
+    assert_eq!(asked[..9], expected, "{results:#?}");
+    assert!(results[..9].iter().all(|result| result["reason"] == "waiting"), "{results:#?}");
+}
+
+#[test]
+fn a_conflict_in_git_rebase() {
+    let Some(house) = house_with("git") else { return };
+    if !is_there("vim") {
+        return;
+    }
+    let moon = |text: &str| house.write("workspace/moon.txt", text);
+    // The mark that the house has is no repository.
+    std::fs::remove_dir_all(house.workspace().join(".git")).unwrap();
+    git(&house, &["init", "-q"]);
+    git(&house, &["config", "user.name", "moon"]);
+    git(&house, &["config", "user.email", "moon@example.com"]);
+    for (words, text) in [("full", "full\n"), ("half", "half\n"), ("new", "new\n")] {
+        moon(text);
+        git(&house, &["add", "moon.txt"]);
+        git(&house, &["commit", "-q", "-m", words]);
+    }
+    let editor = "vim -u NONE --cmd \"set shortmess=aoOtTF\"";
+    let rebase = format!("git -c core.editor='{editor}' rebase -i HEAD~2");
+    let results = run(
+        &house,
+        &[
+            spawn("bash --norc --noprofile"),
+            input(&format!("{rebase}\n")),
+            // The first of the two commits is left out.
+            input("dd"),
+            input(":wq\n"),
+            input("cat moon.txt\n"),
+            input("echo new > moon.txt; git add moon.txt; GIT_EDITOR=true git rebase --continue\n"),
+            input("git log --format=%s; git status --short\n"),
+            close(),
+        ],
+    );
+    let screen = results[1]["output"].as_str().unwrap();
+    assert!(screen.starts_with("pick ") && screen.contains("half"), "{screen}");
+    assert_eq!(results[1]["full_screen"], true);
+    assert!(results[2]["output"].as_str().unwrap().lines().next().unwrap().contains("new"));
+    assert!(results[3]["output"].as_str().unwrap().contains("CONFLICT"), "{}", results[3]);
+    assert!(results[4]["output"].as_str().unwrap().contains("<<<<<<< HEAD\nfull\n"));
+    assert!(
+        results[5]["output"].as_str().unwrap().contains("Successfully rebased"),
+        "{}",
+        results[5]
+    );
+    assert!(results[6]["output"].as_str().unwrap().starts_with("new\nfull\n"), "{}", results[6]);
+    assert!(results[..7].iter().all(|result| result["reason"] == "waiting"), "{results:#?}");
+}
+
+#[test]
+fn out_of_vim() {
+    let Some(house) = house_with("vim") else { return };
+    house.write("workspace/letter.txt", "Dear moon\n");
+    let results = run(
+        &house,
+        &[
+            spawn("vim -u NONE letter.txt"),
+            input("Goyours"),
+            key("escape"),
+            input(":q\n"),
+            input("\n"),
+            input(":wq\n"),
+            close(),
+        ],
+    );
+    assert!(results[0]["output"].as_str().unwrap().starts_with("Dear moon\n~\n"));
+    assert!(results[1]["output"].as_str().unwrap().starts_with("Dear moon\nyours\n~\n"));
+    assert!(results[3]["output"].as_str().unwrap().contains("E37: No write since last change"));
+    assert_eq!((&results[5]["reason"], &results[5]["exit_status"]), (&json!("exit"), &json!(0)));
+    assert_eq!(results[6]["exit_status"], 0);
+    let letter = std::fs::read_to_string(house.workspace().join("letter.txt")).unwrap();
+    assert_eq!(letter, "Dear moon\nyours\n");
+}

@@ -1,0 +1,46 @@
+//! Sessions where the environment has no terminals: pipes, and the model is told what does not work on them.
+
+use serde_json::json;
+
+use super::{Calls, furnish, is_there, output, reason};
+use crate::support::{House, fixture};
+
+fn without_terminals() -> Option<House> {
+    let house = furnish("environment = \"pipes\"\n")?;
+    house.ship(&fixture("pipes"));
+    Some(house)
+}
+
+#[test]
+fn a_program_on_pipes_is_driven_and_its_limits_are_told() {
+    let Some(house) = without_terminals().filter(|_| is_there("python3")) else { return };
+    let mut calls = Calls::of(&house);
+    let (session, spawned) = calls.spawn("python3 -i -q");
+    assert_eq!((output(&spawned), reason(&spawned)), (">>> ", "silence"));
+    assert_eq!(spawned["backend"], "pipes");
+    let limits = spawned["limits"].to_string();
+    for limit in ["isatty", "`rows` and `columns` are ignored", "not hidden", "c-z"] {
+        assert!(limits.contains(limit), "{limits}");
+    }
+    let answer = calls.input(&session, "import sys; print(sys.stdin.isatty(), 'x')\n");
+    // Prompts and results come on two pipes, whose order nobody knows.
+    assert!(output(&answer).contains("False x\n") && output(&answer).contains(">>> "), "{answer}");
+    assert_eq!(reason(&answer), "silence");
+    assert_eq!(calls.call("shell_list", &json!({}))["backend"], "pipes");
+    let end = calls.key(&session, "c-d");
+    assert_eq!((reason(&end), &end["exit_status"]), ("exit", &json!(0)));
+    calls.end(&house);
+}
+
+#[test]
+fn c_c_is_a_signal_and_nobody_can_be_asked_for_a_secret() {
+    let Some(house) = without_terminals() else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn("cat");
+    let ask = calls.refused("shell_input", &json!({ "session_id": session, "ask_user": true }));
+    assert!(ask["message"].as_str().unwrap().contains("pipes"), "{ask}");
+    assert_eq!(output(&calls.input(&session, "moon\n")), "moon\n");
+    let ended = calls.key(&session, "c-c");
+    assert_eq!(ended["signal"]["name"], "SIGINT", "{ended}");
+    calls.end(&house);
+}

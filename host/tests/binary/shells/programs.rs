@@ -1,0 +1,197 @@
+//! Real programs, each asked at least three times: no answer comes before the program is done, and none waits for a
+//! silence where the system tells who waits.
+
+use serde_json::json;
+
+use super::{Calls, furnish, is_there, output, reason};
+
+/// What is done at a program, and what its answer must hold.
+enum Step {
+    /// Text is typed.
+    Type(&'static str, &'static str),
+    /// A key is pressed.
+    Key(&'static str, &'static str),
+}
+
+use Step::{Key, Type};
+
+/// Starts a program and goes through its steps. Each answer must hold the text, which is there only when the program
+/// is done with the step, and must be given because it waits.
+#[track_caller]
+fn check(command: &str, greeting: &str, steps: &[Step]) {
+    let program = command.split(' ').next().unwrap();
+    let Some(house) = furnish("").filter(|_| is_there(program)) else { return };
+    house.write("workspace/many", &(1..=500).map(|n| format!("{n}\n")).collect::<String>());
+    let mut calls = Calls::of(&house);
+    let spawn = json!({ "command": command, "timeout": 30 });
+    let spawned = calls.call("shell_spawn", &spawn);
+    assert!(output(&spawned).contains(greeting), "{command}: {spawned}");
+    assert_eq!(reason(&spawned), "waiting", "{command}: {spawned}");
+    for step in steps {
+        let (answer, done) = match step {
+            Type(text, done) => {
+                let input = json!({ "session_id": "session_0", "input": text, "timeout": 30 });
+                (calls.call("shell_input", &input), done)
+            }
+            Key(key, done) => {
+                let key = json!({ "session_id": "session_0", "key": key, "timeout": 30 });
+                (calls.call("shell_control", &key), done)
+            }
+        };
+        assert!(output(&answer).contains(done), "{command}: {done}: {answer}");
+        assert!(["waiting", "exit"].contains(&reason(&answer)), "{command}: {done}: {answer}");
+    }
+    calls.end(&house);
+}
+
+#[test]
+fn shells() {
+    let steps = [
+        Type("echo $((6 * 7))\n", "42\n"),
+        Type("sleep 0.8; echo sle''pt\n", "slept\n"),
+        Type("for i in 1 2 3; do echo n$i; sleep 0.3; done\n", "n3\n"),
+        Type("exit 3\n", ""),
+    ];
+    for (command, prompt) in
+        [("bash --norc --noprofile", "$ "), ("sh", ""), ("dash", "$ "), ("zsh -f", "% ")]
+    {
+        check(command, if prompt == "% " { "" } else { prompt }, &steps);
+    }
+    check(
+        "fish --no-config",
+        "",
+        &[
+            Type("echo (math 6 x 7)\n", "42\n"),
+            Type("sleep 0.8; echo sle''pt\n", "slept\n"),
+            Type("exit\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn python() {
+    check(
+        "python3 -q",
+        ">>> ",
+        &[
+            Type("6 * 7\n", "42\n>>> "),
+            Type("import time; time.sleep(0.8); print('sle' + 'pt')\n", "slept\n>>> "),
+            Type("for i in range(3):\n    print('n', i); time.sleep(0.3)\n\n", "n 2\n>>> "),
+            Type("input('na' + 'me? ')\n", "name? "),
+            Type("moon\n", "'moon'\n>>> "),
+            Type("sum(i for i in range(3_000_000)) and 'com' + 'puted'\n", "'computed'\n>>> "),
+            Key("c-d", ""),
+        ],
+    );
+}
+
+#[test]
+fn node() {
+    check(
+        "node",
+        "> ",
+        &[
+            Type("6 * 7\n", "42\n> "),
+            Type("let s = Date.now(); while (Date.now() - s < 800); 'bu' + 'sy'\n", "'busy'\n> "),
+            Type("[1, 2].map(x => x * 2)\n", "[ 2, 4 ]\n> "),
+            Key("c-d", ""),
+        ],
+    );
+}
+
+#[test]
+fn sqlite() {
+    check(
+        "sqlite3 -interactive :memory:",
+        "sqlite> ",
+        &[
+            Type("select 6 * 7;\n", "42\nsqlite> "),
+            Type(
+                "select count(*) from (with recursive c(x) as (select 1 union all select x+1 from c where x<900000) select x from c);\n",
+                "900000\nsqlite> ",
+            ),
+            Type("select 1,\n", "...> "),
+            Type("2;\n", "1|2\nsqlite> "),
+            Type(".quit\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn gdb() {
+    check(
+        "gdb -q -nx /bin/true",
+        "(gdb) ",
+        &[
+            Type("print 6 * 7\n", "$1 = 42\n(gdb) "),
+            Type("shell sleep 0.8; echo sle''pt\n", "slept\n(gdb) "),
+            Type("starti\n", "(gdb) "),
+            Type("quit\n", "y or n"),
+            Type("y\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn less() {
+    check(
+        "less many",
+        "1\n2\n3\n",
+        &[Type(" ", "24\n"), Type("G", "500\n"), Type("?^77$\n", "77\n"), Type("q", "")],
+    );
+}
+
+#[test]
+fn vim() {
+    check(
+        "vim -u NONE many",
+        "1\n2\n3\n",
+        &[
+            Type("G", "500"),
+            Type("ofive hundred and one", "five hundred and one"),
+            Key("escape", "five hundred and one"),
+            Type(":%s/^/x/\n", "xfive hundred"),
+            Type(":q!\n", ""),
+        ],
+    );
+}
+
+#[test]
+fn top() {
+    check(
+        "top",
+        "PID",
+        &[Type("c", "PID"), Type("h", "Help for"), Key("escape", "PID"), Type("q", "")],
+    );
+}
+
+#[test]
+fn npm_init() {
+    check(
+        "npm init",
+        "package name: ",
+        &[
+            Type("moon\n", "version: (1.0.0) "),
+            Type("\n", "description: "),
+            Type("a moon\n", "entry point: "),
+            Type("\n", "test command: "),
+        ],
+    );
+}
+
+#[test]
+fn a_slow_printer_a_spinner_and_a_silent_computation() {
+    let python = |line: &str| format!("python3 -c \"{line}; input('done? ')\"");
+    let slow = "import time; [(print(i, flush=True), time.sleep(0.7)) for i in range(3)]";
+    check(&python(slow), "2\ndone? ", &[Type("y\n", "")]);
+    let spin = "import time; [(print('|/-'[i % 3], end='\\r', flush=True), time.sleep(0.1)) for i in range(12)]";
+    check(&python(spin), "done? ", &[Type("y\n", "")]);
+    let silent =
+        "import time; s = time.time()\nwhile time.time() - s < 1.5: pass\nprint('computed')";
+    let Some(house) = furnish("").filter(|_| is_there("python3")) else { return };
+    house.write("workspace/silent.py", &format!("{silent}\ninput('done? ')\n"));
+    let mut calls = Calls::of(&house);
+    let (_, spawned) = calls.spawn("python3 silent.py");
+    assert_eq!((output(&spawned), reason(&spawned)), ("computed\ndone? ", "waiting"));
+    calls.end(&house);
+}

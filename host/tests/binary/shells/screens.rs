@@ -1,0 +1,66 @@
+//! What a person would see: progress bars, redraws, full-screen programs, wide characters, sizes.
+
+use serde_json::json;
+
+use super::{BASH, is_there, output, play, reason};
+
+#[test]
+fn a_progress_bar_is_told_in_its_last_state() {
+    play(BASH, |calls, session, _| {
+        let bar = "for i in 10 50 100; do printf 'Progress: %d%%\\r' $i; sleep 0.05; done; echo\n";
+        let answer = calls.input(session, bar);
+        assert_eq!(output(&answer), "Progress: 100%\n$ ");
+    });
+}
+
+#[test]
+fn colours_and_titles_are_no_text() {
+    play(BASH, |calls, session, _| {
+        let line = "printf '\\033]0;title\\007\\033[1;31mred\\033[0m \\033]8;;http://x\\007link\\033]8;;\\007\\n'\n";
+        assert_eq!(output(&calls.input(session, line)), "red link\n$ ");
+    });
+}
+
+#[test]
+fn wide_and_combined_characters_come_back_as_they_are() {
+    play("cat", |calls, session, _| {
+        let text = "日本語 e\u{301} 👍 ok\n";
+        assert_eq!(output(&calls.input(session, text)), text);
+    });
+}
+
+#[test]
+fn an_editor_is_given_as_a_screen_with_its_cursor() {
+    if !is_there("vim") {
+        return;
+    }
+    play("vim -u NONE notes.txt", |calls, session, spawned| {
+        assert_eq!(spawned["full_screen"], true, "{spawned}");
+        assert_eq!((reason(spawned), &spawned["expects"]), ("waiting", &json!("keys")));
+        assert_eq!(spawned["cursor"], json!({ "row": 1, "column": 1 }));
+        let written = calls.input(session, "ihello\nworld");
+        assert!(output(&written).starts_with("hello\nworld\n~\n"), "{written}");
+        assert_eq!(written["cursor"], json!({ "row": 2, "column": 6 }));
+        calls.key(session, "escape");
+        let quit = calls.input(session, ":wq\n");
+        assert_eq!((reason(&quit), &quit["exit_status"]), ("exit", &json!(0)));
+    });
+}
+
+#[test]
+fn after_a_full_screen_program_the_lines_before_it_are_there_again() {
+    if !is_there("less") {
+        return;
+    }
+    play(BASH, |calls, session, _| {
+        calls.input(session, "echo before; seq 1 200 > many\n");
+        let page = calls.input(session, "LESS= less many\n");
+        assert_eq!(page["full_screen"], true, "{page}");
+        assert!(output(&page).starts_with("1\n2\n3\n"), "{page}");
+        let next = calls.input(session, " ");
+        assert!(output(&next).starts_with("24\n25\n"), "{next}");
+        let left = calls.input(session, "q");
+        assert!(left.get("full_screen").is_none() && output(&left).ends_with("$ "), "{left}");
+        assert!(!output(&left).contains("24"), "{left}");
+    });
+}

@@ -1,0 +1,186 @@
+//! Sessions: begun, driven, listed, closed; and what is wrong with a call.
+
+use serde_json::json;
+
+use super::{BASH, Calls, furnish, output, play, reason};
+
+#[test]
+fn the_example_of_the_seed() {
+    if !super::is_there("python3") {
+        return;
+    }
+    play("python3 -q", |calls, session, spawned| {
+        assert_eq!((session, output(spawned)), ("session_0", ">>> "));
+        let hello = calls.input(session, "print('hello')\n");
+        assert_eq!((output(&hello), reason(&hello)), ("hello\n>>> ", "waiting"));
+        assert_eq!(calls.close(session), json!({ "exit_status": 0, "final_output": "" }));
+    });
+}
+
+#[test]
+fn sessions_are_listed_with_command_age_and_backend() {
+    let Some(house) = furnish("") else { return };
+    let mut calls = Calls::of(&house);
+    let none = calls.call("shell_list", &json!({}));
+    assert_eq!((&none["count"], &none["sessions"]), (&json!(0), &json!([])));
+    assert_eq!(none["backend"], "pty");
+    let (first, _) = calls.spawn(BASH);
+    let named = json!({ "command": "cat", "session_name": "mine" });
+    assert_eq!(calls.call("shell_spawn", &named)["session_id"], "mine");
+    assert_eq!(calls.call("shell_spawn", &named)["session_id"], "mine_1");
+    let listed = calls.call("shell_list", &json!({}));
+    assert_eq!(listed["count"], 3);
+    let one = &listed["sessions"][0];
+    assert_eq!((&one["session_id"], &one["command"]), (&json!(first), &json!(BASH)));
+    assert_eq!((&one["is_alive"], &one["backend"]), (&json!(true), &json!("pty")));
+    assert!(one["age_seconds"].is_number() && one["idle_seconds"].is_number(), "{one}");
+    calls.end(&house);
+}
+
+#[test]
+fn the_trace_names_the_backend_and_never_what_was_typed() {
+    let Some(house) = furnish("") else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    calls.input(&session, "true moonshine\n");
+    let path = calls.call("shell_list", &json!({}))["trace_log"].as_str().unwrap().to_owned();
+    calls.close(&session);
+    calls.end(&house);
+    assert!(path.starts_with(&house.path().join("run").display().to_string()), "{path}");
+    let trace = std::fs::read_to_string(&path).unwrap();
+    let spawn = format!("[InteractiveShell] spawn: id=session_0, cmd={BASH}, backend=pty\n");
+    assert!(trace.contains(&spawn), "{trace}");
+    assert!(trace.contains("[InteractiveShell] initialize: max_sessions=8"), "{trace}");
+    assert!(trace.contains("input: id=session_0\n") && !trace.contains("moonshine"), "{trace}");
+}
+
+#[test]
+fn the_trace_goes_where_the_variable_says() {
+    for place in super::PLACES {
+        let Some(house) = furnish(place) else { return };
+        let path = house.path().join("run/elsewhere.log");
+        let command = house.command(&["call", "--batch"]).variable("JAATO_TRACE_LOG", &path);
+        let mut calls = Calls::start(command);
+        let listed = calls.call("shell_list", &json!({}));
+        assert_eq!(listed["trace_log"], path.display().to_string());
+        calls.end(&house);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("initialize: "));
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_said_to_be_not_found() {
+    let Some(house) = furnish("") else { return };
+    let mut calls = Calls::of(&house);
+    let spawn = calls.refused("shell_spawn", &json!({ "command": "no-such-program -x" }));
+    assert_eq!(spawn["kind"], "not_found");
+    let message = spawn["message"].as_str().unwrap();
+    assert!(message.contains("was not found or was not executable: `no-such-program -x`"));
+    // A name is not used up by it.
+    assert_eq!(calls.spawn(BASH).0, "session_0");
+    let input = calls.refused("shell_input", &json!({ "session_id": "zz", "input": "x" }));
+    assert_eq!(input["message"], "no session with id `zz`");
+    assert!(input["hint"].as_str().unwrap().contains("session_0"), "{input}");
+    let key = json!({ "session_id": "session_0", "key": "bogus" });
+    let control = calls.refused("shell_control", &key);
+    assert_eq!(control["message"], "unknown control key: `bogus`");
+    calls.end(&house);
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_named() {
+    let Some(house) = furnish("") else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn("cat");
+    for (tool, arguments, expected) in [
+        ("shell_spawn", json!({ "command": " " }), "command is required"),
+        ("shell_spawn", json!({ "command": "cat", "session_name": "a/b" }), "is no name"),
+        ("shell_input", json!({ "session_id": "" , "input": "x" }), "session_id is required"),
+        ("shell_input", json!({ "session_id": session }), "input is required"),
+        ("shell_input", json!({ "session_id": session, "input": "x", "ask_user": true }), "one of"),
+        ("shell_control", json!({ "session_id": session }), "key is required"),
+        ("shell_read", json!({ "session_id": session, "wait_for": "(" }), "no regular expression"),
+        ("shell_spawn", json!({ "command": "cat", "rows": 0 }), "rows"),
+        ("shell_spawn", json!({ "command": 7 }), "command"),
+        ("shell_close", json!({}), "session_id"),
+    ] {
+        let error = calls.refused(tool, &arguments);
+        assert_eq!(error["kind"], "invalid_arguments", "{arguments} {error}");
+        assert!(error["message"].as_str().unwrap().contains(expected), "{arguments} {error}");
+    }
+    let much = "x".repeat(1024 * 1024 + 1);
+    let error = calls.refused("shell_input", &json!({ "session_id": session, "input": much }));
+    assert_eq!(error["kind"], "limit_reached");
+    calls.end(&house);
+}
+
+#[test]
+fn a_program_that_ends_at_once_says_so() {
+    play("sh -c 'echo bye; exit 4'", |calls, session, spawned| {
+        let expected = ("bye\n", "exit", false);
+        let alive = spawned["is_alive"].as_bool().unwrap();
+        assert_eq!((output(spawned), reason(spawned), alive), expected);
+        assert_eq!(spawned["exit_status"], 4);
+        assert_eq!(spawned["note"], "Process exited immediately. Check the command and output.");
+        // It stays readable until it is closed.
+        assert_eq!(calls.call("shell_read", &json!({ "session_id": session }))["output"], "");
+        let late = calls.refused("shell_input", &json!({ "session_id": session, "input": "x" }));
+        assert_eq!(late["message"], format!("session `{session}` has exited"));
+        assert_eq!(calls.close(session)["exit_status"], 4);
+        let gone = calls.refused("shell_close", &json!({ "session_id": session }));
+        assert_eq!(gone["kind"], "not_found");
+    });
+}
+
+#[test]
+fn a_signal_is_no_exit_code() {
+    play(BASH, |calls, session, _| {
+        let killed = calls.input(session, "kill -9 $$\n");
+        assert_eq!((reason(&killed), &killed["exit_status"]), ("exit", &json!(null)));
+        assert_eq!(killed["signal"], json!({ "name": "SIGKILL", "number": 9 }));
+        let closed = calls.close(session);
+        assert_eq!(closed["signal"]["name"], "SIGKILL");
+    });
+    play(BASH, |calls, session, _| {
+        assert_eq!(calls.input(session, "exit 9\n")["exit_status"], 9);
+    });
+}
+
+#[test]
+fn a_line_that_a_shell_must_read_is_read_by_one() {
+    play("echo one && printf 'two three' | tr a-z A-Z", |_, _, spawned| {
+        assert_eq!(output(spawned), "one\nTWO THREE");
+    });
+}
+
+#[test]
+fn a_busy_program_is_waited_for_and_the_limit_is_told() {
+    play(BASH, |calls, session, _| {
+        let line = json!({ "session_id": session, "input": "sleep 0.9; echo don''e\n" });
+        let done = calls.call("shell_input", &line);
+        assert_eq!((output(&done), reason(&done)), ("done\n$ ", "waiting"));
+        let line = json!({ "session_id": session, "input": "sleep 300\n", "timeout": 0.7 });
+        let busy = calls.call("shell_input", &line);
+        assert_eq!((output(&busy), reason(&busy)), ("", "limit"));
+        assert!(busy["note"].as_str().unwrap().contains("shell_read"), "{busy}");
+        let read = json!({ "session_id": session, "timeout": 0.1 });
+        assert_eq!(reason(&calls.call("shell_read", &read)), "limit");
+    });
+}
+
+#[test]
+fn a_read_can_wait_for_a_pattern_or_the_next_prompt() {
+    play(BASH, |calls, session, _| {
+        let begin = "for i in 1 2 3; do echo line $i; sleep 0.2; done; sleep 0.3; echo end\n";
+        calls.call("shell_input", &json!({ "session_id": session, "input": begin, "timeout": 0 }));
+        let wait = |pattern: &str, timeout: f64| json!({ "session_id": session, "wait_for": pattern, "timeout": timeout });
+        let second = calls.call("shell_read", &wait("^line [23]$", 20.0));
+        assert_eq!(reason(&second), "found");
+        assert!(output(&second).contains("line 2") && !output(&second).contains("end"));
+        let never = calls.call("shell_read", &wait("no such thing", 0.05));
+        assert_eq!(reason(&never), "limit");
+        let prompt = calls.call("shell_read", &wait("prompt", 20.0));
+        assert_eq!(reason(&prompt), "waiting");
+        assert!(output(&prompt).ends_with("end\n$ "), "{prompt}");
+    });
+}

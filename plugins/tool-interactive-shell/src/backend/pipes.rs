@@ -1,0 +1,130 @@
+//! Pipes, where the execution environment has no terminals.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::{
+    Happened as ProcessHappened, ProcessControl, ProcessEvents, Signal, Spawn, Stdin,
+};
+use jaato_plugin_sdk::terminal::{
+    TerminalAsk, TerminalAsked, TerminalScreen, TerminalShown, TerminalState,
+};
+
+use super::{Backend, Boxed, Control, Events, Happened, Name, Start, Started};
+
+/// The way over pipes.
+pub struct Pipes;
+
+struct PipeControl {
+    process: ProcessControl,
+    is_closed: AtomicBool,
+}
+
+/// Standard output and standard error, as one stream; line ends become those of a terminal.
+struct PipeEvents(ProcessEvents);
+
+impl Backend for Pipes {
+    fn name(&self) -> Name {
+        Name::Pipes
+    }
+
+    fn start<'a>(&'a self, host: &'a Reporter, start: &'a Start) -> Boxed<'a, Result<Started>> {
+        Box::pin(async move {
+            let (process, events) = host.process(&spawn(start)).await?.split();
+            let control = PipeControl { process, is_closed: AtomicBool::new(false) };
+            let (control, events) = (Box::new(control), Box::new(PipeEvents(events)));
+            Ok(Started { backend: Name::Pipes, control, events })
+        })
+    }
+}
+
+fn spawn(start: &Start) -> Spawn {
+    let mut words = start.words.iter().cloned();
+    Spawn {
+        program: words.next().unwrap_or_default(),
+        args: words.collect(),
+        directory: start.directory.clone(),
+        variables: start.variables.clone(),
+        stdin: Stdin::Piped,
+        label: Some(start.label.clone()),
+        ..Spawn::default()
+    }
+}
+
+impl Control for PipeControl {
+    fn write<'a>(&'a self, bytes: &'a [u8]) -> Boxed<'a, Result<()>> {
+        Box::pin(async move {
+            if self.is_closed.load(Relaxed) {
+                return Err(Error::new(ErrorKind::Io, "the program's input was ended by `c-d`"));
+            }
+            self.process.write(bytes).await
+        })
+    }
+
+    fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>> {
+        Box::pin(self.process.signal(signal))
+    }
+
+    fn end_input(&self) -> Boxed<'_, Result<()>> {
+        self.is_closed.store(true, Relaxed);
+        Box::pin(self.process.close_input())
+    }
+
+    fn state(&self) -> Boxed<'_, Result<TerminalState>> {
+        Box::pin(async { Ok(TerminalState::default()) })
+    }
+
+    fn end(&self) -> Boxed<'_, Result<()>> {
+        Box::pin(self.process.end())
+    }
+
+    fn show<'a>(&'a self, _: TerminalScreen, _: &'a str) -> Boxed<'a, Result<TerminalShown>> {
+        Box::pin(async { Ok(TerminalShown::default()) })
+    }
+
+    fn ask(&self, _: TerminalAsk) -> Boxed<'_, Result<TerminalAsked>> {
+        let reason = "the program runs on pipes, where nothing that is typed is hidden".to_owned();
+        Box::pin(async { Ok(TerminalAsked::Nobody { reason }) })
+    }
+
+    fn number(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl Events for PipeEvents {
+    fn next(&mut self) -> Boxed<'_, Result<Option<Happened>>> {
+        Box::pin(async {
+            Ok(self.0.next().await?.map(|happened| match happened {
+                ProcessHappened::Output { bytes, .. } => Happened::Output(with_returns(&bytes)),
+                ProcessHappened::Exited(exit) => Happened::Exited(exit),
+            }))
+        })
+    }
+}
+
+/// A terminal's driver puts a return before each line end; without one the screen would show stairs.
+fn with_returns(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
+    for line in bytes.split_inclusive(|&byte| byte == b'\n') {
+        match line.strip_suffix(b"\n") {
+            Some(line) => {
+                out.extend_from_slice(line);
+                out.extend_from_slice(b"\r\n");
+            }
+            None => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_as_on_a_terminal() {
+        assert_eq!(with_returns(b"a\nb\r\n\nc"), b"a\r\nb\r\r\n\r\nc");
+        assert_eq!(with_returns(b""), b"");
+    }
+}

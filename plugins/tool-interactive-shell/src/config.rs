@@ -1,0 +1,131 @@
+//! `[plugins.tool-interactive-shell]`.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{schemars, serde_json};
+
+/// Sessions that may live at a time, where nobody says otherwise.
+const SESSIONS: u32 = 8;
+
+/// Most sessions that a person may allow: each holds a terminal and a screen.
+pub const SESSIONS_MAX: u32 = 64;
+
+/// Seconds that a session lives at most.
+const LIFETIME_SECONDS: f64 = 600.0;
+
+/// Seconds that a session lives without being used.
+const IDLE_SECONDS: f64 = 300.0;
+
+/// Seconds of silence that end a wait where nothing better is known.
+const SILENCE_SECONDS: f64 = 0.5;
+
+/// Longest time that can be set: a year.
+const SECONDS_MAX: f64 = 31_536_000.0;
+
+/// `[plugins.tool-interactive-shell]`.
+#[tool_type]
+#[derive(Debug, Default)]
+#[serde(default)]
+struct Config {
+    /// How many sessions may live at a time.
+    #[schemars(range(min = 1, max = 64))]
+    max_sessions: Option<u32>,
+    /// How many seconds a session lives at most.
+    #[schemars(range(min = 0.1, max = 31536000.0))]
+    max_lifetime: Option<f64>,
+    /// How many seconds a session lives without being used.
+    #[schemars(range(min = 0.1, max = 31536000.0))]
+    max_idle: Option<f64>,
+    /// How many seconds of silence end a wait, where it cannot be known whether the program waits for input.
+    #[schemars(range(min = 0.05, max = 30.0))]
+    idle_timeout: Option<f64>,
+    /// Where programs run; the working directory of the session without it.
+    workspace_root: Option<String>,
+    /// The name of the agent in the trace log.
+    agent_name: Option<String>,
+}
+
+/// What holds, after the defaults were filled in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Sessions that may live at a time.
+    pub sessions_max: usize,
+    /// How long a session lives at most.
+    pub lifetime: Duration,
+    /// How long a session lives without being used.
+    pub idle: Duration,
+    /// The silence that ends a wait where nothing better is known.
+    pub silence: Duration,
+    /// Where programs run.
+    pub directory: Option<String>,
+    /// The name of the agent in the trace log.
+    pub agent: Option<String>,
+}
+
+impl Settings {
+    /// Asks the host for them.
+    ///
+    /// # Errors
+    /// What the host answers.
+    pub async fn ask(home: &Home) -> Result<Self> {
+        Ok(Self::of(home.config().await?))
+    }
+
+    fn of(config: Config) -> Self {
+        let time = |given: Option<f64>, default: f64| {
+            Duration::from_secs_f64(given.unwrap_or(default).clamp(0.05, SECONDS_MAX))
+        };
+        let sessions = config.max_sessions.unwrap_or(SESSIONS).clamp(1, SESSIONS_MAX);
+        Self {
+            sessions_max: sessions as usize,
+            lifetime: time(config.max_lifetime, LIFETIME_SECONDS),
+            idle: time(config.max_idle, IDLE_SECONDS),
+            silence: time(config.idle_timeout, SILENCE_SECONDS),
+            directory: config.workspace_root,
+            agent: config.agent_name,
+        }
+    }
+}
+
+/// Returns the schema of the configuration.
+pub fn schema() -> Option<Value> {
+    serde_json::to_value(schemars::schema_for!(Config)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_those_of_the_seed() {
+        let expected = Settings {
+            sessions_max: 8,
+            lifetime: Duration::from_secs(600),
+            idle: Duration::from_secs(300),
+            silence: Duration::from_millis(500),
+            directory: None,
+            agent: None,
+        };
+        assert_eq!(Settings::of(Config::default()), expected);
+    }
+
+    #[test]
+    fn the_keys_are_those_of_the_seed() {
+        let schema = schema().unwrap();
+        let keys: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
+        assert_eq!(
+            keys,
+            [
+                "max_sessions",
+                "max_lifetime",
+                "max_idle",
+                "idle_timeout",
+                "workspace_root",
+                "agent_name"
+            ]
+        );
+        let bound = &schema["properties"]["max_sessions"]["maximum"];
+        assert_eq!(bound.as_f64(), Some(f64::from(SESSIONS_MAX)));
+    }
+}

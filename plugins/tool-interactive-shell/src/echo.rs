@@ -1,0 +1,60 @@
+//! Leaves out of an output what was typed and shown again. Pure.
+
+/// Returns the output without the lines that are typed lines which the program, or its terminal, has shown.
+///
+/// Only whole lines at the beginning are left out: the first must be what was typed, the next ones may begin with
+/// a prompt (`... `). What was typed without a line end stays, for then it is all that there is to see.
+pub fn without<'a>(output: &'a str, typed: &str) -> &'a str {
+    let mut rest = output;
+    let typed = typed.replace("\r\n", "\n").replace('\r', "\n");
+    let Some((complete, _)) = typed.rsplit_once('\n') else { return output };
+    for (number, line) in complete.split('\n').enumerate() {
+        let Some((shown, behind)) = rest.split_once('\n') else { return rest };
+        let is_echo = match (number, line.trim_end()) {
+            (_, "") if number > 0 => shown.trim_end().len() <= PROMPT_CHARACTERS_MAX,
+            (0, line) => shown.trim_end() == line,
+            (_, line) => shown.trim_end().ends_with(line),
+        };
+        if !is_echo {
+            return rest;
+        }
+        rest = behind;
+    }
+    rest
+}
+
+/// A line with no more than this, where an empty line was typed, is a prompt: `... `, `dquote> `.
+const PROMPT_CHARACTERS_MAX: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(output: &str, typed: &str, expected: &str) {
+        assert_eq!(without(output, typed), expected);
+    }
+
+    #[test]
+    fn a_typed_line_is_left_out() {
+        check("print('hello')\nhello\n>>> ", "print('hello')\n", "hello\n>>> ");
+        check("print(1)\n1\n>>> ", "print(1)\r\n", "1\n>>> ");
+        check("x = 1 \n>>> ", "x = 1\n", ">>> ");
+    }
+
+    #[test]
+    fn further_lines_stand_behind_prompts() {
+        let shown = "for i in range(2):\n...     print(i)\n... \n0\n1\n>>> ";
+        check(shown, "for i in range(2):\n    print(i)\n\n", "0\n1\n>>> ");
+    }
+
+    #[test]
+    fn what_the_program_said_stays() {
+        check("hello\n>>> ", "print('hello')\n", "hello\n>>> ");
+        check("yes\n", "y", "yes\n");
+        check("y", "y", "y");
+        check("", "x\n", "");
+        check("\nnext question: ", "\n", "next question: ");
+        check("a\nb\n", "a\nnot b at all\n", "b\n");
+    }
+}

@@ -1,0 +1,88 @@
+//! People see the sessions and may type into them: what they are shown, and what they did.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::terminal::{TerminalNews, TerminalScreen};
+
+use crate::session::Session;
+use crate::shells::Inner;
+
+/// Time between two screens that somebody looks at: 30 a second.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// Shows people what is on the screen. Where nobody can be shown it, nothing is lost.
+pub async fn show(session: &Session) {
+    let (screen, ansi) = {
+        let live = session.live();
+        let cursor = live.screen.cursor();
+        let screen = TerminalScreen {
+            terminal: 0,
+            name: session.id.clone(),
+            command: session.command.clone(),
+            rows: live.screen.rows(),
+            columns: live.screen.columns(),
+            cursor: cursor.is_visible.then_some((cursor.row, cursor.column)),
+            is_full_screen: live.screen.is_full_screen(),
+            lines: live.screen.lines(),
+            is_alive: live.end.is_none(),
+        };
+        (screen, live.screen.ansi())
+    };
+    if let Ok(shown) = session.control().show(screen, &ansi).await {
+        session.watchers.store(shown.watchers, SeqCst);
+    }
+}
+
+/// Follows what people do, as long as the host tells it.
+pub async fn watch(shells: Arc<Inner>) {
+    if let Ok(mut news) = shells.home.terminal_news().await {
+        while let Ok(Some(news)) = news.next().await {
+            take(&shells, &news);
+        }
+    }
+    shells.watching_ended();
+}
+
+fn take(shells: &Arc<Inner>, news: &TerminalNews) {
+    let find = |terminal: u64| {
+        let is_it = |session: &Arc<Session>| session.control().number() == Some(terminal);
+        shells.list().into_iter().find(is_it)
+    };
+    match news {
+        TerminalNews::Watched { terminal, watchers } => {
+            let Some(session) = find(*terminal) else { return };
+            let before = session.watchers.swap(*watchers, SeqCst);
+            if before == 0 && *watchers > 0 {
+                let host = shells.home.clone();
+                shells.home.spawn(async move { show_live(&session, &host).await });
+            }
+        }
+        TerminalNews::Typed { terminal, bytes } => {
+            let Some(session) = find(*terminal) else { return };
+            session.note_typed();
+            session.live().typed_by_person += bytes;
+            shells.trace.line(format_args!("person: id={}, typed {bytes} bytes", session.id));
+            session.tell();
+        }
+        TerminalNews::Unknown => {}
+    }
+}
+
+/// Shows each change as long as somebody looks and the program runs.
+async fn show_live(session: &Session, host: &Reporter) {
+    let _wanted = session.want();
+    let mut changes = session.changes();
+    loop {
+        changes.borrow_and_update();
+        show(session).await;
+        if !session.is_watched() || !session.is_alive() {
+            return;
+        }
+        if host.sleep(FRAME).await.is_err() || changes.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Keys by name: what a terminal sends for them.
+//!
+//! `c-c` and its like come from `expectrl`'s control codes; those with sequences follow xterm
+//! (<https://invisible-island.net/xterm/ctlseqs/ctlseqs.html>).
+
+use expectrl::ControlCode;
+
+/// What Ctrl-D types.
+pub const END_OF_TRANSMISSION: &[u8] = b"\x04";
+
+/// What is typed around pasted text for a program that asked for it.
+pub const PASTE_BEGIN: &[u8] = b"\x1b[200~";
+/// What ends pasted text.
+pub const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// The seed's keys, which the model is shown first.
+pub const CONTROL_KEYS: [&str; 5] = ["c-c", "c-d", "c-z", "c-l", "c-\\"];
+
+/// Keys that have names, apart from `c-` and `m-` with a character: the name, what is sent, and what is sent to a
+/// program that asked for application cursor keys.
+const NAMED: [(&str, &str, &str); 31] = [
+    ("enter", "\r", "\r"),
+    ("tab", "\t", "\t"),
+    ("s-tab", "\x1b[Z", "\x1b[Z"),
+    ("escape", "\x1b", "\x1b"),
+    ("space", " ", " "),
+    ("backspace", "\x7f", "\x7f"),
+    ("delete", "\x1b[3~", "\x1b[3~"),
+    ("insert", "\x1b[2~", "\x1b[2~"),
+    ("up", "\x1b[A", "\x1bOA"),
+    ("down", "\x1b[B", "\x1bOB"),
+    ("right", "\x1b[C", "\x1bOC"),
+    ("left", "\x1b[D", "\x1bOD"),
+    ("home", "\x1b[H", "\x1bOH"),
+    ("end", "\x1b[F", "\x1bOF"),
+    ("page-up", "\x1b[5~", "\x1b[5~"),
+    ("page-down", "\x1b[6~", "\x1b[6~"),
+    ("c-left", "\x1b[1;5D", "\x1b[1;5D"),
+    ("c-right", "\x1b[1;5C", "\x1b[1;5C"),
+    ("f1", "\x1bOP", "\x1bOP"),
+    ("f2", "\x1bOQ", "\x1bOQ"),
+    ("f3", "\x1bOR", "\x1bOR"),
+    ("f4", "\x1bOS", "\x1bOS"),
+    ("f5", "\x1b[15~", "\x1b[15~"),
+    ("f6", "\x1b[17~", "\x1b[17~"),
+    ("f7", "\x1b[18~", "\x1b[18~"),
+    ("f8", "\x1b[19~", "\x1b[19~"),
+    ("f9", "\x1b[20~", "\x1b[20~"),
+    ("f10", "\x1b[21~", "\x1b[21~"),
+    ("f11", "\x1b[23~", "\x1b[23~"),
+    ("f12", "\x1b[24~", "\x1b[24~"),
+    ("c-space", "\0", "\0"),
+];
+
+/// Which of its two forms a cursor key has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CursorKeys {
+    /// What they are at the start.
+    Normal,
+    /// What a full-screen program may ask for.
+    Application,
+}
+
+/// Returns what a key sends; none for a name that is no key's. Case does not matter, and the seed's bare letters
+/// (`c` for `c-c`) are known.
+pub fn bytes(name: &str, cursor_keys: CursorKeys) -> Option<Vec<u8>> {
+    let lower = name.trim().to_ascii_lowercase();
+    if let Some((_, normal, application)) = NAMED.iter().find(|named| named.0 == lower) {
+        let sent = match cursor_keys {
+            CursorKeys::Normal => normal,
+            CursorKeys::Application => application,
+        };
+        return Some(sent.as_bytes().to_vec());
+    }
+    if let Some(key) = lower.strip_prefix("m-") {
+        let mut sent = vec![0x1b];
+        sent.extend(match single(key) {
+            Some(character) => character.to_string().into_bytes(),
+            None => bytes(key, cursor_keys)?,
+        });
+        return Some(sent);
+    }
+    let control = lower.strip_prefix("c-").or_else(|| {
+        // What the original takes beside the names.
+        ["c", "d", "z", "l", "\\"].contains(&lower.as_str()).then_some(lower.as_str())
+    })?;
+    control_code(single(control)?)
+}
+
+fn single(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
+
+fn control_code(key: char) -> Option<Vec<u8>> {
+    let name = format!("^{}", key.to_ascii_uppercase());
+    let code = ControlCode::try_from(name.as_str()).ok()?;
+    let sent: &[u8] = code.as_ref();
+    Some(sent.to_vec())
+}
+
+/// Lists the keys for a model that named none of them.
+pub fn known() -> String {
+    let named: Vec<_> = NAMED.iter().map(|named| named.0).collect();
+    format!(
+        "c-a to c-z (such as {}), m- before a key, {}",
+        CONTROL_KEYS.join(", "),
+        named.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: Option<&[u8]>) {
+        assert_eq!(bytes(name, CursorKeys::Normal).as_deref(), expected, "{name}");
+    }
+
+    #[test]
+    fn the_keys_of_the_seed_send_their_control_codes() {
+        check("c-c", Some(b"\x03"));
+        check("c-d", Some(END_OF_TRANSMISSION));
+        check("c-z", Some(b"\x1a"));
+        check("c-l", Some(b"\x0c"));
+        check("c-\\", Some(b"\x1c"));
+        check("C-C", Some(b"\x03"));
+        check("c", Some(b"\x03"));
+        check("\\", Some(b"\x1c"));
+    }
+
+    #[test]
+    fn every_letter_has_its_control_code() {
+        for (number, letter) in (1_u8..).zip('a'..='z') {
+            check(&format!("c-{letter}"), Some(&[number]));
+        }
+        check("c-]", Some(b"\x1d"));
+        check("c-_", Some(b"\x1f"));
+    }
+
+    #[test]
+    fn keys_have_names_and_alt_goes_before_them() {
+        check("Enter", Some(b"\r"));
+        check("up", Some(b"\x1b[A"));
+        check("f12", Some(b"\x1b[24~"));
+        check("m-x", Some(b"\x1bx"));
+        check("m-enter", Some(b"\x1b\r"));
+        assert_eq!(bytes("up", CursorKeys::Application).as_deref(), Some(&b"\x1bOA"[..]));
+    }
+
+    #[test]
+    fn what_is_no_key_is_none() {
+        for name in ["bogus", "", "c-", "cc", "c-cc", "c-日", "x", "m-"] {
+            check(name, None);
+        }
+        assert!(known().contains("c-c, c-d, c-z, c-l, c-\\"), "{}", known());
+    }
+}

@@ -1,0 +1,92 @@
+//! The bytes as they came, bounded. Pure.
+
+use std::collections::VecDeque;
+
+/// Bytes that are kept: what a person's `shell_read` with `raw` looks back on.
+const BYTES_MAX: usize = 64 * 1024;
+
+/// The last bytes of a stream that were not read.
+#[derive(Debug, Default)]
+pub struct Raw {
+    kept: VecDeque<u8>,
+    lost: u64,
+}
+
+/// A piece of the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The text; what is no UTF-8 is replaced.
+    pub text: String,
+    /// Bytes before it that were dropped unread.
+    pub lost: u64,
+    /// Bytes behind it that are kept for the next one.
+    pub left: u64,
+}
+
+impl Raw {
+    /// Takes what came.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let kept = &bytes[bytes.len().saturating_sub(BYTES_MAX)..];
+        let excess = (self.kept.len() + kept.len()).saturating_sub(BYTES_MAX);
+        self.kept.drain(..excess);
+        self.kept.extend(kept);
+        self.lost += (excess + bytes.len() - kept.len()) as u64;
+    }
+
+    /// Gives the oldest bytes that were not given, so many at most.
+    pub fn take(&mut self, bytes_max: usize) -> Piece {
+        let mut count = self.kept.len().min(bytes_max);
+        // A character that is cut would be two wrong ones.
+        let is_middle =
+            |byte: Option<&u8>| byte.is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+        let back = (0..3).take_while(|&back| is_middle(self.kept.get(count - back))).count();
+        if count > back {
+            count -= back;
+        }
+        let bytes: Vec<u8> = self.kept.drain(..count).collect();
+        Piece {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            lost: std::mem::take(&mut self.lost),
+            left: self.kept.len() as u64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(text: &str, lost: u64, left: u64) -> Piece {
+        Piece { text: text.to_owned(), lost, left }
+    }
+
+    #[test]
+    fn what_came_is_given_once() {
+        let mut raw = Raw::default();
+        raw.push(b"\x1b[31mred");
+        assert_eq!(raw.take(100), piece("\x1b[31mred", 0, 0));
+        assert_eq!(raw.take(100), piece("", 0, 0));
+    }
+
+    #[test]
+    fn a_piece_ends_between_characters() {
+        let mut raw = Raw::default();
+        raw.push("a日b".as_bytes());
+        assert_eq!(raw.take(3), piece("a", 0, 4));
+        assert_eq!(raw.take(3), piece("日", 0, 1));
+        assert_eq!(raw.take(3), piece("b", 0, 0));
+        raw.push(&[0xff, 0x80, 0x80, 0x80]);
+        assert_eq!(raw.take(2).left, 2);
+    }
+
+    #[test]
+    fn what_is_too_much_is_counted() {
+        let mut raw = Raw::default();
+        raw.push(&vec![b'x'; BYTES_MAX + 10]);
+        raw.push(b"yz");
+        let all = raw.take(usize::MAX);
+        assert_eq!((all.lost, all.left, all.text.len()), (12, 0, BYTES_MAX));
+        assert!(all.text.ends_with("xyz"));
+        assert_eq!(raw.take(10), piece("", 0, 0));
+    }
+}

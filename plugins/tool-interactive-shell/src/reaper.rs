@@ -1,0 +1,44 @@
+//! Closes sessions that have been there, or unused, for too long.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::close;
+use crate::session::Session;
+use crate::shells::Inner;
+
+/// The shortest time between two looks: an expiry is told in time, and nothing spins.
+const LOOK_MIN: Duration = Duration::from_millis(10);
+
+/// Closes what is too old, until there is no session.
+pub async fn run(shells: Arc<Inner>) {
+    while let Some(next) = shells.next_expiry() {
+        if shells.home.sleep(next.max(LOOK_MIN)).await.is_err() {
+            return;
+        }
+        let now = Instant::now();
+        for session in shells.list() {
+            if shells.expiry(&session) <= now {
+                reap(&shells, &session, now).await;
+            }
+        }
+    }
+}
+
+async fn reap(shells: &Arc<Inner>, session: &Arc<Session>, now: Instant) {
+    let settings = &shells.settings;
+    let is_old = session.is_alive() && session.begun + settings.lifetime <= now;
+    let why = if is_old {
+        format!("after {} s, the longest that a session lives", settings.lifetime.as_secs_f64())
+    } else {
+        format!("after {} s without use", settings.idle.as_secs_f64())
+    };
+    shells.trace.line(format_args!("reap: id={}, {why}", session.id));
+    shells.forget_because(session, &why);
+    if session.is_alive() {
+        close::end(session, &shells.home).await;
+    }
+    shells.home.log(Level::Debug, format_args!("session `{}` was closed {why}", session.id));
+}

@@ -1,0 +1,284 @@
+//! One session: a program, its screen, and what is known of both.
+//!
+//! A task of its own reads what the program shows; calls wait for changes. While no call waits, a program that
+//! floods is read slowly, so that it costs little and never stands still for good.
+
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::select;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::ProcessExit;
+use tokio::sync::{mpsc, watch};
+
+use crate::backend::{Control, Events, Happened, Name};
+use crate::marks::{MarkKind, MarkScanner, Nonce};
+use crate::raw::Raw;
+use crate::ready::Look;
+use crate::screen::Screen;
+
+/// Bytes that are read at once while no call waits, before the program must wait
+const BACKGROUND_BYTES: u64 = 64 * 1024;
+
+/// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor.
+const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
+
+/// Answers of the terminal to the program's questions that may wait to be typed. A program that asks more and
+/// reads none gets no more.
+const REPLIES_MAX: usize = 16;
+
+/// A session.
+pub struct Session {
+    /// By what it is named: `session_0`.
+    pub id: String,
+    /// What runs in it, as the model gave it.
+    pub command: String,
+    /// Which way it runs.
+    pub backend: Name,
+    /// When it began.
+    pub begun: Instant,
+    control: Box<dyn Control>,
+    live: Mutex<Live>,
+    changes: watch::Sender<u64>,
+    replies: mpsc::Sender<Vec<u8>>,
+    /// Calls that wait for what is shown, and people who look at it.
+    wanted: AtomicU32,
+    /// People who look at it.
+    pub watchers: AtomicU32,
+}
+
+/// What changes.
+pub struct Live {
+    /// What is to be seen.
+    pub screen: Screen,
+    /// The bytes as they came.
+    pub raw: Raw,
+    /// How the program ended.
+    pub end: Option<End>,
+    /// When it was last used by a call.
+    pub used: Instant,
+    /// What the model has typed whose echo was not told yet.
+    pub typed: String,
+    /// Bytes that people have typed since the last result.
+    pub typed_by_person: u64,
+    /// The exit code that the last mark told.
+    pub exit_code: Option<i32>,
+    marks: MarkScanner,
+    is_at_prompt: bool,
+    moved: Instant,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// By itself, or by a signal.
+    Exit(ProcessExit),
+    /// It was lost: why.
+    Lost(String),
+}
+
+/// As long as it lives, what the program shows is read as fast as it comes.
+pub struct Wanted<'a>(&'a Session);
+
+impl Session {
+    /// Makes one, and the queue of what its terminal answers by itself.
+    pub fn new(
+        id: String,
+        command: String,
+        backend: Name,
+        control: Box<dyn Control>,
+        size: (u16, u16),
+        nonce: &Nonce,
+    ) -> (Self, mpsc::Receiver<Vec<u8>>) {
+        let now = Instant::now();
+        let (replies, queue) = mpsc::channel(REPLIES_MAX);
+        let live = Live {
+            screen: Screen::new(size.0, size.1),
+            raw: Raw::default(),
+            end: None,
+            used: now,
+            typed: String::new(),
+            typed_by_person: 0,
+            exit_code: None,
+            marks: MarkScanner::new(nonce),
+            is_at_prompt: false,
+            moved: now,
+        };
+        let session = Self {
+            id,
+            command,
+            backend,
+            begun: now,
+            control,
+            live: Mutex::new(live),
+            changes: watch::Sender::new(0),
+            replies,
+            wanted: AtomicU32::new(0),
+            watchers: AtomicU32::new(0),
+        };
+        (session, queue)
+    }
+
+    /// Returns what can be done with the program.
+    pub fn control(&self) -> &dyn Control {
+        &*self.control
+    }
+
+    /// Locks what changes.
+    pub fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whether the program runs.
+    pub fn is_alive(&self) -> bool {
+        self.live().end.is_none()
+    }
+
+    /// Follows changes: each is a number that was not there before.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Has what the program shows read as fast as it comes.
+    pub fn want(&self) -> Wanted<'_> {
+        self.wanted.fetch_add(1, SeqCst);
+        self.tell();
+        Wanted(self)
+    }
+
+    /// Tells whether a call waits.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(SeqCst) > 0
+    }
+
+    /// Types. What was shown before says nothing any more of whether the program waits.
+    ///
+    /// # Errors
+    /// What keeps it from being typed.
+    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+        self.note_typed();
+        self.control.write(bytes).await
+    }
+
+    /// Notes that something was typed.
+    pub fn note_typed(&self) {
+        let mut live = self.live();
+        live.is_at_prompt = false;
+        live.moved = Instant::now();
+    }
+
+    /// Tells whether the last mark of a shell was the end of its prompt.
+    pub fn is_at_prompt(&self) -> bool {
+        self.live().is_at_prompt
+    }
+
+    /// Counts what was shown so far, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.live().screen.bytes()
+    }
+
+    /// Asks the system and adds what the screen tells.
+    ///
+    /// # Errors
+    /// `cancelled`. A terminal that is closed tells nothing.
+    pub async fn look(&self, idle_timeout: Duration) -> Result<Look> {
+        let state = match self.control.state().await {
+            Ok(state) => state,
+            Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
+            Err(_) => Default::default(),
+        };
+        let live = self.live();
+        Ok(Look {
+            state,
+            taken_bytes: live.screen.bytes(),
+            silence: live.moved.elapsed(),
+            idle_timeout,
+            is_mid_line: live.screen.is_mid_line(),
+            is_full_screen: live.screen.is_full_screen(),
+        })
+    }
+
+    /// Reads what happens until the program has ended.
+    pub async fn read(&self, mut events: Box<dyn Events>, host: &Reporter) {
+        let mut unpaid = 0;
+        loop {
+            match events.next().await {
+                Ok(Some(Happened::Output(bytes))) => {
+                    self.take(&bytes);
+                    unpaid += bytes.len() as u64;
+                    if unpaid >= BACKGROUND_BYTES {
+                        unpaid = 0;
+                        self.pause(host).await;
+                    }
+                }
+                Ok(Some(Happened::Exited(exit))) => return self.finish(End::Exit(exit)),
+                Ok(None) => {
+                    return self.finish(End::Lost("its terminal tells no more".to_owned()));
+                }
+                Err(error) => return self.finish(End::Lost(error.message)),
+            }
+        }
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        let replies = {
+            let mut live = self.live();
+            live.moved = Instant::now();
+            live.screen.feed(bytes);
+            live.raw.push(bytes);
+            for mark in live.marks.scan(bytes) {
+                live.note(mark.kind);
+            }
+            live.screen.take_replies()
+        };
+        if !replies.is_empty() {
+            // One that is full belongs to a program that reads nothing.
+            let _ = self.replies.try_send(replies);
+        }
+        self.tell();
+    }
+
+    /// Lets a flood wait while nobody wants it.
+    async fn pause(&self, host: &Reporter) {
+        let mut changes = self.changes();
+        let mut slept = std::pin::pin!(host.sleep(BACKGROUND_PAUSE));
+        while !self.is_wanted() {
+            let changed = std::pin::pin!(changes.changed());
+            match select(changed, slept).await {
+                futures_util::future::Either::Left((_, rest)) => slept = rest,
+                futures_util::future::Either::Right(_) => return,
+            }
+        }
+    }
+
+    fn finish(&self, end: End) {
+        self.live().end = Some(end);
+        self.tell();
+    }
+
+    /// Wakes whoever waits for a change.
+    pub fn tell(&self) {
+        self.changes.send_modify(|number| *number = number.wrapping_add(1));
+    }
+}
+
+impl Live {
+    fn note(&mut self, mark: MarkKind) {
+        match mark {
+            MarkKind::InputStart => self.is_at_prompt = true,
+            MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
+            MarkKind::CommandEnd(exit_code) => {
+                self.is_at_prompt = false;
+                self.exit_code = exit_code;
+            }
+        }
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.0.live().used = Instant::now();
+        self.0.wanted.fetch_sub(1, SeqCst);
+    }
+}

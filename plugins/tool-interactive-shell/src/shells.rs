@@ -1,0 +1,322 @@
+//! The plugin's state: its sessions, their limits and their end.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jaato_plugin_sdk::prelude::*;
+use tokio::sync::mpsc;
+
+use crate::backend::{self, Name, Start, Started};
+use crate::command::Command;
+use crate::config::{self, Settings};
+use crate::marks::Nonce;
+use crate::session::Session;
+use crate::trace::{self, Trace};
+use crate::{join, reaper, start};
+
+/// Sessions that have ended and can still be read; the oldest is forgotten for the next one.
+const ENDED_MAX: usize = 16;
+
+/// Sessions that were closed without being asked of which the reason is remembered.
+const REAPED_MAX: usize = 16;
+
+/// The plugin's state.
+pub struct Shells(pub Arc<Inner>);
+
+/// What its tasks share.
+pub struct Inner {
+    /// The host, for what outlives calls.
+    pub home: Home,
+    /// What the person configured.
+    pub settings: Settings,
+    /// The trace log.
+    pub trace: Trace,
+    /// What marks of our own shells carry.
+    pub nonce: Nonce,
+    /// The shell that reads command lines, where it was asked for.
+    pub shell: tokio::sync::OnceCell<start::Shell>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    sessions: BTreeMap<u64, Arc<Session>>,
+    /// Counts sessions; the place of each in the list.
+    last: u64,
+    /// The number of the next `session_N`.
+    next_name: u64,
+    /// Sessions that are being started.
+    starting: usize,
+    /// Which were closed without being asked, and why.
+    reaped: Vec<(String, String)>,
+    is_reaping: bool,
+    is_watching: bool,
+}
+
+/// A place among the sessions that may live, held while one is started.
+struct Place<'a>(&'a Inner);
+
+impl State for Shells {
+    async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
+        let settings = Settings::ask(home).await?;
+        let trace = Trace::open(
+            settings.agent.as_deref(),
+            std::env::var_os(trace::VARIABLE),
+            &std::env::temp_dir(),
+        );
+        let backend = backend::preferred().as_str();
+        let Settings { sessions_max, lifetime, idle, .. } = &settings;
+        trace.line(format_args!(
+            "initialize: max_sessions={sessions_max}, max_lifetime={}, max_idle={}, backend={backend}, \
+             msys2=False",
+            lifetime.as_secs_f64(),
+            idle.as_secs_f64()
+        ));
+        let inner = Inner {
+            home: home.clone(),
+            settings,
+            trace,
+            nonce: nonce()?,
+            shell: tokio::sync::OnceCell::new(),
+            table: Mutex::default(),
+        };
+        Ok(Self(Arc::new(inner)))
+    }
+
+    async fn close(&self) {
+        for session in self.0.list() {
+            // Its stream ends with the instance in any case.
+            let _ = session.control().end().await;
+        }
+        self.0.trace.line("shutdown: all sessions closed");
+    }
+
+    fn describe(description: &mut Description) {
+        description.config_schema = config::schema();
+    }
+}
+
+/// Makes what no program can guess.
+fn nonce() -> Result<Nonce> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::new(ErrorKind::Io, format!("no random numbers: {error}")))?;
+    let word: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let Some(nonce) = Nonce::new(&word) else { unreachable!("hexadecimal digits are plain") };
+    Ok(nonce)
+}
+
+impl Inner {
+    /// Starts a program in a new session.
+    ///
+    /// # Errors
+    /// `limit_reached` where as many live as may, `not_found` for a program that is not there.
+    pub async fn spawn(
+        self: &Arc<Self>,
+        command: &str,
+        parsed: Command,
+        name: Option<&str>,
+        size: (u16, u16),
+    ) -> Result<Arc<Session>> {
+        let place = self.reserve()?;
+        let shell = start::shell(self).await?;
+        let start = Start {
+            directory: self.settings.directory.clone(),
+            rows: size.0,
+            columns: size.1,
+            label: command.to_owned(),
+            ..start::program(parsed, shell, &self.nonce)
+        };
+        let Started { backend, control, events } = match backend::start(&self.home, &start).await {
+            Ok(started) => started,
+            Err(error) => {
+                self.trace.line(format_args!("spawn: cmd={command}, error={}", error.message));
+                return Err(start::told(error, command));
+            }
+        };
+        let id = self.name(name);
+        self.trace
+            .line(format_args!("spawn: id={id}, cmd={command}, backend={}", backend.as_str()));
+        let (session, replies) =
+            Session::new(id, command.to_owned(), backend, control, size, &self.nonce);
+        let session = Arc::new(session);
+        self.insert(&session);
+        drop(place);
+        self.follow(&session, events, replies);
+        Ok(session)
+    }
+
+    /// Starts what goes on beside calls.
+    fn follow(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        events: Box<dyn backend::Events>,
+        mut replies: mpsc::Receiver<Vec<u8>>,
+    ) {
+        let (reader, host) = (Arc::clone(session), self.home.clone());
+        let inner = Arc::clone(self);
+        self.home.spawn(async move {
+            reader.read(events, &host).await;
+            let end = reader.live().end.clone();
+            inner.trace.line(format_args!("end: id={}, {end:?}", reader.id));
+            join::show(&reader).await;
+        });
+        let typist = Arc::downgrade(session);
+        self.home.spawn(async move {
+            while let Some(bytes) = replies.recv().await {
+                let Some(session) = typist.upgrade() else { return };
+                // A terminal that is closed asks no more.
+                let _ = session.control().write(&bytes).await;
+            }
+        });
+        let (is_reaping, is_watching) = {
+            let mut table = self.lock();
+            let before = (table.is_reaping, table.is_watching);
+            (table.is_reaping, table.is_watching) = (true, true);
+            before
+        };
+        if !is_reaping {
+            self.home.spawn(reaper::run(Arc::clone(self)));
+        }
+        if !is_watching && session.backend == Name::Pty {
+            self.home.spawn(join::watch(Arc::clone(self)));
+        }
+    }
+
+    /// Finds a session.
+    ///
+    /// # Errors
+    /// `not_found`, naming those that there are.
+    pub fn get(&self, id: &str) -> Result<Arc<Session>> {
+        let table = self.lock();
+        if let Some(session) = table.sessions.values().find(|session| session.id == id) {
+            return Ok(Arc::clone(session));
+        }
+        let mut text = format!("no session with id `{id}`");
+        if let Some((_, why)) = table.reaped.iter().rev().find(|reaped| reaped.0 == id) {
+            text += &format!(": it was closed {why}");
+        }
+        let ids: Vec<_> = table.sessions.values().map(|session| session.id.as_str()).collect();
+        let hint = if ids.is_empty() {
+            "there are no active sessions; use shell_spawn to start one".to_owned()
+        } else {
+            format!("there are {}; use shell_list to see all sessions", ids.join(", "))
+        };
+        Err(Error::new(ErrorKind::NotFound, text).with_hint(hint))
+    }
+
+    /// Lists the sessions, the oldest first.
+    pub fn list(&self) -> Vec<Arc<Session>> {
+        self.lock().sessions.values().cloned().collect()
+    }
+
+    /// Forgets a session. Its program ends with what reads it.
+    pub fn forget(&self, session: &Arc<Session>) {
+        self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
+    }
+
+    /// Forgets a session that nobody asked to close, and remembers why.
+    pub fn forget_because(&self, session: &Arc<Session>, why: &str) {
+        self.forget(session);
+        let mut table = self.lock();
+        if table.reaped.len() == REAPED_MAX {
+            table.reaped.remove(0);
+        }
+        table.reaped.push((session.id.clone(), why.to_owned()));
+    }
+
+    /// Tells the reaper when to look again; none ends it.
+    pub fn next_expiry(&self) -> Option<Duration> {
+        let mut table = self.lock();
+        let now = Instant::now();
+        let expiries = table.sessions.values().map(|session| self.expiry(session));
+        let next = expiries.min().map(|at| at.saturating_duration_since(now));
+        table.is_reaping = next.is_some();
+        next
+    }
+
+    /// Returns when a session has been there for too long, as things are.
+    pub fn expiry(&self, session: &Session) -> Instant {
+        let Settings { lifetime, idle, .. } = self.settings;
+        let live = session.live();
+        let used = if session.is_wanted() { Instant::now() } else { live.used };
+        if live.end.is_some() { used + idle } else { (session.begun + lifetime).min(used + idle) }
+    }
+
+    /// Notes that nobody listens to what people do any more.
+    pub fn watching_ended(&self) {
+        self.lock().is_watching = false;
+    }
+
+    /// Takes a place among those that may live.
+    fn reserve(&self) -> Result<Place<'_>> {
+        let mut table = self.lock();
+        let alive: Vec<_> =
+            table.sessions.values().filter(|session| session.is_alive()).map(|s| &s.id).collect();
+        let max = self.settings.sessions_max;
+        if alive.len() + table.starting >= max {
+            let text = format!("as many sessions live as may: {max}");
+            let hint = format!("close one of {alive:?} with shell_close first").replace('"', "`");
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
+        }
+        table.starting += 1;
+        Ok(Place(self))
+    }
+
+    /// Makes a name that no session has.
+    fn name(&self, wanted: Option<&str>) -> String {
+        let mut table = self.lock();
+        let is_taken = |table: &Table, name: &str| table.sessions.values().any(|s| s.id == name);
+        if let Some(wanted) = wanted {
+            let mut name = wanted.to_owned();
+            let mut number = 0;
+            while is_taken(&table, &name) {
+                number += 1;
+                name = format!("{wanted}_{number}");
+            }
+            return name;
+        }
+        loop {
+            let name = format!("session_{}", table.next_name);
+            table.next_name += 1;
+            if !is_taken(&table, &name) {
+                return name;
+            }
+        }
+    }
+
+    fn insert(&self, session: &Arc<Session>) {
+        let mut table = self.lock();
+        let ended: Vec<_> = table
+            .sessions
+            .iter()
+            .filter(|(_, session)| !session.is_alive())
+            .map(|(number, _)| *number)
+            .collect();
+        if ended.len() >= ENDED_MAX {
+            table.sessions.remove(&ended[0]);
+        }
+        table.last += 1;
+        let number = table.last;
+        table.sessions.insert(number, Arc::clone(session));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.lock().starting -= 1;
+    }
+}
+
+impl Session {
+    /// Tells whether somebody looks at it.
+    pub fn is_watched(&self) -> bool {
+        self.watchers.load(SeqCst) > 0
+    }
+}

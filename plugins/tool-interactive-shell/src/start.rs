@@ -1,0 +1,112 @@
+//! How a program is started: which shell reads a line, and which variables it gets.
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::backend::Start;
+use crate::command::Command;
+use crate::marks::{Nonce, Shell as MarkingShell};
+use crate::shells::Inner;
+
+/// The shell that reads command lines where the environment names none.
+const SHELL: &str = "sh";
+
+/// What is known of the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shell {
+    /// The shell that reads command lines.
+    pub path: String,
+    /// Whether it is this machine, where the system tells who waits.
+    pub is_host: bool,
+}
+
+/// Asks for the environment's shell, once.
+pub async fn shell(shells: &Inner) -> Result<&Shell> {
+    shells
+        .shell
+        .get_or_try_init(|| async {
+            match shells.home.environment().await {
+                Ok(facts) => {
+                    let path = facts.shell.map_or_else(|| SHELL.to_owned(), |shell| shell.path);
+                    Ok(Shell { path, is_host: facts.is_host })
+                }
+                // Programs run all the same on a host that has only them.
+                Err(error) if error.kind == ErrorKind::UnknownOperation => {
+                    Ok(Shell { path: SHELL.to_owned(), is_host: true })
+                }
+                Err(error) => Err(error),
+            }
+        })
+        .await
+}
+
+/// Returns the words and variables of a program: none pages, none keeps what was typed, and a shell marks its
+/// prompts where the system does not tell who waits.
+pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
+    let fixed = [
+        ("PAGER", "cat"),
+        ("GIT_PAGER", "cat"),
+        ("HISTFILE", ""),
+        ("SAVEHIST", "0"),
+        ("fish_history", ""),
+        ("LESSHISTFILE", "-"),
+        ("NODE_REPL_HISTORY", ""),
+        ("PYTHON_HISTORY", "/dev/null"),
+        ("PSQL_HISTORY", "/dev/null"),
+        ("SQLITE_HISTORY", "/dev/null"),
+    ];
+    let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let mut start = Start { variables: fixed.into_iter().collect(), ..Start::default() };
+    let marking = command.program().and_then(MarkingShell::of_program);
+    let injection = marking
+        .filter(|_| !shell.is_host && command.is_bare_shell())
+        .and_then(|shell| shell.injection(nonce, "$ "));
+    start.words = command.words(&shell.path);
+    if let Some(injection) = injection {
+        start.words.splice(1..1, injection.arguments);
+        start.variables.extend(injection.variables);
+    }
+    start
+}
+
+/// Says of a program that it is not there in the words of the original.
+pub fn told(error: Error, command: &str) -> Error {
+    if error.kind != ErrorKind::NotFound {
+        return error;
+    }
+    let text = format!("the command was not found or was not executable: `{command}`");
+    let mut told = Error::new(ErrorKind::NotFound, format!("{text} ({})", error.message));
+    told.hint = error.hint;
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command;
+
+    fn started(line: &str, is_host: bool) -> Start {
+        let shell = Shell { path: "/bin/ash".to_owned(), is_host };
+        let nonce = Nonce::new("0123456789abcdef").unwrap();
+        program(command::read(line).unwrap(), &shell, &nonce)
+    }
+
+    #[test]
+    fn a_shell_marks_its_prompts_only_where_the_system_tells_nothing() {
+        let is_marked = |start: &Start| format!("{start:?}").contains("jaato=0123456789abcdef");
+        assert!(!is_marked(&started("bash", true)));
+        for line in ["bash", "sh", "/bin/ash -i", "fish --no-config"] {
+            assert!(is_marked(&started(line, false)), "{line}");
+        }
+        for line in ["python3", "sh -c 'echo x'", "bash script.sh", "a | sh"] {
+            assert!(!is_marked(&started(line, false)), "{line}");
+        }
+    }
+
+    #[test]
+    fn nothing_pages_and_nothing_is_remembered() {
+        let start = started("ls | wc", true);
+        assert_eq!(start.words, ["/bin/ash", "-c", "ls | wc"]);
+        assert_eq!(start.variables["PAGER"], "cat");
+        assert_eq!(start.variables["HISTFILE"], "");
+    }
+}

@@ -1,0 +1,183 @@
+//! The tool `shell_input`.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
+
+use super::{SECONDS, given, has_exited, longest};
+use crate::answer::{Wanted, answer, wanted};
+use crate::backend::Name;
+use crate::marks::Shell;
+use crate::session::Session;
+use crate::shells::Shells;
+use crate::typing;
+use crate::wait::{Until, wait};
+
+/// Bytes that one call may type.
+const INPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Type text into a session and get what the program shows until it waits for input again. End a line with \n.
+#[derive(ToolInput)]
+#[tool(
+    category = "system",
+    destructive,
+    open_world,
+    example("Print 1+1 in the Python REPL", session_id = "session_0", input = "print(1+1)\n")
+)]
+struct ShellInput {
+    /// The session.
+    session_id: String,
+    /// The text. Passwords are not typed by you: see ask_user.
+    input: Option<String>,
+    /// Let the user type a password or another secret instead; you do not see it.
+    ask_user: Option<bool>,
+    /// At the prompt of a shell behind ssh or docker: let it mark its prompts, so that later results come at once.
+    mark_prompts: Option<MarkedShell>,
+    /// Seconds to wait for a busy program: 10 without it.
+    #[schemars(range(min = 0.0, max = 30.0))]
+    timeout: Option<f64>,
+}
+
+/// A shell that can mark its prompts.
+#[tool_type]
+#[derive(Debug, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum MarkedShell {
+    /// bash.
+    Bash,
+    /// zsh.
+    Zsh,
+    /// fish.
+    Fish,
+    /// sh, dash, or busybox.
+    Sh,
+}
+
+impl From<MarkedShell> for Shell {
+    fn from(shell: MarkedShell) -> Self {
+        match shell {
+            MarkedShell::Bash => Self::Bash,
+            MarkedShell::Zsh => Self::Zsh,
+            MarkedShell::Fish => Self::Fish,
+            MarkedShell::Sh => Self::Posix,
+        }
+    }
+}
+
+impl Tool for ShellInput {
+    type State = Shells;
+
+    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+        let shells = &cx.state().0;
+        let session = shells.get(given("shell_input", "session_id", &self.session_id)?)?;
+        if !session.is_alive() {
+            return Err(has_exited(&session.id));
+        }
+        let is_asked = self.ask_user == Some(true);
+        let text = match (self.input, is_asked, self.mark_prompts) {
+            (Some(input), false, None) => input,
+            (None, false, Some(shell)) => Shell::from(shell).line(&shells.nonce) + "\n",
+            (None, true, None) => String::new(),
+            (None, false, None) => {
+                let text = "shell_input: input is required";
+                return Err(Error::new(ErrorKind::InvalidArguments, text));
+            }
+            (Some(_), true, _) | (Some(_), _, Some(_)) | (None, true, Some(_)) => {
+                let text = "shell_input: give one of input, ask_user and mark_prompts";
+                return Err(Error::new(ErrorKind::InvalidArguments, text));
+            }
+        };
+        let state = session.control().state().await.unwrap_or_default();
+        if is_asked {
+            ask(&session).await?;
+        } else {
+            type_text(&session, &state, &text).await?;
+        }
+        shells.trace.line(format_args!("input: id={}", session.id));
+        let longest = longest(self.timeout, SECONDS);
+        let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
+        let mut told = answer(cx, &session, &waited).await;
+        if is_asked {
+            told.insert("typed_by_user".to_owned(), true.into());
+        }
+        Ok(Output::json(Value::Object(told)))
+    }
+}
+
+tool!(ShellInput);
+
+async fn type_text(session: &Session, state: &TerminalState, text: &str) -> Result<()> {
+    if text.len() > INPUT_BYTES_MAX {
+        let text =
+            format!("input has {} bytes, at most {INPUT_BYTES_MAX} may be typed", text.len());
+        return Err(Error::new(ErrorKind::LimitReached, text)
+            .with_hint("write a file, and let the program read that"));
+    }
+    let is_secret = wanted(state) == Some(Wanted::HiddenLine);
+    if is_secret && !text.trim_end_matches(['\n', '\r']).is_empty() {
+        let text = "the program asks for something that is not shown while it is typed: a secret, which would stay \
+                    in this conversation";
+        return Err(Error::new(ErrorKind::PermissionDenied, text).with_hint(
+            "call shell_input with `ask_user` and without `input`: the user types it, and you do not see it; \
+             shell_control with c-c leaves the prompt",
+        ));
+    }
+    let mode = if session.backend == Name::Pipes {
+        typing::Mode::Pipe
+    } else if wants_paste(session) {
+        typing::Mode::Paste
+    } else if state.reads_lines == Some(true) {
+        typing::Mode::Lines
+    } else {
+        typing::Mode::Keys
+    };
+    note_echo(session, text);
+    session.write(&typing::bytes(text, mode)).await
+}
+
+/// Notes what is going to be shown again. Neither a pipe nor a full-screen program does that.
+fn note_echo(session: &Session, text: &str) {
+    let mut live = session.live();
+    if session.backend != Name::Pipes && !live.screen.is_full_screen() {
+        text.clone_into(&mut live.typed);
+    }
+}
+
+/// Lets the person type.
+async fn ask(session: &Session) -> Result<()> {
+    let ask = TerminalAsk {
+        terminal: 0,
+        name: session.id.clone(),
+        command: session.command.clone(),
+        prompt: session.live().screen.cursor_line(),
+    };
+    session.note_typed();
+    match session.control().ask(ask).await? {
+        TerminalAsked::Typed => {
+            session.note_typed();
+            Ok(())
+        }
+        TerminalAsked::Declined => {
+            Err(Error::new(ErrorKind::PermissionDenied, "the user would not type anything")
+                .with_hint("shell_control with c-c leaves the prompt"))
+        }
+        TerminalAsked::Nobody { reason } => {
+            let text = format!("nobody can be asked: {reason}");
+            let hint = format!(
+                "the user may type it from another terminal: `jaato shell attach {} --type`; wait for that with \
+                 shell_read",
+                session.id
+            );
+            Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
+        }
+        TerminalAsked::Unknown => {
+            Err(Error::new(ErrorKind::HostBug, "the host said nothing of the question"))
+        }
+    }
+}
+
+/// A full-screen program is given keys, one of them being what an editor inserts by; several lines for a line editor
+/// are text.
+fn wants_paste(session: &Session) -> bool {
+    let live = session.live();
+    live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()
+}

@@ -1,0 +1,104 @@
+//! The tool `shell_read`.
+
+use jaato_plugin_sdk::prelude::*;
+use regex::RegexBuilder;
+
+use super::{given, longest};
+use crate::answer::answer;
+use crate::raw::Piece;
+use crate::shells::Shells;
+use crate::wait::{Until, wait};
+
+/// Seconds that a read waits, where nobody says otherwise: the seed's.
+const SECONDS: f64 = 2.0;
+
+/// The word that stands for the next prompt.
+const PROMPT: &str = "prompt";
+
+/// Bytes that a pattern may need when it is compiled.
+const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bytes of the raw stream that one call gives: each may become six of JSON.
+const RAW_BYTES_MAX: usize = 2 * 1024;
+
+/// Get what a session has shown since the last result, without typing. Waits while the program is busy.
+#[derive(ToolInput)]
+#[tool(
+    category = "system",
+    read_only,
+    example(
+        "Wait for the server to listen",
+        session_id = "session_0",
+        timeout = 20,
+        wait_for = "[Ll]istening"
+    )
+)]
+struct ShellRead {
+    /// The session.
+    session_id: String,
+    /// Seconds to wait at most: 2 without it.
+    #[schemars(range(min = 0.0, max = 30.0))]
+    timeout: Option<f64>,
+    /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
+    wait_for: Option<String>,
+    /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
+    raw: Option<bool>,
+}
+
+impl Tool for ShellRead {
+    type State = Shells;
+
+    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+        let shells = &cx.state().0;
+        let session = shells.get(given("shell_read", "session_id", &self.session_id)?)?;
+        if self.raw == Some(true) {
+            let mut live = session.live();
+            live.used = std::time::Instant::now();
+            let Piece { text, lost, left } = live.raw.take(RAW_BYTES_MAX);
+            let is_alive = live.end.is_none();
+            return Ok(Output::json(json!({
+                "raw": text,
+                "is_alive": is_alive,
+                "bytes_lost": lost,
+                "bytes_left": left,
+            })));
+        }
+        let until = until(self.wait_for.as_deref())?;
+        let longest = longest(self.timeout, SECONDS);
+        let waited = wait(&session, cx, &until, shells.settings.silence, longest).await?;
+        let told = answer(cx, &session, &waited).await;
+        Ok(Output::json(Value::Object(told)))
+    }
+}
+
+tool!(ShellRead);
+
+fn until(wait_for: Option<&str>) -> Result<Until> {
+    match wait_for {
+        None | Some("") => Ok(Until::Ready),
+        Some(PROMPT) => Ok(Until::Prompt),
+        Some(pattern) => {
+            let built =
+                RegexBuilder::new(pattern).multi_line(true).size_limit(PATTERN_BYTES_MAX).build();
+            built.map(Until::Shown).map_err(|error| {
+                let text = format!("shell_read: wait_for is no regular expression: {error}");
+                Error::new(ErrorKind::InvalidArguments, text)
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_a_prompt_or_whatever_comes() {
+        assert!(matches!(until(None), Ok(Until::Ready)));
+        assert!(matches!(until(Some("prompt")), Ok(Until::Prompt)));
+        assert!(matches!(until(Some("^done$")), Ok(Until::Shown(_))));
+        let error = until(Some("(")).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::InvalidArguments);
+        assert!(until(Some(r"\w{1000}{1000}")).is_err());
+    }
+}

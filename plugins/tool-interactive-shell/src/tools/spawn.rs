@@ -1,0 +1,95 @@
+//! The tool `shell_spawn`.
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::terminal::SIZE;
+
+use super::{SECONDS, given, longest};
+use crate::answer::answer;
+use crate::command;
+use crate::ready::Reason;
+use crate::shells::Shells;
+use crate::wait::{Until, wait};
+
+/// Characters of a session's name.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Start an interactive program (a shell, a REPL, a debugger, ssh, an editor) on a terminal of its own. Returns
+/// session_id and what it has shown once it waits for input.
+#[derive(ToolInput)]
+#[tool(
+    category = "system",
+    destructive,
+    open_world,
+    example("Start a Python REPL", command = "python3"),
+    example("Start a wizard that asks questions", command = "npm init")
+)]
+struct ShellSpawn {
+    /// The program with its arguments.
+    command: String,
+    /// A name for the session instead of session_0, session_1, ….
+    session_name: Option<String>,
+    /// Lines of the terminal: 24 without it.
+    #[schemars(range(min = 2, max = 500))]
+    rows: Option<u16>,
+    /// Columns of the terminal: 80 without it.
+    #[schemars(range(min = 2, max = 1000))]
+    cols: Option<u16>,
+    /// Seconds to wait for a busy program: 10 without it.
+    #[schemars(range(min = 0.0, max = 30.0))]
+    timeout: Option<f64>,
+}
+
+impl Tool for ShellSpawn {
+    type State = Shells;
+
+    async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
+        let shells = &cx.state().0;
+        let line = given("shell_spawn", "command", &self.command)?;
+        let Some(parsed) = command::read(line) else { unreachable!("it is not empty") };
+        let name = self.session_name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+        if let Some(name) = name {
+            check_name(name)?;
+        }
+        let size = (self.rows.unwrap_or(SIZE.0), self.cols.unwrap_or(SIZE.1));
+        let session = shells.spawn(line, parsed, name, size).await?;
+        let longest = longest(self.timeout, SECONDS);
+        let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
+        let mut told = answer(cx, &session, &waited).await;
+        told.insert("session_id".to_owned(), session.id.clone().into());
+        let limits = session.backend.limits();
+        if !limits.is_empty() {
+            told.insert("backend".to_owned(), session.backend.as_str().into());
+            told.insert("limits".to_owned(), limits.into());
+        }
+        if waited.reason == Reason::Exit {
+            let note = "Process exited immediately. Check the command and output.";
+            told.insert("note".to_owned(), note.into());
+        }
+        Ok(Output::json(Value::Object(told)))
+    }
+}
+
+tool!(ShellSpawn);
+
+fn check_name(name: &str) -> Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if name.chars().all(is_plain) && name.len() <= NAME_CHARACTERS_MAX {
+        return Ok(());
+    }
+    let text = format!("shell_spawn: `{name}` is no name for a session");
+    let hint = format!("letters, digits, `_`, `-` and `.`, {NAME_CHARACTERS_MAX} at most");
+    Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_plain() {
+        assert!(check_name("build-1.x_y").is_ok());
+        for bad in ["a b", "a/b", "\u{1b}[2J", &"x".repeat(65)] {
+            assert_eq!(check_name(bad).unwrap_err().kind, ErrorKind::InvalidArguments);
+        }
+    }
+}

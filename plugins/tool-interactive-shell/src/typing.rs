@@ -1,0 +1,76 @@
+//! What a text becomes when it is typed. Pure.
+
+use crate::keys::{PASTE_BEGIN, PASTE_END};
+
+/// How a program reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// From a pipe.
+    Pipe,
+    /// Line by line: the terminal's driver edits.
+    Lines,
+    /// Key by key.
+    Keys,
+    /// Key by key, and it wants to know what is pasted.
+    Paste,
+}
+
+/// Returns what is typed for a text. A line end is the Enter key, which is a return where no driver makes it a line
+/// feed; several lines are a paste for a program that asked to be told, so that it does not indent them itself.
+pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
+    let text = text.replace("\r\n", "\n");
+    match mode {
+        Mode::Pipe | Mode::Lines => text.into_bytes(),
+        Mode::Keys => with_returns(&text),
+        Mode::Paste => {
+            let body = text.strip_suffix('\n').unwrap_or(&text);
+            let is_plain = body.chars().all(|c| c == '\n' || c == '\t' || !c.is_control());
+            if !body.contains('\n') || !is_plain {
+                return with_returns(&text);
+            }
+            let mut typed = PASTE_BEGIN.to_vec();
+            typed.extend(with_returns(body));
+            typed.extend_from_slice(PASTE_END);
+            if text.ends_with('\n') {
+                typed.push(b'\r');
+            }
+            typed
+        }
+    }
+}
+
+fn with_returns(text: &str) -> Vec<u8> {
+    text.replace('\n', "\r").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, mode: Mode, expected: &str) {
+        assert_eq!(String::from_utf8(bytes(text, mode)).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_line_end_is_the_enter_key() {
+        check("ls\n", Mode::Lines, "ls\n");
+        check("ls\r\n", Mode::Lines, "ls\n");
+        check("ls\n", Mode::Pipe, "ls\n");
+        check("ls\n", Mode::Keys, "ls\r");
+        check(":q!\r", Mode::Keys, ":q!\r");
+        check("ls\n", Mode::Paste, "ls\r");
+    }
+
+    #[test]
+    fn several_lines_are_a_paste() {
+        check("a\n  b\n", Mode::Paste, "\u{1b}[200~a\r  b\u{1b}[201~\r");
+        check("a\nb", Mode::Paste, "\u{1b}[200~a\rb\u{1b}[201~");
+    }
+
+    #[test]
+    fn keys_are_never_in_a_paste() {
+        check("i\nx\u{1b}:wq\n", Mode::Paste, "i\rx\u{1b}:wq\r");
+        check("a\u{1b}[201~\nrm\n", Mode::Paste, "a\u{1b}[201~\rrm\r");
+    }
+}
