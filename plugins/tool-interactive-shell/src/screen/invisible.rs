@@ -1,0 +1,34 @@
+//! Characters that a person does not see, and that must not reach who reads the text.
+
+/// The first character that takes no room (combining marks begin here).
+pub(super) const FIRST_WITHOUT_WIDTH: char = '\u{300}';
+
+/// Whether a character shows nothing and only turns, hides or smuggles text: directions, invisible
+/// operators, tags. What shapes the letters beside it (joiners, variation selectors) stays.
+pub(super) fn is_invisible(character: char) -> bool {
+    matches!(character,
+        '\u{61c}'
+        | '\u{180e}'
+        | '\u{200b}'
+        | '\u{200e}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}'
+        | '\u{feff}'
+        | '\u{fff9}'..='\u{fffb}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_marks_and_joiners_are_no_invisible_characters() {
+        for seen in ['a', 'é', '\u{301}', '漢', '\u{200d}', '\u{fe0f}', '🦀', '\u{2027}'] {
+            assert!(!is_invisible(seen), "{seen:?}");
+        }
+        for unseen in ['\u{202e}', '\u{2066}', '\u{200b}', '\u{feff}', '\u{e0041}'] {
+            assert!(is_invisible(unseen), "{unseen:?}");
+        }
+    }
+}
