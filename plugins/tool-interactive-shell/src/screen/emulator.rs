@@ -3,6 +3,8 @@
 //! It stands between parser and terminal: most operations pass as they are, and the exceptions say
 //! why. Windows, titles, links and clipboards do not exist here.
 
+use std::ops::Range;
+
 use alacritty_terminal::Term;
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line;
@@ -30,6 +32,8 @@ pub(super) struct Emulator {
     pub replies: Replies,
     baseline: Baseline,
     history: History,
+    /// The rows that scroll, which the terminal does not tell.
+    region: Range<usize>,
 }
 
 impl Emulator {
@@ -42,7 +46,13 @@ impl Emulator {
             ..Config::default()
         };
         let term = Term::new(config, &size, replies.clone());
-        Self { term, replies, baseline: Baseline::default(), history: History::default() }
+        Self {
+            term,
+            replies,
+            baseline: Baseline::default(),
+            history: History::default(),
+            region: 0..size.rows,
+        }
     }
 
     pub(super) fn unseen(&self) -> Unseen {
@@ -58,6 +68,7 @@ impl Emulator {
     pub(super) fn resize(&mut self, size: Size) {
         let before = self.lines_to_cursor();
         self.term.resize(size);
+        self.region = 0..size.rows;
         // Reflow keeps lines whole and the cursor in its line; what is missing above was dropped.
         self.history.lines_gone += before.saturating_sub(self.lines_to_cursor());
         if self.history.wiped_at.is_some() {
@@ -75,6 +86,23 @@ impl Emulator {
     #[inline]
     fn settle(&mut self) {
         self.history.settle(&mut self.term, self.baseline.lines_told());
+    }
+
+    /// How far up the cursor may go: not out of the region that scrolls, if it is in it or below.
+    fn rows_above(&self) -> usize {
+        let row = self.row();
+        if row >= self.region.start { row - self.region.start } else { row }
+    }
+
+    /// How far down it may go.
+    fn rows_below(&self) -> usize {
+        let row = self.row();
+        let end = if row < self.region.end { self.region.end } else { self.term.screen_lines() };
+        end - 1 - row
+    }
+
+    fn row(&self) -> usize {
+        usize::try_from(self.term.grid().cursor.point.line.0).unwrap_or(0)
     }
 
     fn is_primary(&self) -> bool {
@@ -135,14 +163,10 @@ impl Handler for Emulator {
         goto_line(line: i32);
         goto_col(column: usize);
         insert_blank(count: usize);
-        move_up(rows: usize);
-        move_down(rows: usize);
         identify_terminal(intermediate: Option<char>);
         device_status(what: usize);
         move_forward(columns: usize);
         move_backward(columns: usize);
-        move_down_and_cr(rows: usize);
-        move_up_and_cr(rows: usize);
         backspace();
         carriage_return();
         substitute();
@@ -191,6 +215,23 @@ impl Handler for Emulator {
         self.settle();
     }
 
+    /// The terminal would leave the region that scrolls, here and in the next three.
+    fn move_up(&mut self, rows: usize) {
+        self.term.move_up(rows.min(self.rows_above()));
+    }
+
+    fn move_down(&mut self, rows: usize) {
+        self.term.move_down(rows.min(self.rows_below()));
+    }
+
+    fn move_up_and_cr(&mut self, rows: usize) {
+        self.term.move_up_and_cr(rows.min(self.rows_above()));
+    }
+
+    fn move_down_and_cr(&mut self, rows: usize) {
+        self.term.move_down_and_cr(rows.min(self.rows_below()));
+    }
+
     /// The terminal would blank cells before the cursor if more are deleted than stand behind it.
     fn delete_chars(&mut self, count: usize) {
         let behind = self.term.columns() - self.term.grid().cursor.point.column.0;
@@ -231,6 +272,7 @@ impl Handler for Emulator {
     fn reset_state(&mut self) {
         let lines_lost = self.history.lines_lost;
         self.term.reset_state();
+        self.region = 0..self.term.screen_lines();
         self.baseline = Baseline::default();
         self.history = History { lines_lost, ..History::default() };
         self.wiped();
@@ -246,6 +288,7 @@ impl Handler for Emulator {
     fn set_private_mode(&mut self, mode: PrivateMode) {
         self.term.set_private_mode(alternate_screen(mode));
         if is_column_mode(mode) {
+            self.region = 0..self.term.screen_lines();
             self.wiped();
         }
     }
@@ -253,14 +296,18 @@ impl Handler for Emulator {
     fn unset_private_mode(&mut self, mode: PrivateMode) {
         self.term.unset_private_mode(alternate_screen(mode));
         if is_column_mode(mode) {
+            self.region = 0..self.term.screen_lines();
             self.wiped();
         }
     }
 
     /// A region below the screen would end all scrolling; other terminals pass over it.
     fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {
-        if top < self.term.screen_lines() {
-            self.term.set_scrolling_region(top, bottom);
+        let rows = self.term.screen_lines();
+        let end = bottom.unwrap_or(rows).min(rows);
+        if (1..end).contains(&top) {
+            self.region = top - 1..end;
+            self.term.set_scrolling_region(top, Some(end));
         }
     }
 }

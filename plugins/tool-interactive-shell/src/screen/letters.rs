@@ -22,46 +22,47 @@ impl LetterGuard {
     /// Gives `bytes` to `sink`, never ending in the middle of a letter.
     #[inline]
     pub(super) fn pass(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) {
-        while self.length > 0 {
-            let Some((byte, rest)) = bytes.split_first() else { return };
-            bytes = rest;
-            self.complete(*byte, &mut sink);
-        }
-        while !bytes.is_empty() {
-            let piece = &bytes[..bytes.len().min(PIECE_BYTES_MAX)];
-            let (whole, begun) = piece.split_at(piece.len() - begun_letter(piece));
+        while let Some(byte) = bytes.first() {
+            if self.length > 0 {
+                self.take(*byte, &mut sink);
+                bytes = &bytes[1..];
+                continue;
+            }
+            let (piece, others) = bytes.split_at(bytes.len().min(PIECE_BYTES_MAX));
+            let (whole, begun) = piece.split_at(whole_length(piece));
             if !whole.is_empty() {
                 sink(whole);
             }
-            bytes = &bytes[whole.len()..];
-            if begun.len() == bytes.len() {
-                self.held[..begun.len()].copy_from_slice(begun);
-                self.length = begun.len();
-                return;
-            }
+            begun.iter().for_each(|byte| self.take(*byte, &mut sink));
+            bytes = others;
         }
     }
 
-    /// Takes the byte behind those that are held.
-    fn complete(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
+    /// Takes one byte, behind those that are held.
+    fn take(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
         self.held[self.length] = byte;
         let letter = &self.held[..=self.length];
         if begun_letter(letter) == letter.len() {
             self.length += 1;
-            return;
-        }
-        let is_whole = std::str::from_utf8(letter).is_ok();
-        self.length = 0;
-        if is_whole {
-            return sink(letter);
-        }
-        sink(REPLACEMENT);
-        if begun_letter(&[byte]) == 1 {
-            self.held[0] = byte;
-            self.length = 1;
+        } else if self.length == 0 || std::str::from_utf8(letter).is_ok() {
+            self.length = 0;
+            sink(letter);
         } else {
-            sink(&[byte]);
+            self.length = 0;
+            sink(REPLACEMENT);
+            self.take(byte, sink);
         }
+    }
+}
+
+/// How much of a piece can be passed on: all but the letter that begins at its end. If what stands
+/// before that is itself cut by it, only what is before the last letters that are not ASCII.
+fn whole_length(piece: &[u8]) -> usize {
+    let length = piece.len() - begun_letter(piece);
+    if begun_letter(&piece[..length]) == 0 {
+        length
+    } else {
+        piece.iter().rposition(u8::is_ascii).map_or(0, |at| at + 1)
     }
 }
 
@@ -103,6 +104,7 @@ mod tests {
         assert_eq!(passed(&[b"\xe6\xbc", b"x"]), [replaced, b"x"]);
         assert_eq!(passed(&[b"\xe6", b"\xe6\xbc", b"\xa2"]), [replaced, "漢".as_bytes()]);
         assert_eq!(passed(&[b"\xe0", b"\x80"]), [replaced, b"\x80"]);
+        assert_eq!(passed(&[b"a\xe5\xe4", b"b"]), [b"a", replaced, replaced, b"b"]);
     }
 
     #[test]
