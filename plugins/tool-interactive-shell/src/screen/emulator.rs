@@ -34,6 +34,9 @@ pub(super) struct Emulator {
     history: History,
     /// The rows that scroll, which the terminal does not tell.
     region: Range<usize>,
+    /// Characters that came, to look at the history after every 256th: they scroll by fewer rows
+    /// than the history has room for, and it need not be done for each.
+    inputs: u8,
 }
 
 impl Emulator {
@@ -52,6 +55,7 @@ impl Emulator {
             baseline: Baseline::default(),
             history: History::default(),
             region: 0..size.rows,
+            inputs: 0,
         }
     }
 
@@ -115,6 +119,11 @@ impl Emulator {
         }
     }
 
+    /// Whether a character is shown: what takes no room must be seen, and find a place.
+    fn takes(&self, character: char) -> bool {
+        character.width() != Some(0) || (!is_invisible(character) && self.has_room_for_mark())
+    }
+
     /// Whether a mark still fits on the letter before the cursor.
     fn has_room_for_mark(&self) -> bool {
         let grid = self.term.grid();
@@ -126,10 +135,6 @@ impl Emulator {
         let letters = &row[..][column.saturating_sub(1)..=column];
         letters.iter().all(|cell| cell.zerowidth().is_none_or(|marks| marks.len() < MARKS_MAX))
     }
-}
-
-fn is_mark(character: char) -> bool {
-    character.width() == Some(0)
 }
 
 /// Operations that the terminal does as they are.
@@ -206,13 +211,14 @@ impl Handler for Emulator {
 
     #[inline]
     fn input(&mut self, character: char) {
-        if character >= FIRST_WITHOUT_WIDTH
-            && (is_invisible(character) || (!self.has_room_for_mark() && is_mark(character)))
-        {
+        if character >= FIRST_WITHOUT_WIDTH && !self.takes(character) {
             return;
         }
         self.term.input(character);
-        self.settle();
+        self.inputs = self.inputs.wrapping_add(1);
+        if self.inputs == 0 {
+            self.settle();
+        }
     }
 
     /// The terminal would leave the region that scrolls, here and in the next three.

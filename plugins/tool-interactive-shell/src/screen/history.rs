@@ -15,9 +15,9 @@ pub const HISTORY_ROWS_MAX: usize = 1000;
 /// much as all the rest of a line feed.
 const SLACK_ROWS: usize = 256;
 
-/// What the emulator is told. It is never reached, so that no row is dropped uncounted: one
-/// operation scrolls by a screen at most.
-pub(super) const EMULATOR_ROWS_MAX: usize = HISTORY_ROWS_MAX + SLACK_ROWS + ROWS_MAX as usize;
+/// What the emulator is told. It is never reached, so that no row is dropped uncounted: between
+/// two looks one operation scrolls by a screen at most, or 256 characters by a row each.
+pub(super) const EMULATOR_ROWS_MAX: usize = HISTORY_ROWS_MAX + SLACK_ROWS + ROWS_MAX as usize + 256;
 
 /// What became of the lines since the last mark.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ pub(super) fn is_invisible(character: char) -> bool {
         | '\u{180e}'
         | '\u{200b}'
         | '\u{200e}'..='\u{200f}'
-        | '\u{2028}'..='\u{202e}'
+        | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
         | '\u{feff}'
         | '\u{fff9}'..='\u{fffb}'
@@ -20,7 +20,18 @@ pub(super) fn is_invisible(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthChar as _;
+
     use super::*;
+
+    /// Only characters without width are asked for.
+    #[test]
+    fn what_is_invisible_takes_no_room() {
+        for character in ('\0'..=char::MAX).filter(|character| is_invisible(*character)) {
+            assert!(matches!(character.width(), Some(0) | None), "{character:?}");
+            assert!(character >= FIRST_WITHOUT_WIDTH);
+        }
+    }
 
     #[test]
     fn letters_marks_and_joiners_are_no_invisible_characters() {

@@ -3,7 +3,7 @@
 //! The emulator's parser gathers them without a limit, so that one `ESC ]` before a gigabyte of
 //! text would take a gigabyte of memory. Everything else passes as it came.
 
-use memchr::memchr;
+use memchr::memchr_iter;
 
 /// Longest operating system command that reaches the emulator. The rest of a longer one is
 /// swallowed up to its end: those that matter here (questions for colours) are short.
@@ -14,69 +14,72 @@ const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 
-/// Where in the stream we are, as far as it concerns such commands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
-    #[default]
-    Text,
-    /// After ESC, and controls that a terminal obeys in the middle of a sequence.
-    Escape,
-    /// In a command, with the bytes of it that passed.
-    Command(usize),
-}
-
 /// Passes a stream on without the tails of commands that are too long.
 #[derive(Debug, Default)]
 pub(super) struct StringGuard {
-    state: State,
+    /// In a command: how many bytes of it passed.
+    passed: Option<usize>,
+    /// In text: whether a `]` would begin a command.
+    is_escaped: bool,
 }
 
 impl StringGuard {
     /// Gives `bytes` to `sink` in as few pieces as there is something to leave out.
+    #[inline]
     pub(super) fn pass(&mut self, bytes: &[u8], mut sink: impl FnMut(&[u8])) {
         let mut begin = 0;
         let mut at = 0;
         while at < bytes.len() {
             let rest = &bytes[at..];
-            match self.state {
-                State::Text => match memchr(ESCAPE, rest) {
-                    Some(before) => {
-                        at += before + 1;
-                        self.state = State::Escape;
-                    }
-                    None => break,
-                },
-                State::Escape => {
-                    self.state = match rest[0] {
-                        b']' => State::Command(0),
-                        ESCAPE | 0x7f => State::Escape,
-                        CANCEL | SUBSTITUTE => State::Text,
-                        0..=0x1f => State::Escape,
-                        _ => State::Text,
-                    };
-                    at += 1;
-                }
-                State::Command(passed) => {
-                    let end = rest.iter().position(|byte| ends_command(*byte));
-                    let length = end.unwrap_or(rest.len());
-                    let room = STRING_BYTES_MAX - passed;
-                    if length > room {
-                        sink(&bytes[begin..at + room]);
-                        begin = at + length;
-                    }
-                    at += length;
-                    // What ends it is looked at as any other byte: ESC may begin the next one.
-                    self.state = match end {
-                        Some(_) => State::Text,
-                        None => State::Command(STRING_BYTES_MAX.min(passed + length)),
-                    };
-                }
+            let Some(passed) = self.passed else {
+                at += self.skip_text(rest);
+                continue;
+            };
+            let end = rest.iter().position(|byte| ends_command(*byte));
+            let length = end.unwrap_or(rest.len());
+            let room = STRING_BYTES_MAX - passed;
+            if length > room {
+                sink(&bytes[begin..at + room]);
+                begin = at + length;
             }
+            at += length;
+            // What ends it belongs to the text behind it: ESC may begin the next one.
+            self.passed = end.is_none().then(|| STRING_BYTES_MAX.min(passed + length));
         }
         if begin < bytes.len() {
             sink(&bytes[begin..]);
         }
     }
+
+    /// Goes to behind the next beginning of a command, or to the end. It looks for `]`, as colours
+    /// are full of ESC.
+    fn skip_text(&mut self, text: &[u8]) -> usize {
+        let mut looked_at = 0;
+        for bracket in memchr_iter(b']', text) {
+            if is_escaped(&text[looked_at..bracket], self.is_escaped) {
+                self.is_escaped = false;
+                self.passed = Some(0);
+                return bracket + 1;
+            }
+            self.is_escaped = false;
+            looked_at = bracket + 1;
+        }
+        self.is_escaped = is_escaped(&text[looked_at..], self.is_escaped);
+        text.len()
+    }
+}
+
+/// Whether the parser is right behind an ESC at the end of `text`: it obeys controls there and
+/// passes over all that is not ASCII. `before` says whether it was so at the beginning.
+fn is_escaped(text: &[u8], before: bool) -> bool {
+    for byte in text.iter().rev() {
+        match *byte {
+            ESCAPE => return true,
+            CANCEL | SUBSTITUTE | 0x20..=0x7e => return false,
+            _ => {}
+        }
+    }
+    before
 }
 
 fn ends_command(byte: u8) -> bool {
@@ -121,7 +124,15 @@ mod tests {
     #[test]
     fn controls_inside_an_escape_do_not_hide_a_command() {
         let long = vec![b'x'; STRING_BYTES_MAX + 7];
-        let stream = [b"\x1b\n\r\x7f]", &long[..], b"\x07"].concat();
-        assert_eq!(passed(&[&stream]).len(), stream.len() - 7);
+        for between in [&b"\n\r\x7f"[..], b"\x80\xff", b"\x1b", b""] {
+            let stream = [b"a]\x1b", between, b"]", &long[..], b"\x07"].concat();
+            assert_eq!(passed(&[&stream]).len(), stream.len() - 7);
+            let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+            assert_eq!(passed(&bytes).len(), stream.len() - 7);
+        }
+        for between in [&b"["[..], b"\x18", b"\x1a\n", b" "] {
+            let stream = [b"\x1b", between, b"]", &long[..], b"\x07"].concat();
+            assert_eq!(passed(&[&stream]), stream);
+        }
     }
 }

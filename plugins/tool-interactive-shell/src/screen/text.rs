@@ -86,8 +86,10 @@ fn cut(mut line: TextLine) -> TextLine {
 fn push_cells(text: &mut String, cells: &[Cell]) {
     let spacers = Flags::WIDE_CHAR_SPACER | Flags::LEADING_WIDE_CHAR_SPACER;
     for cell in cells.iter().filter(|cell| !cell.flags.intersects(spacers)) {
-        // A tab stands in its first cell. Concealed text (SGR 8) shows as blanks.
-        if cell.c.is_control() || cell.flags.contains(Flags::HIDDEN) {
+        // A tab stands in its first cell. Concealed text (SGR 8) shows as blanks, and so do the two
+        // separators that would begin a line where the screen has none.
+        let is_blank = cell.c.is_control() || matches!(cell.c, '\u{2028}' | '\u{2029}');
+        if is_blank || cell.flags.contains(Flags::HIDDEN) {
             text.push(' ');
             continue;
         }
