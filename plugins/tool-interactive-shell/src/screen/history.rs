@@ -7,13 +7,15 @@ use alacritty_terminal::index::Line;
 use super::replies::Replies;
 use super::{ROWS_MAX, text};
 
-/// Rows above the screen that are kept until they are told. A model is told a few screens of a
-/// flood, and 8 flooding terminals of 80 columns take 40 MB.
-pub const HISTORY_ROWS_MAX: usize = 1000;
+/// Rows above the screen that are kept until they are told: more than a result has room for. With
+/// [`SLACK_ROWS`] they are just below the thousand that the emulator takes memory for at once; a
+/// thousand more would double what a flooding terminal holds (2 MB of 80 columns) and slow it down,
+/// as it would leave the processor's cache.
+pub const HISTORY_ROWS_MAX: usize = 768;
 
 /// Rows beyond that before the oldest are dropped together: dropping each by itself would cost as
 /// much as all the rest of a line feed.
-const SLACK_ROWS: usize = 256;
+const SLACK_ROWS: usize = 224;
 
 /// What the emulator is told. It is never reached, so that no row is dropped uncounted: between
 /// two looks one operation scrolls by a screen at most, or 256 characters by a row each.

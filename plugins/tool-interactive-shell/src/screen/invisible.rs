@@ -14,7 +14,6 @@ pub(super) fn is_invisible(character: char) -> bool {
         | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}'
         | '\u{feff}'
-        | '\u{fff9}'..='\u{fffb}'
         | '\u{e0000}'..='\u{e0fff}')
 }
 

@@ -5,7 +5,7 @@
 
 /// Most bytes that the parser gets at once: what it takes for invalid bytes grows with the square
 /// of this, and below it plain text becomes slower.
-const PIECE_BYTES_MAX: usize = 2048;
+const PIECE_BYTES_MAX: usize = 512;
 
 /// What the parser would show for an incomplete letter. It is written for it, as the parser would
 /// wait for the rest.
