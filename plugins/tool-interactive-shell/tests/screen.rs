@@ -190,6 +190,16 @@ fn a_repeated_letter_cannot_scroll_lines_away_uncounted() {
 }
 
 #[test]
+fn memory_that_is_given_back_changes_nothing_that_is_seen() {
+    let lines: String = (0..50).map(|n| format!("line {n}\n")).collect();
+    let mut screen = fed(&lines.replace('\n', "\r\n"));
+    screen.release_memory();
+    assert_eq!(screen.unseen().text, lines);
+    screen.feed(b"more\r\n");
+    assert_eq!(screen.unseen().text, lines + "more\n");
+}
+
+#[test]
 fn a_resize_tells_nothing_again() {
     for (rows, columns) in [(5, 7), (5, 60), (2, 20), (40, 20), (1, 2), (500, 1000)] {
         let mut screen = fed("a line of text\r\nanother one\r\n$ ");

@@ -74,9 +74,8 @@ impl Baseline {
             if at > start {
                 text.push('\n');
             }
-            let told = (at == start && gone + at == self.cursor_line && !wiped(line))
-                .then(|| self.told_of_cursor_line())
-                .unwrap_or_default();
+            let is_told_in_part = at == start && gone + at == self.cursor_line && !wiped(line);
+            let told = if is_told_in_part { self.told_of_cursor_line() } else { "" };
             text.push_str(line.text.strip_prefix(told).unwrap_or(&line.text));
         }
         Unseen { text, lines_lost: history.lines_lost }

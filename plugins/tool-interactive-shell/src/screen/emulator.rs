@@ -19,7 +19,7 @@ use unicode_width::UnicodeWidthChar as _;
 use super::Size;
 use super::baseline::{Baseline, Unseen};
 use super::history::{EMULATOR_ROWS_MAX, History};
-use super::invisible::{FIRST_WITHOUT_WIDTH, is_invisible};
+use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
 use super::replies::Replies;
 use super::text;
 
@@ -121,7 +121,9 @@ impl Emulator {
 
     /// Whether a character is shown: what takes no room must be seen, and find a place.
     fn takes(&self, character: char) -> bool {
-        character.width() != Some(0) || (!is_invisible(character) && self.has_room_for_mark())
+        is_common_letter(character)
+            || character.width() != Some(0)
+            || (!is_invisible(character) && self.has_room_for_mark())
     }
 
     /// Whether a mark still fits on the letter before the cursor.

@@ -113,6 +113,12 @@ impl Screen {
         }
     }
 
+    /// Gives back memory for rows that are empty (2 MB of 80 columns once anything has scrolled).
+    /// For terminals that nobody uses for a while: the next line feed takes it again.
+    pub fn release_memory(&mut self) {
+        self.emulator.term.grid_mut().truncate();
+    }
+
     /// Whether a full-screen program has the terminal (alternate screen).
     pub fn is_full_screen(&self) -> bool {
         self.mode().contains(TermMode::ALT_SCREEN)
