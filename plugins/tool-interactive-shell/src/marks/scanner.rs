@@ -1,0 +1,227 @@
+//! Finds marks in a stream that may be cut anywhere.
+
+use memchr::memchr;
+
+use super::Nonce;
+
+/// Longest mark that is read, from `133;` to before its end. Ours take less than a hundred bytes;
+/// editors add a few parameters of their own.
+pub const MARK_BYTES_MAX: usize = 256;
+
+const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
+
+/// What all marks begin with, behind `ESC ]`.
+const NUMBER: &[u8] = b"133;";
+
+/// A mark of the session's own shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// What the shell says.
+    pub kind: MarkKind,
+    /// Offset of its first byte in the stream.
+    pub start: u64,
+    /// Offset of the byte behind it.
+    pub end: u64,
+}
+
+/// What a shell says by a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MarkKind {
+    /// `A`: a prompt begins.
+    PromptStart,
+    /// `B`: the prompt stands; what comes is typed.
+    InputStart,
+    /// `C`: a command begins.
+    CommandStart,
+    /// `D`: the last command ended, with this exit code if the shell told one. Shells say so before
+    /// each prompt, the first one too.
+    CommandEnd(Option<i32>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Text,
+    /// Behind ESC.
+    Escape,
+    /// Behind `ESC ]`: what is gathered may yet be a mark.
+    Mark,
+    /// Behind ESC in a mark: `\` ends it.
+    End,
+}
+
+/// Finds the marks with one nonce. A stream has one scanner from its beginning.
+#[derive(Debug)]
+pub struct MarkScanner {
+    parameter: String,
+    state: State,
+    gathered: Vec<u8>,
+    start: u64,
+    offset: u64,
+}
+
+impl MarkScanner {
+    /// A scanner at the beginning of a stream.
+    pub fn new(nonce: &Nonce) -> Self {
+        Self {
+            parameter: nonce.parameter(),
+            state: State::Text,
+            gathered: Vec::new(),
+            start: 0,
+            offset: 0,
+        }
+    }
+
+    /// The marks that end in these bytes, in their order. Others, with no nonce or another one, are
+    /// passed over.
+    pub fn scan(&mut self, bytes: &[u8]) -> Vec<Mark> {
+        let mut marks = Vec::new();
+        let mut at = 0;
+        while at < bytes.len() {
+            if self.state == State::Text {
+                match memchr(ESCAPE, &bytes[at..]) {
+                    Some(before) => at += before,
+                    None => break,
+                }
+                self.start = self.offset + at as u64;
+                self.state = State::Escape;
+            } else if let Some(kind) = self.step(bytes[at], self.offset + at as u64) {
+                let end = self.offset + at as u64 + 1;
+                marks.push(Mark { kind, start: self.start, end });
+            }
+            at += 1;
+        }
+        self.offset += bytes.len() as u64;
+        marks
+    }
+
+    /// Takes a byte behind an ESC; gives what a mark says if this byte ends one of ours.
+    fn step(&mut self, byte: u8, offset: u64) -> Option<MarkKind> {
+        match (self.state, byte) {
+            (State::Escape, b']') => {
+                self.gathered.clear();
+                self.state = State::Mark;
+            }
+            (State::Escape, ESCAPE) => self.start = offset,
+            (State::Mark, BELL) | (State::End, b'\\') => {
+                self.state = State::Text;
+                return self.read();
+            }
+            (State::Mark, ESCAPE) => self.state = State::End,
+            (State::Mark, _) if self.may_go_on(byte) => self.gathered.push(byte),
+            // An ESC that does not end the mark begins something else, of which this is the rest.
+            (State::End, b']') => {
+                self.start = offset - 1;
+                self.gathered.clear();
+                self.state = State::Mark;
+            }
+            (State::End, ESCAPE) => {
+                self.start = offset;
+                self.state = State::Escape;
+            }
+            (State::Text | State::Escape | State::Mark | State::End, _) => {
+                self.state = State::Text;
+            }
+        }
+        None
+    }
+
+    fn may_go_on(&self, byte: u8) -> bool {
+        let length = self.gathered.len();
+        let fits = NUMBER.get(length).is_none_or(|expected| *expected == byte);
+        fits && length < MARK_BYTES_MAX && !byte.is_ascii_control()
+    }
+
+    fn read(&self) -> Option<MarkKind> {
+        let text = std::str::from_utf8(self.gathered.strip_prefix(NUMBER)?).ok()?;
+        let mut parameters = text.split(';');
+        let letter = parameters.next()?;
+        let rest: Vec<&str> = parameters.collect();
+        if !rest.contains(&self.parameter.as_str()) {
+            return None;
+        }
+        match letter {
+            "A" => Some(MarkKind::PromptStart),
+            "B" => Some(MarkKind::InputStart),
+            "C" => Some(MarkKind::CommandStart),
+            "D" => Some(MarkKind::CommandEnd(rest.first().and_then(|code| code.parse().ok()))),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONCE: &str = "n0nce4tests";
+
+    fn scanner() -> MarkScanner {
+        MarkScanner::new(&Nonce::new(NONCE).unwrap())
+    }
+
+    /// What is found in the whole must be found however it is cut.
+    #[track_caller]
+    fn check(stream: &[u8], expected: &[(MarkKind, u64, u64)]) {
+        let expected: Vec<Mark> = expected
+            .iter()
+            .map(|(kind, start, end)| Mark { kind: *kind, start: *start, end: *end })
+            .collect();
+        assert_eq!(scanner().scan(stream), expected);
+        for size in 1..stream.len() {
+            let mut scanner = scanner();
+            let found: Vec<Mark> =
+                stream.chunks(size).flat_map(|piece| scanner.scan(piece)).collect();
+            assert_eq!(found, expected, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn each_kind_is_told_with_its_place() {
+        use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
+        check(b"ab\x1b]133;A;jaato=n0nce4tests\x07c", &[(PromptStart, 2, 28)]);
+        check(b"\x1b]133;B;jaato=n0nce4tests\x1b\\", &[(InputStart, 0, 27)]);
+        check(b"\x1b]133;C;x=y;jaato=n0nce4tests\x07", &[(CommandStart, 0, 30)]);
+        let two = b"\x1b]133;D;130;jaato=n0nce4tests\x07$\x1b]133;D;jaato=n0nce4tests\x07";
+        check(two, &[(CommandEnd(Some(130)), 0, 30), (CommandEnd(None), 31, 57)]);
+        check(b"\x1b]133;D;-1;jaato=n0nce4tests\x07", &[(CommandEnd(Some(-1)), 0, 29)]);
+    }
+
+    #[test]
+    fn forged_and_broken_marks_are_passed_over() {
+        for stream in [
+            &b"\x1b]133;D;0\x07"[..],
+            b"\x1b]133;D;0;jaato=other12345\x07",
+            b"\x1b]133;D;0;jaato=n0nce4tests2\x07",
+            b"\x1b]133;D;0;xjaato=n0nce4tests\x07",
+            b"\x1b]133;E;jaato=n0nce4tests\x07",
+            b"\x1b]1337;D;jaato=n0nce4tests\x07",
+            b"\x1b]133;D;0;jaato=n0nce4tests",
+            b"\x1b]133;D;0\n;jaato=n0nce4tests\x07",
+            b"\x1b]133;D;0\xff;jaato=n0nce4tests\x07",
+            b"]133;D;0;jaato=n0nce4tests\x07",
+            b"\x1b[133;D;0;jaato=n0nce4tests\x07",
+            b"\x1b]133;D;0;jaato=n0nce4tests\x1b[m",
+        ] {
+            check(stream, &[]);
+        }
+    }
+
+    #[test]
+    fn a_mark_behind_a_broken_one_is_found() {
+        let kind = MarkKind::CommandEnd(Some(0));
+        check(b"\x1b]133;D\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 7, 35)]);
+        check(b"\x1b]133;D\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 8, 36)]);
+        check(b"\x1b\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 1, 29)]);
+        check(b"\x1b]0;title\x07\x1b]133;D;0;jaato=n0nce4tests\x07", &[(kind, 10, 38)]);
+    }
+
+    #[test]
+    fn a_mark_has_a_longest_length() {
+        let fixed = "133;A;x=;jaato=n0nce4tests".len();
+        for (extra, count) in [(MARK_BYTES_MAX - fixed, 1), (MARK_BYTES_MAX - fixed + 1, 0)] {
+            let mark = format!("\x1b]133;A;x={};jaato={NONCE}\x07", "y".repeat(extra));
+            assert_eq!(scanner().scan(mark.as_bytes()).len(), count, "{extra}");
+        }
+    }
+}

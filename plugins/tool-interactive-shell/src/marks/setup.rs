@@ -1,0 +1,181 @@
+//! What makes shells print marks: a line that is typed, or arguments and variables at their start.
+//!
+//! Each text may run twice without harm, keeps the person's own prompt and hooks, and leaves `$?`
+//! as it was.
+
+use super::Nonce;
+
+/// Shells that can be taught to print marks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shell {
+    /// bash; before 4.4 without [`super::MarkKind::CommandStart`].
+    Bash,
+    /// zsh.
+    Zsh,
+    /// fish.
+    Fish,
+    /// dash, the ash of busybox, and other plain shells. They cannot say when a command begins.
+    Posix,
+}
+
+/// What is given to a shell when it is started.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Injection {
+    /// Arguments, before all others.
+    pub arguments: Vec<String>,
+    /// Variables.
+    pub variables: Vec<(String, String)>,
+}
+
+impl Shell {
+    /// The shell of a program's name or path, as far as it is known. `sh` may be any of them and is
+    /// taken for the plainest, whose text all but zsh and fish understand.
+    pub fn of_program(program: &str) -> Option<Self> {
+        let name = program.rsplit('/').next().unwrap_or(program).trim_start_matches('-');
+        match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+            "bash" => Some(Self::Bash),
+            "zsh" => Some(Self::Zsh),
+            "fish" => Some(Self::Fish),
+            "sh" | "dash" | "ash" | "busybox" => Some(Self::Posix),
+            _ => None,
+        }
+    }
+
+    /// A line to type at the shell's prompt, without its end. It begins with a blank, so that most
+    /// shells leave it out of their history. The next prompt has marks.
+    pub fn line(self, nonce: &Nonce) -> String {
+        let mark = nonce.parameter();
+        match self {
+            Self::Bash => {
+                let body = bash(&mark).replace('\'', r"'\''");
+                format!(" PROMPT_COMMAND='{body}'\"${{PROMPT_COMMAND:+$'\\n'$PROMPT_COMMAND}}\"")
+            }
+            Self::Zsh => format!(" {}", zsh(&mark)),
+            Self::Fish => format!(" {}", fish(&mark)),
+            Self::Posix => format!(" {}", posix(&mark)),
+        }
+    }
+
+    /// What to give to the shell at its start; nothing for zsh, where only [`Shell::line`] works.
+    ///
+    /// Startup files of the person run as ever. One that sets `PROMPT_COMMAND` (bash) or `PS1`
+    /// (plain shells) to something else takes the marks away: when none has come with the first
+    /// prompt, the line helps. Plain shells lose their own prompt for `prompt`.
+    pub fn injection(self, nonce: &Nonce, prompt: &str) -> Option<Injection> {
+        let mark = nonce.parameter();
+        match self {
+            Self::Bash => Some(Injection {
+                variables: vec![("PROMPT_COMMAND".to_owned(), bash(&mark))],
+                ..Injection::default()
+            }),
+            Self::Zsh => None,
+            Self::Fish => Some(Injection {
+                arguments: vec!["--init-command".to_owned(), fish(&mark)],
+                ..Injection::default()
+            }),
+            Self::Posix => {
+                let before = format!("\x1b]133;D;$?;{mark}\x07\x1b]133;A;{mark}\x07");
+                let ps1 = format!("{before}{prompt}\x1b]133;B;{mark}\x07");
+                let variables = vec![("PS1".to_owned(), ps1)];
+                Some(Injection { variables, ..Injection::default() })
+            }
+        }
+    }
+}
+
+/// Runs before each prompt. `PROMPT_COMMAND` is not handed on to the shell's children, who have no
+/// need to know the nonce.
+fn bash(mark: &str) -> String {
+    let prompt_start = format!(r"'\[\e]133;A;{mark}\a\]'");
+    let input_start = format!(r"'\[\e]133;B;{mark}\a\]'");
+    [
+        "__jaato_status=$?".to_owned(),
+        format!(r#"printf '\e]133;D;%s;{mark}\a' "$__jaato_status""#),
+        format!("case $PS1 in *{mark}*) ;; *) PS1={prompt_start}\"$PS1\"{input_start};; esac"),
+        format!(r#"case $PS0 in *{mark}*) ;; *) PS0="$PS0"'\e]133;C;{mark}\a';; esac"#),
+        "export -n PROMPT_COMMAND".to_owned(),
+        r#"__jaato_keep() { return "$1"; }"#.to_owned(),
+        r#"__jaato_keep "$__jaato_status""#.to_owned(),
+    ]
+    .join("; ")
+}
+
+fn zsh(mark: &str) -> String {
+    let prompt_start = format!(r"$'%{{\e]133;A;{mark}\a%}}'");
+    let input_start = format!(r"$'%{{\e]133;B;{mark}\a%}}'");
+    [
+        format!(
+            "__jaato_precmd() {{ local s=$?; printf '\\e]133;D;%s;{mark}\\a' $s; \
+             [[ $PS1 == *{mark}* ]] || PS1={prompt_start}\"$PS1\"{input_start}; return $s; }}"
+        ),
+        format!(r"__jaato_preexec() {{ printf '\e]133;C;{mark}\a'; }}"),
+        "precmd_functions=(${precmd_functions:#__jaato_precmd} __jaato_precmd)".to_owned(),
+        "preexec_functions=(${preexec_functions:#__jaato_preexec} __jaato_preexec)".to_owned(),
+    ]
+    .join("; ")
+}
+
+fn fish(mark: &str) -> String {
+    [
+        format!(
+            r"function __jaato_preexec --on-event fish_preexec; printf '\e]133;C;{mark}\a'; end"
+        ),
+        format!(
+            "function __jaato_postexec --on-event fish_postexec; \
+             printf '\\e]133;D;%s;{mark}\\a' $status; end"
+        ),
+        "function __jaato_keep; return $argv[1]; end".to_owned(),
+        "functions -q __jaato_prompt; or functions -c fish_prompt __jaato_prompt".to_owned(),
+        format!(
+            "function fish_prompt; set -l s $status; printf '\\e]133;A;{mark}\\a'; \
+             __jaato_keep $s; __jaato_prompt; printf '\\e]133;B;{mark}\\a'; end"
+        ),
+    ]
+    .join("; ")
+}
+
+/// The marks stand in the prompt as they are, with `$?` to be filled in each time, so that a prompt
+/// starts no process. The ash of busybox counts its prompt's width and wants to know what has none.
+fn posix(mark: &str) -> String {
+    [
+        "case ${BB_ASH_VERSION-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac".to_owned(),
+        format!(
+            "case $PS1 in *{mark}*) ;; *) PS1=\"$__jaato_o$(printf '\\033]133;D;$?;{mark}\\007\
+             \\033]133;A;{mark}\\007')$__jaato_c$PS1$__jaato_o\
+             $(printf '\\033]133;B;{mark}\\007')$__jaato_c\";; esac"
+        ),
+    ]
+    .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_are_known_by_their_programs() {
+        for (program, shell) in [
+            ("/usr/bin/bash", Some(Shell::Bash)),
+            ("-zsh", Some(Shell::Zsh)),
+            ("zsh-5.9", None),
+            ("fish", Some(Shell::Fish)),
+            ("/bin/sh", Some(Shell::Posix)),
+            ("bash5.2", Some(Shell::Bash)),
+            ("python3", None),
+            ("", None),
+        ] {
+            assert_eq!(Shell::of_program(program), shell, "{program}");
+        }
+    }
+
+    #[test]
+    fn a_line_is_one_line_without_controls() {
+        let nonce = Nonce::new("n0nce4tests").unwrap();
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Posix] {
+            let line = shell.line(&nonce);
+            assert!(line.starts_with(' ') && !line.contains(char::is_control), "{line:?}");
+            // A terminal in line mode takes 4095 bytes at once.
+            assert!(line.len() < 2048, "{}", line.len());
+        }
+    }
+}

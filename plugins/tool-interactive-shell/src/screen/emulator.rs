@@ -1,0 +1,333 @@
+//! The emulator with what it lacks: bounds, exact counts of lines, and a few corrections.
+//!
+//! It stands between parser and terminal: most operations pass as they are, and the exceptions say
+//! why. Windows, titles, links and clipboards do not exist here.
+
+use std::ops::Range;
+
+use alacritty_terminal::Term;
+use alacritty_terminal::grid::Dimensions;
+use alacritty_terminal::index::Line;
+use alacritty_terminal::term::{Config, Osc52, TermMode};
+use alacritty_terminal::vte::ansi::{
+    Attr, CharsetIndex, ClearMode, Handler, LineClearMode, Mode, NamedPrivateMode, PrivateMode,
+    ScpCharPath, ScpUpdateMode, StandardCharset, TabulationClearMode,
+};
+
+use unicode_width::UnicodeWidthChar as _;
+
+use super::Size;
+use super::baseline::{Baseline, Unseen};
+use super::history::{EMULATOR_ROWS_MAX, History};
+use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
+use super::replies::Replies;
+use super::text;
+
+/// Most marks on one letter. Languages and emoji need fewer than ten; without a limit a stream of
+/// nothing but marks would gather in one cell.
+const MARKS_MAX: usize = 16;
+
+pub(super) struct Emulator {
+    pub term: Term<Replies>,
+    pub replies: Replies,
+    baseline: Baseline,
+    history: History,
+    /// The rows that scroll, which the terminal does not tell.
+    region: Range<usize>,
+    /// Characters that came, to look at the history after every 256th: they scroll by fewer rows
+    /// than the history has room for, and it need not be done for each.
+    inputs: u8,
+}
+
+impl Emulator {
+    pub(super) fn new(size: Size) -> Self {
+        let replies = Replies::default();
+        let config = Config {
+            scrolling_history: EMULATOR_ROWS_MAX,
+            osc52: Osc52::Disabled,
+            kitty_keyboard: false,
+            ..Config::default()
+        };
+        let term = Term::new(config, &size, replies.clone());
+        Self {
+            term,
+            replies,
+            baseline: Baseline::default(),
+            history: History::default(),
+            region: 0..size.rows,
+            inputs: 0,
+        }
+    }
+
+    pub(super) fn unseen(&self) -> Unseen {
+        self.baseline.unseen(&self.term, &self.history)
+    }
+
+    pub(super) fn mark_seen(&mut self) {
+        self.term.grid_mut().clear_history();
+        self.history = History::default();
+        self.baseline = Baseline::of(&self.term);
+    }
+
+    pub(super) fn resize(&mut self, size: Size) {
+        let before = self.lines_to_cursor();
+        self.term.resize(size);
+        self.region = 0..size.rows;
+        // Reflow keeps lines whole and the cursor in its line; what is missing above was dropped.
+        self.history.lines_gone += before.saturating_sub(self.lines_to_cursor());
+        if self.history.wiped_at.is_some() {
+            self.history.wipe(&self.term);
+        }
+        self.settle();
+    }
+
+    fn lines_to_cursor(&self) -> u64 {
+        let grid = self.term.grid();
+        let rows = grid.topmost_line().0..grid.cursor.point.line.0;
+        rows.filter(|row| !text::is_wrapped(&grid[Line(*row)])).count() as u64
+    }
+
+    #[inline]
+    fn settle(&mut self) {
+        self.history.settle(&mut self.term, self.baseline.lines_told());
+    }
+
+    /// How far up the cursor may go: not out of the region that scrolls, if it is in it or below.
+    fn rows_above(&self) -> usize {
+        let row = self.row();
+        if row >= self.region.start { row - self.region.start } else { row }
+    }
+
+    /// How far down it may go.
+    fn rows_below(&self) -> usize {
+        let row = self.row();
+        let end = if row < self.region.end { self.region.end } else { self.term.screen_lines() };
+        end - 1 - row
+    }
+
+    fn row(&self) -> usize {
+        usize::try_from(self.term.grid().cursor.point.line.0).unwrap_or(0)
+    }
+
+    fn is_primary(&self) -> bool {
+        !self.term.mode().contains(TermMode::ALT_SCREEN)
+    }
+
+    fn wiped(&mut self) {
+        if self.is_primary() {
+            self.history.wipe(&self.term);
+        }
+    }
+
+    /// Whether a character is shown: what takes no room must be seen, and find a place.
+    fn takes(&self, character: char) -> bool {
+        is_common_letter(character)
+            || character.width() != Some(0)
+            || (!is_invisible(character) && self.has_room_for_mark())
+    }
+
+    /// Whether a mark still fits on the letter before the cursor.
+    fn has_room_for_mark(&self) -> bool {
+        let grid = self.term.grid();
+        let cursor = &grid.cursor;
+        let back = usize::from(!cursor.input_needs_wrap);
+        let column = cursor.point.column.0.saturating_sub(back);
+        let row = &grid[cursor.point.line];
+        // A wide letter has its marks in the first of its two cells.
+        let letters = &row[..][column.saturating_sub(1)..=column];
+        letters.iter().all(|cell| cell.zerowidth().is_none_or(|marks| marks.len() < MARKS_MAX))
+    }
+}
+
+/// Operations that the terminal does as they are.
+macro_rules! pass {
+    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
+        $(
+            #[inline]
+            fn $name(&mut self, $($argument: $kind),*) {
+                Handler::$name(&mut self.term, $($argument),*);
+            }
+        )*
+    };
+}
+
+/// Operations that may move rows into the history.
+macro_rules! pass_and_settle {
+    ($($name:ident($($argument:ident: $kind:ty),*);)*) => {
+        $(
+            #[inline]
+            fn $name(&mut self, $($argument: $kind),*) {
+                Handler::$name(&mut self.term, $($argument),*);
+                self.settle();
+            }
+        )*
+    };
+}
+
+impl Handler for Emulator {
+    pass! {
+        goto(line: i32, column: usize);
+        goto_line(line: i32);
+        goto_col(column: usize);
+        insert_blank(count: usize);
+        identify_terminal(intermediate: Option<char>);
+        device_status(what: usize);
+        move_forward(columns: usize);
+        move_backward(columns: usize);
+        backspace();
+        carriage_return();
+        substitute();
+        set_horizontal_tabstop();
+        scroll_down(rows: usize);
+        insert_blank_lines(rows: usize);
+        erase_chars(count: usize);
+        move_backward_tabs(count: u16);
+        move_forward_tabs(count: u16);
+        save_cursor_position();
+        restore_cursor_position();
+        clear_line(mode: LineClearMode);
+        clear_tabs(mode: TabulationClearMode);
+        set_tabs(interval: u16);
+        reverse_index();
+        set_mode(mode: Mode);
+        unset_mode(mode: Mode);
+        report_mode(mode: Mode);
+        report_private_mode(mode: PrivateMode);
+        set_keypad_application_mode();
+        unset_keypad_application_mode();
+        set_active_charset(index: CharsetIndex);
+        configure_charset(index: CharsetIndex, charset: StandardCharset);
+        dynamic_color_sequence(prefix: String, index: usize, terminator: &str);
+        decaln();
+        text_area_size_chars();
+        set_scp(path: ScpCharPath, mode: ScpUpdateMode);
+    }
+
+    pass_and_settle! {
+        put_tab(count: u16);
+        linefeed();
+        newline();
+        scroll_up(rows: usize);
+        delete_lines(rows: usize);
+    }
+
+    #[inline]
+    fn input(&mut self, character: char) {
+        if character >= FIRST_WITHOUT_WIDTH && !self.takes(character) {
+            return;
+        }
+        self.term.input(character);
+        self.inputs = self.inputs.wrapping_add(1);
+        if self.inputs == 0 {
+            self.settle();
+        }
+    }
+
+    /// The terminal would leave the region that scrolls, here and in the next three.
+    fn move_up(&mut self, rows: usize) {
+        self.term.move_up(rows.min(self.rows_above()));
+    }
+
+    fn move_down(&mut self, rows: usize) {
+        self.term.move_down(rows.min(self.rows_below()));
+    }
+
+    fn move_up_and_cr(&mut self, rows: usize) {
+        self.term.move_up_and_cr(rows.min(self.rows_above()));
+    }
+
+    fn move_down_and_cr(&mut self, rows: usize) {
+        self.term.move_down_and_cr(rows.min(self.rows_below()));
+    }
+
+    /// The terminal would blank cells before the cursor if more are deleted than stand behind it.
+    fn delete_chars(&mut self, count: usize) {
+        let behind = self.term.columns() - self.term.grid().cursor.point.column.0;
+        self.term.delete_chars(count.min(behind));
+    }
+
+    /// The terminal keeps a wiped screen in its history; a person expects to be rid of it.
+    fn clear_screen(&mut self, mode: ClearMode) {
+        let cursor = self.term.grid().cursor.point;
+        match mode {
+            ClearMode::All => {
+                self.clear_screen(ClearMode::Above);
+                self.term.clear_screen(ClearMode::Below);
+                self.wiped();
+            }
+            ClearMode::Below => {
+                self.term.clear_screen(mode);
+                if cursor.line == 0 && cursor.column == 0 {
+                    self.wiped();
+                }
+            }
+            ClearMode::Above => {
+                // The terminal leaves the first row as it is if the cursor is in the second.
+                if cursor.line == 1 {
+                    self.term.grid_mut().reset_region(..Line(1));
+                }
+                self.term.clear_screen(mode);
+            }
+            ClearMode::Saved => {
+                if self.is_primary() {
+                    self.history.erase(&self.term);
+                }
+                self.term.clear_screen(mode);
+            }
+        }
+    }
+
+    fn reset_state(&mut self) {
+        let lines_lost = self.history.lines_lost;
+        self.term.reset_state();
+        self.region = 0..self.term.screen_lines();
+        self.baseline = Baseline::default();
+        self.history = History { lines_lost, ..History::default() };
+        self.wiped();
+    }
+
+    /// The colour of an underline would cost an allocation and is not shown.
+    fn terminal_attribute(&mut self, attribute: Attr) {
+        if !matches!(attribute, Attr::UnderlineColor(_)) {
+            self.term.terminal_attribute(attribute);
+        }
+    }
+
+    fn set_private_mode(&mut self, mode: PrivateMode) {
+        self.term.set_private_mode(alternate_screen(mode));
+        if is_column_mode(mode) {
+            self.region = 0..self.term.screen_lines();
+            self.wiped();
+        }
+    }
+
+    fn unset_private_mode(&mut self, mode: PrivateMode) {
+        self.term.unset_private_mode(alternate_screen(mode));
+        if is_column_mode(mode) {
+            self.region = 0..self.term.screen_lines();
+            self.wiped();
+        }
+    }
+
+    /// A region below the screen would end all scrolling; other terminals pass over it.
+    fn set_scrolling_region(&mut self, top: usize, bottom: Option<usize>) {
+        let rows = self.term.screen_lines();
+        let end = bottom.unwrap_or(rows).min(rows);
+        if (1..end).contains(&top) {
+            self.region = top - 1..end;
+            self.term.set_scrolling_region(top, Some(end));
+        }
+    }
+}
+
+/// The two older ways to the alternate screen (47, 1047), which the terminal does not know.
+fn alternate_screen(mode: PrivateMode) -> PrivateMode {
+    match mode {
+        PrivateMode::Unknown(47 | 1047) => NamedPrivateMode::SwapScreenAndSetRestoreCursor.into(),
+        other => other,
+    }
+}
+
+fn is_column_mode(mode: PrivateMode) -> bool {
+    mode == PrivateMode::Named(NamedPrivateMode::ColumnMode)
+}

@@ -1,0 +1,120 @@
+//! Hands letters on whole, and in pieces that the emulator's parser is fast on.
+//!
+//! The parser treats a letter that is cut between two calls a little differently from one that is
+//! not, and looks through all that is left of a piece for each invalid byte.
+
+/// Most bytes that the parser gets at once: what it takes for invalid bytes grows with the square
+/// of this, and below it plain text becomes slower.
+const PIECE_BYTES_MAX: usize = 512;
+
+/// What the parser would show for an incomplete letter. It is written for it, as the parser would
+/// wait for the rest.
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Keeps the beginning of a letter until the rest has come.
+#[derive(Debug, Default)]
+pub(super) struct LetterGuard {
+    held: [u8; 4],
+    length: usize,
+}
+
+impl LetterGuard {
+    /// Gives `bytes` to `sink`, never ending in the middle of a letter.
+    #[inline]
+    pub(super) fn pass(&mut self, mut bytes: &[u8], mut sink: impl FnMut(&[u8])) {
+        while let Some(byte) = bytes.first() {
+            if self.length > 0 {
+                self.take(*byte, &mut sink);
+                bytes = &bytes[1..];
+                continue;
+            }
+            let (piece, others) = bytes.split_at(bytes.len().min(PIECE_BYTES_MAX));
+            let (whole, begun) = piece.split_at(whole_length(piece));
+            if !whole.is_empty() {
+                sink(whole);
+            }
+            begun.iter().for_each(|byte| self.take(*byte, &mut sink));
+            bytes = others;
+        }
+    }
+
+    /// Takes one byte, behind those that are held.
+    fn take(&mut self, byte: u8, sink: &mut impl FnMut(&[u8])) {
+        self.held[self.length] = byte;
+        let letter = &self.held[..=self.length];
+        if begun_letter(letter) == letter.len() {
+            self.length += 1;
+        } else if self.length == 0 || std::str::from_utf8(letter).is_ok() {
+            self.length = 0;
+            sink(letter);
+        } else {
+            self.length = 0;
+            sink(REPLACEMENT);
+            self.take(byte, sink);
+        }
+    }
+}
+
+/// How much of a piece can be passed on: all but the letter that begins at its end. If what stands
+/// before that is itself cut by it, only what is before the last letters that are not ASCII.
+fn whole_length(piece: &[u8]) -> usize {
+    let length = piece.len() - begun_letter(piece);
+    if begun_letter(&piece[..length]) == 0 {
+        length
+    } else {
+        piece.iter().rposition(u8::is_ascii).map_or(0, |at| at + 1)
+    }
+}
+
+/// How many bytes at the end begin a letter whose rest is missing.
+fn begun_letter(bytes: &[u8]) -> usize {
+    let longest = bytes.len().min(3);
+    (1..=longest)
+        .find(|length| {
+            let tail = &bytes[bytes.len() - length..];
+            std::str::from_utf8(tail)
+                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+        })
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(pieces: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut guard = LetterGuard::default();
+        let mut out = Vec::new();
+        for piece in pieces {
+            guard.pass(piece, |bytes| out.push(bytes.to_vec()));
+        }
+        out
+    }
+
+    #[test]
+    fn a_letter_that_is_cut_arrives_whole() {
+        assert_eq!(passed(&[b"a\xe6", b"\xbc", b"\xa2b"]), [&b"a"[..], b"\xe6\xbc\xa2", b"b"]);
+        assert_eq!(passed(&[b"\xf0\x9f", b"\xa6\x80"]), ["🦀".as_bytes()]);
+        assert_eq!(passed(&[b"\xe6"]), Vec::<Vec<u8>>::new());
+    }
+
+    #[test]
+    fn a_letter_that_never_ends_is_replaced_once() {
+        let replaced = "\u{fffd}".as_bytes();
+        assert_eq!(passed(&[b"\xe6\xbc", b"x"]), [replaced, b"x"]);
+        assert_eq!(passed(&[b"\xe6", b"\xe6\xbc", b"\xa2"]), [replaced, "漢".as_bytes()]);
+        assert_eq!(passed(&[b"\xe0", b"\x80"]), [replaced, b"\x80"]);
+        assert_eq!(passed(&[b"a\xe5\xe4", b"b"]), [b"a", replaced, replaced, b"b"]);
+    }
+
+    #[test]
+    fn long_text_is_passed_in_pieces_cut_between_letters() {
+        let text = "漢".repeat(PIECE_BYTES_MAX);
+        let pieces = passed(&[text.as_bytes()]);
+        assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_ok()));
+        assert!(pieces.iter().all(|piece| piece.len() <= PIECE_BYTES_MAX));
+        assert_eq!(pieces.concat(), text.as_bytes());
+        let invalid = vec![0xff; PIECE_BYTES_MAX + 1];
+        assert_eq!(passed(&[&invalid]).concat(), invalid);
+    }
+}

@@ -1,0 +1,240 @@
+//! Whatever comes, and however it is cut: the same screen, no panic, bounded memory.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fmt::Write as _;
+
+use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, Screen, Unseen};
+
+/// Pieces that streams are made of, each of a kind that has broken terminals.
+const PIECES: &[&[u8]] = &[
+    b"plain text ",
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b"\t",
+    b"\x08",
+    b"\x1b[A",
+    b"\x1b[3;4H",
+    b"\x1b[2J",
+    b"\x1b[J",
+    b"\x1b[1J",
+    b"\x1b[3J",
+    b"\x1b[K",
+    b"\x1b[1K",
+    b"\x1b[H",
+    b"\x1b[2;4r",
+    b"\x1b[r",
+    b"\x1b[?6h",
+    b"\x1b[?6l",
+    b"\x1b[L",
+    b"\x1b[2M",
+    b"\x1b[3P",
+    b"\x1b[4@",
+    b"\x1b[5X",
+    b"\x1b[2S",
+    b"\x1b[2T",
+    b"\x1bM",
+    b"\x1bD",
+    b"\x1bE",
+    b"\x1b7",
+    b"\x1b8",
+    b"\x1bc",
+    b"\x1b#8",
+    b"\x1b[4h",
+    b"\x1b[4l",
+    b"\x1b[?7l",
+    b"\x1b[?7h",
+    b"\x1b[?1049h",
+    b"\x1b[?1049l",
+    b"\x1b[?47h",
+    b"\x1b[?47l",
+    b"\x1b[?3h",
+    b"\x1b[9b",
+    b"\x1b[99b",
+    b"\x1b[6n",
+    b"\x1b[c",
+    b"\x1b[1;31m",
+    b"\x1b[m",
+    b"\x1b[38;2;1;2;3m",
+    b"\x1b]0;title\x07",
+    b"\x1b]8;;u\x1b\\",
+    b"\x1b]",
+    b"\x1bP",
+    b"\x1b_",
+    b"\x1b\\",
+    b"\x07",
+    b"\x18",
+    b"\x1b(0",
+    b"\x1b(B",
+    b"\x0e",
+    b"\x0f",
+    b"\x1bH",
+    b"\x1b[3g",
+    b"\x1b[I",
+    b"\x1b[Z",
+    b"\x1b[?2026h",
+    b"\x1b[?2026l",
+    b"\x1b[99999;99999H",
+    b"\x1b[65535S",
+    b"\x1b[65535T",
+    b"\x1b[65535L",
+    b"\x1b[65535P",
+    b"\x1b[65535@",
+    "漢字".as_bytes(),
+    "e\u{301}".as_bytes(),
+    "👩\u{200d}🔬".as_bytes(),
+    "\u{202e}".as_bytes(),
+    b"\xff",
+    b"\xc3",
+    b"\xe6\xbc",
+    b"\xf0\x9f",
+    b"\x80",
+    b"\x9b",
+    b"0123456789abcdefghijklmnopq",
+];
+
+fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for _ in 0..random.usize(1..120) {
+        match random.u8(0..10) {
+            0 => bytes.extend((0..random.usize(1..12)).map(|_| random.u8(..))),
+            1 => {
+                let mut sequence = String::from("\x1b[");
+                for _ in 0..random.usize(0..4) {
+                    let _ = write!(sequence, "{};", random.u16(0..30));
+                }
+                sequence.push(char::from(random.u8(b'@'..=b'~')));
+                bytes.extend_from_slice(sequence.as_bytes());
+            }
+            _ => bytes.extend_from_slice(random.choice(PIECES).unwrap()),
+        }
+    }
+    bytes
+}
+
+type Seen = (Vec<String>, String, Cursor, Unseen, Vec<u8>, String, bool);
+
+/// All that can be seen from outside.
+fn seen(screen: &mut Screen) -> Seen {
+    let replies = screen.take_replies();
+    (
+        screen.lines(),
+        screen.ansi(),
+        screen.cursor(),
+        screen.unseen(),
+        replies,
+        screen.cursor_line(),
+        screen.is_full_screen(),
+    )
+}
+
+#[test]
+fn any_cut_of_a_stream_gives_the_same_screen() {
+    for seed in 0..1500 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let bytes = stream(&mut random);
+        let mut whole = Screen::new(6, 17);
+        whole.feed(&bytes);
+        let expected = seen(&mut whole);
+        let mut single = Screen::new(6, 17);
+        bytes.chunks(1).for_each(|byte| single.feed(byte));
+        assert_eq!(seen(&mut single), expected, "seed {seed}, byte by byte: {bytes:?}");
+        let mut cut = Screen::new(6, 17);
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (piece, others) = rest.split_at(random.usize(1..=rest.len().min(40)));
+            cut.feed(piece);
+            rest = others;
+        }
+        assert_eq!(seen(&mut cut), expected, "seed {seed}: {bytes:?}");
+    }
+}
+
+#[test]
+fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
+    for seed in 0..600 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut screen = Screen::new(random.u16(1..30), random.u16(1..90));
+        for _ in 0..40 {
+            screen.feed(&stream(&mut random));
+            match random.u8(0..6) {
+                0 => screen.resize(random.u16(0..60), random.u16(0..140)),
+                1 => screen.mark_seen(),
+                _ => {}
+            }
+            let (lines, ansi, cursor, unseen, _, line, _) = seen(&mut screen);
+            assert!(cursor.row < screen.rows() && cursor.column < screen.columns(), "seed {seed}");
+            assert!(lines.len() <= usize::from(screen.rows()));
+            for text in lines.iter().chain([&line]) {
+                assert!(!text.contains(char::is_control), "seed {seed}: {text:?}");
+            }
+            assert!(!unseen.text.contains(|c: char| c.is_control() && c != '\n'), "seed {seed}");
+            let controls = ansi.chars().filter(|c| c.is_control());
+            assert!(controls.clone().all(|c| "\x1b\r\n".contains(c)), "seed {seed}: {ansi:?}");
+        }
+    }
+}
+
+#[test]
+fn a_mark_leaves_nothing_new_whatever_came() {
+    for seed in 0..600 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut screen = Screen::new(6, 17);
+        for _ in 0..5 {
+            screen.feed(&stream(&mut random));
+            screen.mark_seen();
+            if !screen.is_full_screen() {
+                assert_eq!(screen.unseen(), Unseen::default(), "seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resize_storm_under_a_flood_stays_bounded() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut screen = Screen::new(24, 80);
+    for _ in 0..300 {
+        screen.feed("a line that is told to nobody, and rather long\r\n".repeat(40).as_bytes());
+        screen.resize(random.u16(1..100), random.u16(2..200));
+    }
+    let unseen = screen.unseen();
+    assert!(unseen.text.lines().count() <= HISTORY_ROWS_MAX + 256 + 500 + 100);
+    let all = unseen.text.lines().count() as u64 + unseen.lines_lost;
+    assert!(all <= screen.line_feeds() + 1, "no line is counted twice");
+}
+
+/// Bytes that this process holds, where the system tells.
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/statm").ok()?;
+    status.split(' ').nth(1)?.parse::<u64>().ok().map(|pages| pages * 4096)
+}
+
+/// Each of these gathers without a bound in an emulator that is left to itself.
+#[test]
+fn what_never_ends_takes_no_memory() {
+    let Some(before) = resident() else {
+        eprintln!("skipped: the system does not tell how much memory is held");
+        return;
+    };
+    let floods: [(&str, Vec<u8>); 5] = [
+        ("\x1b]0;", vec![b'x'; 1 << 20]),
+        ("a", "\u{301}".repeat(1 << 19).into_bytes()),
+        ("", "\x1b]0;a long title\x07\x1b[22;0t".repeat(1 << 15).into_bytes()),
+        ("\x1b[?2026h", b"held back?\r\n".repeat(1 << 16)),
+        ("\x1bP", vec![b'q'; 1 << 20]),
+    ];
+    let mut screens = Vec::new();
+    for (begin, flood) in &floods {
+        let mut screen = Screen::new(24, 80);
+        screen.feed(begin.as_bytes());
+        for _ in 0..24 {
+            screen.feed(flood);
+        }
+        screens.push(screen);
+    }
+    // Five histories of a thousand rows, and room for what the allocator keeps and tests beside it
+    // take; the floods are 24 MB and more each.
+    let grown = resident().unwrap().saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes");
+}

@@ -1,0 +1,324 @@
+//! What a person would see: the screen, what is new on it, and what the terminal answers.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use tool_interactive_shell::screen::{Cursor, HISTORY_ROWS_MAX, REPLY_BYTES_MAX, Screen, Unseen};
+
+/// A screen of 5 rows and 20 columns that was fed.
+fn fed(bytes: &str) -> Screen {
+    let mut screen = Screen::new(5, 20);
+    screen.feed(bytes.as_bytes());
+    screen
+}
+
+/// Feeds and marks each of `told`, feeds `last`, and compares what is new.
+#[track_caller]
+fn check(told: &[&str], last: &str, expected: &str) {
+    let mut screen = Screen::new(5, 20);
+    for bytes in told {
+        screen.feed(bytes.as_bytes());
+        screen.mark_seen();
+        assert_eq!(screen.unseen(), Unseen::default(), "just told");
+    }
+    screen.feed(last.as_bytes());
+    assert_eq!(screen.unseen(), Unseen { text: expected.to_owned(), lines_lost: 0 });
+    screen.mark_seen();
+    assert_eq!(screen.unseen(), Unseen::default());
+}
+
+#[test]
+fn plain_lines_are_told_once() {
+    check(&[], "", "");
+    check(&[], "hello\r\n", "hello\n");
+    check(&["hello\r\n"], "world\r\n", "world\n");
+    check(&[], "a  \r\nb", "a\nb");
+    check(&["a\r\n"], "", "");
+}
+
+#[test]
+fn a_prompt_keeps_its_blank_and_what_was_typed_behind_it_is_told_alone() {
+    check(&[], ">>> ", ">>> ");
+    check(&[">>> "], "1+1\r\n2\r\n>>> ", "1+1\n2\n>>> ");
+    check(&[">>> "], "\r\n>>> ", ">>> ");
+    check(&["Password: "], "\r\nwelcome\r\n$ ", "welcome\n$ ");
+    check(&["$ "], "   ", "");
+    check(&["a\r\n$ "], "\r\x1b[K$ ls\r\nb\r\n$ ", "ls\nb\n$ ");
+}
+
+#[test]
+fn blank_lines_are_told_as_they_were_written() {
+    check(&["$ x\r\n"], "\r\n\r\nhi\r\n", "\n\nhi\n");
+    check(&["$ x\r\n"], "\r\n", "\n");
+    check(&["$ "], "\r\n\r\n", "\n");
+}
+
+#[test]
+fn progress_bars_tell_their_last_state() {
+    check(&[], "10%\r20%\r100%\r\ndone\r\n", "100%\ndone\n");
+    check(&["at 10%"], "\rat 20%", "at 20%");
+    check(&["at 99%"], "\rat 100%\r\n", "at 100%\n");
+    check(&[], "long line\r\x1b[Kx", "x");
+    check(&[], "|\x08/\x08-\x08\\\x08 \x08done", "done");
+}
+
+#[test]
+fn a_redraw_above_the_cursor_is_told_from_its_first_changed_line() {
+    check(&["head\r\na 1%\r\nb 1%\r\n"], "\x1b[2Aa 9%\r\nb 2%\r\n", "a 9%\nb 2%\n");
+    check(&["head\r\na 1%\r\nb 1%\r\n"], "\x1b[1Ab 2%\r\n", "b 2%\n");
+    check(&["head\r\na 1%\r\n"], "\x1b[1Aa 1%\r\n", "");
+}
+
+#[test]
+fn what_scrolled_away_is_still_told() {
+    let lines: String = (0..50).map(|n| format!("line {n}\r\n")).collect();
+    check(&["$ "], &format!("seq\r\n{lines}$ "), &format!("seq\n{lines}$ ").replace('\r', ""));
+    check(&[&lines], "more\r\n", "more\n");
+    check(&[&lines, "$ "], &format!("x\r\n{lines}"), &format!("x\n{lines}").replace('\r', ""));
+}
+
+#[test]
+fn wrapped_lines_are_joined_again() {
+    let long = "0123456789".repeat(7);
+    check(&[], &format!("{long}\r\nx"), &format!("{long}\nx"));
+    check(&["$ "], &format!("{long}\r\n"), &format!("{long}\n"));
+    let exact = "x".repeat(20);
+    check(&[], &format!("{exact}\r\ny"), &format!("{exact}\ny"));
+    check(&[&exact], "y", "y");
+    check(&[&format!("$ {long}")], "end", "end");
+}
+
+#[test]
+fn a_wiped_screen_tells_what_came_after() {
+    check(&["$ a\r\nb\r\n$ "], "\x1b[H\x1b[2Jnew", "new");
+    check(&["$ a\r\nb\r\n$ "], "\x1b[H\x1b[2J\x1b[3J$ ", "$ ");
+    check(&["$ "], "\x1b[H\x1b[J$ ", "$ ");
+    check(&[], "gone\x1b[H\x1b[2Jnew", "new");
+    check(&["same\r\n"], "\x1bcsame\r\n", "same\n");
+    check(&["same\r\n"], "\x1b[2J\x1b[3;3Hx", "  x");
+    let lines: String = (0..9).map(|n| format!("{n}\r\n")).collect();
+    check(&["$ "], &format!("{lines}\x1b[H\x1b[2Jnew"), "0\n1\n2\n3\n4\nnew");
+}
+
+#[test]
+fn a_full_screen_program_leaves_the_text_below_as_it_was() {
+    let mut screen = fed("$ ");
+    screen.mark_seen();
+    screen.feed(b"vi\r\n\x1b[?1049h\x1b[H~ text\x1b[2;3H");
+    assert!(screen.is_full_screen());
+    assert_eq!(screen.unseen(), Unseen::default());
+    assert_eq!(screen.lines(), ["~ text"]);
+    assert_eq!(screen.cursor(), Cursor { row: 1, column: 2, is_visible: true });
+    screen.mark_seen();
+    screen.feed(b"\x1b[2J\x1b[?1049l$ ");
+    assert!(!screen.is_full_screen());
+    assert_eq!(screen.unseen().text, "vi\n$ ");
+}
+
+#[test]
+fn the_older_ways_to_the_alternate_screen_work_too() {
+    for mode in ["47", "1047", "1049"] {
+        let mut screen = fed(&format!("a\x1b[?{mode}hb"));
+        assert!(screen.is_full_screen(), "{mode}");
+        screen.feed(format!("\x1b[?{mode}l").as_bytes());
+        assert_eq!((screen.is_full_screen(), screen.lines()), (false, vec!["a".to_owned()]));
+    }
+}
+
+#[test]
+fn wide_and_marked_letters_are_told_as_they_were_written() {
+    check(&[], "漢字かな e\u{301} 👩\u{200d}🔬", "漢字かな e\u{301} 👩\u{200d}🔬");
+    let wide = "漢".repeat(25);
+    check(&[], &format!("x{wide}\r\n"), &format!("x{wide}\n"));
+    check(&["名前: "], "太郎\r\n", "太郎\n");
+}
+
+#[test]
+fn colours_tabs_and_titles_leave_no_trace_in_the_text() {
+    check(
+        &[],
+        "\x1b[1;31mred\x1b[0m\tx\x1b]0;title\x07\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\",
+        "red     xlink",
+    );
+    check(&[], "a\x07\x00\x0e\x0fb\x1bPq#0\x1b\\c\x1b[?25l", "abc");
+    check(&[], "\x1b[8mhidden\x1b[m.", "      .");
+    check(&[], "a\u{202e}b\u{200b}c\u{feff}\u{e0041}d\u{85}e", "abcde");
+}
+
+#[test]
+fn invalid_utf8_is_shown_as_a_replacement() {
+    let mut screen = Screen::new(5, 20);
+    screen.feed(b"a\xffb\xc3(\xe6\xbc\xa2");
+    assert_eq!(screen.unseen().text, "a\u{fffd}b\u{fffd}(漢");
+}
+
+#[test]
+fn lines_that_are_lost_are_counted() {
+    let mut screen = fed("$ ");
+    screen.mark_seen();
+    let lines = 5000;
+    screen.feed(b"yes\r\n");
+    for _ in 0..lines {
+        screen.feed(b"y\r\n");
+    }
+    let Unseen { text, lines_lost } = screen.unseen();
+    assert_eq!(text.lines().count() as u64 + lines_lost, lines + 1, "each line is told or counted");
+    assert!(text.lines().count() >= HISTORY_ROWS_MAX);
+    assert_eq!((screen.line_feeds(), screen.bytes()), (lines + 1, 2 + 5 + 3 * lines));
+    screen.mark_seen();
+    screen.feed(b"$ ");
+    assert_eq!(screen.unseen(), Unseen { text: "$ ".into(), lines_lost: 0 });
+}
+
+#[test]
+fn lost_lines_are_counted_whole_also_if_the_terminal_wrapped_them() {
+    let mut screen = Screen::new(5, 20);
+    let lines = 3000;
+    for _ in 0..lines {
+        screen.feed("0123456789".repeat(5).as_bytes());
+        screen.feed(b"\r\n");
+    }
+    let Unseen { text, lines_lost } = screen.unseen();
+    assert_eq!(text.lines().count() as u64 + lines_lost, lines);
+}
+
+#[test]
+fn a_repeated_letter_cannot_scroll_lines_away_uncounted() {
+    let mut screen = fed("$ ");
+    screen.feed(b"\r\nx\x1b[65535b\r\nend");
+    let rows = screen.unseen().text.len() / 20;
+    assert!((HISTORY_ROWS_MAX..HISTORY_ROWS_MAX + 300).contains(&rows), "{rows}");
+    assert_eq!(screen.unseen().lines_lost, 1, "the prompt; the long line's end is still there");
+}
+
+#[test]
+fn memory_that_is_given_back_changes_nothing_that_is_seen() {
+    let lines: String = (0..50).map(|n| format!("line {n}\n")).collect();
+    let mut screen = fed(&lines.replace('\n', "\r\n"));
+    screen.release_memory();
+    assert_eq!(screen.unseen().text, lines);
+    screen.feed(b"more\r\n");
+    assert_eq!(screen.unseen().text, lines + "more\n");
+}
+
+#[test]
+fn a_resize_tells_nothing_again() {
+    for (rows, columns) in [(5, 7), (5, 60), (2, 20), (40, 20), (1, 2), (500, 1000)] {
+        let mut screen = fed("a line of text\r\nanother one\r\n$ ");
+        screen.mark_seen();
+        screen.resize(rows, columns);
+        assert_eq!(screen.unseen(), Unseen::default(), "{rows} x {columns}");
+        screen.feed(b"ls\r\nnew\r\n$ ");
+        assert_eq!(screen.unseen().text, "ls\nnew\n$ ", "{rows} x {columns}");
+        assert_eq!((screen.rows(), screen.columns()), (rows, columns));
+    }
+}
+
+#[test]
+fn sizes_beyond_the_limits_are_brought_within() {
+    for (asked, given) in [((0, 0), (1, 2)), ((u16::MAX, u16::MAX), (500, 1000))] {
+        let screen = Screen::new(asked.0, asked.1);
+        assert_eq!((screen.rows(), screen.columns()), given);
+        let mut screen = Screen::new(24, 80);
+        screen.resize(asked.0, asked.1);
+        assert_eq!((screen.rows(), screen.columns()), given);
+    }
+}
+
+#[test]
+fn the_cursors_line_tells_a_prompt() {
+    for (bytes, line, is_mid_line) in [
+        ("", "", false),
+        ("a\r\n", "", false),
+        ("a\r\n$ ", "$ ", true),
+        ("name: x\x1b[3D", "name", true),
+        ("name: \r", "", false),
+        ("   ", "   ", false),
+        ("0123456789012345678901234> ", "0123456789012345678901234> ", true),
+        ("01234567890123456789", "01234567890123456789", true),
+        ("漢> ", "漢> ", true),
+    ] {
+        let screen = fed(bytes);
+        assert_eq!((screen.cursor_line().as_str(), screen.is_mid_line()), (line, is_mid_line));
+    }
+}
+
+#[test]
+fn modes_that_change_what_is_typed_are_told() {
+    let mut screen = fed("\x1b[?2004h\x1b[?1h\x1b[?25l");
+    assert!(screen.wants_bracketed_paste() && screen.wants_application_cursor());
+    assert!(!screen.cursor().is_visible);
+    screen.feed(b"\x1b[?2004l\x1b[?1l\x1b[?25h");
+    assert!(!screen.wants_bracketed_paste() && !screen.wants_application_cursor());
+    assert!(screen.cursor().is_visible);
+}
+
+#[test]
+fn questions_that_a_terminal_answers_are_answered_once() {
+    for (question, answer) in [
+        ("ab\x1b[6n", "\x1b[1;3R"),
+        ("\x1b[5n", "\x1b[0n"),
+        ("\x1b[c", "\x1b[?6c"),
+        ("\x1b[?2004$p", "\x1b[?2004;2$y"),
+        ("\x1b[18t", "\x1b[8;5;20t"),
+        ("\x1b]11;?\x07", "\x1b]11;rgb:0000/0000/0000\x07"),
+        ("\x1b]10;?\x1b\\", "\x1b]10;rgb:e5e5/e5e5/e5e5\x1b\\"),
+    ] {
+        let mut screen = fed(question);
+        assert_eq!(String::from_utf8(screen.take_replies()).unwrap(), answer);
+        assert_eq!(screen.take_replies(), b"");
+    }
+    assert!(fed("\x1b[>c").take_replies().starts_with(b"\x1b[>0;"));
+}
+
+#[test]
+fn questions_that_would_leak_or_act_are_not_answered() {
+    for question in [
+        "\x1b]52;c;?\x07",
+        "\x1b]52;c;c2VjcmV0\x07\x1b]52;c;?\x07",
+        "\x1b]0;rm -rf\x07\x1b[21t",
+        "\x1b]2;x\x07\x1b[20t",
+        "\x1b[?u",
+        "\x1b]4;1;?\x07",
+        "\x1b[14t",
+        "\x05",
+    ] {
+        assert_eq!(fed(question).take_replies(), b"", "{question:?}");
+    }
+}
+
+#[test]
+fn replies_are_bounded_and_whole() {
+    let mut screen = Screen::new(5, 20);
+    screen.feed("\x1b[6n".repeat(100_000).as_bytes());
+    let replies = screen.take_replies();
+    assert!(replies.len() <= REPLY_BYTES_MAX && replies.len() > REPLY_BYTES_MAX - 6);
+    assert!(replies.ends_with(b"R"));
+    screen.feed(b"\x1b[6n");
+    assert_eq!(screen.take_replies(), b"\x1b[1;1R");
+}
+
+#[test]
+fn the_screen_in_colours_gives_the_same_screen_again() {
+    let bytes = "\x1b[1;31mred\x1b[0m \x1b[44m  \x1b[m\r\n\r\n\x1b[38;5;200mp\x1b[48;2;1;2;3mq\
+                 \x1b[m 漢e\u{301}\tx\r\n\x1b[7minverse\x1b[27m \x1b[4mu\x1b[m\x1b]0;t\x07  ";
+    let screen = fed(bytes);
+    let ansi = screen.ansi();
+    let again = fed(&ansi);
+    assert_eq!(again.ansi(), ansi);
+    assert_eq!(again.lines(), screen.lines());
+    let plain = "\x1b[0;1;31mred\x1b[0m \x1b[0;44m  \x1b[0m\r\n\r\n";
+    assert!(ansi.starts_with(plain), "{ansi:?}");
+    assert!(ansi.ends_with("\x1b[0;7minverse\x1b[0m \x1b[0;4mu\x1b[0m"), "{ansi:?}");
+    assert_eq!(fed("").ansi(), "");
+}
+
+/// Faults of the emulator that are corrected here; see the decision record.
+#[test]
+fn editing_within_a_row_leaves_the_rest_as_it_is() {
+    assert_eq!(fed("0123456789abcdefghij\x1b[16G\x1b[9P").lines(), ["0123456789abcde"]);
+    assert_eq!(fed("one\r\ntwo\x1b[1J").lines(), Vec::<String>::new());
+    let mut screen = fed("\x1b[9;12r");
+    for n in 0..9 {
+        screen.feed(format!("{n}\r\n").as_bytes());
+    }
+    assert_eq!(screen.lines(), ["5", "6", "7", "8"]);
+}

@@ -1,0 +1,151 @@
+//! The real shells, taught to print marks: typed to, and from their start.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use expectrl::Expect;
+use expectrl::session::OsSession;
+use tool_interactive_shell::marks::{Injection, Mark, MarkKind, MarkScanner, Nonce, Shell};
+use tool_interactive_shell::screen::Screen;
+
+const NONCE: &str = "n0nce4theShells";
+
+/// How a shell is taught.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    Line,
+    Injection,
+}
+
+/// A shell on a terminal.
+struct Terminal {
+    session: OsSession,
+    scanner: MarkScanner,
+    screen: Screen,
+}
+
+impl Terminal {
+    /// None if there is no such program here: then the test says so and ends.
+    fn new(program: &[&str], injection: &Injection, home: &PathBuf) -> Option<Self> {
+        let mut command = Command::new(program[0]);
+        command.args(&injection.arguments).args(&program[1..]);
+        command.env_clear().env("PATH", std::env::var_os("PATH")?);
+        command.env("HOME", home).env("TERM", "xterm-256color").env("LC_ALL", "C.UTF-8");
+        command.envs(injection.variables.iter().map(|(name, value)| (name, value)));
+        // Whether it is there is asked of the system: a PTY's child could only exit.
+        let path = std::env::var_os("PATH")?;
+        if !std::env::split_paths(&path).any(|folder| folder.join(program[0]).is_file()) {
+            eprintln!("skipped: there is no `{}` here", program[0]);
+            return None;
+        }
+        let mut session = OsSession::spawn(command).unwrap();
+        session.set_expect_timeout(Some(std::time::Duration::from_secs(30)));
+        let scanner = MarkScanner::new(&Nonce::new(NONCE).unwrap());
+        Some(Self { session, scanner, screen: Screen::new(24, 200) })
+    }
+
+    /// Types a line; gives the marks up to the next prompt.
+    fn type_line(&mut self, line: &str) -> Vec<MarkKind> {
+        self.screen.mark_seen();
+        self.session.send(format!("{line}\r")).unwrap();
+        self.next_prompt()
+    }
+
+    fn next_prompt(&mut self) -> Vec<MarkKind> {
+        let end = format!("\x1b]133;B;jaato={NONCE}\x07");
+        let found = self.session.expect(end.as_bytes()).unwrap();
+        self.screen.feed(found.as_bytes());
+        let marks = self.scanner.scan(found.as_bytes());
+        marks.into_iter().map(|Mark { kind, .. }| kind).collect()
+    }
+}
+
+/// What every shell must do once it was taught: `program` without a startup file that interferes.
+fn check(shell: Shell, program: &[&str], way: Way) {
+    use MarkKind::{CommandEnd, CommandStart, InputStart, PromptStart};
+    let name = format!("{}-{way:?}-{}", program.join("-").replace('/', "_"), std::process::id());
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&home).unwrap();
+    let nonce = Nonce::new(NONCE).unwrap();
+    let injection = match way {
+        Way::Line => Injection::default(),
+        Way::Injection => shell.injection(&nonce, "$ ").unwrap(),
+    };
+    let Some(mut terminal) = Terminal::new(program, &injection, &home) else { return };
+    let first = match way {
+        Way::Line => terminal.type_line(&shell.line(&nonce)),
+        Way::Injection => terminal.next_prompt(),
+    };
+    assert_eq!(first[first.len() - 2..], [PromptStart, InputStart], "{first:?}");
+
+    let ran = |code: i32| {
+        let start = (shell != Shell::Posix).then_some(CommandStart);
+        start
+            .into_iter()
+            .chain([CommandEnd(Some(code)), PromptStart, InputStart])
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(terminal.type_line("sh -c 'exit 7'"), ran(7));
+    // Marks without the nonce are a program's own.
+    assert_eq!(terminal.type_line(r"printf '\033]133;D;9\007fo%s\n' rged"), ran(0));
+    let text = terminal.screen.unseen().text;
+    assert!(text.contains("forged") && !text.contains("133;D;9\u{7}"), "{text:?}");
+    // The marks leave the status of the last command to the person.
+    assert_eq!(terminal.type_line("false"), ran(1));
+    let status = if shell == Shell::Fish { "$status" } else { "$?" };
+    assert_eq!(terminal.type_line(&format!("echo x({status})x").replace(['(', ')'], "\"")), ran(0));
+    let text = terminal.screen.unseen().text;
+    assert!(text.contains("x1x"), "{text:?}");
+    // What is not taught twice prints each mark once.
+    terminal.type_line(&shell.line(&nonce));
+    assert_eq!(terminal.type_line("true").iter().filter(|kind| **kind == PromptStart).count(), 1);
+    if matches!((shell, way), (Shell::Bash, Way::Injection)) {
+        terminal.type_line("env");
+        assert!(!terminal.screen.lines().join("").contains(NONCE), "children know the nonce");
+    }
+    assert!(terminal.screen.is_mid_line(), "{:?}", terminal.screen.lines());
+    drop(terminal);
+    std::fs::remove_dir_all(&home).unwrap();
+}
+
+#[test]
+fn bash_is_taught() {
+    check(Shell::Bash, &["bash", "--noprofile", "--norc"], Way::Line);
+    check(Shell::Bash, &["bash", "--noprofile", "--norc"], Way::Injection);
+}
+
+#[test]
+fn bash_with_the_persons_own_startup_files_is_taught() {
+    check(Shell::Bash, &["bash", "-i"], Way::Injection);
+}
+
+#[test]
+fn zsh_is_taught() {
+    check(Shell::Zsh, &["zsh", "-f"], Way::Line);
+}
+
+#[test]
+fn fish_is_taught() {
+    check(Shell::Fish, &["fish"], Way::Line);
+    check(Shell::Fish, &["fish"], Way::Injection);
+}
+
+#[test]
+fn dash_is_taught() {
+    check(Shell::Posix, &["dash", "-i"], Way::Line);
+    check(Shell::Posix, &["dash", "-i"], Way::Injection);
+}
+
+#[test]
+fn the_ash_of_busybox_is_taught() {
+    check(Shell::Posix, &["busybox", "sh", "-i"], Way::Line);
+    check(Shell::Posix, &["busybox", "sh", "-i"], Way::Injection);
+}
+
+/// `sh` may be any shell of that family.
+#[test]
+fn bash_understands_the_plain_line() {
+    check(Shell::Posix, &["bash", "--posix", "--noprofile", "--norc"], Way::Line);
+}
