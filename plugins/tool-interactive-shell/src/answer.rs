@@ -71,6 +71,9 @@ fn tell_output(answer: &mut Map<String, Value>, live: &mut Live) -> String {
         answer.insert("truncation_message".to_owned(), message.into());
     }
     live.screen.mark_seen();
+    if lines_lost > 0 {
+        live.screen.release_memory();
+    }
     cut.text
 }
 

@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn characters_stay_whole() {
         let cut = to(&"日".repeat(5000), 1000);
-        assert!(cut.bytes % 3 == 0 && cut.bytes > 0);
+        assert!(cut.bytes.is_multiple_of(3) && cut.bytes > 0);
         assert!(serde_json_len(&cut.text) <= 1000);
         for hostile in ["\u{7}", "\"", "\\", "\u{85}"] {
             assert!(serde_json_len(&to(&hostile.repeat(5000), 1000).text) <= 1000, "{hostile:?}");

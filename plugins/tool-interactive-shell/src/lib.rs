@@ -15,6 +15,7 @@ mod echo;
 mod join;
 mod keys;
 pub mod marks;
+mod platform;
 mod raw;
 mod ready;
 mod reaper;

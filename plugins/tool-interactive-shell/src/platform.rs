@@ -1,0 +1,160 @@
+//! The trace log's file, as each system opens it for its owner alone.
+
+#[cfg(not(unix))]
+pub use elsewhere::{open, open_own};
+#[cfg(unix)]
+pub use unix::{open, open_own};
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::File;
+    use std::io::{Error, Result};
+    use std::path::{Path, PathBuf};
+
+    use rustix::fs::{CWD, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat};
+
+    /// Opens a file for its owner alone, at its end; neither a link nor anything that is no file.
+    pub fn open(path: &Path) -> Result<File> {
+        open_at(CWD, path)
+    }
+
+    /// Opens a file in the folder that is this user's and nobody else may enter.
+    pub fn open_own(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
+        let user = rustix::process::geteuid().as_raw();
+        let path = temporary.join(format!("jaato-{user}"));
+        match mkdirat(CWD, &path, Mode::RWXU) {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(told(&path, &error.into())),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+        let folder = openat(CWD, &path, flags, Mode::empty());
+        let folder = folder.map_err(|error| told(&path, &error.into()))?;
+        let facts = fstat(&folder).map_err(|error| told(&path, &error.into()))?;
+        if facts.st_uid != user || facts.st_mode & 0o077 != 0 {
+            let text = "the folder is another user's, or others may enter it";
+            return Err(told(&path, &Error::other(text)));
+        }
+        let file = open_at(&folder, Path::new(name))?;
+        Ok((path.join(name), file))
+    }
+
+    fn open_at(folder: impl std::os::fd::AsFd, path: &Path) -> Result<File> {
+        // Without `NONBLOCK` a pipe would hold up whoever opens it.
+        let flags = OFlags::CREATE
+            | OFlags::APPEND
+            | OFlags::WRONLY
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
+        let opened = openat(folder, path, flags, Mode::RUSR | Mode::WUSR);
+        let file = opened.map_err(|error| told(path, &error.into()))?;
+        let facts = fstat(&file).map_err(|error| told(path, &error.into()))?;
+        if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+            return Err(told(path, &Error::other("it is no file")));
+        }
+        if facts.st_uid == rustix::process::geteuid().as_raw() {
+            fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| told(path, &error.into()))?;
+        }
+        Ok(File::from(file))
+    }
+
+    fn told(path: &Path, error: &Error) -> Error {
+        Error::new(error.kind(), format!("cannot trace to `{}`: {error}", path.display()))
+    }
+}
+
+#[cfg(not(unix))]
+mod elsewhere {
+    use std::fs::{File, OpenOptions, create_dir_all};
+    use std::io::Result;
+    use std::path::{Path, PathBuf};
+
+    pub fn open(path: &Path) -> Result<File> {
+        OpenOptions::new().create(true).append(true).open(path)
+    }
+
+    /// The temporary folder is the user's own there.
+    pub fn open_own(temporary: &Path, name: &str) -> Result<(PathBuf, File)> {
+        let folder = temporary.join("jaato");
+        create_dir_all(&folder)?;
+        let path = folder.join(name);
+        Ok((path.clone(), open(&path)?))
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use std::path::PathBuf;
+
+    use crate::trace::{BYTES_MAX, Trace};
+
+    fn mode(path: &std::path::Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn a_line_has_the_form_of_the_original() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.log");
+        let trace = Trace::open(Some("main"), Some(path.clone().into()), folder.path());
+        trace.line("spawn: id=session_0, cmd=bash\n--norc, backend=pty");
+        let text = fs::read_to_string(&path).unwrap();
+        let (time, rest) = text.split_once("] ").unwrap();
+        let pattern = regex::Regex::new(r"^\[\d\d:\d\d:\d\d\.\d{3}$").unwrap();
+        assert!(pattern.is_match(time), "{text}");
+        assert_eq!(
+            rest,
+            "[InteractiveShell:main] spawn: id=session_0, cmd=bash --norc, backend=pty\n"
+        );
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn the_folder_of_ours_is_closed_to_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = Trace::open(None, None, folder.path());
+        let path = PathBuf::from(trace.place().unwrap());
+        trace.line("one");
+        assert!(fs::read_to_string(&path).unwrap().ends_with("[InteractiveShell] one\n"));
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, link) = (folder.path().join("victim"), folder.path().join("link"));
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, &link).unwrap();
+        let trace = Trace::open(None, Some(link.into()), folder.path());
+        trace.line("one");
+        assert!(trace.place().unwrap_err().contains("cannot trace to"));
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let own = folder.path().join(format!("jaato-{user}"));
+        fs::create_dir(&own).unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
+        let trace = Trace::open(None, None, folder.path());
+        assert!(trace.place().unwrap_err().contains("others may enter"), "{trace:?}");
+        assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_long_trace_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.log");
+        fs::write(&path, vec![b'x'; usize::try_from(BYTES_MAX).unwrap() + 1]).unwrap();
+        let trace = Trace::open(None, Some(path.clone().into()), folder.path());
+        trace.line("one");
+        assert!(fs::read_to_string(&path).unwrap().starts_with('['));
+    }
+}
