@@ -78,7 +78,9 @@ pub mod files {
 /// Terminals of the session's execution environment, made by [`Reporter::terminal`].
 pub mod terminal {
     pub use crate::environment::TerminalHappened;
-    pub use crate::session_terminals::{SessionTerminal, TerminalControl, TerminalStream, TerminalWatch};
+    pub use crate::session_terminals::{
+        SessionTerminal, TerminalControl, TerminalStream, TerminalWatch,
+    };
     pub use crate::types::terminal::*;
 }
 

@@ -140,6 +140,13 @@ pub struct TerminalState {
     /// How often a wait that ends by itself was seen to begin anew, while nothing was shown and nothing typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_again: Option<u32>,
+    /// How many milliseconds a wait takes that ends by itself: the longest of those of which `waited_again` counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// Whether a wait that ends by itself is a pause (between two keys after an escape, before an end) rather than
+    /// that for what is typed next: the same program was seen in longer ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_pause: Option<bool>,
     /// Whether something that was typed was not taken yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_input: Option<bool>,

@@ -108,6 +108,8 @@ fn terminals(shapes: &mut Shapes) {
         waiter_pid: Some(2),
         waited_us: Some(3),
         waited_again: Some(4),
+        wait_ms: Some(6),
+        is_pause: Some(false),
         has_input: Some(false),
         has_output: Some(true),
         shown_bytes: Some(5),

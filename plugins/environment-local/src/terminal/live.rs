@@ -228,7 +228,7 @@ impl Terminal for LocalTerminal {
             Poll::Ready(Ok(()))
         })
         .await?;
-        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
+        seen.lock().unwrap_or_else(PoisonError::into_inner).typed(&bytes);
         Ok(())
     }
 
@@ -273,14 +273,16 @@ impl Shared {
             ..TerminalState::default()
         };
         let Some(foreground) = foreground else { return Ok(state) };
-        let looked = look(&waiting::Terminal {
+        let terminal = waiting::Terminal {
             device: pty.device(),
             program,
             foreground,
             reads_lines: modes.reads_lines,
             echoes: modes.echoes,
-        });
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(looked, &mut state);
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let looked = look(&terminal, &mut seen.memory);
+        seen.add(looked, &mut state);
         Ok(state)
     }
 }

@@ -1,14 +1,36 @@
 //! Whether two looks at a terminal saw the same wait. Pure but for the clock.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use jaato_plugin_sdk::types::terminal::{TerminalState, TerminalWait};
 
-use crate::waiting::{Waiter, Waiting};
+use crate::waiting::{Memory, Waiter, Waiting};
 
-/// The wait that was seen last.
+/// Programs of a terminal of which is remembered how long they wait: a shell, and what it runs.
+const PROGRAMS_MAX: usize = 32;
+
+/// A shorter wait than those before is a pause: a program that ends gives its terminal so long for a last answer.
+const PAUSE_MS_MAX: u64 = 100;
+
+/// After an escape, which begins many keys, programs wait so long for the rest: `ESCDELAY` of curses is a second.
+const PAUSE_AFTER_ESCAPE_MS_MAX: u64 = 1_100;
+
+/// What begins many keys.
+const ESCAPE: u8 = 0x1b;
+
+/// What was seen of a terminal.
 #[derive(Default)]
-pub(super) struct Seen(Option<Wait>);
+pub(super) struct Seen {
+    /// The wait that was seen last.
+    last: Option<Wait>,
+    /// The longest wait of each program in milliseconds, [`u64::MAX`] for one without end.
+    longest: HashMap<u32, u64>,
+    /// Whether an escape was typed last.
+    after_escape: bool,
+    /// What looks keep.
+    pub(super) memory: Memory,
+}
 
 struct Wait {
     waiter: Waiter,
@@ -16,9 +38,17 @@ struct Wait {
     since: Instant,
     /// How often it began anew.
     again: u32,
+    /// The longest that one of them takes.
+    takes_ms: Option<u64>,
 }
 
 impl Seen {
+    /// Forgets the wait: this was typed, so that the next one is another.
+    pub(super) fn typed(&mut self, bytes: &[u8]) {
+        self.last = None;
+        self.after_escape = bytes.contains(&ESCAPE);
+    }
+
     /// Adds what a look has seen to the state of the terminal.
     pub(super) fn add(&mut self, looked: Waiting, state: &mut TerminalState) {
         let Waiting { waits, waiter, name } = looked;
@@ -27,14 +57,33 @@ impl Seen {
         state.waits = if state.has_input == Some(true) { Some(TerminalWait::Busy) } else { waits };
         let waiter = waiter.filter(|_| state.has_input != Some(true));
         let Some(waiter) = waiter else {
-            self.0 = None;
+            self.last = None;
             return;
         };
         state.waiter_pid = Some(waiter.pid);
         let is_timed = waits == Some(TerminalWait::ReadingForAWhile);
+        let takes_ms = waiter.takes_ms;
+        let longest = match waits {
+            Some(TerminalWait::Reading) => self.longer(waiter.pid, u64::MAX),
+            _ => self.longer(waiter.pid, takes_ms.unwrap_or(0)),
+        };
         let wait = self.follow(waiter, state.shown_bytes, is_timed);
         state.waited_us = u64::try_from(wait.since.elapsed().as_micros()).ok();
-        state.waited_again = is_timed.then_some(wait.again);
+        if is_timed {
+            (state.waited_again, state.wait_ms) = (Some(wait.again), wait.takes_ms);
+            let pause = if self.after_escape { PAUSE_AFTER_ESCAPE_MS_MAX } else { PAUSE_MS_MAX };
+            state.is_pause = takes_ms.map(|takes| takes < longest && takes <= pause);
+        }
+    }
+
+    /// Remembers how long a program waits; returns its longest wait.
+    fn longer(&mut self, program: u32, takes_ms: u64) -> u64 {
+        if self.longest.len() >= PROGRAMS_MAX && !self.longest.contains_key(&program) {
+            self.longest.clear();
+        }
+        let longest = self.longest.entry(program).or_default();
+        *longest = takes_ms.max(*longest);
+        *longest
     }
 
     /// Tells of a wait whether it goes on, or is another one.
@@ -44,14 +93,15 @@ impl Seen {
             let has_not_run = wait.waiter.run == waiter.run;
             is_same && (has_not_run || is_timed) && wait.shown_bytes == shown_bytes
         };
-        let wait = match self.0.take().filter(goes_on) {
+        let takes_ms = waiter.takes_ms;
+        let wait = match self.last.take().filter(goes_on) {
             Some(wait) => {
                 let again = wait.again + u32::from(wait.waiter.run != waiter.run);
-                Wait { waiter, again, ..wait }
+                Wait { waiter, again, takes_ms: wait.takes_ms.max(takes_ms), ..wait }
             }
-            None => Wait { waiter, shown_bytes, since: Instant::now(), again: 0 },
+            None => Wait { waiter, shown_bytes, since: Instant::now(), again: 0, takes_ms },
         };
-        self.0.insert(wait)
+        self.last.insert(wait)
     }
 }
 
@@ -60,17 +110,21 @@ mod tests {
     use super::*;
 
     fn look(waits: TerminalWait, run: &str) -> Waiting {
-        let waiter = Waiter { pid: 7, thread: 7, run: Some(run.to_owned()) };
+        let takes_ms = (waits == TerminalWait::ReadingForAWhile).then_some(100);
+        let waiter = Waiter { pid: 7, thread: 7, run: Some(run.to_owned()), takes_ms };
         Waiting { waits: Some(waits), waiter: Some(waiter), name: None }
     }
 
     /// Looks, and tells whether the wait goes on since the mark, and how often it began anew.
     fn goes_on(seen: &mut Seen, looked: Waiting, shown_bytes: u64) -> (bool, Option<u32>) {
-        let before = seen.0.as_ref().map(|wait| wait.since);
+        let before = seen.last.as_ref().map(|wait| wait.since);
         let mut state =
             TerminalState { shown_bytes: Some(shown_bytes), ..TerminalState::default() };
         seen.add(looked, &mut state);
-        (before.is_some() && before == seen.0.as_ref().map(|wait| wait.since), state.waited_again)
+        (
+            before.is_some() && before == seen.last.as_ref().map(|wait| wait.since),
+            state.waited_again,
+        )
     }
 
     #[test]
@@ -92,6 +146,42 @@ mod tests {
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
         assert_eq!(goes_on(&mut seen, look(reads, "2 0 2"), 5), (true, Some(1)));
         assert_eq!(goes_on(&mut seen, look(reads, "3 0 3"), 6), (false, Some(0)));
+    }
+
+    /// Types, and looks at waits of so many milliseconds, none for one without end; tells of the last one how long the
+    /// longest takes that began anew, and whether it is a pause.
+    fn waits_of(typed: &[u8], waits: &[Option<u64>]) -> (Option<u64>, Option<bool>) {
+        let (mut seen, mut state) = (Seen::default(), TerminalState::default());
+        seen.typed(typed);
+        for (number, takes_ms) in waits.iter().enumerate() {
+            let waits = match takes_ms {
+                Some(_) => TerminalWait::ReadingForAWhile,
+                None => TerminalWait::Reading,
+            };
+            let mut looked = look(waits, &number.to_string());
+            looked.waiter.as_mut().unwrap().takes_ms = *takes_ms;
+            seen.add(looked, &mut state);
+        }
+        (state.wait_ms, state.is_pause)
+    }
+
+    #[test]
+    fn a_pause_between_keys_is_shorter_than_what_the_program_waits_else() {
+        assert_eq!(waits_of(b"x", &[Some(100), Some(100)]), (Some(100), Some(false)));
+        assert_eq!(waits_of(b"x", &[Some(14), Some(1483), Some(100)]), (Some(1483), Some(true)));
+        assert_eq!(waits_of(b"x", &[None, Some(101)]), (Some(101), Some(false)));
+        assert_eq!(waits_of(b"\x1b", &[None, Some(1100)]), (Some(1100), Some(true)));
+        assert_eq!(waits_of(b"\x1b", &[None, Some(1101)]), (Some(1101), Some(false)));
+    }
+
+    #[test]
+    fn what_is_remembered_of_programs_is_bounded() {
+        let mut seen = Seen::default();
+        for program in 0..1000 {
+            seen.longer(program, 1);
+            assert!(seen.longest.len() <= PROGRAMS_MAX);
+        }
+        assert_eq!((seen.longer(7, 5), seen.longer(7, 3)), (5, 5));
     }
 
     #[test]

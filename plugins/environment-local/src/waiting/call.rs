@@ -53,8 +53,17 @@ pub(super) enum Call {
 pub(super) enum Timeout {
     /// Without end.
     Endless,
-    /// For a while.
-    Timed,
+    /// For so many milliseconds.
+    Milliseconds(u64),
+    /// For the time that stands at an address.
+    Stands {
+        /// The address.
+        at: u64,
+        /// Parts of a second in the second of its two numbers.
+        parts: u64,
+    },
+    /// For a while of which nothing is known.
+    Unknown,
 }
 
 /// What the numbers of an architecture mean.
@@ -71,23 +80,25 @@ pub(super) struct Numbers {
 enum Wait {
     /// Milliseconds; negative is for ever.
     Milliseconds,
-    /// The address of a time; none is for ever.
-    Address,
+    /// The address of seconds and nanoseconds; none is for ever.
+    Nanoseconds,
+    /// The address of seconds and microseconds; none is for ever.
+    Microseconds,
 }
 
 const X86_64: Numbers = Numbers {
     reads: &[0, 19],
-    polls: &[(7, Wait::Milliseconds), (271, Wait::Address)],
-    selects: &[(23, Wait::Address), (270, Wait::Address)],
-    epolls: &[(232, Wait::Milliseconds), (281, Wait::Milliseconds), (441, Wait::Address)],
+    polls: &[(7, Wait::Milliseconds), (271, Wait::Nanoseconds)],
+    selects: &[(23, Wait::Microseconds), (270, Wait::Nanoseconds)],
+    epolls: &[(232, Wait::Milliseconds), (281, Wait::Milliseconds), (441, Wait::Nanoseconds)],
     restart: 219,
 };
 
 const AARCH64: Numbers = Numbers {
     reads: &[63, 65],
-    polls: &[(73, Wait::Address)],
-    selects: &[(72, Wait::Address)],
-    epolls: &[(22, Wait::Milliseconds), (441, Wait::Address)],
+    polls: &[(73, Wait::Nanoseconds)],
+    selects: &[(72, Wait::Nanoseconds)],
+    epolls: &[(22, Wait::Milliseconds), (441, Wait::Nanoseconds)],
     restart: 128,
 };
 
@@ -139,11 +150,19 @@ impl Numbers {
 
 impl Wait {
     fn of(self, argument: u64) -> Timeout {
-        let is_endless = match self {
-            Self::Milliseconds => (argument as u32).cast_signed() < 0,
-            Self::Address => argument == 0,
+        let stands = |parts| match argument {
+            0 => Timeout::Endless,
+            at => Timeout::Stands { at, parts },
         };
-        if is_endless { Timeout::Endless } else { Timeout::Timed }
+        match self {
+            // An `int`, as a descriptor is.
+            Self::Milliseconds => match u64::try_from((argument as u32).cast_signed()) {
+                Ok(milliseconds) => Timeout::Milliseconds(milliseconds),
+                Err(_) => Timeout::Endless,
+            },
+            Self::Nanoseconds => stands(1_000_000_000),
+            Self::Microseconds => stands(1_000_000),
+        }
     }
 }
 
@@ -171,11 +190,15 @@ mod tests {
         let cat = "0 0x0 0x7f3c1f5d1000 0x20000 0x22 0x0 0x0 0x7ffee4f0 0x7f3c1f6e519d\n";
         check(&X86_64, cat, blocked(Call::Read { descriptor: 0 }));
         let python = "7 0x7ffd03a1f0b0 0x1 0x64 0x0 0x0 0x0 0x7ffd03a1f060 0x7f0e1a0d5c3f\n";
-        let poll = Call::Poll { list: 0x7ffd_03a1_f0b0, length: 1, timeout: Timeout::Timed };
+        let poll =
+            Call::Poll { list: 0x7ffd_03a1_f0b0, length: 1, timeout: Timeout::Milliseconds(100) };
         check(&X86_64, python, blocked(poll));
         let node = "281 0xd 0x7ffc3b5f0 0x400 0xffffffff 0x0 0x8 0x7ffc3b5d0 0x7f9b5c2f3a5e\n";
         let epoll = Call::Epoll { descriptor: 13, timeout: Timeout::Endless };
         check(&X86_64, node, blocked(epoll));
+        let vim = "270 0x1 0x7ffd1000 0x0 0x7ffd1080 0x7ffd1100 0x0 0x7ffd0f00 0x7f7ae7d16c26\n";
+        let timeout = Timeout::Stands { at: 0x7ffd_1100, parts: 1_000_000_000 };
+        check(&X86_64, vim, blocked(Call::Select { set: 0x7ffd_1000, descriptors: 1, timeout }));
         let sleep = "230 0x0 0x0 0x7ffe2c0 0x0 0x0 0x0 0x7ffe2b0 0x7fe9b9e8c7f7\n";
         check(&X86_64, sleep, blocked(Call::Other));
         check(&X86_64, "-1 0x7ffe2b0 0x7fe9b9e8c7f7\n", blocked(Call::Other));

@@ -4,6 +4,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags, open};
+
 use super::sets::terminal_index;
 
 /// The device behind `/dev/tty`: whatever terminal controls who opens it.
@@ -38,6 +41,23 @@ impl Device {
 
     fn numbered(index: u32) -> Self {
         Self(device(TERMINALS_MAJOR, u64::from(index)))
+    }
+
+    /// Whether something was typed there that was not taken yet; nothing where it may not be opened. To ask makes the
+    /// system hand on first what it holds back.
+    pub(super) fn has_input(self) -> Option<bool> {
+        let index = (self.0 & 0xff) | (self.0 >> 12 & !0xff);
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let terminal = open(format!("/dev/pts/{index}"), flags, Mode::empty()).ok()?;
+        let terminal = fs::File::from(terminal);
+        // Containers have other terminals of the same numbers.
+        if terminal.metadata().ok()?.rdev() != self.0 {
+            return None;
+        }
+        let mut polled = [PollFd::new(&terminal, PollFlags::IN)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&at_once)).ok()?;
+        Some(polled[0].revents().contains(PollFlags::IN))
     }
 }
 
@@ -95,6 +115,17 @@ impl Process {
         let mut threads: Vec<u32> = named.take(THREADS_MAX).collect();
         threads.sort_unstable();
         threads
+    }
+
+    /// Lists its children.
+    pub(super) fn children(&self) -> Vec<u32> {
+        let mut children = Vec::new();
+        for thread in self.threads() {
+            let path = format!("/proc/{}/task/{thread}/children", self.pid);
+            let listed = fs::read_to_string(path).unwrap_or_default();
+            children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        }
+        children
     }
 
     /// Tells what a thread does, as the kernel writes it.
@@ -158,15 +189,25 @@ impl Process {
     }
 }
 
-/// Lists the children of a process.
-pub(super) fn children(pid: u32) -> Vec<u32> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    let mut children = Vec::new();
-    for thread in threads.flatten().take(THREADS_MAX) {
-        let listed = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-    }
-    children
+/// Lists the programs of a name that have a terminal open: who serves the clients of a multiplexer.
+pub(super) fn holders(name: &str, terminal: Device) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let named = pids.filter(|pid: &u32| {
+        let own = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        own.trim_end() == name
+    });
+    named.filter(|pid| holds(*pid, terminal)).collect()
+}
+
+/// Whether a process has a terminal open.
+pub(super) fn holds(pid: u32, terminal: Device) -> bool {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    let mut devices = entries.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| {
+        let metadata = fs::metadata(entry.path()).ok()?;
+        metadata.file_type().is_char_device().then(|| metadata.rdev())
+    });
+    devices.any(|device| device == terminal.0)
 }
 
 #[cfg(test)]

@@ -58,6 +58,16 @@ pub(super) fn terminal_index(text: &str) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("tty-index:")?.trim().parse().ok())
 }
 
+/// Bytes of a time: two numbers of the kernel.
+pub(super) const TIME_BYTES: usize = 16;
+
+/// Reads a time of seconds and so many parts of one, in milliseconds.
+pub(super) fn milliseconds(time: &[u8], parts: u64) -> Option<u64> {
+    let number = |at| Some(u64::from_ne_bytes(time.get(at..at + 8)?.try_into().ok()?));
+    let (seconds, rest): (u64, u64) = (number(0)?, number(8)?);
+    Some(seconds.saturating_mul(1000).saturating_add(rest / (parts / 1000)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +91,15 @@ mod tests {
         assert_eq!(of_select(&set, 66), [0, 3, 65]);
         assert_eq!(of_select(&set, 65), [0, 3]);
         assert_eq!((select_bytes(1), select_bytes(65), select_bytes(u64::MAX)), (8, 16, 32));
+    }
+
+    #[test]
+    fn times_are_read_in_milliseconds() {
+        let time = [4_u64.to_ne_bytes(), 250_000_000_u64.to_ne_bytes()].concat();
+        assert_eq!(milliseconds(&time, 1_000_000_000), Some(4250));
+        let time = [0_u64.to_ne_bytes(), 100_000_u64.to_ne_bytes()].concat();
+        assert_eq!(milliseconds(&time, 1_000_000), Some(100));
+        assert_eq!(milliseconds(&time[1..], 1_000_000), None);
     }
 
     #[test]

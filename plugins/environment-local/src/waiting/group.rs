@@ -1,0 +1,211 @@
+//! What the processes in a terminal's foreground tell, the best of it first.
+
+use jaato_plugin_sdk::types::terminal::TerminalWait;
+
+use super::call::{Call, Doing, Numbers, Timeout};
+use super::process::{Device, Process};
+use super::relays::{Memory, RELAYS};
+use super::{Terminal, Waiter, sets};
+
+/// Processes of a terminal that are looked at. Where there are more, a wait may be missed, and nothing is said.
+const PROCESSES_MAX: usize = 256;
+
+/// What was found so far, of the processes in the foreground.
+pub(super) struct Group<'a> {
+    pub(super) terminal: &'a Terminal,
+    numbers: &'static Numbers,
+    seen: Vec<u32>,
+    /// The best evidence, and who gave it.
+    pub(super) best: Option<(Evidence, Waiter)>,
+    /// Somebody of another user, who may not be looked into.
+    hidden: Option<Waiter>,
+    is_running: bool,
+    pub(super) is_incomplete: bool,
+}
+
+/// What speaks for a wait, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Evidence {
+    ForAWhile,
+    Relaying,
+    Reading,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(terminal: &'a Terminal, numbers: &'static Numbers) -> Self {
+        Self {
+            terminal,
+            numbers,
+            seen: Vec::new(),
+            best: None,
+            hidden: None,
+            is_running: false,
+            is_incomplete: false,
+        }
+    }
+
+    pub(super) fn is_certain(&self) -> bool {
+        self.best.as_ref().is_some_and(|best| best.0 == Evidence::Reading)
+    }
+
+    /// Adds what a process tells of a terminal.
+    pub(super) fn add(&mut self, process: &Process, terminal: Device) {
+        if process.has_ended() || self.seen.contains(&process.pid) {
+            return;
+        }
+        self.seen.push(process.pid);
+        for thread in process.threads() {
+            let text = match process.call_of(thread) {
+                Ok(text) => text,
+                Err(error) => {
+                    let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied;
+                    return if is_refused {
+                        self.add_hidden(process)
+                    };
+                }
+            };
+            let Some(doing) = self.numbers.read(&text) else { continue };
+            let Some((found, takes_ms)) = self.evidence(process, thread, terminal, doing) else {
+                continue;
+            };
+            let run = process.run_of(thread);
+            let waiter = Waiter { pid: process.pid, thread, run, takes_ms };
+            if self.best.as_ref().is_none_or(|best| best.0 < found) {
+                self.best = Some((found, waiter));
+            }
+            if found == Evidence::Reading {
+                return;
+            }
+        }
+    }
+
+    /// Tells whether a thread waits for a terminal, and how long it does.
+    fn evidence(
+        &mut self,
+        process: &Process,
+        thread: u32,
+        terminal: Device,
+        doing: Doing,
+    ) -> Option<(Evidence, Option<u64>)> {
+        let call = match doing {
+            Doing::Running => {
+                self.is_running = true;
+                return None;
+            }
+            Doing::Blocked(call) => call,
+        };
+        let (waited_for, timeout) = waited_for(process, thread, call)?;
+        if !waited_for.iter().any(|number| process.is_terminal(*number, terminal)) {
+            return None;
+        }
+        let is_relay = RELAYS.contains(&process.name.as_str());
+        // A relay that reads a line asks for something itself: a password.
+        let asks_itself = matches!(call, Call::Read { .. }) && self.terminal.reads_lines;
+        Some(match timeout {
+            _ if is_relay && !asks_itself => (Evidence::Relaying, None),
+            Timeout::Endless => (Evidence::Reading, None),
+            Timeout::Milliseconds(time) => (Evidence::ForAWhile, Some(time)),
+            Timeout::Stands { at, parts } => {
+                let time = process.memory(at, sets::TIME_BYTES);
+                (Evidence::ForAWhile, time.and_then(|time| sets::milliseconds(&time, parts)))
+            }
+            Timeout::Unknown => (Evidence::ForAWhile, None),
+        })
+    }
+
+    /// Notes somebody who may not be looked into.
+    fn add_hidden(&mut self, process: &Process) {
+        self.is_running |= process.state == 'R';
+        if process.is_foreign() {
+            let (pid, run) = (process.pid, process.run_of(process.pid));
+            self.hidden = Some(Waiter { pid, thread: pid, run, takes_ms: None });
+        } else {
+            self.is_incomplete = true;
+        }
+    }
+
+    /// Adds what the program and its descendants tell.
+    pub(super) fn add_tree(&mut self, memory: &mut Memory) {
+        let tree = self.tree(self.terminal.program);
+        let Terminal { device, foreground, .. } = *self.terminal;
+        for process in members(&tree, device, foreground) {
+            self.add(process, device);
+            if self.is_certain() {
+                return;
+            }
+        }
+        self.go_into_relays(tree, memory);
+    }
+
+    /// Lists a process and its descendants.
+    pub(super) fn tree(&mut self, program: u32) -> Vec<Process> {
+        let (mut tree, mut at) = (Vec::from_iter(Process::read(program)), 0);
+        while let Some(parent) = tree.get(at) {
+            let children = parent.children();
+            tree.extend(children.into_iter().filter_map(Process::read));
+            at += 1;
+            if tree.len() > PROCESSES_MAX {
+                self.is_incomplete = true;
+                break;
+            }
+        }
+        tree
+    }
+
+    pub(super) fn answer(self) -> (Option<TerminalWait>, Option<Waiter>) {
+        if let Some((evidence, waiter)) = self.best {
+            let waits = match evidence {
+                Evidence::Reading => TerminalWait::Reading,
+                Evidence::Relaying => TerminalWait::Relaying,
+                Evidence::ForAWhile => TerminalWait::ReadingForAWhile,
+            };
+            return (Some(waits), Some(waiter));
+        }
+        // Another user's program that sleeps while a line is typed unseen asks for a password.
+        let is_secret = self.terminal.reads_lines && !self.terminal.echoes;
+        match self.hidden {
+            Some(waiter) if is_secret && !self.is_running => {
+                (Some(TerminalWait::Reading), Some(waiter))
+            }
+            Some(_) => (None, None),
+            None if self.is_incomplete => (None, None),
+            None => (Some(TerminalWait::Busy), None),
+        }
+    }
+}
+
+/// Lists who is in a terminal's foreground, and who left its session below them (a sandbox's inside).
+pub(super) fn members(
+    tree: &[Process],
+    terminal: Device,
+    foreground: u32,
+) -> impl Iterator<Item = &Process> + Clone {
+    tree.iter().filter(move |process| {
+        process.terminal.0 == 0 || (process.terminal == terminal && process.group == foreground)
+    })
+}
+
+/// Lists the descriptors that a call waits for, and for how long; nothing where it waits for none.
+fn waited_for(process: &Process, thread: u32, call: Call) -> Option<(Vec<u32>, Timeout)> {
+    match call {
+        Call::Read { descriptor } => Some((vec![descriptor], Timeout::Endless)),
+        Call::Poll { list, length, timeout } => {
+            let entries = usize::try_from(length).ok()?.min(sets::DESCRIPTORS_MAX);
+            let list = process.memory(list, entries * sets::POLL_ENTRY_BYTES)?;
+            Some((sets::of_poll(&list), timeout))
+        }
+        Call::Select { set: 0, .. } => None,
+        Call::Select { set, descriptors, timeout } => {
+            let set = process.memory(set, sets::select_bytes(descriptors))?;
+            Some((sets::of_select(&set, descriptors), timeout))
+        }
+        Call::Epoll { descriptor, timeout } => {
+            Some((sets::of_epoll(&process.descriptor(descriptor)?), timeout))
+        }
+        // After a stop only the kernel knows the list: a terminal as standard input is likely in it.
+        Call::Restarted if process.sleeps_in(thread).contains("poll") => {
+            Some((vec![0], Timeout::Unknown))
+        }
+        Call::Restarted | Call::Other => None,
+    }
+}
