@@ -75,7 +75,8 @@ pub fn decide(look: &Look) -> Option<Reason> {
         Some(TerminalWait::Busy) => None,
         Some(TerminalWait::Reading) => is_seen.then_some(Reason::Waiting),
         Some(TerminalWait::ReadingForAWhile) if is_read => {
-            let is_prompt = look.is_mid_line || look.is_full_screen;
+            let is_prompt =
+                (look.is_mid_line || look.is_full_screen) && state.is_pause != Some(true);
             let is_again = state.waited_again.is_some_and(|times| times >= AGAIN_MIN)
                 && look.silence >= AGAIN_SILENCE;
             if is_again || (is_prompt && is_seen) {
@@ -184,8 +185,11 @@ mod tests {
         assert_eq!(decide(&weak), None);
         let prompt = Look { is_mid_line: true, ..weak.clone() };
         assert_eq!(decide(&prompt), Some(Reason::Waiting));
-        let screen = Look { is_full_screen: true, ..weak.clone() };
+        let mut screen = Look { is_full_screen: true, ..weak.clone() };
         assert_eq!(decide(&screen), Some(Reason::Waiting));
+        // Between two keys after an escape.
+        screen.state.is_pause = Some(true);
+        assert_eq!(decide(&screen), None);
         let mut again = Look { silence: AGAIN_SILENCE, ..weak.clone() };
         assert_eq!(decide(&again), None);
         again.state.waited_again = Some(AGAIN_MIN);
