@@ -165,6 +165,9 @@ impl Connection {
         let steps = std::mem::take(&mut state.steps);
         drop(state);
         asked.into_values().for_each(|asked| asked.abort());
+        // Nobody uses it any more: what the instance had open (terminals, programs) ends now, and not with the next
+        // call, which may never come.
+        self.core.end();
         for Pending { core, answer } in calls.into_values() {
             core.end();
             if let Some(answer) = answer {

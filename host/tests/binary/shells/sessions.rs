@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{BASH, Calls, furnish, output, play, reason};
+use crate::support::{House, library_name};
 
 #[test]
 fn the_example_of_the_seed() {
@@ -183,4 +184,47 @@ fn a_read_can_wait_for_a_pattern_or_the_next_prompt() {
         assert_eq!(reason(&prompt), "waiting");
         assert!(output(&prompt).ends_with("end\n$ "), "{prompt}");
     });
+}
+
+/// Kills the worker of a plugin.
+fn kill_worker(house: &House, plugin: &str) {
+    let library = library_name(plugin);
+    let workers = house.processes();
+    let worker = workers.iter().find(|process| process.contains(&library)).unwrap();
+    let id = worker.split(':').next().unwrap();
+    let status = std::process::Command::new("kill").args(["-9", id]).status().unwrap();
+    assert!(status.success(), "{worker}");
+}
+
+#[test]
+fn when_the_environments_worker_dies_its_sessions_are_told_to_be_lost() {
+    let Some(house) = furnish(super::PLACES[1]) else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    kill_worker(&house, "environment_local");
+    let read = json!({ "session_id": session, "wait_for": "never", "timeout": 20 });
+    let lost = calls.call("shell_read", &read);
+    assert_eq!((reason(&lost), &lost["is_alive"]), ("exit", &json!(false)));
+    assert!(lost["lost"].is_string() && lost["exit_status"].is_null(), "{lost}");
+    // The next one has a fresh worker.
+    let (second, _) = calls.spawn(BASH);
+    assert_eq!(output(&calls.input(&second, "echo on\n")), "on\n$ ");
+    calls.end(&house);
+}
+
+#[test]
+fn when_the_plugins_own_worker_dies_nothing_that_it_ran_lives_on() {
+    let Some(house) = furnish(super::PLACES[1]) else { return };
+    let mut calls = Calls::of(&house);
+    let spawn = json!({ "command": "sleep 300", "timeout": 0 });
+    let session = calls.call("shell_spawn", &spawn)["session_id"].clone();
+    house.wait_for_process("sleep 300");
+    kill_worker(&house, "tool_interactive_shell");
+    house.wait_for_no_process("sleep 300");
+    // Whatever the first answer says of the death, the session is gone and new ones begin.
+    calls.ask("shell_read", &json!({ "session_id": session }));
+    let gone = calls.refused("shell_read", &json!({ "session_id": session }));
+    assert_eq!(gone["kind"], "not_found", "{gone}");
+    assert_eq!(output(&calls.spawn("echo on").1), "on\n");
+    calls.end(&house);
 }
