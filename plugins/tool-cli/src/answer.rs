@@ -93,7 +93,8 @@ fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Durat
         answer.insert("timed_out".to_owned(), true.into());
         // Whole wherever it is, as calls ask for it.
         let is_whole = timeout.subsec_nanos() == 0;
-        let seconds = if is_whole { json!(timeout.as_secs()) } else { json!(timeout.as_secs_f64()) };
+        let seconds =
+            if is_whole { json!(timeout.as_secs()) } else { json!(timeout.as_secs_f64()) };
         answer.insert("timeout_seconds".to_owned(), seconds);
     }
 }

@@ -26,7 +26,8 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in names {
         let folder = format!("{EXAMPLES}{name}");
-        if !["tool-", "gc-", "provider-", "environment-"].iter().any(|kind| name.starts_with(kind)) {
+        if !["tool-", "gc-", "provider-", "environment-"].iter().any(|kind| name.starts_with(kind))
+        {
             let what = "its name does not begin with a kind of plugin";
             findings.push(Finding::error(
                 &folder,
