@@ -25,6 +25,10 @@ const INPUT_WAITING_MAX: usize = 4;
 /// What a shell adds to the number of a signal that ended a program.
 const SIGNAL_BASE: i32 = 128;
 
+/// When a command is ended that a person watches, in milliseconds: a year. The environment's `shell_timeout` is for those that
+/// nobody watches.
+const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
+
 /// Says how far the environments go.
 const CONFINEMENT: &str = "files are kept to the allowed folders; commands are not confined yet, but to their container in `docker`";
 
@@ -122,7 +126,7 @@ pub async fn exec(
     let (runtime, session) = session(global, args).await?;
     let cancel = Cancel::new();
     cancel_on_signals(cancel.clone());
-    let spawn = Spawn { directory, ..spawn_of(command) };
+    let spawn = Spawn { directory, ..spawn_of(command) }.deadline_ms(EXEC_DEADLINE_MS);
     let mut failed = None;
     let ran = runtime.execute(session.id(), &spawn, input(), &cancel, |stream, bytes| {
         let written = match stream {

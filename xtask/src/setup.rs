@@ -77,6 +77,12 @@ const NEEDS: &[Need] = &[
         package: Some("tmux"),
     },
     Need {
+        name: "bwrap with user namespaces",
+        probes: &[&["bwrap", "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-pid", "true"]],
+        without: "tests of the example environment are left out",
+        package: Some("bubblewrap"),
+    },
+    Need {
         name: "container engine",
         // One that answers, or one that the tests can start.
         probes: &[&["docker", "info"], &["dockerd", "--version"]],

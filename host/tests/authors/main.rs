@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 mod support;
 
 use support::server::{Answer, Server};
-use support::{House, library_name};
+use support::{House, fixtures, library_name, skip};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()
@@ -170,5 +170,47 @@ fn a_run_is_answered_by_a_server_that_speaks_as_ollama_does() {
     assert!(result["content"].as_str().unwrap().contains("\"type\":\"linux\""), "{result}");
     let listed = house.run(&["model", "list"]).code(0);
     assert!(listed.stdout.contains("ollama/small:1b"), "{listed}");
+    house.nothing_lives();
+}
+
+/// Tells whether somebody may make sandboxes here.
+fn has_sandbox() -> bool {
+    let mut bwrap = Command::new("bwrap");
+    bwrap.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+    let tried = bwrap.args(["--unshare-pid", "--unshare-ipc", "true"]).output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_session_works_in_a_sandbox_and_writes_nothing_outside_of_it() {
+    if !has_sandbox() {
+        return skip("`bwrap` is missing, or may make no sandbox");
+    }
+    let Some(house) = installed("environment-bubblewrap") else { return };
+    let plugins = fixtures::house().unwrap().join("plugins");
+    house.ship(&plugins.join(library_name("tool_cli")));
+    house.configure("[plugins.environment-bubblewrap]\nshell_timeout = 1\n");
+    let inside = ["--environment", "bubblewrap"];
+    let shown = house.run(&["environment", "show", inside[0], inside[1]]).code(0);
+    assert!(shown.stdout.contains("commands are too kept to these folders"), "{shown}");
+    let call = |command: &str| json!({ "tool": "cli_based_tool", "args": { "command": command } });
+    let outside = house.path().join("outside");
+    let calls = [
+        call("echo moon > a.txt; pwd; cat a.txt"),
+        call(&format!("echo moon > '{}'", outside.display())),
+        call("echo begun; sleep 300"),
+    ];
+    let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
+    let output = house.command(&["call", "--batch", inside[0], inside[1]]).input(lines).run();
+    let answers = output.code(0).json_lines();
+    let workspace = house.workspace();
+    let expected = format!("{}\nmoon\n", workspace.display());
+    assert_eq!(answers[0]["result"]["stdout"], expected);
+    assert_eq!(fs::read_to_string(workspace.join("a.txt")).unwrap(), "moon\n");
+    let refused = answers[1]["result"]["stderr"].as_str().unwrap();
+    assert!(refused.contains("Read-only file system"), "{refused}");
+    assert!(!outside.exists());
+    let late = &answers[2]["result"];
+    assert_eq!((&late["stdout"], &late["timeout_seconds"]), (&json!("begun\n"), &json!(1)));
     house.nothing_lives();
 }

@@ -44,6 +44,7 @@ mod run;
 mod run_bad;
 mod run_cancel;
 mod run_gate;
+mod shared_environment;
 mod shells;
 mod story;
 #[path = "../support/mod.rs"]

@@ -59,7 +59,8 @@ pub struct EnvironmentFacts {
     /// The folder for what is to last only as long as the environment, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temporary_directory: Option<String>,
-    /// How long a command may take which says nothing itself, in milliseconds; as long as it likes where 0.
+    /// How long a command may take which says nothing itself, in milliseconds; as long as it likes where 0. It holds for
+    /// programs of a call, neither for those that outlive it nor for terminals.
     #[serde(skip_serializing_if = "is_zero")]
     pub shell_timeout_ms: u64,
     /// Whether commands, too, are kept to those folders.

@@ -70,7 +70,8 @@ pub struct Spawn {
     pub extra_paths: Vec<String>,
     /// What its standard input is.
     pub stdin: Stdin,
-    /// When it is ended, in milliseconds after its start; never without one.
+    /// When it is ended, in milliseconds after its start. Without one a program of [`SPAWN`] is ended after the
+    /// `shell_timeout_ms` of the session's execution environment, one of [`START`] never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// How a person is told of it; without one by program and arguments.

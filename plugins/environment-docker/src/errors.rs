@@ -169,6 +169,15 @@ pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// The error of a folder of this machine that cannot be made.
+pub fn cannot_make(what: &str, error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::StorageFull {
+        let text = format!("cannot make {what}: the disk is full");
+        return Error::new(ErrorKind::Io, text).with_hint("free some space");
+    }
+    Error::new(ErrorKind::Io, format!("cannot make {what}: {error}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,8 +15,9 @@ pub const CONTAINER_TMP: &str = "/tmp/jaato";
 /// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk takes seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
-/// Seconds that a command may take which has no deadline of its own.
-const SHELL_TIMEOUT: f64 = 30.0;
+/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and still less than the
+/// session's own bound of 600 s, which would lose what the command printed.
+const SHELL_TIMEOUT: f64 = 300.0;
 
 /// The settings of an environment in a container.
 #[tool_type]
@@ -43,7 +44,8 @@ pub struct Settings {
     /// Longest wait for an answer of the engine, in milliseconds.
     #[schemars(range(min = 1, max = 3_600_000))]
     pub engine_deadline_ms: u64,
-    /// Seconds that a command may take which says nothing itself.
+    /// Seconds that a command may take which says nothing itself. Programs that outlive their call, and terminals, have no
+    /// such bound.
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub shell_timeout: f64,
     /// The folder on this machine in which the temporary folder is made.

@@ -4,12 +4,13 @@ use std::fs::{Permissions, create_dir, set_permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk::types::{Error, Result};
 use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::{
     Access, Confined, Root, Settings as FileSettings, TemporarySettings,
 };
 
+use crate::errors;
 use crate::paths::{Paths, Shared};
 use crate::tmp::{self, Tmp};
 
@@ -138,5 +139,5 @@ impl SharedFolders {
 }
 
 fn cannot_make(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot make `{}`: {error}", path.display()))
+    errors::cannot_make(&format!("`{}`", path.display()), error)
 }

@@ -43,7 +43,7 @@ impl Shell for DockerShell {
         let starting = self.runtime.run(async move {
             let command = container.start(spec).await?;
             // Counted from its start, not from the request.
-            Ok((command, deadline.map(|deadline| Instant::now() + deadline)))
+            Ok((command, deadline.and_then(|deadline| Instant::now().checked_add(deadline))))
         });
         let (command, deadline) = starting.await?;
         let shared = Arc::new(Shared { command, was_ended: AtomicBool::new(false) });

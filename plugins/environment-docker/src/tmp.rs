@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tempfile::TempDir;
 
+use crate::errors;
 use crate::owner::Owner;
 
 /// How folders among the system's temporary ones begin.
@@ -36,8 +37,7 @@ impl Tmp {
     /// Kind `io`.
     pub fn make(base: &Path, prefix: &str) -> Result<Self> {
         let failed = |error: io::Error| {
-            let text = format!("cannot make a temporary folder in `{}`: {error}", base.display());
-            Error::new(ErrorKind::Io, text)
+            errors::cannot_make(&format!("a temporary folder in `{}`", base.display()), &error)
         };
         let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(base).map_err(failed)?;
         let path = folder.path().canonicalize().map_err(failed)?;

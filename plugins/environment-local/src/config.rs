@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::prelude::*;
 
-/// Seconds that a command may take which has no deadline of its own.
-const SHELL_TIMEOUT: f64 = 30.0;
+/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and still less than the
+/// session's own bound of 600 s, which would lose what the command printed.
+const SHELL_TIMEOUT: f64 = 300.0;
 
 /// `[plugins.environment-local]`.
 #[tool_type]
@@ -16,7 +17,8 @@ pub struct Config {
     pub allowed_paths: Vec<PathBuf>,
     /// Where relative paths and commands begin, and always allowed; the workspace where nothing is said.
     pub default_path: Option<PathBuf>,
-    /// Seconds that a command may take which says nothing itself.
+    /// Seconds that a command may take which says nothing itself. Programs that outlive their call, and terminals, have no
+    /// such bound.
     #[schemars(range(min = 0.1, max = 86400.0))]
     pub shell_timeout: f64,
     /// Whether there is a temporary folder, which goes with the session.

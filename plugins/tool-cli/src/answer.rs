@@ -1,5 +1,7 @@
 //! The answer to the model: what was printed, as far as there is room, and how the command ended. Pure.
 
+use std::time::Duration;
+
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
@@ -50,7 +52,7 @@ impl Share {
 }
 
 /// Makes the answer.
-pub fn answer(collected: &Collected, timeout_seconds: u32) -> Map<String, Value> {
+pub fn answer(collected: &Collected, timeout: Duration) -> Map<String, Value> {
     let (for_stdout, for_stderr) = match collected.share {
         Share::Whole => (None, None),
         Share::Cut { stdout, stderr } => (stdout, stderr),
@@ -62,7 +64,7 @@ pub fn answer(collected: &Collected, timeout_seconds: u32) -> Map<String, Value>
     let mut answer = Map::new();
     answer.insert("stdout".to_owned(), stdout.text.into());
     answer.insert("stderr".to_owned(), stderr.text.into());
-    tell_exit(&mut answer, &collected.exit, timeout_seconds);
+    tell_exit(&mut answer, &collected.exit, timeout);
     tell_left(&mut answer, &collected.exit.left_running);
     if collected.share != Share::Whole {
         tell_cut(&mut answer, notes.into_iter().flatten().collect(), collected.file.as_ref());
@@ -81,7 +83,7 @@ fn note(name: &str, kept: &Kept, shown: &Shown) -> Option<String> {
     Some(format!("{name} has {bytes} bytes, shown are the first {head} and the last {tail}"))
 }
 
-fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout_seconds: u32) {
+fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout: Duration) {
     answer.insert("returncode".to_owned(), json!(exit.code));
     if let Some(number) = exit.signal {
         let name = signal_name(number).map_or_else(|| format!("signal {number}"), str::to_owned);
@@ -89,7 +91,11 @@ fn tell_exit(answer: &mut Map<String, Value>, exit: &ProcessExit, timeout_second
     }
     if exit.timed_out {
         answer.insert("timed_out".to_owned(), true.into());
-        answer.insert("timeout_seconds".to_owned(), timeout_seconds.into());
+        // Whole wherever it is, as calls ask for it.
+        let is_whole = timeout.subsec_nanos() == 0;
+        let seconds =
+            if is_whole { json!(timeout.as_secs()) } else { json!(timeout.as_secs_f64()) };
+        answer.insert("timeout_seconds".to_owned(), seconds);
     }
 }
 
@@ -142,6 +148,8 @@ fn tell_cut(
 mod tests {
     use super::*;
 
+    const TEN_SECONDS: Duration = Duration::from_secs(10);
+
     fn collected(stdout: &[u8], stderr: &[u8]) -> Collected {
         let (mut out, mut err) = (Kept::default(), Kept::default());
         out.push(stdout);
@@ -155,7 +163,7 @@ mod tests {
     fn a_short_output_is_told_as_it_is() {
         let short = collected(b"one\n", b"");
         let expected = json!({ "stdout": "one\n", "stderr": "", "returncode": 0 });
-        assert_eq!(Value::Object(answer(&short, 10)), expected);
+        assert_eq!(Value::Object(answer(&short, TEN_SECONDS)), expected);
     }
 
     #[test]
@@ -170,7 +178,9 @@ mod tests {
             "timed_out": true,
             "timeout_seconds": 10,
         });
-        assert_eq!(Value::Object(answer(&ended, 10)), expected);
+        assert_eq!(Value::Object(answer(&ended, TEN_SECONDS)), expected);
+        let half = answer(&ended, Duration::from_millis(500));
+        assert_eq!(half["timeout_seconds"], 0.5);
     }
 
     #[test]
@@ -196,7 +206,7 @@ mod tests {
             large.exit.left_running = vec![one; 100];
             large.exit.signal = Some(15);
             large.exit.timed_out = true;
-            let json = Value::Object(answer(&large, 3600)).to_string();
+            let json = Value::Object(answer(&large, TEN_SECONDS)).to_string();
             assert!(json.len() <= 16 * 1024, "{byte}: {}", json.len());
             assert!(json.contains("stdout has 300000 bytes"), "{byte}");
         }
@@ -207,7 +217,7 @@ mod tests {
         let mut large = collected(&[b'x'; 300_000], b"");
         let error = Error::new(ErrorKind::Io, "the disk is full");
         large.file = Some(Err(NotKept { begun: None, error }));
-        let answer = answer(&large, 10);
+        let answer = answer(&large, TEN_SECONDS);
         let message = answer["truncation_message"].as_str().unwrap();
         assert!(message.ends_with("the whole could not be kept: the disk is full"), "{message}");
         assert!(!answer.contains_key("output_file"));

@@ -2,14 +2,16 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Process, Spawn};
+use jaato_plugin_sdk::types::execution::EnvironmentFacts;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// How long a command may take where nobody says otherwise. The session's own bound is 600 s: the command
-/// must end before it, or what it printed would be lost.
-pub const TIMEOUT_SECONDS: u32 = 300;
+/// How long a command may take where neither call, configuration nor execution environment say so. The session's own
+/// bound is 600 s: the command must end before it, or what it printed would be lost.
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Longest time that a call may ask for.
 pub const TIMEOUT_SECONDS_MAX: u32 = 3600;
@@ -26,7 +28,8 @@ struct Config {
     extra_paths: Vec<String>,
     /// The shell that runs commands: it must understand `-c`. Without it `bash`, else `/bin/sh`.
     shell: Option<String>,
-    /// How many seconds a command may take that does not say so itself.
+    /// How many seconds a command may take that does not say so itself; without it as many as the execution environment
+    /// gives (`shell_timeout`).
     #[schemars(range(min = 1, max = 3600))]
     timeout_seconds: Option<u32>,
 }
@@ -35,8 +38,16 @@ struct Config {
 pub struct Cli {
     config: Config,
     lacks_bash: AtomicBool,
-    /// The shell of an environment that is not this machine; none where it names none. Asked once.
-    elsewhere: OnceLock<Option<String>>,
+    environment: OnceLock<Told>,
+}
+
+/// What the execution environment says of its commands. Asked once, where it is needed.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    /// The shell of one that is not this machine; none where it names none.
+    shell: Option<String>,
+    /// How long a command may take that says nothing itself.
+    timeout: Option<Duration>,
 }
 
 impl State for Cli {
@@ -51,29 +62,29 @@ impl State for Cli {
 
 impl Cli {
     fn new(config: Config) -> Self {
-        Self { config, lacks_bash: AtomicBool::new(false), elsewhere: OnceLock::new() }
+        Self { config, lacks_bash: AtomicBool::new(false), environment: OnceLock::new() }
     }
 
-    /// Returns the shell that an environment names which is not this machine.
-    async fn shell_elsewhere(&self, host: &Reporter) -> Result<Option<&str>> {
-        if self.elsewhere.get().is_none() {
-            let shell = match host.environment().await {
-                Ok(facts) if facts.is_host => None,
-                Ok(facts) => facts.shell.map(|shell| shell.path),
-                // Programs run all the same on a host that has only them.
-                Err(error) if error.kind == ErrorKind::UnknownOperation => None,
-                Err(error) => return Err(error),
-            };
-            // Whoever asked first has said the same.
-            let _ = self.elsewhere.set(shell);
+    async fn environment(&self, host: &Reporter) -> Result<&Told> {
+        if let Some(told) = self.environment.get() {
+            return Ok(told);
         }
-        Ok(self.elsewhere.get().and_then(Option::as_deref))
+        let told = match host.environment().await {
+            Ok(facts) => Told::of(facts),
+            // Programs run all the same on a host that has only them.
+            Err(error) if error.kind == ErrorKind::UnknownOperation => Told::default(),
+            Err(error) => return Err(error),
+        };
+        // Whoever asked first was told the same.
+        Ok(self.environment.get_or_init(|| told))
     }
 
-    /// Returns how long a command may take, in seconds.
-    pub fn timeout_seconds(&self, asked: Option<u32>) -> u32 {
-        let timeout = asked.or(self.config.timeout_seconds).unwrap_or(TIMEOUT_SECONDS);
-        timeout.clamp(1, TIMEOUT_SECONDS_MAX)
+    /// Returns how long a command may take: as the call says, else the person, else the environment.
+    pub async fn timeout(&self, host: &Reporter, asked: Option<u32>) -> Result<Duration> {
+        if let Some(seconds) = asked.or(self.config.timeout_seconds) {
+            return Ok(Duration::from_secs(seconds.clamp(1, TIMEOUT_SECONDS_MAX).into()));
+        }
+        Ok(self.environment(host).await?.timeout.unwrap_or(TIMEOUT))
     }
 
     /// Starts a command in the shell.
@@ -82,16 +93,17 @@ impl Cli {
         host: &Reporter,
         command: &str,
         args: &[String],
-        seconds: u32,
+        timeout: Duration,
     ) -> Result<Process> {
+        let deadline_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let spawn = |shell: &str| Spawn {
             extra_paths: self.config.extra_paths.clone(),
-            ..in_shell(shell, command, args).deadline_ms(u64::from(seconds) * 1000)
+            ..in_shell(shell, command, args).deadline_ms(deadline_ms)
         };
         if let Some(shell) = &self.config.shell {
             return host.process(&spawn(shell)).await;
         }
-        if let Some(shell) = self.shell_elsewhere(host).await? {
+        if let Some(shell) = &self.environment(host).await?.shell {
             return host.process(&spawn(shell)).await;
         }
         let [bash, sh] = SHELLS;
@@ -105,6 +117,17 @@ impl Cli {
         let started = host.process(&spawn(sh)).await?;
         self.lacks_bash.store(true, Relaxed);
         Ok(started)
+    }
+}
+
+impl Told {
+    fn of(facts: EnvironmentFacts) -> Self {
+        let elsewhere = facts.shell.filter(|_| !facts.is_host);
+        let timeout = Some(Duration::from_millis(facts.shell_timeout_ms));
+        Self {
+            shell: elsewhere.map(|shell| shell.path),
+            timeout: timeout.filter(|timeout| !timeout.is_zero()),
+        }
     }
 }
 
@@ -131,16 +154,6 @@ mod tests {
         let words = in_shell("bash", "echo", &["$HOME".to_owned(), "a b".to_owned()]);
         assert_eq!(words.args, ["-c", "\"$@\"", "bash", "echo", "$HOME", "a b"]);
         assert_eq!(words.label.as_deref(), Some("echo $HOME a b"));
-    }
-
-    #[test]
-    fn a_call_wins_over_the_configuration_and_both_are_bounded() {
-        let cli = |timeout_seconds| Cli::new(Config { timeout_seconds, ..Config::default() });
-        assert_eq!(cli(None).timeout_seconds(None), TIMEOUT_SECONDS);
-        assert_eq!(cli(Some(20)).timeout_seconds(None), 20);
-        assert_eq!(cli(Some(20)).timeout_seconds(Some(30)), 30);
-        assert_eq!(cli(None).timeout_seconds(Some(0)), 1);
-        assert_eq!(cli(None).timeout_seconds(Some(u32::MAX)), TIMEOUT_SECONDS_MAX);
     }
 
     #[test]

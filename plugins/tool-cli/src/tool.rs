@@ -41,11 +41,11 @@ impl Tool for CliBasedTool {
             return Err(Error::new(ErrorKind::InvalidArguments, "`command` is empty")
                 .with_hint("give a shell command, such as `ls -la`"));
         }
-        let seconds = cx.state().timeout_seconds(self.timeout_seconds);
+        let timeout = cx.state().timeout(cx, self.timeout_seconds).await?;
         let args = self.args.unwrap_or_default();
-        let process = cx.state().start(cx, &self.command, &args, seconds).await?;
+        let process = cx.state().start(cx, &self.command, &args, timeout).await?;
         let collected = collect(cx, process).await?;
-        Ok(Output::json(Value::Object(answer(&collected, seconds))))
+        Ok(Output::json(Value::Object(answer(&collected, timeout))))
     }
 }
 

@@ -121,6 +121,24 @@ fn a_deadline_ends_the_command_and_what_it_printed_is_told() {
     assert_eq!((&late["returncode"], &late["timeout_seconds"]), (&Value::Null, &json!(1)));
 }
 
+/// A host whose environment gives commands half a second.
+fn hurried_host() -> FakeHost {
+    let facts = json!({ "name": "hurried", "is_host": true, "shell_timeout_ms": 500 });
+    host().with_service("environment.describe", move |_| Ok(Reply::Json(facts.clone())))
+}
+
+#[test]
+fn the_environments_deadline_holds_where_neither_call_nor_configuration_have_one() {
+    let late = call(&hurried_host(), json!({ "command": "echo so far; sleep 300" }));
+    assert_eq!((&late["stdout"], &late["timed_out"]), (&json!("so far\n"), &json!(true)));
+    assert_eq!(late["timeout_seconds"], 0.5);
+    let asked = call(&hurried_host(), json!({ "command": "sleep 300", "timeout_seconds": 1 }));
+    assert_eq!(asked["timeout_seconds"], 1);
+    let configured = hurried_host().with_config(json!({ "timeout_seconds": 1 }));
+    let configured = call(&configured, json!({ "command": "sleep 300" }));
+    assert_eq!(configured["timeout_seconds"], 1);
+}
+
 #[test]
 fn the_configuration_names_shell_paths_and_deadline() {
     let folder = tempfile::tempdir().unwrap();

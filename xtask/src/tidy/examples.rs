@@ -26,13 +26,14 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in names {
         let folder = format!("{EXAMPLES}{name}");
-        if !["tool-", "gc-", "provider-"].iter().any(|kind| name.starts_with(kind)) {
+        if !["tool-", "gc-", "provider-", "environment-"].iter().any(|kind| name.starts_with(kind))
+        {
             let what = "its name does not begin with a kind of plugin";
             findings.push(Finding::error(
                 &folder,
                 0,
                 what,
-                "name it `tool-…`, `gc-…` or `provider-…`",
+                "name it `tool-…`, `gc-…`, `provider-…` or `environment-…`",
             ));
         }
         for part in FILES {

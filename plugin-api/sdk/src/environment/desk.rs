@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jaato_types::execution::EnvironmentFacts;
 use jaato_types::{Error, ErrorKind, Result};
 
 use super::background::Background;
@@ -41,6 +42,8 @@ pub(super) enum Open<E: ExecutionEnvironment> {
 pub(crate) struct Desk<E: ExecutionEnvironment> {
     pub(super) home: Home,
     ready: Mutex<Option<Arc<E>>>,
+    /// How long a command may take that says nothing itself; 0 for as long as it likes.
+    shell_timeout_ms: AtomicU64,
     numbers: AtomicU64,
     open: Mutex<BTreeMap<u64, Arc<Open<E>>>>,
     pub(super) background: Background<ProgramOf<E>>,
@@ -51,6 +54,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
         Self {
             home,
             ready: Mutex::default(),
+            shell_timeout_ms: AtomicU64::new(0),
             numbers: AtomicU64::new(1),
             open: Mutex::default(),
             background: Background::default(),
@@ -72,6 +76,16 @@ impl<E: ExecutionEnvironment> Desk<E> {
         let environment = Arc::new(environment);
         *lock(&self.ready) = Some(Arc::clone(&environment));
         environment
+    }
+
+    /// Keeps to what the environment has told of itself.
+    pub(super) fn keep_to(&self, facts: &EnvironmentFacts) {
+        self.shell_timeout_ms.store(facts.shell_timeout_ms, Relaxed);
+    }
+
+    /// Returns when a command is ended that says nothing itself.
+    pub(super) fn shell_timeout_ms(&self) -> Option<u64> {
+        Some(self.shell_timeout_ms.load(Relaxed)).filter(|&milliseconds| milliseconds > 0)
     }
 
     /// Takes everything away: the environment, and what it has open.

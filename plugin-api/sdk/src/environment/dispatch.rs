@@ -61,7 +61,10 @@ async fn setup<E: ExecutionEnvironment>(
     }
     let environment = desk.put(E::setup(cx, setup).await?);
     match environment.facts(cx).await {
-        Ok(facts) => value_frame(&facts),
+        Ok(facts) => {
+            desk.keep_to(&facts);
+            value_frame(&facts)
+        }
         Err(error) => {
             // What cannot be told of is not used.
             drop(desk.take());

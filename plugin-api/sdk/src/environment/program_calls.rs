@@ -34,7 +34,9 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     match operation {
         SPAWN => {
             desk.has_room()?;
-            let (program, events) = shell.start(cx, read(frame)?).await?;
+            let mut spawn: Spawn = read(frame)?;
+            spawn.deadline_ms = spawn.deadline_ms.or(desk.shell_timeout_ms());
+            let (program, events) = shell.start(cx, spawn).await?;
             let pid = program.pid();
             let process = desk.add(Open::Program { program, events: Held::new(events) });
             value_frame(

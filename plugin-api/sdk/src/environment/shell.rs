@@ -16,7 +16,8 @@ pub trait Shell: Send + Sync + 'static {
     /// What it does.
     type Events: ProgramEvents;
 
-    /// Starts a program. Its deadline is the shell's to hold.
+    /// Starts a program. Its deadline is the shell's to hold; where a call's program had none, it is the
+    /// `shell_timeout_ms` that the environment's facts told at its setup.
     ///
     /// # Errors
     /// `not_found` for a program or a directory that is not there, `limit_reached` when too many run.

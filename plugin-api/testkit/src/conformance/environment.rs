@@ -3,6 +3,8 @@
 //! Each check sets the environment up over the host's folder and takes it down. Where `jaato plugin check` runs them, an
 //! environment that lacks configuration, or what it stands on, is checked no further than that it says so.
 
+mod terminals;
+
 use std::path::Path;
 
 use jaato_types::execution::{
@@ -13,8 +15,9 @@ use jaato_types::files::{
     DELETE, EXISTS, FileExists, FileKind, FileText, FolderEntries, LIST, READ_TEXT, WRITE,
 };
 use jaato_types::process::{
-    END, FORGET, OUTPUT, OutputStream, ProcessEvent, ProcessExit, ProcessOutput, ProcessWaited,
-    SPAWN, START, Spawn, Started, WAIT, WRITE as WRITE_INPUT,
+    END, FORGET, LIST as LIST_PROGRAMS, OUTPUT, OutputStream, ProcessEvent, ProcessExit,
+    ProcessFacts, ProcessOutput, ProcessWaited, SPAWN, START, Spawn, Started, WAIT,
+    WRITE as WRITE_INPUT,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
@@ -24,8 +27,19 @@ use serde_json::{Value, json};
 use super::{Examples, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
 use crate::{FakeHost, FakeInstance};
 
+pub use terminals::{
+    a_terminal_is_ended, bad_requests_of_terminals_are_refused,
+    terminals_have_a_size_and_take_what_is_typed, terminals_signal_their_foreground,
+};
+
 /// Output of one command that is read at most.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// An environment's deadline of commands that is waited for.
+const SHORT_MS: u64 = 1000;
+
+/// A deadline that nothing comes to.
+const LONG_MS: u64 = 300_000;
 
 /// An environment that is set up.
 struct Ready<'a> {
@@ -267,6 +281,27 @@ pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
+/// A command that has no deadline of its own gets the one that the environment tells, and no program that outlives its
+/// call does. Only one that is short is waited for.
+pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let timeout_ms = ready.facts.shell_timeout_ms;
+    if has_shell(&ready) && (1..=SHORT_MS).contains(&timeout_ms) {
+        let started: Started =
+            ask(ready.instance, START, &Spawn::shell("sleep 300")).map_err(told("a program"))?;
+        let ran = ready.run(&Spawn::shell("echo begun; sleep 300"), b"")?;
+        ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
+        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
+        let ran = ready.run(&Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
+        ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
+        let listed: Vec<ProcessFacts> =
+            ready.ask(LIST_PROGRAMS, Value::Null).map_err(told("a list"))?;
+        let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
+        ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
+    }
+    ready.takes_down(host)
+}
+
 /// A command that is ended tells so.
 pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
@@ -311,6 +346,7 @@ pub fn a_teardown_ends_what_runs(suite: &Suite, host: &FakeHost) -> Verdict {
             started.map_err(told("a program"))?;
         }
     }
+    terminals::leave_one(&ready)?;
     ready.takes_down(host)?;
     drop(host.create(None));
     Ok(())

@@ -9,6 +9,7 @@ mod http;
 mod instance;
 mod live;
 mod log;
+mod platform;
 mod program;
 mod programs;
 mod services;

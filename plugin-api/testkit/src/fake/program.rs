@@ -23,6 +23,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::held::TimeHeld;
+use super::platform;
 use super::programs::Prepared;
 use super::services::{Reply, ServiceRequest};
 use super::stream::FakeStream;
@@ -68,7 +69,7 @@ impl Running {
             let text = format!("the call has {RUNNING_PER_CALL_MAX} programs running");
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
-        let is_piped = prepared.spawn.stdin == Stdin::Piped;
+        let is_piped = prepared.spawn.stdin == Stdin::Piped && prepared.terminal.is_none();
         let mut child = spawn(prepared)?;
         let pid = child.id();
         let input = child.stdin.take().map(write_on_thread).transpose()?;
@@ -183,14 +184,22 @@ fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
 
 fn spawn(prepared: &Prepared) -> Result<Child> {
     let spawn = &prepared.spawn;
-    let stdin = match spawn.stdin {
-        Stdin::Closed => Stdio::null(),
-        Stdin::Piped => Stdio::piped(),
-    };
     let mut command = Command::new(&spawn.program);
     command.args(&spawn.args).env_clear().envs(&prepared.variables);
-    command.current_dir(&prepared.directory).process_group(0);
-    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.current_dir(&prepared.directory);
+    match &prepared.terminal {
+        Some(terminal) => platform::run_on_terminal(&mut command, terminal).map_err(|error| {
+            let text = format!("cannot use the terminal `{}`: {error}", terminal.display());
+            Error::new(ErrorKind::InvalidArguments, text)
+        })?,
+        None => {
+            let stdin = match spawn.stdin {
+                Stdin::Closed => Stdio::null(),
+                Stdin::Piped => Stdio::piped(),
+            };
+            command.process_group(0).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+    }
     command.spawn().map_err(|error| {
         let kind = match error.kind() {
             IoErrorKind::NotFound => ErrorKind::NotFound,

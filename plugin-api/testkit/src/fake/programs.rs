@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use jaato_types::process::{SPAWN, Spawn};
+use jaato_types::process::{SPAWN, SPAWN_ON_TERMINAL, Spawn, SpawnOnTerminal};
 use jaato_types::service::SessionFacts;
 use jaato_types::{Error, ErrorKind, Result};
 
@@ -44,15 +44,20 @@ impl Programs {
         session: Option<&SessionFacts>,
         folder: &Path,
     ) -> Result<Reply> {
-        if request.operation != SPAWN {
-            return self.act(request);
-        }
-        let spawn: Spawn = request.read()?;
+        let (spawn, terminal): (Spawn, _) = match request.operation.as_str() {
+            SPAWN => (request.read()?, None),
+            SPAWN_ON_TERMINAL => {
+                let SpawnOnTerminal { spawn, terminal } = request.read()?;
+                (spawn, Some(PathBuf::from(terminal)))
+            }
+            _ => return self.act(request),
+        };
         let id = session.map(|facts| facts.session_id.clone()).filter(|id| !id.is_empty());
         let prepared = Prepared {
             directory: directory(&spawn, session, folder)?,
             variables: variables(&spawn, id.unwrap_or_else(|| "fake".to_owned())),
             spawn,
+            terminal,
         };
         self.start(request, prepared)
     }
@@ -70,6 +75,8 @@ impl Programs {
 /// A program that may be started.
 pub(crate) struct Prepared {
     pub(crate) spawn: Spawn,
+    /// The terminal that it runs on, where its outputs are not to be read.
+    pub(crate) terminal: Option<PathBuf>,
     pub(crate) directory: PathBuf,
     pub(crate) variables: BTreeMap<OsString, OsString>,
 }

@@ -212,7 +212,11 @@ impl Services {
                 Reply::of(&FolderAnswer { path: folder.to_string_lossy().into_owned() })
             }
             service::OUTPUT => self.write_output(request),
-            process::SPAWN | process::WRITE | process::SIGNAL | process::END => {
+            process::SPAWN
+            | process::SPAWN_ON_TERMINAL
+            | process::WRITE
+            | process::SIGNAL
+            | process::END => {
                 let folder = self.folder()?;
                 let state = &mut *self.lock();
                 state.programs.answer(request, state.session.as_ref(), &folder)

@@ -13,7 +13,10 @@ fn it_does_what_every_environment_must() {
         // The checks wait on threads of their own.
         let broken = std::thread::spawn(move || {
             let suite = Suite::of(environment_docker::__jaato::MODULE, &kinds);
-            let suite = suite.with_host(|host| host.with_config(json!({ "image": IMAGE })));
+            // So short that the suite waits for it.
+            let suite = suite.with_host(|host| {
+                host.with_config(json!({ "image": IMAGE, "shell_timeout": 1.0 }))
+            });
             let run = |(group, name, check)| {
                 let error = suite.run(check).err()?;
                 Some(format!("{group}::{name}: {error}"))

@@ -8,6 +8,7 @@ mod cost;
 mod endings;
 mod errors;
 mod files;
+mod full;
 mod left_behind;
 mod made;
 mod support;

@@ -64,11 +64,12 @@ fn does(before: &str, language: &str, at: usize) -> Use {
     }
 }
 
-/// A path for the shell, in which `~` is the home.
+/// A path for the shell, in which `~` is the home and `$JAATO` where the archive lies.
 pub fn at_home(path: &str) -> String {
-    match path.strip_prefix("~/") {
-        Some(rest) => format!("\"$HOME/{rest}\""),
-        None => format!("'{path}'"),
+    match (path.strip_prefix("~/"), path.starts_with("$JAATO/")) {
+        (Some(rest), _) => format!("\"$HOME/{rest}\""),
+        (None, true) => format!("\"{path}\""),
+        (None, false) => format!("'{path}'"),
     }
 }
 
@@ -82,4 +83,10 @@ fn each_block_has_its_use() {
         [Use::File("a/b.rs".into()), Use::Console, Use::Snippet, Use::Same("c.toml".into())];
     assert_eq!(uses, named.iter().collect::<Vec<_>>());
     assert_eq!((blocks[0].line, blocks[0].text.as_str()), (4, "fn a() {}\n\n"));
+}
+
+#[test]
+fn a_path_may_begin_at_home_or_in_the_archive() {
+    let paths = ["~/a b", "$JAATO/share/a", "src/$a"].map(at_home);
+    assert_eq!(paths, ["\"$HOME/a b\"", "\"$JAATO/share/a\"", "'src/$a'"]);
 }

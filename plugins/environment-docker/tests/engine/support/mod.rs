@@ -38,7 +38,7 @@ pub fn run<T>(future: impl Future<Output = T>) -> T {
     answer
 }
 
-fn skip(reason: &str) {
+pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let line = format!("SKIPPED: {}: {reason}\n", thread.name().unwrap_or("a test"));
     if let Some(log) = std::env::var_os("JAATO_SKIP_LOG") {

@@ -1,0 +1,72 @@
+//! `[plugins.environment-bubblewrap]`.
+
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::prelude::*;
+
+use crate::sandbox::{Network, Sandbox};
+
+/// `[plugins.environment-bubblewrap]` of the person's configuration.
+#[tool_type]
+#[serde(default)]
+pub struct Config {
+    /// Folders that commands find empty, such as that of your keys; a relative one starts at the workspace.
+    hidden_paths: Vec<PathBuf>,
+    /// Whether commands reach the network.
+    network: bool,
+    /// Seconds that a command may take which says nothing itself.
+    #[schemars(range(min = 0.1, max = 86400.0))]
+    shell_timeout: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { hidden_paths: Vec::new(), network: true, shell_timeout: 300.0 }
+    }
+}
+
+impl Config {
+    /// Makes the sandbox of a session.
+    ///
+    /// # Errors
+    /// Kind `configuration` for a folder that can be either hidden or written.
+    pub fn sandbox(&self, workspace: &Path, writable: Vec<PathBuf>) -> Result<Sandbox> {
+        let mut hidden = Vec::new();
+        for path in &self.hidden_paths {
+            // What is not there needs not to be hidden.
+            let Ok(path) = workspace.join(path).canonicalize() else { continue };
+            if !path.is_dir() || writable.iter().any(|folder| path.starts_with(folder)) {
+                let text = format!("`hidden_paths`: cannot hide `{}`", path.display());
+                return Err(Error::new(ErrorKind::Configuration, text)
+                    .with_hint("name folders outside of the workspace"));
+            }
+            hidden.push(path);
+        }
+        let network = if self.network { Network::Shared } else { Network::None };
+        Ok(Sandbox { writable, hidden, network })
+    }
+
+    /// Returns how long a command may take which says nothing itself. The sdk holds commands to it.
+    pub fn shell_timeout_ms(&self) -> u64 {
+        // The schema keeps it within range.
+        (self.shell_timeout * 1000.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_lies_outside_of_what_is_written() {
+        let sandbox = |path: &str| {
+            let config = Config { hidden_paths: vec![path.into()], ..Config::default() };
+            config.sandbox(Path::new("/usr"), vec!["/usr".into()])
+        };
+        assert_eq!(sandbox("/etc").unwrap().hidden, [Path::new("/etc")]);
+        assert_eq!(sandbox("no-such-folder").unwrap().hidden, Vec::<PathBuf>::new());
+        for inside in ["bin", "/usr/bin", "/etc/passwd"] {
+            assert_eq!(sandbox(inside).unwrap_err().kind, ErrorKind::Configuration, "{inside}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What a command sees: this machine to be read, some folders to be written, some empty, and no process but its own.
+//!
+//! Knows bubblewrap and paths, and nothing of plugins.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What commands are confined to. Paths are those of this machine, absolute and without links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// Folders that may be written.
+    pub writable: Vec<PathBuf>,
+    /// Folders that are empty.
+    pub hidden: Vec<PathBuf>,
+    /// What is reached of the network.
+    pub network: Network,
+}
+
+/// What commands reach of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// What this machine does.
+    Shared,
+    /// Nothing, not even this machine.
+    None,
+}
+
+impl Sandbox {
+    /// The words for `bwrap` that stand before a program and its arguments.
+    ///
+    /// No `--die-with-parent`, which is bound to a thread, and no `--new-session`, which no signal would reach: the
+    /// host's guardian ends what is left.
+    pub fn words(&self, directory: &Path) -> Vec<String> {
+        let shown = |path: &Path| path.to_string_lossy().into_owned();
+        let mut words: Vec<String> = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+            .into_iter()
+            .chain(["--unshare-pid", "--unshare-ipc"])
+            .map(str::to_owned)
+            .collect();
+        if self.network == Network::None {
+            words.push("--unshare-net".to_owned());
+        }
+        // What stands later lies over what stands earlier: a workspace in a hidden home is there.
+        for hidden in &self.hidden {
+            words.extend(["--tmpfs".to_owned(), shown(hidden)]);
+        }
+        for writable in &self.writable {
+            words.extend(["--bind".to_owned(), shown(writable), shown(writable)]);
+        }
+        words.extend(["--chdir".to_owned(), shown(directory), "--".to_owned()]);
+        words
+    }
+
+    /// Tells whether a command finds a program, by its path or in `PATH`. Blocks.
+    ///
+    /// Asked before a command is started: `bwrap` would say it on the command's own error output, when it runs already.
+    pub fn finds(&self, program: &str, directory: &Path, path: &OsStr) -> bool {
+        if program.contains('/') {
+            return self.has_program(&directory.join(program));
+        }
+        let mut folders = std::env::split_paths(path);
+        folders.any(|folder| self.has_program(&directory.join(folder).join(program)))
+    }
+
+    fn has_program(&self, file: &Path) -> bool {
+        let Ok(real) = file.canonicalize() else { return false };
+        let may_be_run = |file: &Path| {
+            let metadata = file.metadata();
+            metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        };
+        self.shows(file) && self.shows(&real) && may_be_run(&real)
+    }
+
+    fn shows(&self, path: &Path) -> bool {
+        let is_below = |folders: &[PathBuf]| folders.iter().any(|folder| path.starts_with(folder));
+        is_below(&self.writable) || !is_below(&self.hidden)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sandbox(hidden: &str) -> Sandbox {
+        let writable = vec!["/home/ann/work".into()];
+        Sandbox { writable, hidden: vec![hidden.into()], network: Network::None }
+    }
+
+    #[test]
+    fn all_is_read_and_what_may_be_written_lies_over_what_is_hidden() {
+        let expected = "--ro-bind / / --dev /dev --proc /proc --unshare-pid --unshare-ipc --unshare-net \
+            --tmpfs /home --bind /home/ann/work /home/ann/work --chdir /home/ann/work/src --";
+        let words = sandbox("/home").words(Path::new("/home/ann/work/src"));
+        assert_eq!(words.join(" "), expected);
+        let shared = Sandbox { network: Network::Shared, ..sandbox("/home") };
+        assert!(!shared.words(Path::new("/")).contains(&"--unshare-net".to_owned()));
+    }
+
+    #[test]
+    fn a_program_is_found_as_a_command_finds_it() {
+        let finds = |hidden, program| {
+            sandbox(hidden).finds(program, Path::new("/"), OsStr::new("/no-such-folder:/usr/bin"))
+        };
+        assert!(finds("/root", "env") && finds("/root", "/usr/bin/env"));
+        assert!(finds("/root", "usr/bin/env"), "a path begins at the directory");
+        assert!(!finds("/usr", "env"), "it is hidden");
+        assert!(!finds("/root", "no-such-program") && !finds("/root", "/etc/passwd"));
+    }
+}

@@ -1,0 +1,106 @@
+//! Commands in the sandbox: the host runs `bwrap`, and that the command.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_plugin_sdk::environment::Shell;
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
+use jaato_plugin_sdk_environment::HostFiles;
+
+use crate::sandbox::Sandbox;
+
+/// The program that makes the sandbox.
+const BWRAP: &str = "bwrap";
+
+/// What it prints at most when it is tried out.
+const SAID_BYTES_MAX: usize = 64 * 1024;
+
+/// Runs commands in the sandbox.
+pub struct SandboxShell {
+    home: Home,
+    files: HostFiles,
+    sandbox: Arc<Sandbox>,
+}
+
+impl SandboxShell {
+    /// Lets the instance, which outlives every call, run them.
+    pub fn new(home: Home, files: HostFiles, sandbox: Arc<Sandbox>) -> Self {
+        Self { home, files, sandbox }
+    }
+
+    /// Tells whether there is a sandbox on this machine.
+    ///
+    /// # Errors
+    /// Kind `unavailable` where `bwrap` is missing, or may not do what it must.
+    pub async fn try_out(&self) -> Result<()> {
+        let spawn = Spawn::program("true").deadline_ms(10_000);
+        let tried = self.home.process(&wrapped(&self.sandbox, spawn, Path::new("/"))).await;
+        let tried = tried.map_err(|error| {
+            let text = format!("there is no `{BWRAP}` to be run: {}", error.message);
+            Error::new(ErrorKind::Unavailable, text).with_hint("install the package `bubblewrap`")
+        })?;
+        let ran = tried.finish(SAID_BYTES_MAX).await?;
+        if ran.exit.code == Some(0) {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&ran.stderr);
+        let text = format!("`{BWRAP}` makes no sandbox here: {}", said.trim());
+        let hint = "the system must let you make user namespaces";
+        Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
+    }
+}
+
+impl Shell for SandboxShell {
+    type Program = ProcessControl;
+    type Events = ProcessEvents;
+
+    async fn start(
+        &self,
+        host: &Reporter,
+        spawn: Spawn,
+    ) -> Result<(ProcessControl, ProcessEvents)> {
+        let (files, sandbox) = (self.files.clone(), Arc::clone(&self.sandbox));
+        // Folders and programs are looked for, which blocks.
+        let spawn = host.blocking(move |_| prepared(&files, &sandbox, spawn)).await??;
+        Ok(self.home.process(&spawn).await?.split())
+    }
+}
+
+/// Finds the folder and the program, so that who asks is told what is missing before anything runs.
+fn prepared(files: &HostFiles, sandbox: &Sandbox, mut spawn: Spawn) -> Result<Spawn> {
+    if spawn.program.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
+    }
+    let asked = spawn.directory.take().unwrap_or_default();
+    let (directory, _) = files.confined().folder(&asked)?;
+    let own_path = || std::env::var_os("PATH").unwrap_or_default();
+    let mut path = spawn.variables.get("PATH").map_or_else(own_path, OsString::from);
+    for folder in &spawn.extra_paths {
+        path.push(":");
+        path.push(folder);
+    }
+    if !sandbox.finds(&spawn.program, &directory, &path) {
+        let text = format!("no program `{}` in the sandbox", spawn.program);
+        return Err(Error::new(ErrorKind::NotFound, text));
+    }
+    if let Some((folder, _)) = files.confined().temporary_folder() {
+        let folder = folder.to_string_lossy().into_owned();
+        // `/tmp` can only be read.
+        spawn.variables.entry("TMPDIR".to_owned()).or_insert(folder);
+    }
+    Ok(wrapped(sandbox, spawn, &directory))
+}
+
+/// Puts `bwrap` before a program. A person is told of the program alone.
+fn wrapped(sandbox: &Sandbox, spawn: Spawn, directory: &Path) -> Spawn {
+    let own = || [std::slice::from_ref(&spawn.program), &spawn.args].concat();
+    let label = spawn.label.clone().unwrap_or_else(|| own().join(" "));
+    Spawn {
+        program: BWRAP.to_owned(),
+        args: [sandbox.words(directory), own()].concat(),
+        label: Some(label),
+        ..spawn
+    }
+}

@@ -1,0 +1,139 @@
+//! What commands see in the sandbox, and what they cannot do.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use jaato_plugin_sdk::prelude::{ErrorKind, Value, json};
+use jaato_plugin_sdk::types::Frame;
+use jaato_plugin_sdk::types::execution::{EnvironmentFacts, EnvironmentSetup, SETUP, TEARDOWN};
+use jaato_plugin_sdk::types::process::{
+    OUTPUT, ProcessOutput, ProcessWaited, START, Spawn, Started, WAIT,
+};
+use jaato_plugin_testkit::{FakeHost, FakeInstance};
+
+/// An environment over a folder of its own.
+struct Lab {
+    host: FakeHost,
+    workspace: PathBuf,
+}
+
+impl Lab {
+    /// None where there can be no sandbox.
+    fn new(name: &str, config: Value) -> Option<Self> {
+        if !support::has_sandbox() {
+            return None;
+        }
+        let workspace = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // What an earlier run left, whatever became of it.
+        let _ = std::fs::remove_dir_all(&workspace);
+        std::fs::create_dir_all(workspace.join("private")).unwrap();
+        let host = FakeHost::new(environment_bubblewrap::__jaato::MODULE).with_config(config);
+        Some(Self { host, workspace })
+    }
+
+    fn set_up(&self) -> Result<EnvironmentFacts, ErrorKind> {
+        let workspace = self.workspace.join("work");
+        std::fs::create_dir_all(&workspace).unwrap();
+        let setup = EnvironmentSetup {
+            id: "test".to_owned(),
+            workspace: workspace.to_string_lossy().into_owned(),
+            ..EnvironmentSetup::default()
+        };
+        let answer = asked(self.host.instance().unwrap(), SETUP, &json!(setup));
+        answer.map(|answer| Frame::read(&answer).unwrap())
+    }
+
+    /// Runs a line; what it printed, and its code.
+    #[track_caller]
+    fn run(&self, line: &str) -> (String, Option<i32>) {
+        let instance = self.host.instance().unwrap();
+        // Merged, as a terminal shows it.
+        let spawn = json!(Spawn::shell(format!("exec 2>&1; {line}")));
+        let started: Started = Frame::read(&asked(instance, START, &spawn).unwrap()).unwrap();
+        let named = json!({ "process": started.process });
+        let waited = asked(instance, WAIT, &named).unwrap();
+        let waited: ProcessWaited = Frame::read(&waited).unwrap();
+        let output = asked(instance, OUTPUT, &named).unwrap();
+        let parsed = Frame::parse(&output).unwrap();
+        let _: ProcessOutput = parsed.json().unwrap();
+        let printed = String::from_utf8(parsed.bytes.to_vec()).unwrap();
+        (printed, waited.exit.unwrap().code)
+    }
+
+    fn take_down(self) {
+        asked(self.host.instance().unwrap(), TEARDOWN, &Value::Null).unwrap();
+    }
+}
+
+fn asked(instance: &FakeInstance, operation: &str, request: &Value) -> Result<Vec<u8>, ErrorKind> {
+    let frame = Frame::write(request).unwrap();
+    instance.environment(operation, frame).wait().result.map_err(|error| error.kind)
+}
+
+#[test]
+fn a_command_reads_the_machine_and_writes_its_folders_alone() {
+    let Some(lab) = Lab::new("writes", json!({})) else { return };
+    let facts = lab.set_up().unwrap();
+    let outside = lab.workspace.join("outside");
+    assert_eq!(lab.run("echo moon > a.txt && cat a.txt"), ("moon\n".to_owned(), Some(0)));
+    let written = std::fs::read_to_string(lab.workspace.join("work/a.txt")).unwrap();
+    assert_eq!(written, "moon\n", "it is the machine's own file");
+    let (printed, code) = lab.run(&format!("echo moon > '{}'", outside.display()));
+    assert!(printed.contains("Read-only file system") && code != Some(0), "{printed}");
+    assert!(!outside.exists());
+    assert_eq!(lab.run("head -c 5 /etc/passwd").1, Some(0));
+    let temporary = facts.temporary_directory.unwrap();
+    let (printed, _) = lab.run("mktemp");
+    assert!(printed.starts_with(&temporary), "{printed}");
+    // The shell, `bwrap` that looks after it, and nobody else's.
+    let (printed, _) = lab.run("ls -d /proc/[0-9]* | wc -l");
+    assert!(printed.trim().parse::<u32>().unwrap() <= 5, "{printed}");
+    lab.take_down();
+    assert!(!Path::new(&temporary).exists());
+}
+
+#[test]
+fn what_is_hidden_is_empty_and_a_network_that_is_off_has_nobody() {
+    let Some(lab) = Lab::new("hides", json!({ "hidden_paths": ["../private"], "network": false }))
+    else {
+        return;
+    };
+    std::fs::write(lab.workspace.join("private/key"), "secret").unwrap();
+    lab.set_up().unwrap();
+    assert_eq!(lab.run("ls -A ../private"), (String::new(), Some(0)));
+    // Two lines of headings, and the loopback.
+    assert_eq!(lab.run("wc -l < /proc/net/dev").0.trim(), "3");
+    lab.take_down();
+}
+
+#[test]
+fn a_workspace_must_not_be_hidden() {
+    let Some(lab) = Lab::new("hidden", json!({ "hidden_paths": ["."] })) else { return };
+    assert_eq!(lab.set_up().unwrap_err(), ErrorKind::Configuration);
+}
+
+#[test]
+fn what_a_command_leaves_in_the_background_ends_with_it() {
+    let Some(lab) = Lab::new("leaves", json!({})) else { return };
+    lab.set_up().unwrap();
+    assert_eq!(lab.run("sleep 300 & echo begun"), ("begun\n".to_owned(), Some(0)));
+    let (printed, _) = lab.run("ls /proc/*/comm | xargs cat 2>/dev/null | grep -c sleep");
+    assert_eq!(printed.trim(), "0");
+    lab.take_down();
+}
+
+#[test]
+fn folders_and_programs_that_are_not_there_are_told_before_anything_runs() {
+    let Some(lab) = Lab::new("missing", json!({})) else { return };
+    lab.set_up().unwrap();
+    let instance = lab.host.instance().unwrap();
+    let refused = |spawn: Spawn| asked(instance, START, &json!(spawn)).unwrap_err();
+    assert_eq!(refused(Spawn::program("no-such-moon")), ErrorKind::NotFound);
+    assert_eq!(refused(Spawn::program("./moon")), ErrorKind::NotFound);
+    assert_eq!(refused(Spawn::program("ls").directory("no-such-folder")), ErrorKind::NotFound);
+    assert_eq!(refused(Spawn::program("ls").directory("/etc")), ErrorKind::PermissionDenied);
+    assert_eq!(refused(Spawn::default()), ErrorKind::InvalidArguments);
+    lab.take_down();
+}

@@ -1,0 +1,205 @@
+//! Checks of environments that have terminals.
+
+use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
+use jaato_types::execution::{StreamClose, StreamNext};
+use jaato_types::process::{ProcessExit, Signal};
+use jaato_types::terminal::{
+    END, RESIZE, SIGNAL, SPAWN, STATE, TerminalEvent, TerminalSpawn, TerminalState, WRITE,
+};
+use jaato_types::{ErrorKind, Frame, Result};
+use serde_json::{Value, json};
+
+use super::{OUTPUT_BYTES_MAX, Ready, ask, ask_with_bytes, frame_of, shown};
+use crate::FakeHost;
+use crate::conformance::{Suite, Verdict, ensure, told};
+
+/// The number of a terminal that nobody has.
+const NOBODYS: u64 = 1 << 40;
+
+/// A program on a terminal, and what it has shown.
+struct Screen<'a> {
+    ready: &'a Ready<'a>,
+    terminal: u64,
+    stream: u64,
+    seen: Vec<u8>,
+    exit: Option<ProcessExit>,
+}
+
+impl<'a> Screen<'a> {
+    /// Runs a line on a terminal of 33 rows and 101 columns.
+    fn run(ready: &'a Ready<'a>, line: &str) -> std::result::Result<Self, String> {
+        let spawn = TerminalSpawn {
+            program: "sh".to_owned(),
+            args: vec!["-c".to_owned(), line.to_owned()],
+            rows: 33,
+            columns: 101,
+            ..TerminalSpawn::default()
+        };
+        let spawned: Value = ask(ready.instance, SPAWN, &spawn).map_err(told("a terminal"))?;
+        let number = |key: &str| spawned[key].as_u64().ok_or(format!("it has no `{key}`"));
+        let (terminal, stream) = (number("terminal")?, number(STREAM_KEY)?);
+        Ok(Self { ready, terminal, stream, seen: Vec::new(), exit: None })
+    }
+
+    /// Reads one piece; false after the last.
+    fn more(&mut self) -> std::result::Result<bool, String> {
+        let next = StreamNext { stream: self.stream };
+        let frame =
+            frame_of(self.ready.instance, STREAM_NEXT, &next, &[]).map_err(told("its stream"))?;
+        let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
+        if parsed.json == STREAM_END.to_string().as_bytes() {
+            return Ok(false);
+        }
+        match parsed.json().map_err(|error| format!("no event: {error}"))? {
+            TerminalEvent::Output => self.seen.extend_from_slice(parsed.bytes),
+            TerminalEvent::Exited(exit) => self.exit = Some(exit),
+            TerminalEvent::Unknown => {}
+        }
+        ensure(self.seen.len() < OUTPUT_BYTES_MAX, || "it shows things without end".into())?;
+        Ok(true)
+    }
+
+    fn has(&self, text: &str) -> bool {
+        self.seen.windows(text.len()).any(|seen| seen == text.as_bytes())
+    }
+
+    /// Reads until a text was shown.
+    fn until(&mut self, text: &str) -> Verdict {
+        while !self.has(text) {
+            let has_more = self.more()? && self.exit.is_none();
+            ensure(has_more || self.has(text), || {
+                format!("it ended with {:?}, without {text:?}", shown(&self.seen))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads to the end, and gives the exit.
+    fn rest(mut self) -> std::result::Result<ProcessExit, String> {
+        while self.more()? {}
+        let closed: Result<Value> =
+            ask(self.ready.instance, STREAM_CLOSE, &StreamClose { stream: self.stream });
+        closed.map_err(told("closing a stream"))?;
+        self.exit.ok_or("it does not tell its exit".into())
+    }
+
+    fn act(&self, operation: &str, mut request: Value) -> Verdict {
+        request["terminal"] = self.terminal.into();
+        self.ready.ask::<Value>(operation, request).map(drop).map_err(told(operation))
+    }
+
+    fn types(&self, text: &str) -> Verdict {
+        let named = json!({ "terminal": self.terminal });
+        let typed: Result<Value> =
+            ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes());
+        typed.map(drop).map_err(told("typing"))
+    }
+}
+
+/// Tells whether the environment has terminals: without them it does not know how to make one.
+fn has_terminals(ready: &Ready<'_>) -> bool {
+    ready.has(SPAWN, json!({ "program": "no-such-moon" }))
+}
+
+/// A program finds a terminal of the size that was asked for, sees it change, reads what is typed and ends with its code.
+pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if has_terminals(&ready) {
+        let line = "test -t 0 && test -t 1 && test -t 2 && echo \"on $TERM\"; stty size; read moon; \
+            stty size; echo \"it is $moon\"; exit 4";
+        let mut screen = Screen::run(&ready, line)?;
+        screen.until("33 101\r\n")?;
+        ensure(screen.has("on xterm-256color\r\n"), || {
+            format!("it is no terminal, or not named so: {:?}", shown(&screen.seen))
+        })?;
+        screen.act(RESIZE, json!({ "rows": 5, "columns": 70 }))?;
+        let state: TerminalState = ready
+            .ask(STATE, json!({ "terminal": screen.terminal }))
+            .map_err(told("a look at it"))?;
+        ensure(state.echoes != Some(false), || {
+            format!("it does not show what is typed: {state:?}")
+        })?;
+        screen.types("full\n")?;
+        screen.until("full\r\n5 70\r\n")?;
+        screen.until("it is full\r\n")?;
+        let exit = screen.rest()?;
+        ensure(exit.code == Some(4), || format!("its exit: {exit:?}"))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A signal, and the key for one, reach what is in the foreground.
+pub fn terminals_signal_their_foreground(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if has_terminals(&ready) {
+        let line = "trap 'echo caught; exit 6' INT; echo up; while :; do sleep 0.01; done";
+        for how in ["a signal", "a key"] {
+            let mut screen = Screen::run(&ready, line)?;
+            screen.until("up\r\n")?;
+            match how {
+                "a key" => screen.types("\x03")?,
+                _ => screen.act(SIGNAL, json!({ "signal": Signal::Interrupt }))?,
+            }
+            screen.until("caught\r\n").map_err(|what| format!("{how}: {what}"))?;
+            let exit = screen.rest()?;
+            ensure(exit.code == Some(6), || format!("{how}: its exit: {exit:?}"))?;
+        }
+    }
+    ready.takes_down(host)
+}
+
+/// A program on a terminal that is ended tells so, and its number is nobody's when its stream is closed.
+pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if has_terminals(&ready) {
+        // Whoever only hangs up does not end this.
+        let mut screen = Screen::run(&ready, "trap '' HUP INT; echo up; sleep 300; echo late")?;
+        screen.until("up\r\n")?;
+        screen.act(END, json!({}))?;
+        let named = json!({ "terminal": screen.terminal });
+        while screen.more()? {}
+        ensure(!screen.has("late"), || "it goes on".into())?;
+        let exit = screen.rest()?;
+        ensure(exit.code != Some(0), || format!("it ended well: {exit:?}"))?;
+        let gone: Result<Value> = ready.ask(STATE, named);
+        let is_gone = gone.is_err_and(|error| error.kind == ErrorKind::NotFound);
+        ensure(is_gone, || "a terminal that is closed is known".into())?;
+    }
+    ready.takes_down(host)
+}
+
+/// Terminals and programs that are not there, and sizes that are none, are refused.
+pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if has_terminals(&ready) {
+        let refused = |operation: &str, request: Value, kind: ErrorKind| {
+            let asked: Result<Value> = ready.ask(operation, request);
+            let is_told = asked.is_err_and(|error| error.kind == kind);
+            ensure(is_told, || format!("`{operation}` is not answered `{}`", kind.name()))
+        };
+        let nobodys = json!({ "terminal": NOBODYS, "rows": 5, "columns": 7, "signal": "kill" });
+        for operation in [WRITE, RESIZE, SIGNAL, STATE, END] {
+            refused(operation, nobodys.clone(), ErrorKind::NotFound)?;
+        }
+        let spawn =
+            |program: &str, directory: &str| json!({ "program": program, "directory": directory });
+        refused(SPAWN, spawn("no-such-moon", ""), ErrorKind::NotFound)?;
+        refused(SPAWN, spawn("sh", "no-such-folder"), ErrorKind::NotFound)?;
+        let mut screen = Screen::run(&ready, "echo up; read moon; exit 7")?;
+        screen.until("up\r\n")?;
+        let flat = json!({ "terminal": screen.terminal, "rows": 0, "columns": 7 });
+        refused(RESIZE, flat, ErrorKind::InvalidArguments)?;
+        screen.types("\n")?;
+        let exit = screen.rest()?;
+        ensure(exit.code == Some(7), || format!("it does not live on: {exit:?}"))?;
+    }
+    ready.takes_down(host)
+}
+
+/// Starts a program on a terminal and leaves it.
+pub(super) fn leave_one(ready: &Ready<'_>) -> Verdict {
+    if has_terminals(ready) {
+        Screen::run(ready, "trap '' HUP; echo up; sleep 300")?.until("up\r\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! A disk that is full: what files and commands tell of it, and that all goes on when there is room again.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use environment_docker::{Container, Settings};
+use jaato_plugin_sdk::types::files::{FileWrite, FolderList};
+use jaato_plugin_sdk::types::{Error, ErrorKind};
+use tempfile::TempDir;
+
+use super::support::{Told, settings, skip, stdout, told, with_engine, workspace};
+
+/// More than the disk holds.
+const LARGE_BYTES: usize = 1024 * 1024;
+
+/// A disk of a few pages, in memory.
+struct SmallDisk {
+    place: PathBuf,
+    _folder: TempDir,
+}
+
+impl SmallDisk {
+    /// None where nobody lets us mount it.
+    fn mount(options: &str) -> Option<Self> {
+        let folder = workspace();
+        let place = folder.path().canonicalize().unwrap();
+        let mut mount = Command::new("mount");
+        let mount = mount.args(["-t", "tmpfs", "-o", options, "jaato-test"]).arg(&place);
+        match mount.output() {
+            Ok(output) if output.status.success() => Some(Self { place, _folder: folder }),
+            Ok(_) | Err(_) => {
+                skip("a small disk cannot be mounted");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.place
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: an engine may let go of it a moment later.
+        let status = Command::new("umount").arg("--lazy").arg(&self.place).status();
+        assert!(status.unwrap().success() || std::thread::panicking(), "it is still mounted");
+    }
+}
+
+fn write(container: &Container, path: &str, bytes: usize) -> Result<(), Error> {
+    let write = FileWrite { path: path.to_owned(), ..FileWrite::default() };
+    container.files().confined().write(&write, &vec![b'x'; bytes]).map(drop)
+}
+
+fn names(container: &Container) -> Vec<String> {
+    let listed = container.files().confined().list(&FolderList::default()).unwrap();
+    listed.entries.into_iter().map(|entry| entry.name).collect()
+}
+
+#[test]
+fn files_and_commands_say_that_the_disk_is_full_and_go_on_when_there_is_room() {
+    with_engine(async |lab| {
+        let Some(disk) = SmallDisk::mount("size=128k,mode=777") else { return };
+        let container = lab.made(disk.path()).await;
+        write(&container, "kept", 10).unwrap();
+        let error = write(&container, "large", LARGE_BYTES).unwrap_err();
+        assert_eq!((error.kind, error.hint.as_deref()), (ErrorKind::Io, Some("free some space")));
+        assert_eq!(error.message, "cannot write `/workspace/large`: the disk is full");
+        let error = write(&container, "kept", LARGE_BYTES).unwrap_err();
+        assert_eq!(error.message, "cannot write `/workspace/kept`: the disk is full");
+        assert_eq!(names(&container), ["kept"], "nothing half-written is left");
+        assert_eq!(stdout(&container, "cat kept").await, "xxxxxxxxxx", "and the old is whole");
+        let line = "dd if=/dev/zero of=zeros bs=1k count=1000";
+        let Told { stderr, code, .. } = told(&container, line).await;
+        assert!(stderr.contains("No space left on device") && code == Some(1), "{stderr}");
+        let error = write(&container, "more", 10).unwrap_err();
+        assert_eq!(error.message, "cannot write `/workspace/more`: the disk is full");
+        stdout(&container, "rm zeros").await;
+        write(&container, "more", 10).unwrap();
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn a_temporary_folder_that_has_no_room_is_told_before_a_container_is_made() {
+    with_engine(async |lab| {
+        // Room for the disk's own folder, and nothing in it.
+        let Some(disk) = SmallDisk::mount("size=128k,nr_inodes=1,mode=777") else { return };
+        let tmp_base_dir = Some(disk.path().to_owned());
+        let settings = Settings { tmp_base_dir, ..settings() };
+        let folder = workspace();
+        let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
+        let error = opened.map(drop).expect_err("refused");
+        assert_eq!(error.kind, ErrorKind::Io);
+        let text = error.message;
+        let place = disk.path().display();
+        let expected = format!("cannot make a temporary folder in `{place}`: the disk is full");
+        assert_eq!(text, expected);
+    });
+}
