@@ -52,8 +52,8 @@ pub enum Does {
     Starts,
     /// This is typed.
     Types(String),
-    /// A shell behind a connection is told to mark its prompts.
-    Marks,
+    /// A shell of that name behind a connection is told to mark its prompts.
+    Marks(String),
 }
 
 /// How a step ends.
@@ -103,10 +103,10 @@ impl Step {
     fn of(json: &Value) -> Self {
         let is = |key: &str| json[key] == true;
         Self {
-            does: match json["type"].as_str() {
-                Some(text) => Does::Types(text.to_owned()),
-                None if is("mark") => Does::Marks,
-                None => Does::Starts,
+            does: match (json["type"].as_str(), json["mark"].as_str()) {
+                (Some(text), _) => Does::Types(text.to_owned()),
+                (None, Some(shell)) => Does::Marks(shell.to_owned()),
+                (None, None) => Does::Starts,
             },
             shows: json["shows"].as_str().unwrap_or_default().to_owned(),
             lacks: json["lacks"].as_str().map(str::to_owned),

@@ -12,6 +12,12 @@ use anyhow::Result;
 /// Where terminals are.
 const TERMINALS: &str = "/dev/pts";
 
+/// What programs write to that do not know which terminal is theirs: whose it was is not told.
+const OWN_TERMINAL: &str = "/dev/tty";
+
+/// Stands for the terminal of what was written there.
+const ANY: u32 = u32::MAX;
+
 /// What was written, and when.
 #[derive(Default)]
 pub struct Recorder {
@@ -28,10 +34,12 @@ impl Recorder {
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC).context("watching terminals")?;
         let watch = inotify.add_watch(TERMINALS, AddWatchFlags::IN_CREATE);
         watch.with_context(|| format!("watching `{TERMINALS}`"))?;
+        let own = inotify.add_watch(OWN_TERMINAL, AddWatchFlags::IN_MODIFY);
+        let own = own.with_context(|| format!("watching `{OWN_TERMINAL}`"))?;
         let recorder = Self::default();
         let writes = Arc::clone(&recorder.writes);
         std::thread::spawn(move || {
-            let mut watched = HashMap::new();
+            let mut watched = HashMap::from([(own, ANY)]);
             while let Ok(events) = inotify.read_events() {
                 let now = Instant::now();
                 for event in events {
@@ -64,7 +72,7 @@ impl Recorder {
     pub fn since(&self, from: Instant, terminal: Option<u32>) -> Vec<Instant> {
         let Some(terminal) = terminal else { return Vec::new() };
         let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = writes.iter().filter(|(at, own)| *at >= from && *own == terminal);
+        let own = writes.iter().filter(|(at, own)| *at >= from && [terminal, ANY].contains(own));
         own.map(|(at, _)| *at).collect()
     }
 }
