@@ -87,7 +87,7 @@ fn take(
         }
         Does::Marks(shell) => {
             let arguments =
-                json!({ "session_id": SESSION, "mark_prompts": true, "timeout": seconds });
+                json!({ "session_id": SESSION, "mark_prompts": shell, "timeout": seconds });
             caller.call("shell_input", &arguments)
         }
         Does::Types(text) if is_secret => {
