@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
+use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 
 /// Where terminals are.
 const TERMINALS: &str = "/dev/pts";
@@ -26,11 +27,7 @@ pub struct Recorder {
 
 impl Recorder {
     /// Begins; its thread ends with the process.
-    #[cfg(target_os = "linux")]
     pub fn start() -> Result<Self> {
-        use anyhow::Context as _;
-        use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
-
         let inotify = Inotify::init(InitFlags::IN_CLOEXEC).context("watching terminals")?;
         let watch = inotify.add_watch(TERMINALS, AddWatchFlags::IN_CREATE);
         watch.with_context(|| format!("watching `{TERMINALS}`"))?;
@@ -60,12 +57,6 @@ impl Recorder {
             }
         });
         Ok(recorder)
-    }
-
-    /// There is nothing like it.
-    #[cfg(not(target_os = "linux"))]
-    pub fn start() -> Result<Self> {
-        anyhow::bail!("`{TERMINALS}` is watched on Linux alone")
     }
 
     /// Lists when a terminal was written to since then.
