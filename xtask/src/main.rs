@@ -3,6 +3,7 @@
 //! It compiles in seconds and needs nothing but a Rust toolchain; what else a chore wants is
 //! looked for by [`setup`], which says what is missing instead of failing.
 
+mod accuracy;
 mod artifacts;
 mod bench;
 mod build_plugins;
@@ -77,6 +78,12 @@ const CHORES: &[Chore] = &[
         arguments: "[NAME…] [--all]",
         about: "measure, and compare with the targets",
         start: bench::start,
+    },
+    Chore {
+        name: "accuracy",
+        arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
+        about: "play real programs through the shell tools: results that come too early or too late",
+        start: accuracy::start,
     },
     Chore {
         name: "freeze",

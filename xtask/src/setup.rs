@@ -217,7 +217,7 @@ fn is_program(name: &str) -> bool {
     is_there(&[name, "--version"])
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let mut id = Command::new("id");
     child::output(id.arg("-u")).is_ok_and(|text| text.trim() == "0")
 }

@@ -1,4 +1,4 @@
-//! What environment plugins share: files of this machine that cannot be left by any path.
+//! What environment plugins share: files of this machine that cannot be left by any path, and what a terminal's programs wait for.
 //!
 //! [`files::Confined`] answers what tools ask of the files of an execution environment. It blocks, and knows nothing
 //! of plugins. [`HostFiles`] is the same as the sdk's `Files`: an environment plugin names it and opens it.
@@ -23,5 +23,6 @@
 pub mod files;
 mod host_files;
 mod platform;
+pub mod waiting;
 
 pub use host_files::{HostFiles, HostPages, HostPieces, HostWriter};

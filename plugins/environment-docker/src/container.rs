@@ -15,6 +15,7 @@ use crate::errors::{self, Doing};
 use crate::guardian::Guardian;
 use crate::made::{self, Made, Removal};
 use crate::mounts::{self, Mounted};
+use crate::onlooker::Onlooker;
 use crate::paths::{Paths, Shared};
 use crate::place::{self, Place};
 use crate::probe::{self, Facts};
@@ -138,6 +139,7 @@ impl Container {
             variables: [].into(),
             folder: folders.paths().workspace().container.clone(),
             guardian: guardian.clone(),
+            onlooker: Onlooker::default(),
         };
         let facts = probe::ask(&place, &folders.paths().tmp().container, &place.folder).await?;
         if facts.home.is_none() {

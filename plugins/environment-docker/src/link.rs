@@ -10,7 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, oneshot};
 
 /// An answer longer than this is none of ours.
-const LINE_BYTES_MAX: usize = 4096;
+const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// What the engine gives out by pieces.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<LogOutput, EngineError>> + Send>>;

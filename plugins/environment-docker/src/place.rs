@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::errors::{self, Doing};
 use crate::guardian::{self, Guardian};
 use crate::link::Streams;
+use crate::onlooker::Onlooker;
 use crate::watch::Watch;
 
 /// How long the engine may take to tell of the end of a container whose commands were all killed.
@@ -39,6 +40,7 @@ pub struct Place {
     /// Where a command runs that names no folder.
     pub folder: PathBuf,
     pub guardian: Guardian,
+    pub onlooker: Onlooker,
     pub watch: Watch,
 }
 

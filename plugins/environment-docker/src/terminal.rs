@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use crate::command::Spec;
 use crate::errors::{self, Doing};
 use crate::link::Writer;
+use crate::onlooker::Sight;
 use crate::place::{Place, Request};
 use crate::raw::{self, Failure, Reader};
 use crate::wrapper::{self, Told};
@@ -142,6 +143,14 @@ impl Terminal {
         Ok(parse_foreground(&self.place.guardian.foreground(self.session).await?))
     }
 
+    /// What can be seen of who has the terminal; nothing when the program has ended.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the container is gone.
+    pub async fn look(&self) -> Result<Option<Sight>> {
+        self.place.onlooker.look(&self.place, self.session).await
+    }
+
     /// Waits for the program's code, once its terminal has ended.
     ///
     /// # Errors
@@ -261,10 +270,10 @@ fn parse_foreground(answer: &str) -> Option<Foreground> {
     let channel = words.next().unwrap_or_default();
     let name = words.next().unwrap_or_default().to_owned();
     let waits_for_input = match (state, channel) {
-        ("S", "n_tty_read" | "tty_read" | "wait_woken") => Some(true),
+        ("S", "n_tty_read" | "tty_read") => Some(true),
         // The kernel hides where it waits from who is not its user; and who waits for several things may wait for the
-        // terminal among them.
-        ("S", "-" | "0" | "") => None,
+        // terminal among them. `wait_woken` is where terminals are read and sockets too.
+        ("S", "-" | "0" | "" | "wait_woken") => None,
         ("S", channel) if channel.contains("poll") || channel.contains("select") => None,
         _ => Some(false),
     };

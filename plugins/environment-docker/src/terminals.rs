@@ -1,6 +1,8 @@
 //! Terminals of the container, as the host asks for them.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::environment::{
     Terminal as HostTerminal, TerminalEvents, TerminalHappened, Terminals,
@@ -10,9 +12,11 @@ use jaato_plugin_sdk::process::{ProcessExit, Signal};
 use jaato_plugin_sdk::types::terminal::{
     TerminalResize, TerminalSpawn, TerminalState, TerminalWait,
 };
+use jaato_plugin_sdk_environment::waiting::{Seen, Waiter};
 
 use crate::command::{Spec, Stdin};
 use crate::container::Container;
+use crate::onlooker::Sight;
 use crate::runtime::Runtime;
 use crate::terminal::{Size, Terminal};
 
@@ -53,20 +57,37 @@ impl Terminals for DockerTerminals {
         let container = Arc::clone(&self.container);
         let starting = async move { container.start_on_terminal(spec, size).await };
         let terminal = Arc::new(self.runtime.run(starting).await?);
-        let runtime = self.runtime.clone();
+        let (runtime, shown_bytes) = (self.runtime.clone(), Arc::new(AtomicU64::new(0)));
         let events = DockerTerminalEvents {
             runtime: runtime.clone(),
             terminal: Arc::clone(&terminal),
+            shown_bytes: Arc::clone(&shown_bytes),
             is_over: false,
         };
-        Ok((DockerTerminal { runtime, terminal }, events))
+        Ok((DockerTerminal { runtime, terminal, shown_bytes, typed: Mutex::default() }, events))
     }
 }
+
+/// How long a program may take until it runs after something was typed, on a busy machine.
+const TAKE_DELAY: Duration = Duration::from_secs(1);
 
 /// A terminal.
 pub struct DockerTerminal {
     runtime: Runtime,
     terminal: Arc<Terminal>,
+    shown_bytes: Arc<AtomicU64>,
+    typed: Mutex<Typed>,
+}
+
+/// What was seen, before and after something was typed.
+#[derive(Default)]
+struct Typed {
+    since: Option<Instant>,
+    /// Who waited when it was typed.
+    waiter_before: Option<Waiter>,
+    /// Who waited last.
+    waiter: Option<Waiter>,
+    seen: Seen,
 }
 
 impl DockerTerminal {
@@ -78,6 +99,42 @@ impl DockerTerminal {
     }
 }
 
+impl DockerTerminal {
+    fn seen(&self, sight: Sight) -> TerminalState {
+        let (echoes, reads_lines) = sight.modes.unzip();
+        let mut state = TerminalState {
+            echoes,
+            reads_lines,
+            foreground_pid: sight.foreground,
+            shown_bytes: Some(self.shown_bytes.load(Relaxed)),
+            ..TerminalState::default()
+        };
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nothing tells what was typed and not taken yet; who has not run since has not taken it.
+        let has_not_run = typed.since.is_some_and(|since| since.elapsed() < TAKE_DELAY)
+            && sight.waiting.waiter.is_some()
+            && sight.waiting.waiter == typed.waiter_before;
+        state.has_input = has_not_run.then_some(true);
+        if !has_not_run {
+            typed.waiter.clone_from(&sight.waiting.waiter);
+        }
+        typed.seen.add(sight.waiting, &mut state);
+        state
+    }
+
+    async fn foreground(&self) -> Result<TerminalState> {
+        let found = self.run(|terminal| async move { terminal.foreground().await }).await?;
+        let Some(found) = found else { return Ok(TerminalState::default()) };
+        let wait = |waits| if waits { TerminalWait::Reading } else { TerminalWait::Busy };
+        Ok(TerminalState {
+            waits: found.waits_for_input.map(wait),
+            foreground_pid: Some(found.group),
+            foreground_name: Some(found.name),
+            ..TerminalState::default()
+        })
+    }
+}
+
 impl HostTerminal for DockerTerminal {
     /// The number in the container, which differs from that outside of it.
     fn pid(&self) -> Option<u32> {
@@ -85,6 +142,11 @@ impl HostTerminal for DockerTerminal {
     }
 
     async fn write(&self, bytes: Vec<u8>) -> Result<()> {
+        {
+            let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+            typed.seen.typed(&bytes);
+            (typed.since, typed.waiter_before) = (Some(Instant::now()), typed.waiter.clone());
+        }
         self.run(|terminal| async move { terminal.write(&bytes).await }).await
     }
 
@@ -97,17 +159,13 @@ impl HostTerminal for DockerTerminal {
         self.run(|terminal| async move { terminal.signal(signal).await.map(drop) }).await
     }
 
-    /// Echo and lines are the container's kernel's to know: nothing that every image has tells of them.
     async fn state(&self) -> Result<TerminalState> {
-        let found = self.run(|terminal| async move { terminal.foreground().await }).await?;
-        let Some(found) = found else { return Ok(TerminalState::default()) };
-        let wait = |waits| if waits { TerminalWait::Reading } else { TerminalWait::Busy };
-        Ok(TerminalState {
-            waits: found.waits_for_input.map(wait),
-            foreground_pid: Some(found.group),
-            foreground_name: Some(found.name),
-            ..TerminalState::default()
-        })
+        match self.run(|terminal| async move { terminal.look().await }).await {
+            Ok(Some(sight)) if sight.waiting.waits.is_some() => Ok(self.seen(sight)),
+            // Who runs as somebody else is not shown: what it sleeps in is all that is known.
+            Ok(Some(_)) | Err(_) => self.foreground().await,
+            Ok(None) => Ok(TerminalState::default()),
+        }
     }
 
     async fn end(&self) -> Result<()> {
@@ -119,6 +177,7 @@ impl HostTerminal for DockerTerminal {
 pub struct DockerTerminalEvents {
     runtime: Runtime,
     terminal: Arc<Terminal>,
+    shown_bytes: Arc<AtomicU64>,
     is_over: bool,
 }
 
@@ -129,6 +188,9 @@ impl TerminalEvents for DockerTerminalEvents {
         }
         let terminal = Arc::clone(&self.terminal);
         let happened = self.runtime.run(async move { next(&terminal).await }).await;
+        if let Ok(TerminalHappened::Output(bytes)) = &happened {
+            self.shown_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        }
         self.is_over = !matches!(happened, Ok(TerminalHappened::Output(_)));
         happened.map(Some)
     }

@@ -41,7 +41,9 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
 
 /// Adds the output; returns it, as a person is shown it.
 fn tell_output(answer: &mut Map<String, Value>, live: &mut Live) -> String {
-    let (whole, lines_lost) = if live.screen.is_full_screen() {
+    // Not every program that draws a screen asks for one of its own (`dialog`, `top`).
+    let is_screen = live.screen.is_full_screen() || live.screen.has_text_below();
+    let (whole, lines_lost) = if is_screen {
         (live.screen.lines().join("\n"), 0)
     } else {
         let unseen = live.screen.unseen();
@@ -53,7 +55,7 @@ fn tell_output(answer: &mut Map<String, Value>, live: &mut Live) -> String {
     };
     let cut = cut::to(&whole, TEXT_BYTES_MAX);
     answer.insert("output".to_owned(), cut.text.clone().into());
-    if live.screen.is_full_screen() {
+    if is_screen {
         let cursor = live.screen.cursor();
         answer.insert("full_screen".to_owned(), true.into());
         let (row, column) = (cursor.row + 1, cursor.column + 1);

@@ -25,8 +25,15 @@ const WAIT_US_MIN: u64 = 500;
 /// A wait that ends by itself counts when it began anew so often,
 const AGAIN_MIN: u32 = 2;
 
-/// in so much silence.
+/// in so much silence,
 const AGAIN_SILENCE: Duration = Duration::from_millis(150);
+
+/// and in more than the longest of them takes by so much: a timer that a program waits for beside its input has done
+/// what it does by then.
+const AGAIN_MARGIN: Duration = Duration::from_millis(50);
+
+/// A wait that takes so long is as good as one without end: servers have such timers.
+const WAIT_LONG: Duration = Duration::from_secs(5);
 
 /// Why a result is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +65,8 @@ pub struct Look {
     pub idle_timeout: Duration,
     /// Whether the cursor stands behind text: a prompt without a line end.
     pub is_mid_line: bool,
-    /// Whether a full-screen program draws.
-    pub is_full_screen: bool,
+    /// Whether a full-screen program draws, or one that moves the cursor up (`top`).
+    pub is_drawn: bool,
 }
 
 /// Decides; none means: look again.
@@ -74,21 +81,29 @@ pub fn decide(look: &Look) -> Option<Reason> {
     match state.waits {
         Some(TerminalWait::Busy) => None,
         Some(TerminalWait::Reading) => is_seen.then_some(Reason::Waiting),
-        Some(TerminalWait::ReadingForAWhile) if is_read => {
-            let is_prompt =
-                (look.is_mid_line || look.is_full_screen) && state.is_pause != Some(true);
-            let is_again = state.waited_again.is_some_and(|times| times >= AGAIN_MIN)
-                && look.silence >= AGAIN_SILENCE;
-            if is_again || (is_prompt && is_seen) {
-                return Some(Reason::Waiting);
-            }
-            is_silent.then_some(Reason::Silence)
-        }
+        Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_a_while(look),
         Some(TerminalWait::ReadingForAWhile) => None,
         Some(TerminalWait::Relaying | TerminalWait::Unknown) | None => {
             (is_read && is_silent).then_some(Reason::Silence)
         }
     }
+}
+
+/// Decides of a program that waits for input and goes on by itself after a while: it may as well wait for a timer.
+fn decide_for_a_while(look: &Look) -> Option<Reason> {
+    let state = &look.state;
+    let is_prompt = (look.is_mid_line || look.is_drawn) && state.is_pause != Some(true);
+    let takes = state.wait_ms.map(Duration::from_millis);
+    let is_long = takes.is_some_and(|takes| takes >= WAIT_LONG);
+    let again_silence =
+        takes.map_or(AGAIN_SILENCE, |takes| (takes + AGAIN_MARGIN).max(AGAIN_SILENCE));
+    let is_again =
+        state.waited_again.is_some_and(|times| times >= AGAIN_MIN) && look.silence >= again_silence;
+    if is_prompt || is_long || is_again {
+        return Some(Reason::Waiting);
+    }
+    // What is known of its timer is waited for.
+    (takes.is_none() && look.silence >= look.idle_timeout).then_some(Reason::Silence)
 }
 
 /// Returns how long to wait for the next look.
@@ -185,17 +200,41 @@ mod tests {
         assert_eq!(decide(&weak), None);
         let prompt = Look { is_mid_line: true, ..weak.clone() };
         assert_eq!(decide(&prompt), Some(Reason::Waiting));
-        let mut screen = Look { is_full_screen: true, ..weak.clone() };
+        let screen = Look { is_drawn: true, ..weak.clone() };
         assert_eq!(decide(&screen), Some(Reason::Waiting));
-        // Between two keys after an escape.
-        screen.state.is_pause = Some(true);
-        assert_eq!(decide(&screen), None);
         let mut again = Look { silence: AGAIN_SILENCE, ..weak.clone() };
         assert_eq!(decide(&again), None);
         again.state.waited_again = Some(AGAIN_MIN);
         assert_eq!(decide(&again), Some(Reason::Waiting));
+        again.state.has_input = Some(true);
+        assert_eq!(decide(&again), None);
         let silent = Look { silence: Duration::from_millis(500), ..weak };
         assert_eq!(decide(&silent), Some(Reason::Silence));
+    }
+
+    #[test]
+    fn a_timer_beside_the_input_is_waited_for() {
+        let mut timer = look(Some(TerminalWait::ReadingForAWhile));
+        timer.state.wait_ms = Some(1500);
+        timer.state.waited_again = Some(AGAIN_MIN);
+        timer.silence = Duration::from_millis(1549);
+        assert_eq!(decide(&timer), None);
+        timer.silence = Duration::from_millis(1550);
+        assert_eq!(decide(&timer), Some(Reason::Waiting));
+        timer.state.waited_again = Some(AGAIN_MIN - 1);
+        assert_eq!(decide(&timer), None, "silence says nothing of it");
+        timer.state.wait_ms = Some(5000);
+        timer.silence = Duration::from_millis(1);
+        assert_eq!(decide(&timer), Some(Reason::Waiting), "a server's timer");
+    }
+
+    #[test]
+    fn a_pause_between_two_keys_is_no_prompt() {
+        let mut pause = look(Some(TerminalWait::ReadingForAWhile));
+        (pause.is_drawn, pause.state.wait_ms) = (true, Some(1000));
+        assert_eq!(decide(&pause), Some(Reason::Waiting));
+        pause.state.is_pause = Some(true);
+        assert_eq!(decide(&pause), None);
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl Session {
             silence: live.moved.elapsed(),
             idle_timeout,
             is_mid_line: live.screen.is_mid_line(),
-            is_full_screen: live.screen.is_full_screen(),
+            is_drawn: live.screen.is_full_screen() || live.screen.has_text_below(),
         })
     }
 

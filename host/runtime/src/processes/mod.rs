@@ -31,8 +31,9 @@ use left::LeftOvers;
 pub use service::CallProcesses;
 pub use variables::{SECRET_WORDS, declared_secrets};
 
-/// Programs that one session may have running at a time: each takes a keeper and four descriptors.
-pub const RUNNING_PER_SESSION_MAX: usize = 64;
+/// Programs that one session may have running at a time: 64 on terminals and as many beside them. Each takes a keeper and
+/// four descriptors, a terminal two more, of the 1024 that a process is given by most systems.
+pub const RUNNING_PER_SESSION_MAX: usize = 128;
 
 /// The marker of a program that runs for no session.
 const NO_SESSION: &str = "none";

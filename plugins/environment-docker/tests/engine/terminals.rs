@@ -1,9 +1,12 @@
 //! Programs on a terminal.
 
-use environment_docker::{Size, Spec, Terminal};
-use jaato_plugin_sdk::types::process::Signal;
+use std::time::Duration;
 
-use super::support::{sh, with_engine, workspace};
+use environment_docker::{Container, Settings, Sight, Size, Spec, Terminal};
+use jaato_plugin_sdk::types::process::Signal;
+use jaato_plugin_sdk::types::terminal::TerminalWait;
+
+use super::support::{settings, sh, with_engine, workspace};
 
 const SIZE: Size = Size { rows: 33, columns: 101 };
 
@@ -125,5 +128,55 @@ fn a_terminal_that_is_dropped_ends_its_program() {
         let look = "rm -f alive; sleep 0.1; [ -e alive ] && echo there; true";
         while !super::support::stdout(&container, look).await.is_empty() {}
         container.close().await.unwrap();
+    });
+}
+
+/// Looks until somebody waits so.
+async fn until_waits(terminal: &Terminal, wait: TerminalWait) -> Sight {
+    loop {
+        let sight = terminal.look().await.unwrap().expect("it runs");
+        if sight.waiting.waits == Some(wait) {
+            return sight;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[test]
+fn who_waits_is_told_from_who_is_busy_whoever_runs_it() {
+    with_engine(async |lab| {
+        for user in [None, Some("1234:1234".to_owned())] {
+            let folder = workspace();
+            let settings = Settings { user, ..settings() };
+            let container = Container::open(lab.engine.clone(), &settings, folder.path());
+            let container = container.await.unwrap();
+            let line = "read x; echo got $x; sleep 300";
+            let terminal = container.start_on_terminal(sh(line), SIZE).await.unwrap();
+            let sight = until_waits(&terminal, TerminalWait::Reading).await;
+            assert_eq!(sight.waiting.name.as_deref(), Some("sh"));
+            let waiter = sight.waiting.waiter.unwrap();
+            assert_eq!(Some(waiter.pid), sight.foreground);
+            // Without `stty` nothing is told of echo.
+            assert!(sight.modes.is_none_or(|modes| modes == (true, true)));
+            terminal.write(b"moon\n").await.unwrap();
+            until(&terminal, "got moon").await;
+            until_waits(&terminal, TerminalWait::Busy).await;
+            terminal.end().await.unwrap();
+            container.close().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn the_shell_that_looks_ends_with_the_session() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let terminal = container.start_on_terminal(sh("read x"), SIZE).await.unwrap();
+        until_waits(&terminal, TerminalWait::Reading).await;
+        let id = container.id().to_owned();
+        drop(terminal);
+        container.close().await.unwrap();
+        lab.until_gone(&id).await;
     });
 }

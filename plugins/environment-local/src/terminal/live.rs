@@ -12,13 +12,13 @@ use jaato_plugin_sdk::environment::{Terminal, TerminalEvents, TerminalHappened};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, ProcessExit, Signal};
 use jaato_plugin_sdk::types::terminal::{TerminalResize, TerminalState};
+use jaato_plugin_sdk_environment::waiting::Seen;
 use rustix::process::Signal as SystemSignal;
 
 use super::pty::{Got, Pty};
 use super::readiness::{Readiness, Wanted};
-use super::seen::Seen;
 use super::turns::Turns;
-use crate::waiting::{self, look};
+use crate::waiting::{self, Memory, look};
 
 /// Bytes of one piece of what is shown.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -34,7 +34,8 @@ struct Shared {
     pty: Arc<Pty>,
     readiness: Arc<Readiness>,
     shown_bytes: AtomicU64,
-    seen: Mutex<Seen>,
+    /// What was seen of it, and what looks keep.
+    seen: Mutex<(Seen, Memory)>,
 }
 
 impl Drop for Shared {
@@ -228,7 +229,7 @@ impl Terminal for LocalTerminal {
             Poll::Ready(Ok(()))
         })
         .await?;
-        seen.lock().unwrap_or_else(PoisonError::into_inner).typed(&bytes);
+        seen.lock().unwrap_or_else(PoisonError::into_inner).0.typed(&bytes);
         Ok(())
     }
 
@@ -281,8 +282,8 @@ impl Shared {
             echoes: modes.echoes,
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let looked = look(&terminal, &mut seen.memory);
-        seen.add(looked, &mut state);
+        let (seen, memory) = &mut *seen;
+        seen.add(look(&terminal, memory), &mut state);
         Ok(state)
     }
 }

@@ -8,7 +8,6 @@
 mod live;
 mod pty;
 mod readiness;
-mod seen;
 mod turns;
 
 use std::path::PathBuf;

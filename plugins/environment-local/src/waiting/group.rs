@@ -1,11 +1,11 @@
 //! What the processes in a terminal's foreground tell, the best of it first.
 
 use jaato_plugin_sdk::types::terminal::TerminalWait;
+use jaato_plugin_sdk_environment::waiting::{self as sets, Call, Doing, Numbers, Timeout, Waiter};
 
-use super::call::{Call, Doing, Numbers, Timeout};
+use super::Terminal;
 use super::process::{Device, Process};
 use super::relays::{Memory, RELAYS};
-use super::{Terminal, Waiter, sets};
 
 /// Processes of a terminal that are looked at. Where there are more, a wait may be missed, and nothing is said.
 const PROCESSES_MAX: usize = 256;
@@ -111,6 +111,12 @@ impl<'a> Group<'a> {
             }
             Timeout::Unknown => (Evidence::ForAWhile, None),
         })
+    }
+
+    /// Whether a process runs, or is about to.
+    pub(super) fn is_at_work(&self, process: &Process) -> bool {
+        let call = process.call_of(process.pid).ok();
+        call.is_some_and(|text| self.numbers.read(&text) == Some(Doing::Running))
     }
 
     /// Notes somebody who may not be looked into.

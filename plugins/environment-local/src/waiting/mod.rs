@@ -10,15 +10,12 @@
 //! Linux alone, on x86-64 and 64-bit ARM: elsewhere nothing is known, and nothing is said. What it cannot see:
 //! io_uring, 32-bit programs, and what waits behind a connection (`ssh`, `docker exec`).
 
-mod call;
 mod group;
 mod process;
 mod relays;
-mod sets;
 
-use call::Numbers;
 use group::Group;
-use jaato_plugin_sdk::types::terminal::TerminalWait;
+use jaato_plugin_sdk_environment::waiting::{Numbers, Waiting};
 use process::Process;
 
 pub use process::Device;
@@ -37,30 +34,6 @@ pub struct Terminal {
     pub reads_lines: bool,
     /// Whether what is typed is shown.
     pub echoes: bool,
-}
-
-/// What was seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Waiting {
-    /// Whether somebody waits, where that can be known.
-    pub waits: Option<TerminalWait>,
-    /// Who waits.
-    pub waiter: Option<Waiter>,
-    /// The name of who is in the foreground.
-    pub name: Option<String>,
-}
-
-/// Somebody who waits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waiter {
-    /// The process.
-    pub pid: u32,
-    /// The thread of it.
-    pub thread: u32,
-    /// How much it has run, and who passes on to it: the same as long as they have not.
-    pub run: Option<String>,
-    /// How many milliseconds the wait takes if nothing is typed; nothing for one without end, or where that cannot be known.
-    pub takes_ms: Option<u64>,
 }
 
 /// Looks who waits. The memory is the terminal's, from look to look.

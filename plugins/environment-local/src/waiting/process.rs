@@ -4,10 +4,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 
+use jaato_plugin_sdk_environment::waiting::terminal_index;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
-
-use super::sets::terminal_index;
 
 /// The device behind `/dev/tty`: whatever terminal controls who opens it.
 const OWN_TERMINAL: u64 = device(5, 0);

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Waiter;
+use jaato_plugin_sdk_environment::waiting::Waiter;
+
 use super::group::{Evidence, Group, members};
 use super::process::{Device, Process, holders, holds};
 
@@ -101,7 +102,8 @@ impl Group<'_> {
     }
 
     fn add_inner(&mut self, inner: &Inner, passes_on: &Process) {
-        if inner.device.has_input() == Some(true) {
+        // Who passes on may have taken something and not yet handed it over.
+        if self.is_at_work(passes_on) || inner.device.has_input() == Some(true) {
             return;
         }
         for process in members(&inner.tree, inner.device, inner.foreground) {

@@ -149,6 +149,12 @@ impl Screen {
         !self.cursor_line().trim().is_empty()
     }
 
+    /// Whether there is text below the cursor's line, as where a program draws a screen without asking for one of its
+    /// own.
+    pub fn has_text_below(&self) -> bool {
+        self.lines().len() > usize::from(self.cursor().row) + 1
+    }
+
     /// The line in which the cursor stands up to it, blanks before it included. A line that the
     /// terminal wrapped is whole, as far as it is on the screen.
     pub fn cursor_line(&self) -> String {

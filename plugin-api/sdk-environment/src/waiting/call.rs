@@ -2,7 +2,7 @@
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Doing {
+pub enum Doing {
     /// It runs, or is about to.
     Running,
     /// It is blocked in a call of the system.
@@ -11,7 +11,7 @@ pub(super) enum Doing {
 
 /// A call in which something that is typed may be waited for. Addresses are the process's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Call {
+pub enum Call {
     /// `read`, `readv`.
     Read {
         /// What it reads.
@@ -50,7 +50,7 @@ pub(super) enum Call {
 
 /// How long a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Timeout {
+pub enum Timeout {
     /// Without end.
     Endless,
     /// For so many milliseconds.
@@ -67,7 +67,7 @@ pub(super) enum Timeout {
 }
 
 /// What the numbers of an architecture mean.
-pub(super) struct Numbers {
+pub struct Numbers {
     reads: &'static [i64],
     polls: &'static [(i64, Wait)],
     selects: &'static [(i64, Wait)],
@@ -104,7 +104,7 @@ const AARCH64: Numbers = Numbers {
 
 impl Numbers {
     /// Those of this machine, where they are known.
-    pub(super) fn own() -> Option<&'static Self> {
+    pub fn own() -> Option<&'static Self> {
         match std::env::consts::ARCH {
             "x86_64" => Some(&X86_64),
             "aarch64" => Some(&AARCH64),
@@ -113,7 +113,7 @@ impl Numbers {
     }
 
     /// Reads what a thread does; nothing for a text that is none.
-    pub(super) fn read(&self, text: &str) -> Option<Doing> {
+    pub fn read(&self, text: &str) -> Option<Doing> {
         let mut words = text.split_whitespace();
         let number = match words.next()? {
             "running" => return Some(Doing::Running),

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use jaato_plugin_sdk::types::terminal::{TerminalState, TerminalWait};
+use jaato_types::terminal::{TerminalState, TerminalWait};
 
-use crate::waiting::{Memory, Waiter, Waiting};
+use super::{Waiter, Waiting};
 
 /// Programs of a terminal of which is remembered how long they wait: a shell, and what it runs.
 const PROGRAMS_MAX: usize = 32;
@@ -21,15 +21,13 @@ const ESCAPE: u8 = 0x1b;
 
 /// What was seen of a terminal.
 #[derive(Default)]
-pub(super) struct Seen {
+pub struct Seen {
     /// The wait that was seen last.
     last: Option<Wait>,
     /// The longest wait of each program in milliseconds, [`u64::MAX`] for one without end.
     longest: HashMap<u32, u64>,
     /// Whether an escape was typed last.
     after_escape: bool,
-    /// What looks keep.
-    pub(super) memory: Memory,
 }
 
 struct Wait {
@@ -44,13 +42,13 @@ struct Wait {
 
 impl Seen {
     /// Forgets the wait: this was typed, so that the next one is another.
-    pub(super) fn typed(&mut self, bytes: &[u8]) {
+    pub fn typed(&mut self, bytes: &[u8]) {
         self.last = None;
         self.after_escape = bytes.contains(&ESCAPE);
     }
 
     /// Adds what a look has seen to the state of the terminal.
-    pub(super) fn add(&mut self, looked: Waiting, state: &mut TerminalState) {
+    pub fn add(&mut self, looked: Waiting, state: &mut TerminalState) {
         let Waiting { waits, waiter, name } = looked;
         state.foreground_name = name;
         // What was typed and is not taken is what somebody is about to work on.

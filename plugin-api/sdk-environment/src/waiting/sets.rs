@@ -1,10 +1,10 @@
 //! Sets of descriptors that are waited for, as they stand in a process's memory and in `/proc`. Pure.
 
 /// Descriptors of one set that are looked at. A terminal is among the first.
-pub(super) const DESCRIPTORS_MAX: usize = 256;
+pub const DESCRIPTORS_MAX: usize = 256;
 
 /// Bytes of one entry of `poll`'s list.
-pub(super) const POLL_ENTRY_BYTES: usize = 8;
+pub const POLL_ENTRY_BYTES: usize = 8;
 
 /// `POLLIN` and `POLLRDNORM`.
 const POLL_READ: u16 = 0x41;
@@ -13,7 +13,7 @@ const POLL_READ: u16 = 0x41;
 const EPOLL_READ: u32 = 0x41;
 
 /// Lists whom `poll` waits for to be readable.
-pub(super) fn of_poll(list: &[u8]) -> Vec<u32> {
+pub fn of_poll(list: &[u8]) -> Vec<u32> {
     let entries = list.chunks_exact(POLL_ENTRY_BYTES);
     let wanted = entries.filter_map(|entry| {
         let &[a, b, c, d, low, high, ..] = entry else { return None };
@@ -26,13 +26,13 @@ pub(super) fn of_poll(list: &[u8]) -> Vec<u32> {
 }
 
 /// Bytes of a set of so many descriptors: whole words of the kernel.
-pub(super) fn select_bytes(descriptors: u64) -> usize {
+pub fn select_bytes(descriptors: u64) -> usize {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX).min(DESCRIPTORS_MAX);
     descriptors.div_ceil(64) * 8
 }
 
 /// Lists the members of `select`'s set.
-pub(super) fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
+pub fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
     let words = set.chunks_exact(8).filter_map(|word| word.try_into().ok());
     let words = words.map(u64::from_ne_bytes).zip((0_u32..).step_by(64));
     let members = words.flat_map(|(word, first)| {
@@ -42,7 +42,7 @@ pub(super) fn of_select(set: &[u8], descriptors: u64) -> Vec<u32> {
 }
 
 /// Lists whom an `epoll` set waits for to be readable: the lines `tfd:` of `/proc/PID/fdinfo/FD`.
-pub(super) fn of_epoll(text: &str) -> Vec<u32> {
+pub fn of_epoll(text: &str) -> Vec<u32> {
     let lines = text.lines().filter_map(|line| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let descriptor = words.next()?.parse().ok()?;
@@ -54,15 +54,15 @@ pub(super) fn of_epoll(text: &str) -> Vec<u32> {
 }
 
 /// Reads the number of a terminal from `/proc/PID/fdinfo/FD` of who holds its other side.
-pub(super) fn terminal_index(text: &str) -> Option<u32> {
+pub fn terminal_index(text: &str) -> Option<u32> {
     text.lines().find_map(|line| line.strip_prefix("tty-index:")?.trim().parse().ok())
 }
 
 /// Bytes of a time: two numbers of the kernel.
-pub(super) const TIME_BYTES: usize = 16;
+pub const TIME_BYTES: usize = 16;
 
 /// Reads a time of seconds and so many parts of one, in milliseconds.
-pub(super) fn milliseconds(time: &[u8], parts: u64) -> Option<u64> {
+pub fn milliseconds(time: &[u8], parts: u64) -> Option<u64> {
     let number = |at| Some(u64::from_ne_bytes(time.get(at..at + 8)?.try_into().ok()?));
     let (seconds, rest): (u64, u64) = (number(0)?, number(8)?);
     Some(seconds.saturating_mul(1000).saturating_add(rest / (parts / 1000)))

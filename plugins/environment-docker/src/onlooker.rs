@@ -1,0 +1,295 @@
+//! A shell in the container that looks who waits at a terminal: a second one, started with the first look.
+//!
+//! It runs as commands do, for the kernel tells what a process waits in to its own user alone, and needs nothing of the
+//! image but `sh` and `/proc`. Where the image has `stty`, `dd` and `od`, it tells more with them. It only reads;
+//! what that means is decided here. Its input closes with its last handle, and it ends.
+
+use std::sync::Arc;
+
+use jaato_plugin_sdk::types::terminal::TerminalWait;
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_environment::waiting::{
+    self as sets, Call, Doing, Numbers, POLL_ENTRY_BYTES, Timeout, Waiter, Waiting,
+};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+use crate::link::{self, Ask};
+use crate::place::{self, Place, Request};
+
+/// Bytes of a list of `poll` that are read: a terminal is among the first.
+const LIST_BYTES_MAX: u64 = 128;
+
+/// For each request, a session's number, it answers with records between `|`: `G` group, state and name of who is in the
+/// foreground; for each process there `P` with its number and those of its descriptors that are the terminal, `X` if
+/// it may not be looked into; for each thread `T` with its number and what it is blocked in, and `R` how much it has run; `E` a
+/// line of an epoll set; `M` the bytes of the list of `poll` or `select`; `S` what `stty` says, where
+/// somebody may wait. `w` looks at a process, `m` reads memory, `v` holds the numbers of calls that wait.
+const SCRIPT: &str = r##"m(){ a=$(($1)) 2>/dev/null; r="$r|M "$(dd if="/proc/$p/mem" bs=1 skip="$a" count="$2" 2>/dev/null | od -An -v -tx1 2>/dev/null | tr -d '\n'); }
+w(){ p=$1 b=
+for f in /proc/$p/fd/*; do { [ "$f" -ef "$y" ] || [ "$f" -ef /dev/tty ]; } && b="$b ${f##*/}"; done
+r="$r|P $p$b"
+[ -n "$b" ] || return
+for f in /proc/$p/task/*; do h=${f##*/}
+{ IFS= read -r c <"$f/syscall"; } 2>/dev/null || { r="$r|X"; return; }
+r="$r|T $h $c"
+q=; { IFS= read -r q <"$f/schedstat"; } 2>/dev/null; r="$r|R $q"
+set -- $c
+case $1 in 0|19|63|65) k=1;;
+7|73|271) k=1; n=$(($3 * 8)); [ "$n" -gt MAX ] && n=MAX; m "$2" "$n";;
+23|72|270) k=1; [ "$(($2))" = 1 ] || m "$3" 32;;
+22|232|281|441) k=1; { while IFS= read -r l; do case $l in tfd:*) r="$r|E $l";; esac; done <"/proc/$p/fdinfo/$(($2))"; } 2>/dev/null;;
+esac
+done; }
+g(){ { IFS= read -r l <"/proc/$1/stat"; } 2>/dev/null || return
+set -- ${l##*) }
+u=$5 t=$6 y=/dev/pts/$(( ($5 & 255) | ($5 >> 12 & 1048320) )) k=
+{ IFS= read -r l <"/proc/$t/stat"; } 2>/dev/null || { r="G $t"; return; }
+a=${l#*(}; a=${a%)*}
+set -- ${l##*) }
+r="G $t $1 $a"
+for e in /proc/[0-9]*; do { IFS= read -r l <"$e/stat"; } 2>/dev/null || continue
+set -- ${l##*) }
+[ "$3" = "$t" ] && [ "$5" = "$u" ] && [ "$1" != Z ] && w "${e##*/}"
+done
+[ -n "$k" ] && r="$r|S "$(stty -a <"$y" 2>/dev/null | tr '\n' ' '); }
+while IFS=' ' read -r d s; do r=; g "$s"; echo "$d $r"; done"##;
+
+/// A handle to the shell, or to none; all terminals of a container share it.
+#[derive(Clone, Default)]
+pub struct Onlooker(Arc<Mutex<Option<mpsc::UnboundedSender<Ask>>>>);
+
+/// What was seen of a terminal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sight {
+    /// Who waits.
+    pub waiting: Waiting,
+    /// The group in the foreground.
+    pub foreground: Option<u32>,
+    /// Whether what is typed is shown, and read line by line; nothing without `stty`, or where nobody waits.
+    pub modes: Option<(bool, bool)>,
+}
+
+impl Onlooker {
+    /// Looks at the terminal of a session; nothing when its program has ended.
+    ///
+    /// # Errors
+    /// Kind `unavailable` when the shell cannot be started or has ended.
+    pub async fn look(&self, place: &Place, session: u32) -> Result<Option<Sight>> {
+        let asks = self.asks(place).await?;
+        let (answer, receiver) = oneshot::channel();
+        let ended = || {
+            let text = "the shell in the container that looks at terminals has ended";
+            Error::new(ErrorKind::Unavailable, text).temporary()
+        };
+        asks.send(Ask { words: session.to_string(), answer: Some(answer) }).map_err(|_| ended())?;
+        let told = receiver.await.map_err(|_| ended())?;
+        Ok(Numbers::own().and_then(|numbers| Sight::read(&told, numbers)))
+    }
+
+    /// The shell's ear; the shell is started anew if somebody ended it.
+    async fn asks(&self, place: &Place) -> Result<mpsc::UnboundedSender<Ask>> {
+        let mut own = self.0.lock().await;
+        if let Some(asks) = own.as_ref().filter(|asks| !asks.is_closed()) {
+            return Ok(asks.clone());
+        }
+        let script = SCRIPT.replace("MAX", &LIST_BYTES_MAX.to_string());
+        let request = Request {
+            words: ["sh", "-c", &script, "jaato"].map(str::to_owned).into(),
+            variables: &[],
+            has_input: true,
+            has_terminal: false,
+            user: place.user.as_deref(),
+        };
+        let exec = place.create(request).await?;
+        let streams = place::start(&place.engine, &exec).await;
+        let streams = streams.map_err(|error| place.explain(&error))?;
+        let (asks, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(link::serve(streams, receiver));
+        *own = Some(asks.clone());
+        Ok(asks)
+    }
+}
+
+/// A thread, as the shell tells of it.
+#[derive(Default)]
+struct Thread<'a> {
+    number: u32,
+    call: &'a str,
+    run: Option<String>,
+    set: String,
+    memory: Option<Vec<u8>>,
+}
+
+/// A process of the foreground.
+#[derive(Default)]
+struct Process<'a> {
+    pid: u32,
+    terminals: Vec<u32>,
+    threads: Vec<Thread<'a>>,
+}
+
+impl Sight {
+    /// Reads an answer of the shell.
+    fn read(told: &str, numbers: &Numbers) -> Option<Self> {
+        let mut sight = Self::default();
+        let (mut processes, mut is_refused) = (Vec::<Process>::new(), false);
+        for record in told.split('|') {
+            let (kind, text) = record.split_once(' ').unwrap_or((record, ""));
+            let thread = processes.last_mut().and_then(|process| process.threads.last_mut());
+            match (kind, thread) {
+                ("G", _) => sight.read_group(text),
+                ("P", _) => {
+                    let mut words = text.split(' ').filter_map(|word| word.parse().ok());
+                    let pid = words.next()?;
+                    processes.push(Process {
+                        pid,
+                        terminals: words.collect(),
+                        threads: Vec::new(),
+                    });
+                }
+                ("X", _) => is_refused = true,
+                ("T", _) => {
+                    let (number, call) = text.split_once(' ')?;
+                    let thread = Thread { number: number.parse().ok()?, call, ..Thread::default() };
+                    processes.last_mut()?.threads.push(thread);
+                }
+                ("R", Some(thread)) => thread.run = Some(text.to_owned()),
+                ("E", Some(thread)) => thread.set += &format!("{text}\n"),
+                ("M", Some(thread)) => thread.memory = hexadecimal(text),
+                ("S", _) => sight.modes = modes(text),
+                // A name may hold the sign between records.
+                _ => {}
+            }
+        }
+        sight.foreground?;
+        sight.decide(&processes, is_refused, numbers);
+        Some(sight)
+    }
+
+    /// Reads `GROUP STATE NAME`.
+    fn read_group(&mut self, text: &str) {
+        let mut words = text.splitn(3, ' ');
+        self.foreground = words.next().and_then(|group| group.parse().ok());
+        self.waiting.name = words.nth(1).map(str::to_owned);
+    }
+
+    fn decide(&mut self, processes: &[Process], is_refused: bool, numbers: &Numbers) {
+        let mut is_known = !is_refused && !processes.is_empty();
+        for process in processes {
+            for thread in &process.threads {
+                let Some(Doing::Blocked(call)) = numbers.read(thread.call) else { continue };
+                let Some((descriptors, timeout)) = thread.waits_for(call) else {
+                    // Without `dd` and `od` it cannot be said what a list holds.
+                    is_known &= matches!(call, Call::Other);
+                    continue;
+                };
+                if !descriptors.iter().any(|number| process.terminals.contains(number)) {
+                    continue;
+                }
+                let (waits, takes_ms) = match timeout {
+                    Timeout::Endless => (TerminalWait::Reading, None),
+                    Timeout::Milliseconds(time) => (TerminalWait::ReadingForAWhile, Some(time)),
+                    Timeout::Stands { .. } | Timeout::Unknown => {
+                        (TerminalWait::ReadingForAWhile, None)
+                    }
+                };
+                let run = thread.run.clone();
+                let waiter = Waiter { pid: process.pid, thread: thread.number, run, takes_ms };
+                (self.waiting.waits, self.waiting.waiter) = (Some(waits), Some(waiter));
+                if waits == TerminalWait::Reading {
+                    return;
+                }
+            }
+        }
+        if self.waiting.waits.is_none() && is_known {
+            self.waiting.waits = Some(TerminalWait::Busy);
+        }
+    }
+}
+
+impl Thread<'_> {
+    /// Lists what a call waits for, and for how long; nothing where that is not known.
+    fn waits_for(&self, call: Call) -> Option<(Vec<u32>, Timeout)> {
+        match call {
+            Call::Read { descriptor } => Some((vec![descriptor], Timeout::Endless)),
+            Call::Poll { timeout, .. } => {
+                let list = self.memory.as_ref().filter(|list| list.len() >= POLL_ENTRY_BYTES)?;
+                Some((sets::of_poll(list), timeout))
+            }
+            Call::Select { set: 0, .. } => Some((Vec::new(), Timeout::Endless)),
+            Call::Select { descriptors: 1, timeout, .. } => Some((vec![0], timeout)),
+            Call::Select { descriptors, timeout, .. } => {
+                Some((sets::of_select(self.memory.as_ref()?, descriptors), timeout))
+            }
+            Call::Epoll { timeout, .. } => {
+                let set = (!self.set.is_empty()).then_some(&self.set)?;
+                Some((sets::of_epoll(set), timeout))
+            }
+            Call::Restarted | Call::Other => None,
+        }
+    }
+}
+
+/// Reads bytes as `od` writes them.
+fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let bytes = text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).ok());
+    bytes.collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty())
+}
+
+/// Reads whether `stty` says that what is typed is shown, and read line by line.
+fn modes(text: &str) -> Option<(bool, bool)> {
+    let is = |name: &str| {
+        text.split([' ', ';']).find_map(|word| match word.strip_prefix('-') {
+            Some(off) if off == name => Some(false),
+            None if word == name => Some(true),
+            _ => None,
+        })
+    };
+    Some((is("echo")?, is("icanon")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(told: &str, waits: Option<TerminalWait>, waiter: Option<u32>) {
+        let Some(numbers) = Numbers::own().filter(|_| cfg!(target_arch = "x86_64")) else { return };
+        let sight = Sight::read(told, numbers).unwrap();
+        let found = sight.waiting.waiter.as_ref().map(|waiter| waiter.thread);
+        assert_eq!((sight.waiting.waits, found), (waits, waiter), "{told}");
+    }
+
+    #[test]
+    fn what_the_shell_tells_is_read() {
+        let busy = Some(TerminalWait::Busy);
+        let reading = Some(TerminalWait::Reading);
+        let cat = "G 12 S my cat|P 12 0 1 2|T 12 0 0x0 0x7f 0x20000 0x0 0x0 0x0 0x7 0x7|R 1 2 3|S speed 38400; -echo icanon";
+        check(cat, reading, Some(12));
+        let sight = Sight::read(cat, Numbers::own().unwrap()).unwrap();
+        assert_eq!((sight.foreground, sight.modes), (Some(12), Some((false, true))));
+        assert_eq!(sight.waiting.name.as_deref(), Some("my cat"));
+        let other = cat.replace("|T 12 0 0x0", "|T 12 0 0x3");
+        check(&other, busy, None);
+        check(
+            "G 12 S sleep|P 12 0 1 2|T 12 230 0x0 0x0 0x7f 0x0 0x0 0x0 0x7 0x7|R 1 2 3",
+            busy,
+            None,
+        );
+        check("G 12 R sh|P 12 0 1 2|T 12 running|R 1 2 3", busy, None);
+        let bash = "G 9 S bash|P 9 0 1 2 255|T 9 270 0x1 0x7f 0x0 0x0 0x0 0x7e 0x7 0x7|R 1 2 3";
+        check(bash, reading, Some(9));
+        let gdb = "G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M 03 00 00 00 01 00 00 00 00 00 00 00 01 00 00 00";
+        check(gdb, reading, Some(9));
+        let node = "G 9 S node|P 9 0 18|T 9 281 0xd 0x7f 0x400 0x64 0x0 0x8 0x7 0x7|R 1|E tfd:       18 events:       19 data: 12|T 10 202 0x0 0x0 0x0 0x0 0x0 0x0 0x0 0x0|R 2";
+        check(node, Some(TerminalWait::ReadingForAWhile), Some(9));
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_not_said() {
+        check("G 12 S sh|P 12 0|X", None, None);
+        check("G 9 S gdb|P 9 0|T 9 7 0x7f 0x2 0xffffffff 0x0 0x0 0x0 0x7 0x7|R 1|M", None, None);
+        check("G 12 S sh", None, None);
+        assert_eq!(Sight::read("", Numbers::own().unwrap()), None);
+    }
+}

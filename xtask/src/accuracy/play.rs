@@ -1,0 +1,265 @@
+//! Plays one program and judges each result.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::caller::{Answer, Caller};
+use super::programs::{Does, Ends, Program, Step};
+use super::recorder::{Recorder, terminal_of};
+use super::report::{Played, Verdict};
+use super::services::Place;
+
+/// The rule that is compared: no output for so long.
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// A program that writes something within this after a result was not done yet.
+const SETTLE: Duration = Duration::from_millis(350);
+
+/// Longest wait of a step, in seconds.
+const STEP_S_MAX: u64 = 20;
+
+/// How long a program is waited for that is busy and stays so, in seconds.
+const NEVER_S: u64 = 3;
+
+/// How long a step may take until what it shows is there, after a result that came too early.
+const TRUTH_DELAY: Duration = Duration::from_secs(15);
+
+/// The session's name.
+const SESSION: &str = "session_0";
+
+/// Types from outside: what the tools leave to a person.
+const TYPE: &str = "import fcntl, os, sys, termios
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)
+for byte in sys.argv[2].encode(): fcntl.ioctl(fd, termios.TIOCSTI, bytes([byte]))";
+
+/// Plays it.
+pub fn play(
+    program: &Program,
+    place: &Place,
+    caller: &mut Caller,
+    recorder: &Recorder,
+) -> Result<Played> {
+    let mut played = Played::new(program);
+    let (mut terminal, mut is_secret) = (None, false);
+    for (number, step) in program.steps.iter().enumerate() {
+        let begun = Instant::now();
+        let answer = take(step, program, place, caller, (terminal, is_secret))?;
+        terminal = terminal.or_else(|| terminal_of(caller.pid()));
+        is_secret = step.asks_secret;
+        let seen = Seen { place, recorder, terminal, begun, answer };
+        let verdict = seen.judge(step, caller)?;
+        let verdict = Judged { number, verdict, ..seen.judged(step) };
+        played.add(step, verdict);
+    }
+    Ok(played)
+}
+
+/// What came of a step.
+#[derive(Debug)]
+pub struct Judged {
+    pub number: usize,
+    pub verdict: Verdict,
+    /// What the result says, and shows.
+    pub reason: String,
+    pub output: String,
+    /// From what the program wrote last to the result; none where nothing is waited for.
+    pub latency: Option<Duration>,
+    /// Whether the rule of silence would have been right.
+    pub silence_is_right: bool,
+}
+
+/// Does what the step says.
+fn take(
+    step: &Step,
+    program: &Program,
+    place: &Place,
+    caller: &mut Caller,
+    (terminal, is_secret): (Option<u32>, bool),
+) -> Result<Answer> {
+    let seconds = if step.ends == Ends::Never { NEVER_S } else { STEP_S_MAX };
+    match &step.does {
+        Does::Starts => {
+            let command = place.fill(&program.command);
+            caller.call("shell_spawn", &json!({ "command": command, "timeout": seconds }))
+        }
+        Does::Marks(shell) => {
+            let arguments =
+                json!({ "session_id": SESSION, "mark_prompts": shell, "timeout": seconds });
+            caller.call("shell_input", &arguments)
+        }
+        Does::Types(text) if is_secret => {
+            let begun = Instant::now();
+            type_from_outside(terminal, &place.fill(text))?;
+            let answer =
+                caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": seconds }))?;
+            Ok(Answer { asked: begun, ..answer })
+        }
+        Does::Types(text) => {
+            let (tool, arguments) = typed(&place.fill(text), seconds);
+            caller.call(tool, &arguments)
+        }
+    }
+}
+
+/// A key is a key, and everything else is a text.
+fn typed(text: &str, seconds: u64) -> (&'static str, Value) {
+    let key = match text.as_bytes() {
+        [0x1b] => Some("escape".to_owned()),
+        [b'\r'] => Some("enter".to_owned()),
+        [b'\t'] => Some("tab".to_owned()),
+        [code @ 1..=26] if *code != b'\n' => Some(format!("c-{}", char::from(code + b'a' - 1))),
+        _ => None,
+    };
+    match key {
+        Some(key) => {
+            ("shell_control", json!({ "session_id": SESSION, "key": key, "timeout": seconds }))
+        }
+        None => {
+            ("shell_input", json!({ "session_id": SESSION, "input": text, "timeout": seconds }))
+        }
+    }
+}
+
+/// Types as if at the terminal's keys: for root alone.
+fn type_from_outside(terminal: Option<u32>, text: &str) -> Result<()> {
+    let Some(terminal) = terminal else { bail!("the terminal was not found") };
+    let mut command = Command::new("python3");
+    command.args(["-c", TYPE, &format!("/dev/pts/{terminal}"), text]).stderr(Stdio::null());
+    if command.status()?.success() {
+        return Ok(());
+    }
+    bail!("secrets are typed from outside, as a person does; that needs root")
+}
+
+/// A result, and what else was seen.
+struct Seen<'a> {
+    place: &'a Place,
+    recorder: &'a Recorder,
+    terminal: Option<u32>,
+    begun: Instant,
+    answer: Answer,
+}
+
+impl Seen<'_> {
+    /// Whether all is there that the step shows.
+    fn is_done(&self, step: &Step, output: &str, is_alive: bool) -> bool {
+        let lacks = step.lacks.as_ref().is_none_or(|text| !output.contains(&self.place.fill(text)));
+        (step.ends == Ends::Exited) != is_alive
+            && output.contains(&self.place.fill(&step.shows))
+            && lacks
+    }
+
+    fn judge(&self, step: &Step, caller: &mut Caller) -> Result<Verdict> {
+        let Answer { reason, output, is_alive, answered, .. } = &self.answer;
+        if step.ends == Ends::Never {
+            return Ok(if reason == "limit" { Verdict::Right } else { Verdict::Early });
+        }
+        let is_done = self.is_done(step, output, *is_alive);
+        let mut is_quiet = true;
+        if matches!(step.ends, Ends::Waiting) {
+            std::thread::sleep(SETTLE);
+            is_quiet = self.recorder.since(*answered, self.terminal).is_empty();
+            if is_done && !is_quiet {
+                // What it wrote just before may be told to the observer just after: then nothing is new.
+                let read =
+                    caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": 0 }))?;
+                is_quiet = read.output.is_empty() || read.output == *output;
+            }
+        }
+        if is_done && is_quiet {
+            return Ok(match &**reason {
+                "waiting" | "prompt" | "exit" => Verdict::Right,
+                "silence" => Verdict::Silence,
+                _ => Verdict::Missed,
+            });
+        }
+        let later = self.until_done(step, caller)?;
+        Ok(match (&**reason, later) {
+            ("limit", _) => Verdict::Missed,
+            (_, true) => Verdict::Early,
+            (_, false) => Verdict::Wrong,
+        })
+    }
+
+    /// Lets the program come to where the next step begins.
+    fn until_done(&self, step: &Step, caller: &mut Caller) -> Result<bool> {
+        let mut output = self.answer.output.clone();
+        let begun = Instant::now();
+        while begun.elapsed() < TRUTH_DELAY {
+            let read =
+                caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": 2 }))?;
+            output.push_str(&read.output);
+            std::thread::sleep(SETTLE);
+            if self.is_done(step, &output, read.is_alive) {
+                return Ok(true);
+            }
+            if !read.is_alive {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    fn judged(&self, step: &Step) -> Judged {
+        let writes = self.recorder.since(self.begun, self.terminal);
+        let Answer { asked, answered, reason, output, .. } = &self.answer;
+        let before = writes.iter().copied().filter(|at| at <= answered);
+        let last = before.max().unwrap_or(*asked).max(*asked);
+        let waits = matches!(step.ends, Ends::Waiting | Ends::GoingOn);
+        Judged {
+            number: 0,
+            verdict: Verdict::Wrong,
+            reason: reason.clone(),
+            output: output.clone(),
+            latency: waits.then(|| answered.saturating_duration_since(last)),
+            silence_is_right: silence_is_right(*asked, *answered, &writes, step.ends),
+        }
+    }
+}
+
+/// Whether the rule of silence would have waited to the end of what was written.
+fn silence_is_right(asked: Instant, answered: Instant, writes: &[Instant], ends: Ends) -> bool {
+    let mut last = asked;
+    for at in writes {
+        // A clock that goes on is not what was waited for.
+        if ends == Ends::GoingOn && *at > answered {
+            break;
+        }
+        if at.saturating_duration_since(last) >= SILENCE {
+            return false;
+        }
+        last = *at;
+    }
+    ends != Ends::Never
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_named_and_texts_are_typed() {
+        let key = |text: &str| typed(text, 1).1["key"].as_str().map(str::to_owned);
+        assert_eq!(key("\u{3}").as_deref(), Some("c-c"));
+        assert_eq!(key("\u{1a}").as_deref(), Some("c-z"));
+        assert_eq!(key("\u{1b}").as_deref(), Some("escape"));
+        assert_eq!(key("\r").as_deref(), Some("enter"));
+        assert_eq!(key("\n"), None);
+        assert_eq!(typed("ls\n", 1).0, "shell_input");
+    }
+
+    #[test]
+    fn a_gap_of_half_a_second_fools_the_rule_of_silence() {
+        let begin = Instant::now();
+        let at = |ms| begin + Duration::from_millis(ms);
+        let check = |writes: &[Instant], ends| silence_is_right(begin, at(900), writes, ends);
+        assert!(check(&[at(1), at(400), at(800)], Ends::Waiting));
+        assert!(!check(&[at(1), at(501)], Ends::Waiting));
+        assert!(!check(&[at(500)], Ends::Waiting));
+        assert!(check(&[at(1), at(2000)], Ends::GoingOn), "a clock that goes on");
+        assert!(!check(&[], Ends::Never));
+    }
+}

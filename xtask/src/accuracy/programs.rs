@@ -1,0 +1,143 @@
+//! What is played: programs, and the steps of each.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// The programs, by kind.
+const FILES: [(&str, &str); 6] = [
+    ("shells", include_str!("programs/shells.json")),
+    ("work", include_str!("programs/work.json")),
+    ("repls", include_str!("programs/repls.json")),
+    ("databases", include_str!("programs/databases.json")),
+    ("screens", include_str!("programs/screens.json")),
+    ("others", include_str!("programs/others.json")),
+];
+
+/// One program. `@NAME@` in its texts stands for what the services tell.
+#[derive(Debug)]
+pub struct Program {
+    pub name: String,
+    /// Programs that must be there.
+    pub needs: Vec<String>,
+    /// What is started, as a person types it.
+    pub command: String,
+    /// The folder's name, where it is seen.
+    pub folder: String,
+    /// Files of the folder, with their text.
+    pub files: Vec<(String, String)>,
+    /// What a shell does there first, and last.
+    pub setup: Option<String>,
+    pub teardown: Option<String>,
+    /// Whether it makes sense for root alone.
+    pub is_for_root: bool,
+    pub steps: Vec<Step>,
+}
+
+/// One step: what is typed, and how it is known that it was done.
+#[derive(Debug)]
+pub struct Step {
+    pub does: Does,
+    /// What is on the screen once it is done, and what is not.
+    pub shows: String,
+    pub lacks: Option<String>,
+    pub ends: Ends,
+    /// Whether a secret is asked for then.
+    pub asks_secret: bool,
+}
+
+/// What is done in a step.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Does {
+    /// The program is started.
+    Starts,
+    /// This is typed.
+    Types(String),
+    /// A shell of that name behind a connection is told to mark its prompts.
+    Marks(String),
+}
+
+/// How a step ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ends {
+    /// The program waits for what is typed next.
+    Waiting,
+    /// It does, and goes on showing something (a clock).
+    GoingOn,
+    /// It has ended.
+    Exited,
+    /// Never: it is busy.
+    Never,
+}
+
+/// Reads them all.
+pub fn all() -> Result<Vec<Program>> {
+    let mut programs = Vec::new();
+    for (name, text) in FILES {
+        let list: Vec<Value> =
+            serde_json::from_str(text).with_context(|| format!("reading `{name}.json`"))?;
+        programs.extend(list.iter().map(Program::of));
+    }
+    Ok(programs)
+}
+
+impl Program {
+    fn of(json: &Value) -> Self {
+        let list = |key: &str| json[key].as_array().into_iter().flatten();
+        let files = json["files"].as_object().into_iter().flatten();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self {
+            name: text(&json["name"]),
+            needs: list("needs").map(text).collect(),
+            command: text(&json["command"]),
+            folder: json["folder"].as_str().unwrap_or("work").to_owned(),
+            files: files.map(|(name, content)| (name.clone(), text(content))).collect(),
+            setup: json["setup"].as_str().map(str::to_owned),
+            teardown: json["teardown"].as_str().map(str::to_owned),
+            is_for_root: json["root"] == true,
+            steps: list("steps").map(Step::of).collect(),
+        }
+    }
+}
+
+impl Step {
+    fn of(json: &Value) -> Self {
+        let is = |key: &str| json[key] == true;
+        Self {
+            does: match (json["type"].as_str(), json["mark"].as_str()) {
+                (Some(text), _) => Does::Types(text.to_owned()),
+                (None, Some(shell)) => Does::Marks(shell.to_owned()),
+                (None, None) => Does::Starts,
+            },
+            shows: json["shows"].as_str().unwrap_or_default().to_owned(),
+            lacks: json["lacks"].as_str().map(str::to_owned),
+            ends: match () {
+                () if is("never") => Ends::Never,
+                () if is("exits") => Ends::Exited,
+                () if is("goes_on") => Ends::GoingOn,
+                () => Ends::Waiting,
+            },
+            asks_secret: is("secret"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_has_a_name_of_its_own_and_three_steps_or_more() {
+        let programs = all().unwrap();
+        let mut names: Vec<&str> = programs.iter().map(|program| &*program.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), programs.len());
+        for program in &programs {
+            assert!(program.steps.len() >= 3, "{}", program.name);
+            assert!(!program.needs.is_empty() && !program.command.is_empty(), "{}", program.name);
+            let starts = program.steps.iter().map(|step| step.does == Does::Starts);
+            let first = std::iter::once(true).chain(std::iter::repeat(false));
+            assert!(starts.eq(first.take(program.steps.len())), "{}", program.name);
+        }
+    }
+}

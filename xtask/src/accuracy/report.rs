@@ -1,0 +1,199 @@
+//! The table, the sums and the misses.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::play::Judged;
+use super::programs::{Ends, Program, Step};
+
+/// Shares of all steps: at least so many right, at most so many early.
+const RIGHT_PERCENT_MIN: f64 = 94.0;
+const EARLY_PERCENT_MAX: f64 = 3.0;
+
+/// The median from what a program wrote last to the result.
+const MEDIAN_MAX: Duration = Duration::from_millis(10);
+
+/// What the rule of silence takes for each step.
+const SILENCE_MS: f64 = 500.0;
+
+/// Characters of a wrong result that are shown.
+const SHOWN_CHARACTERS_MAX: usize = 160;
+
+/// What a result was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Given when the program waited, for that reason.
+    Right,
+    /// Given before.
+    Early,
+    /// Given when the program waited, but by its silence alone.
+    Silence,
+    /// Given long after, or with an error.
+    Missed,
+    /// What the step shows never came: the step is no good here.
+    Wrong,
+    /// The program is not there.
+    NotThere,
+}
+
+/// A program that was played.
+pub struct Played {
+    name: String,
+    verdicts: Vec<Verdict>,
+    latencies: Vec<Duration>,
+    silence_right: usize,
+    /// What was not right, a line each.
+    misses: Vec<String>,
+}
+
+impl Played {
+    /// Nothing was played yet.
+    pub fn new(program: &Program) -> Self {
+        let name = program.name.clone();
+        Self { name, verdicts: vec![], latencies: vec![], silence_right: 0, misses: vec![] }
+    }
+
+    /// It cannot be played: all its steps are wrong.
+    pub fn missing(program: &Program, missing: &[String]) -> Self {
+        let verdicts = vec![Verdict::NotThere; program.steps.len()];
+        let misses = vec![format!("{}: there is no {}", program.name, missing.join(", "))];
+        Self { verdicts, misses, ..Self::new(program) }
+    }
+
+    /// Adds a step.
+    pub fn add(&mut self, step: &Step, judged: Judged) {
+        let Judged { number, verdict, reason, output, latency, silence_is_right } = judged;
+        self.verdicts.push(verdict);
+        self.silence_right += usize::from(silence_is_right);
+        if verdict == Verdict::Right {
+            // What a busy program is waited for says nothing.
+            self.latencies.extend(latency.filter(|_| step.ends != Ends::Never));
+            return;
+        }
+        let from = output.chars().count().saturating_sub(SHOWN_CHARACTERS_MAX);
+        let tail: String = output.chars().skip(from).collect();
+        self.misses.push(format!(
+            "{} #{number}: {verdict:?} ({reason}), wanted {:?}, shown {tail:?}",
+            self.name, step.shows
+        ));
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.verdicts.iter().filter(|own| **own == verdict).count()
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Report(Vec<Played>);
+
+impl Report {
+    /// Adds a program, and says so: the whole takes minutes.
+    pub fn add(&mut self, played: Played) {
+        let right = played.count(Verdict::Right);
+        eprintln!("{}: {right} of {} right", played.name, played.verdicts.len());
+        self.0.push(played);
+    }
+
+    fn steps(&self) -> usize {
+        self.0.iter().map(|played| played.verdicts.len()).sum()
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.0.iter().map(|played| played.count(verdict)).sum()
+    }
+
+    fn percent(&self, count: usize) -> f64 {
+        count as f64 * 100.0 / self.steps().max(1) as f64
+    }
+
+    fn latencies(&self) -> Vec<Duration> {
+        let mut all: Vec<_> = self.0.iter().flat_map(|played| played.latencies.clone()).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Whether the targets are met.
+    pub fn is_good(&self) -> bool {
+        self.percent(self.count(Verdict::Right)) >= RIGHT_PERCENT_MIN
+            && self.percent(self.count(Verdict::Early)) <= EARLY_PERCENT_MAX
+            && at(&self.latencies(), 0.5) <= MEDIAN_MAX
+    }
+
+    /// The report, as Markdown; `install` is how to get what is not there.
+    pub fn text(&self, install: &str) -> String {
+        let mut text = String::from(
+            "| program | steps | right | early | by silence | missed | median ms | 500 ms rule right |\n\
+             |---|---|---|---|---|---|---|---|\n",
+        );
+        for played in &self.0 {
+            let mut latencies = played.latencies.clone();
+            latencies.sort_unstable();
+            let [right, early, silence] =
+                [Verdict::Right, Verdict::Early, Verdict::Silence].map(|it| played.count(it));
+            let rest = played.verdicts.len() - right - early - silence;
+            let median = milliseconds(at(&latencies, 0.5));
+            let row = [right, early, silence, rest].map(|count| count.to_string()).join(" | ");
+            let (name, steps) = (&played.name, played.verdicts.len());
+            let _ = writeln!(
+                text,
+                "| {name} | {steps} | {row} | {median:.1} | {} |",
+                played.silence_right
+            );
+        }
+        self.add_sums(&mut text);
+        let misses: Vec<_> = self.0.iter().flat_map(|played| &played.misses).collect();
+        if !misses.is_empty() {
+            text.push_str("\nnot right:\n");
+        }
+        for miss in misses {
+            let _ = writeln!(text, "- {miss}");
+        }
+        if self.count(Verdict::NotThere) > 0 {
+            let _ = writeln!(text, "\nwhat is not there can be had by: {install}");
+        }
+        text
+    }
+
+    fn add_sums(&self, text: &mut String) {
+        let latencies = self.latencies();
+        let [right, early, silence, missed, wrong, absent] = [
+            Verdict::Right,
+            Verdict::Early,
+            Verdict::Silence,
+            Verdict::Missed,
+            Verdict::Wrong,
+            Verdict::NotThere,
+        ]
+        .map(|verdict| self.count(verdict));
+        let steps = self.steps();
+        let (right_share, early_share) = (self.percent(right), self.percent(early));
+        let silence_right: usize = self.0.iter().map(|played| played.silence_right).sum();
+        let share = self.percent(silence_right);
+        let of = |part| milliseconds(at(&latencies, part));
+        let median = of(0.5);
+        let _ = writeln!(
+            text,
+            "\n{} programs, {steps} steps: {right} right ({right_share:.1} %), {early} early ({early_share:.1} %), \
+             {silence} by silence, {missed} missed, {wrong} without what they show, {absent} of programs that are \
+             not there\nfrom what a program wrote last to the result: median {median:.1} ms, p90 {:.1}, p99 {:.1}, \
+             longest {:.1}\nthe rule of 500 ms on the same streams: {silence_right} right ({share:.1} %), {SILENCE_MS} ms \
+             each: {:.0} times as long",
+            self.0.len(),
+            of(0.9),
+            of(0.99),
+            of(1.0),
+            SILENCE_MS / median.max(0.001),
+        );
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The value below which that part of a sorted list lies.
+fn at(sorted: &[Duration], part: f64) -> Duration {
+    let last = sorted.len().saturating_sub(1) as f64;
+    sorted.get((last * part).round() as usize).copied().unwrap_or_default()
+}
