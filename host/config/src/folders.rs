@@ -17,7 +17,8 @@ struct Places {
     config: PathBuf,
     data: PathBuf,
     cache: PathBuf,
-    runtime: PathBuf,
+    /// Only where the system has one, which ends with the login.
+    runtime: Option<PathBuf>,
 }
 
 /// A folder was needed, and the system does not say where the user's home is.
@@ -32,10 +33,7 @@ impl Folders {
             config: dirs.config_dir().to_owned(),
             data: dirs.data_dir().to_owned(),
             cache: dirs.cache_dir().to_owned(),
-            // Only Linux has a folder that ends with the login; elsewhere the cache is private too.
-            runtime: dirs
-                .runtime_dir()
-                .map_or_else(|| dirs.cache_dir().join("runtime"), Path::to_owned),
+            runtime: dirs.runtime_dir().map(Path::to_owned),
         });
         Self { places }
     }
@@ -46,7 +44,7 @@ impl Folders {
             config: root.join("config"),
             data: root.join("data"),
             cache: root.join("cache"),
-            runtime: root.join("runtime"),
+            runtime: Some(root.join("runtime")),
         };
         Self { places: Some(places) }
     }
@@ -71,9 +69,9 @@ impl Folders {
         self.places().map(|places| places.cache.as_path())
     }
 
-    /// Holds sockets and locks of running processes.
-    pub fn runtime(&self) -> Result<&Path, NoHome> {
-        self.places().map(|places| places.runtime.as_path())
+    /// Holds sockets of running processes; none where the system has no such folder.
+    pub fn runtime(&self) -> Option<&Path> {
+        self.places.as_ref()?.runtime.as_deref()
     }
 
     /// The user's configuration file.
@@ -137,13 +135,14 @@ mod tests {
         assert_eq!(folders.plugins(), Ok(PathBuf::from("/r/data/plugins")));
         assert_eq!(folders.trusted(), Ok(PathBuf::from("/r/data/trusted")));
         assert_eq!(folders.models(), Ok(PathBuf::from("/r/cache/models")));
-        assert_eq!(folders.runtime(), Ok(Path::new("/r/runtime")));
+        assert_eq!(folders.runtime(), Some(Path::new("/r/runtime")));
     }
 
     #[test]
     fn without_a_home_only_asking_is_an_error() {
         let folders = Folders::none();
         assert_eq!(folders.data(), Err(NoHome));
+        assert_eq!(folders.runtime(), None);
         assert_eq!(folders.descriptions_file(), Err(NoHome));
     }
 }

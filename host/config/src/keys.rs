@@ -342,6 +342,9 @@ keys! {
     /// File of the ledger; without one it is `ledger.jsonl` among your data.
     ledger_path: Option<PathBuf> = None,
         key("ledger.path").variables(&["LEDGER_PATH"]).users_own();
+    /// Let people of the same user see a model's terminals and type there (`jaato shell`).
+    terminals_join: bool = true,
+        key("terminals.join").variables(&["JAATO_TERMINALS_JOIN"]).users_own();
     /// File whose text follows the built-in part of the prompt.
     prompt_file: Option<PathBuf> = None,
         key("prompt.file").variables(&["JAATO_PROMPT_FILE"]);

@@ -1,13 +1,15 @@
 //! What sessions and their ports share: the plugins as they are known, and what runs them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use futures_util::future::BoxFuture;
 use jaato_loader::Services;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_store::Ledger;
-use jaato_types::{Asset, Delta, Error, ErrorKind, Kind, PluginName, SessionId};
+use jaato_types::terminal::{TerminalRef, WRITE};
+use jaato_types::{Asset, Delta, Error, ErrorKind, Frame, Kind, PluginName, SessionId};
 use serde_json::Value;
 
 use crate::credentials::Credentials;
@@ -19,6 +21,7 @@ use crate::runtime::description;
 use crate::services::{Lent, Place, PluginServices, Tell};
 use crate::settings;
 use crate::setup::Setup;
+use crate::terminals::{Hands, Terminals};
 
 /// How often a file may change under the hands of who opens it.
 const CHANGES_MAX: u32 = 5;
@@ -34,6 +37,8 @@ pub struct Host {
     pub(crate) instances: Instances,
     pub(crate) supervisor: Supervisor,
     pub(crate) environments: Environments,
+    /// What people see and join.
+    pub(crate) terminals: Arc<Terminals>,
     /// By plugin, with the number of the edition that it is of.
     pub(crate) prepared: Mutex<HashMap<PluginName, (u64, Arc<Prepared>)>>,
 }
@@ -172,5 +177,29 @@ impl Host {
         self.plugins.close_view(session);
         self.instances.close(Some(session)).await;
         self.environments.leave(self, session).await;
+        self.terminals.leave(session);
+    }
+}
+
+/// Types into terminals of a host's sessions.
+pub(crate) struct HostHands(pub(crate) Weak<Host>);
+
+impl Hands for HostHands {
+    fn write(
+        &self,
+        session: &SessionId,
+        terminal: u64,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'static, Result<(), Error>> {
+        let (host, session) = (self.0.upgrade(), session.clone());
+        Box::pin(async move {
+            let gone = || Error::new(ErrorKind::Unavailable, "the session has ended");
+            let host = host.ok_or_else(gone)?;
+            let member = host.environments.of(&session).ok_or_else(gone)?;
+            let request = Frame::write_with_bytes(&TerminalRef { terminal }, &bytes);
+            let request =
+                request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+            member.answer(host, WRITE, request).await.map(drop)
+        })
     }
 }

@@ -65,6 +65,7 @@ mod services;
 mod session;
 mod settings;
 mod setup;
+mod terminals;
 mod tools;
 mod trusted;
 mod workers;
@@ -100,4 +101,8 @@ pub use runtime::{
 };
 pub use session::SessionOptions;
 pub use setup::{Arguments, Setup, SetupError};
+pub use terminals::join::{
+    FoundTerminal, FoundTerminals, Joined, Listed as ListedTerminal, Reply as TerminalReply,
+    find_terminals, join_terminal,
+};
 pub use trusted::{CopyError, forget_copy, private_copy, sha256_of};

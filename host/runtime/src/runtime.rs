@@ -15,7 +15,7 @@ use crate::assets::Assets;
 use crate::discover::{Discovery, discover};
 use crate::environments::Environments;
 use crate::facts;
-use crate::host::Host;
+use crate::host::{Host, HostHands};
 use crate::instances::{Instances, why_in_worker};
 use crate::ledger::ledger_of;
 use crate::log::Log;
@@ -25,6 +25,8 @@ use crate::reload::{Plugins, Start};
 use crate::services::{Lent, Place};
 use crate::settings;
 use crate::setup::Setup;
+use crate::terminals::Terminals;
+use crate::terminals::join::Door;
 use crate::tools::{drive, misbehaved};
 use crate::workers::Workers;
 
@@ -124,6 +126,8 @@ impl Runtime {
         let start = Start { stamps, trust, problems: problems.clone() };
         let plugins = Plugins::new(registry, start, log.clone());
         let own = supervisor.clone();
+        let door = setup.config.terminals_join.then(|| Door::of(&setup.folders));
+        let terminals = Terminals::new(tokio::runtime::Handle::current(), door, log.clone());
         let host = Host {
             setup,
             plugins,
@@ -133,9 +137,12 @@ impl Runtime {
             instances,
             supervisor: own,
             environments: Environments::default(),
+            terminals,
             prepared: Mutex::default(),
         };
-        Self { host: Arc::new(host), supervisor, problems, described }
+        let host = Arc::new(host);
+        host.terminals.set_hands(Arc::new(HostHands(Arc::downgrade(&host))));
+        Self { host, supervisor, problems, described }
     }
 
     /// Returns what starts children, and as what.
@@ -224,6 +231,7 @@ impl Runtime {
         self.host.environments.close(&self.host).await;
         let resources = self.host.environments.take_problems();
         self.host.instances.close(None).await;
+        self.host.terminals.close().await;
         let processes = self.host.lent.processes.living().await;
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.line(1, "host", &format!("ending child processes: {error}"));

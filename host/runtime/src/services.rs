@@ -30,6 +30,7 @@ use crate::instances::WeakLease;
 use crate::objects::CallObjects;
 use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs};
 use crate::processes::{CallProcesses, Processes};
+use crate::terminals::{self, TerminalServices};
 
 /// What every call of every plugin may use.
 pub struct Lent {
@@ -269,7 +270,13 @@ impl PluginServices {
         let Some(host) = host.upgrade() else {
             return ready(Err(Error::new(ErrorKind::Unavailable, "the host has ended")));
         };
-        member.call(host, operation, request, Arc::clone(&self.tell))
+        if terminals::is_operation(operation) {
+            let (member, plugin) = (Arc::clone(member), self.plugin.clone());
+            let session = self.place.session.clone();
+            let services = TerminalServices { host, member, plugin, session };
+            return services.call(operation, request);
+        }
+        member.call(host, &self.plugin, operation, request, Arc::clone(&self.tell))
     }
 
     fn resources(

@@ -20,6 +20,7 @@ use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::{NoProvider, PluginProvider};
 use crate::runtime::Runtime;
+use crate::terminals::Audience;
 use crate::tools::PluginTools;
 
 /// The context window that is assumed where nobody knows it.
@@ -106,6 +107,7 @@ impl Runtime {
         setup.limits = limits(&self.setup().config);
         setup.rules = rules(&self.setup().config, &options);
         self.join_environment(&id, &options)?;
+        let asker = Arc::clone(&options.asker);
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
         let provider_plugin =
             Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id.clone()));
@@ -118,6 +120,7 @@ impl Runtime {
                 format!("cannot start a session with `{provider}`: {error}"),
             )
         })?;
+        self.host().terminals.enter(session.id(), audience(&session, asker));
         provider_plugin.set_facts(session.shared_facts());
         gc_plugin.set_facts(session.shared_facts());
         Ok(session)
@@ -153,11 +156,19 @@ impl Runtime {
         let id = ids.session();
         setup.id = Some(id.clone());
         self.join_environment(&id, &options)?;
+        let asker = Arc::clone(&options.asker);
         let tools = PluginTools::new(Arc::clone(self.host()), id, false);
         let ports = ports(self.host(), Arc::new(NoProvider), tools, ids, options);
-        Session::start(setup, ports)
-            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+        let session = Session::start(setup, ports)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        self.host().terminals.enter(session.id(), audience(&session, asker));
+        Ok(session)
     }
+}
+
+/// Who follows a session, and who is asked.
+fn audience(session: &Session, asker: Arc<dyn Asker>) -> Audience {
+    Audience { emitter: session.emitter(), asker }
 }
 
 fn ids() -> Arc<dyn Ids> {

@@ -1,8 +1,11 @@
-//! Asking a person whether a call may run.
+//! Asking a person whether a call may run, and for what nobody but a program may see.
+
+use std::fmt;
 
 use futures_util::future::BoxFuture;
 use jaato_policy::Decision;
-use jaato_types::ToolCall;
+use jaato_types::{PluginName, ToolCall};
+use zeroize::Zeroizing;
 
 use crate::KnownTool;
 
@@ -13,6 +16,76 @@ pub trait Asker: Send + Sync {
 
     /// Asks, one question at a time. Dropping the future withdraws the question.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
+
+    /// Asks for something that nobody but a program may see; it is not shown while it is typed. Comes while
+    /// calls run and between turns, from any of them. Dropping the future withdraws the question.
+    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+        let _ = question;
+        let reason = "who watches over this session takes no secrets".to_owned();
+        Box::pin(std::future::ready(SecretAnswer::Nobody { reason }))
+    }
+}
+
+/// What a person is to type for a program on a terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct SecretQuestion<'a> {
+    /// The plugin that has the terminal.
+    pub plugin: &'a PluginName,
+    /// What the plugin calls the terminal.
+    pub name: &'a str,
+    /// What runs on it.
+    pub command: &'a str,
+    /// What the program asks for. Written by the program: it may say anything.
+    pub prompt: &'a str,
+}
+
+/// What a person says to that.
+#[derive(Debug)]
+pub enum SecretAnswer {
+    /// What was typed.
+    Typed(Secret),
+    /// The person would not.
+    Declined,
+    /// There is nobody to ask, and why.
+    Nobody {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// What a person typed and nobody may see. It is overwritten when it is dropped.
+pub struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Makes an empty one. Its place in memory is made once, so that it leaves no copy behind as it grows.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self(Zeroizing::new(Vec::with_capacity(bytes)))
+    }
+
+    /// Adds to it; false where that has no room any more.
+    pub fn push(&mut self, byte: u8) -> bool {
+        let has_room = self.0.len() < self.0.capacity();
+        if has_room {
+            self.0.push(byte);
+        }
+        has_room
+    }
+
+    /// Takes the last byte away.
+    pub fn pop(&mut self) -> Option<u8> {
+        self.0.pop()
+    }
+
+    /// Returns the bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
 }
 
 /// What a person is asked.
@@ -50,4 +123,17 @@ pub enum Answer {
         /// Why.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_never_printed_and_does_not_outgrow_its_place() {
+        let mut secret = Secret::with_capacity(2);
+        assert_eq!([b'a', b'b', b'c'].map(|byte| secret.push(byte)), [true, true, false]);
+        assert_eq!(secret.bytes(), b"ab");
+        assert_eq!(format!("{:?}", SecretAnswer::Typed(secret)), "Typed(Secret(…))");
+    }
 }

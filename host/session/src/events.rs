@@ -11,20 +11,22 @@ pub trait EventSink: Send + Sync {
     fn event(&self, envelope: Envelope);
 }
 
-/// The one place where a session's events get their numbers. Clones share it.
+/// The one place where a session's events get their numbers, whether a turn runs or not. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Emitter {
+pub struct Emitter {
     session: SessionId,
     last: Arc<Mutex<u64>>,
     sink: Arc<dyn EventSink>,
 }
 
 impl Emitter {
-    pub(crate) fn new(session: SessionId, sink: Arc<dyn EventSink>) -> Self {
+    /// Begins to count a session's events.
+    pub fn new(session: SessionId, sink: Arc<dyn EventSink>) -> Self {
         Self { session, last: Arc::default(), sink }
     }
 
-    pub(crate) fn emit(&self, event: Event) {
+    /// Tells whoever follows the session, from any thread.
+    pub fn emit(&self, event: Event) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         *last += 1;
         let (v, seq, session) = (Envelope::VERSION, *last, self.session.clone());

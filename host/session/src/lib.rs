@@ -40,12 +40,12 @@ mod tools;
 mod turn;
 
 pub use arguments::ArgumentChecks;
-pub use ask::{Answer, Asker, Question};
+pub use ask::{Answer, Asker, Question, Secret, SecretAnswer, SecretQuestion};
 pub use cancel::Cancel;
 pub use clock::{Clock, SystemClock};
 pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
-pub use events::EventSink;
+pub use events::{Emitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
 pub use gc::{GC_DEADLINE_MS, Gc, GcReport, GcSettings, OVERFLOWS_MAX};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};

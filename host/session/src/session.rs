@@ -162,6 +162,11 @@ impl Session {
         self.facts.read()
     }
 
+    /// Returns a handle on the session's events, for what happens between its turns too.
+    pub fn emitter(&self) -> Emitter {
+        self.emitter.clone()
+    }
+
     /// Returns a handle on the facts that stays readable while a turn runs.
     pub fn shared_facts(&self) -> SharedFacts {
         self.facts.clone()

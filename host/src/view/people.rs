@@ -297,8 +297,12 @@ impl super::Writer for People {
                 self.still();
                 Ok(())
             }
+            // For those who join: what is on a screen is told by the result of the call, as the model has it.
+            Event::TerminalScreen { .. } | Event::TerminalTyped { .. } => Ok(()),
             // Asked on the terminal by the asker; told by what comes after.
-            Event::PermissionAsked { .. }
+            Event::TerminalAsked { .. }
+            | Event::TerminalAnswered { .. }
+            | Event::PermissionAsked { .. }
             | Event::PermissionDecided { .. }
             | Event::SessionStarted { .. }
             | Event::TurnStarted { .. }

@@ -196,6 +196,10 @@ impl Recorder {
             | Event::ToolOutput { .. }
             | Event::MessageJoined { .. }
             | Event::ObjectsAdded { .. }
+            | Event::TerminalScreen { .. }
+            | Event::TerminalTyped { .. }
+            | Event::TerminalAsked { .. }
+            | Event::TerminalAnswered { .. }
             | Event::Unknown => return None,
             // Taken by `stages`.
             Event::SessionStarted { .. }

@@ -222,6 +222,57 @@ pub enum Event {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
+    /// What is on the screen of a terminal that a tool has: the newest, and not each that there was between two.
+    TerminalScreen {
+        /// The plugin's name without its kind.
+        source: String,
+        /// What the plugin calls the terminal: `session_0`.
+        name: String,
+        /// What runs on it.
+        command: String,
+        /// Lines of the terminal.
+        rows: u16,
+        /// Columns of the terminal.
+        columns: u16,
+        /// Row and column of the cursor, each counted from 0; none where it is hidden.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<(u16, u16)>,
+        /// Whether a full-screen program draws it.
+        is_full_screen: bool,
+        /// The lines, without what is blank at their ends and below.
+        lines: Vec<String>,
+        /// Whether the program still runs.
+        is_alive: bool,
+    },
+    /// A person who had joined a terminal typed there; what was typed is told to nobody.
+    TerminalTyped {
+        /// The plugin's name without its kind.
+        source: String,
+        /// What the plugin calls the terminal.
+        name: String,
+        /// How many bytes since this was told last.
+        bytes: u64,
+    },
+    /// The person is asked to type something into a terminal that nobody else may see.
+    TerminalAsked {
+        /// The plugin's name without its kind.
+        source: String,
+        /// What the plugin calls the terminal.
+        name: String,
+        /// What runs on it.
+        command: String,
+        /// What the program asks for.
+        prompt: String,
+    },
+    /// That question is over.
+    TerminalAnswered {
+        /// The plugin's name without its kind.
+        source: String,
+        /// What the plugin calls the terminal.
+        name: String,
+        /// How it ended.
+        outcome: SecretOutcome,
+    },
     /// What a step cost.
     Usage {
         /// The tokens.
@@ -297,6 +348,23 @@ pub enum Outcome {
     /// It failed.
     Failed,
     /// In a way that this side does not know: not [`Outcome::Done`].
+    #[serde(other)]
+    Unknown,
+}
+
+/// How a question for something that nobody else may see ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretOutcome {
+    /// The person typed, and the program has it.
+    Typed,
+    /// The person would not.
+    Declined,
+    /// There was nobody to ask.
+    Nobody,
+    /// It was taken back, or what was typed could not be handed over.
+    Withdrawn,
+    /// In a way that this side does not know.
     #[serde(other)]
     Unknown,
 }

@@ -35,7 +35,7 @@ pub use completion::{Completion, Delta, FinishReason, ModelInfo, Request, Reques
 pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};
-pub use event::{Envelope, Event, Outcome};
+pub use event::{Envelope, Event, Outcome, SecretOutcome};
 pub use frame::{FRAME_BYTES_MAX, Frame, FrameError};
 pub use gc::{GcPlan, GcReason, GcRequest};
 pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};

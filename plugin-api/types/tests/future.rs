@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use jaato_types::files::*;
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
-use jaato_types::terminal::{TerminalEvent, TerminalWait};
+use jaato_types::terminal::{TerminalAsked, TerminalEvent, TerminalNews, TerminalWait};
 use jaato_types::*;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -34,6 +34,7 @@ fn what_only_tells_is_passed_over() {
     reads(json!({ "event": WORD, "of": 1 }), ProcessEvent::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), Event::Unknown);
     reads(json!({ "event": WORD, "of": 1 }), TerminalEvent::Unknown);
+    reads(json!({ "event": WORD, "of": 1 }), TerminalNews::Unknown);
     reads(json!({ "kind": WORD, "of": 1 }), AssetSource::Unknown);
 }
 
@@ -58,6 +59,8 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Role::Unknown);
     reads(json!(WORD), FileKind::Other);
     reads(json!(WORD), TerminalWait::Unknown);
+    reads(json!(WORD), SecretOutcome::Unknown);
+    reads(json!({ "outcome": WORD, "of": 1 }), TerminalAsked::Unknown);
 }
 
 #[test]

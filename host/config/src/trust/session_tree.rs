@@ -35,6 +35,11 @@ pub fn inside_session(variables: &Variables) -> bool {
         || has_jaato_ancestor(std::process::id(), process_in_proc)
 }
 
+/// Tells whether a session started another process, directly or not.
+pub fn is_of_a_session(pid: u32) -> bool {
+    has_jaato_ancestor(pid, process_in_proc)
+}
+
 /// The error for a trust command inside a session.
 pub fn refuse_inside_session(variables: &Variables) -> Result<(), TrustError> {
     if inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }

@@ -77,8 +77,10 @@ impl Runtime {
     ) -> Result<ProcessExit, Error> {
         let member = self.member(session)?;
         let quiet: Tell = Arc::new(|_| {});
+        let nobody = PluginName::from("host");
         let call = |operation: &str, frame| {
-            member.call(Arc::clone(self.host()), operation, frame, Arc::clone(&quiet))
+            let host = Arc::clone(self.host());
+            member.call(host, &nobody, operation, frame, Arc::clone(&quiet))
         };
         let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
         let spawned = call(SPAWN, write(&Spawn { stdin, ..spawn.clone() })?).await?;

@@ -1,18 +1,19 @@
 //! A session in its environment: what its tools ask for is passed on, and what it runs is its own.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::Served;
+use jaato_session::Cancel;
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
 use jaato_types::process::{FORGET, LIST, ProcessFacts, ProcessRef, SPAWN, START};
-use jaato_types::{Error, ErrorKind, Frame, FrameError, SessionId, terminal};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use serde_json::{Map, Value};
 
 use super::scope::{Scope, read, write};
-use super::stream::EnvironmentStream;
+use super::stream::{EnvironmentStream, OnEnd};
 use crate::host::Host;
 use crate::services::Tell;
 
@@ -27,6 +28,15 @@ pub struct Member {
     numbers: Mutex<HashSet<u64>>,
     /// Of that, programs that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
+    /// Its terminals, those that have ended too: their last screens may come late.
+    terminals: Mutex<HashMap<u64, HeldTerminal>>,
+}
+
+/// A terminal, and whose it is.
+struct HeldTerminal {
+    plugin: PluginName,
+    /// Set when it has ended.
+    over: Cancel,
 }
 
 /// Tells whether an operation is one that tools may ask of their session's environment.
@@ -38,7 +48,13 @@ pub fn is_operation(operation: &str) -> bool {
 impl Member {
     pub(super) fn new(scope: Arc<Scope>, session: SessionId) -> Self {
         scope.enter();
-        Self { scope, session, numbers: Mutex::default(), lasting: Mutex::default() }
+        Self {
+            scope,
+            session,
+            numbers: Mutex::default(),
+            lasting: Mutex::default(),
+            terminals: Mutex::default(),
+        }
     }
 
     /// Returns the environment.
@@ -46,19 +62,59 @@ impl Member {
         &self.scope
     }
 
-    /// Passes on what a tool asks for.
+    /// Passes on what a tool of this plugin asks for.
     pub fn call(
         self: &Arc<Self>,
         host: Arc<Host>,
+        plugin: &PluginName,
         operation: &str,
         request: Vec<u8>,
         tell: Tell,
     ) -> BoxFuture<'static, Result<Served, Error>> {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
+        let plugin = plugin.clone();
         Box::pin(async move {
             let request = own.prepared(&operation, request)?;
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
-            own.served(&operation, answer, |stream| EnvironmentStream::new(ready, stream))
+            own.served(&operation, answer, |stream, number| {
+                let stream = EnvironmentStream::new(ready, stream);
+                match number.filter(|_| operation == terminal::SPAWN) {
+                    Some(number) => stream.with_end(own.hold_terminal(&host, number, plugin)),
+                    None => stream,
+                }
+            })
+        })
+    }
+
+    /// Passes on what the host itself asks for of something that the session has there.
+    pub async fn answer(
+        self: Arc<Self>,
+        host: Arc<Host>,
+        operation: &'static str,
+        request: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let request = self.prepared(operation, request)?;
+        let quiet: Tell = Arc::new(|_| {});
+        let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
+        Ok(answer)
+    }
+
+    /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no such terminal.
+    pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
+        let terminals = lock(&self.terminals);
+        let held = terminals.get(&number).filter(|held| held.plugin == *plugin)?;
+        Some(held.over.clone())
+    }
+
+    /// Notes whose a new terminal is; returns what is to be done when its stream ends.
+    fn hold_terminal(&self, host: &Arc<Host>, number: u64, plugin: PluginName) -> OnEnd {
+        let over = Cancel::new();
+        let held = HeldTerminal { plugin, over: over.clone() };
+        lock(&self.terminals).insert(number, held);
+        let (board, session) = (Arc::clone(&host.terminals), self.session.clone());
+        OnEnd::new(move || {
+            over.cancel();
+            board.forget(&session, number);
         })
     }
 
@@ -97,7 +153,7 @@ impl Member {
         &self,
         operation: &str,
         answer: Vec<u8>,
-        stream_of: impl FnOnce(u64) -> EnvironmentStream,
+        stream_of: impl FnOnce(u64, Option<u64>) -> EnvironmentStream,
     ) -> Result<Served, Error> {
         if operation == LIST {
             let all: Vec<ProcessFacts> = read(&answer)?;
@@ -117,7 +173,7 @@ impl Member {
             }
         }
         match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
-            Some(stream) => Ok(Served::StreamWith(head, Box::new(stream_of(stream)))),
+            Some(stream) => Ok(Served::StreamWith(head, Box::new(stream_of(stream, number)))),
             None => Ok(Served::Frame(answer)),
         }
     }

@@ -34,13 +34,39 @@ pub(super) struct EnvironmentStream {
     /// A large piece, and how far it was handed out.
     rest: Option<(Vec<u8>, usize)>,
     is_over: bool,
+    /// Done when what it stands for has ended.
+    end: Option<OnEnd>,
+}
+
+/// Something that is done when this is dropped.
+pub(super) struct OnEnd(Option<Box<dyn FnOnce() + Send>>);
+
+impl OnEnd {
+    /// Takes what is to be done.
+    pub(super) fn new(work: impl FnOnce() + Send + 'static) -> Self {
+        Self(Some(Box::new(work)))
+    }
+}
+
+impl Drop for OnEnd {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            work();
+        }
+    }
 }
 
 impl EnvironmentStream {
     /// Makes it. Must be called with the runtime entered.
     pub(super) fn new(ready: Arc<Ready>, stream: u64) -> Self {
         let runtime = Handle::current();
-        Self { ready, stream, runtime, coming: None, rest: None, is_over: false }
+        Self { ready, stream, runtime, coming: None, rest: None, is_over: false, end: None }
+    }
+
+    /// Adds what is to be done when what it stands for has ended: when it is lost or dropped.
+    pub(super) fn with_end(mut self, end: OnEnd) -> Self {
+        self.end = Some(end);
+        self
     }
 
     /// Asks for the next piece; the environment begins at once.
@@ -92,6 +118,7 @@ impl ByteStream for EnvironmentStream {
             Poll::Ready(Ok(piece)) => piece,
             Poll::Ready(Err(error)) => {
                 self.is_over = true;
+                self.end = None;
                 return Poll::Ready(Some(Err(error)));
             }
         };

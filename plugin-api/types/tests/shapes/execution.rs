@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use jaato_types::execution::*;
 use jaato_types::process::*;
 use jaato_types::terminal::{
-    self, TerminalEvent, TerminalRef, TerminalResize, TerminalSignal, TerminalSpawn,
-    TerminalSpawned, TerminalState, TerminalWait,
+    self, TerminalAsk, TerminalAsked, TerminalEvent, TerminalNews, TerminalRef, TerminalResize,
+    TerminalScreen, TerminalShown, TerminalSignal, TerminalSpawn, TerminalSpawned, TerminalState,
+    TerminalWait,
 };
 use serde_json::json;
 
@@ -121,4 +122,29 @@ fn terminals(shapes: &mut Shapes) {
         TerminalWait::Relaying,
         TerminalWait::Unknown,
     ]);
+    writeln!(shapes.text, "{}", [terminal::SHOW, terminal::ASK, terminal::WATCH].join(" "))
+        .unwrap();
+    shapes.add(&TerminalScreen {
+        terminal: 1,
+        name: "session_0".to_owned(),
+        command: "bash".to_owned(),
+        rows: 2,
+        columns: 3,
+        cursor: Some((0, 2)),
+        is_full_screen: true,
+        lines: vec!["$ ".to_owned()],
+        is_alive: true,
+    });
+    shapes.add(&TerminalShown { watchers: 1 });
+    shapes.add(&TerminalAsk {
+        terminal: 1,
+        name: "session_0".to_owned(),
+        command: "sudo -s".to_owned(),
+        prompt: "password: ".to_owned(),
+    });
+    shapes.add(&TerminalAsked::Typed);
+    shapes.add(&TerminalAsked::Declined);
+    shapes.add(&TerminalAsked::Nobody { reason: "r".to_owned() });
+    shapes.add(&TerminalNews::Watched { terminal: 1, watchers: 2 });
+    shapes.add(&TerminalNews::Typed { terminal: 1, bytes: 3 });
 }

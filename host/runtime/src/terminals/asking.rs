@@ -1,0 +1,143 @@
+//! Asks the person for what nobody but a program may see, and hands it to the program.
+//!
+//! What was typed goes from the person's side straight to the terminal: it is told to nobody, not even how long it
+//! was, and is overwritten once it is handed over. It is handed over only while the terminal does not show
+//! what is typed: a program that ended meanwhile may have left a shell there that does.
+
+use std::sync::Arc;
+
+use jaato_session::{Cancel, SecretAnswer, SecretQuestion};
+use jaato_types::terminal::{STATE, TerminalAsk, TerminalAsked, TerminalRef, TerminalState};
+use jaato_types::{Error, ErrorKind, Event, Frame, PluginName, SecretOutcome, SessionId};
+
+use super::board::{Audience, Terminals};
+use crate::environments::Member;
+use crate::host::Host;
+
+/// What stands for the key that ends a line.
+const LINE_END: u8 = b'\r';
+
+/// A question.
+pub(super) struct Asked {
+    pub(super) board: Arc<Terminals>,
+    pub(super) member: Arc<Member>,
+    pub(super) host: Arc<Host>,
+    pub(super) plugin: PluginName,
+    pub(super) session: SessionId,
+    /// Set when the terminal has ended.
+    pub(super) over: Cancel,
+    pub(super) ask: TerminalAsk,
+}
+
+/// Tells the session's events how a question ended, whatever ends it.
+struct Ending<'a> {
+    asked: &'a Asked,
+    audience: &'a Audience,
+    outcome: SecretOutcome,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let (source, name) = self.asked.source_and_name();
+        let outcome = self.outcome;
+        self.audience.emitter.emit(Event::TerminalAnswered { source, name, outcome });
+    }
+}
+
+/// Asks.
+///
+/// # Errors
+/// `conflict` when the terminal shows what is typed, `io` when it is closed or ends meanwhile.
+pub(super) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
+    let Some(audience) = asked.board.audience(&asked.session) else {
+        return Ok(asked.nobody("nobody follows this session"));
+    };
+    let shown = asked.board.find(&asked.session, asked.ask.terminal);
+    if shown.is_some_and(|shown| shown.has_typers()) {
+        let reason = "somebody has joined the terminal and can type there".to_owned();
+        return Ok(TerminalAsked::Nobody { reason });
+    }
+    asked.check_hidden().await?;
+    // One question at a time, whoever asks.
+    let _turn = asked.until_over(asked.board.asking.lock()).await?;
+    let (source, name) = asked.source_and_name();
+    let TerminalAsk { command, prompt, .. } = asked.ask.clone();
+    audience.emitter.emit(Event::TerminalAsked { source, name, command, prompt });
+    let mut ending =
+        Ending { asked: &asked, audience: &audience, outcome: SecretOutcome::Withdrawn };
+    let question = SecretQuestion {
+        plugin: &asked.plugin,
+        name: &asked.ask.name,
+        command: &asked.ask.command,
+        prompt: &asked.ask.prompt,
+    };
+    let mut secret = match asked.until_over(audience.asker.secret(question)).await? {
+        SecretAnswer::Typed(secret) => secret,
+        SecretAnswer::Declined => {
+            ending.outcome = SecretOutcome::Declined;
+            return Ok(TerminalAsked::Declined);
+        }
+        SecretAnswer::Nobody { reason } => {
+            ending.outcome = SecretOutcome::Nobody;
+            return Ok(asked.nobody(&reason));
+        }
+    };
+    asked.check_hidden().await?;
+    if !secret.push(LINE_END) {
+        return Err(Error::new(ErrorKind::HostBug, "what was typed has no room for its line end"));
+    }
+    let bytes = secret.bytes().to_vec();
+    drop(secret);
+    let written = asked.board.write(&asked.session, asked.ask.terminal, bytes);
+    asked.until_over(written).await??;
+    ending.outcome = SecretOutcome::Typed;
+    Ok(TerminalAsked::Typed)
+}
+
+impl Asked {
+    fn source_and_name(&self) -> (String, String) {
+        (self.plugin.source().to_owned(), self.ask.name.clone())
+    }
+
+    /// There is nobody; but somebody may come.
+    fn nobody(&self, reason: &str) -> TerminalAsked {
+        let reason = if self.board.is_joinable() {
+            format!(
+                "{reason}; with `jaato shell attach {}/{} --type` a person can type there from another terminal",
+                self.session, self.ask.name
+            )
+        } else {
+            reason.to_owned()
+        };
+        TerminalAsked::Nobody { reason }
+    }
+
+    /// Checks that the terminal does not show what is typed. Where that cannot be known, the plugin's word counts.
+    async fn check_hidden(&self) -> Result<(), Error> {
+        let number = TerminalRef { terminal: self.ask.terminal };
+        let request = Frame::write(&number)
+            .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        let asked = Arc::clone(&self.member).answer(Arc::clone(&self.host), STATE, request);
+        let state: TerminalState = match self.until_over(asked).await? {
+            Ok(answer) => Frame::read(&answer).map_err(crate::tools::misbehaved)?,
+            Err(error) if error.kind == ErrorKind::UnknownOperation => TerminalState::default(),
+            Err(error) => return Err(error),
+        };
+        if state.echoes == Some(true) {
+            let text = "the terminal shows what is typed, so nothing secret is typed there";
+            return Err(Error::new(ErrorKind::Conflict, text)
+                .with_hint("ask while the program hides it; nothing was handed over"));
+        }
+        Ok(())
+    }
+
+    /// Waits for something as long as the terminal is there.
+    async fn until_over<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => Err(Error::new(ErrorKind::Io, "the terminal is closed")
+                .with_hint("its program has ended")),
+            done = work => Ok(done),
+        }
+    }
+}

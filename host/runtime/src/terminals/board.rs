@@ -1,0 +1,308 @@
+//! The board: which terminals are shown, to whom, and who is told what people do there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use futures_util::future::BoxFuture;
+use jaato_session::{Asker, Cancel, Emitter};
+use jaato_types::terminal::{TerminalScreen, TerminalShown};
+use jaato_types::{Error, ErrorKind, PluginName, SessionId};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::join::{Door, Listed, Server};
+use super::news::{News, NewsStream};
+use super::shown::{Picture, Shown, screen_event};
+use crate::log::Log;
+
+/// Terminals on the board at once: more than a machine has sense for, each with one screen.
+const TERMINALS_MAX: usize = 1024;
+
+/// Streams of news that one plugin of a session may have open: one for its instance, and one that is being replaced.
+const NEWS_MAX: usize = 4;
+
+/// Who follows a session, and who is asked.
+#[derive(Clone)]
+pub(crate) struct Audience {
+    /// The session's events.
+    pub(crate) emitter: Emitter,
+    /// The person.
+    pub(crate) asker: Arc<dyn Asker>,
+}
+
+/// Types into terminals of sessions.
+pub(crate) trait Hands: Send + Sync {
+    /// Types these bytes.
+    fn write(
+        &self,
+        session: &SessionId,
+        terminal: u64,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'static, Result<(), Error>>;
+}
+
+/// The terminals that people may see.
+pub(crate) struct Terminals {
+    state: Mutex<State>,
+    runtime: Handle,
+    hands: OnceLock<Arc<dyn Hands>>,
+    /// Where people come in; none where that is switched off.
+    door: Option<Door>,
+    server: Mutex<Listening>,
+    log: Log,
+    /// Held by a question for a secret: a person is asked one at a time.
+    pub(super) asking: AsyncMutex<()>,
+}
+
+/// Whether people can come in.
+#[derive(Default)]
+enum Listening {
+    /// Nothing was shown so far.
+    #[default]
+    NotYet,
+    On(Server),
+    /// It cannot be done, or it is over.
+    Off,
+}
+
+#[derive(Default)]
+struct State {
+    audiences: HashMap<SessionId, Audience>,
+    shown: BTreeMap<(SessionId, u64), Arc<Shown>>,
+    news: Vec<Reader>,
+}
+
+/// A plugin that wants to know what people do.
+struct Reader {
+    session: SessionId,
+    plugin: PluginName,
+    news: Weak<News>,
+}
+
+/// Somebody who looks at a terminal. Dropping it is going away.
+pub(crate) struct Look {
+    board: Arc<Terminals>,
+    pub(super) shown: Arc<Shown>,
+    types: bool,
+}
+
+impl Terminals {
+    /// Begins with nothing shown.
+    pub(crate) fn new(runtime: Handle, door: Option<Door>, log: Log) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            runtime,
+            hands: OnceLock::new(),
+            door,
+            server: Mutex::default(),
+            log,
+            asking: AsyncMutex::default(),
+        })
+    }
+
+    /// Says who types.
+    pub(crate) fn set_hands(&self, hands: Arc<dyn Hands>) {
+        // There is but one.
+        let _ = self.hands.set(hands);
+    }
+
+    /// Takes who follows a session.
+    pub(crate) fn enter(&self, session: &SessionId, audience: Audience) {
+        self.lock().audiences.insert(session.clone(), audience);
+    }
+
+    /// Takes down what a session has shown.
+    pub(crate) fn leave(&self, session: &SessionId) {
+        let ended: Vec<_> = {
+            let mut state = self.lock();
+            state.audiences.remove(session);
+            state.news.retain(|reader| reader.session != *session);
+            state.shown.extract_if(.., |(owner, _), _| owner == session).collect()
+        };
+        ended.iter().for_each(|(_, shown)| shown.end());
+    }
+
+    /// Returns who follows a session.
+    pub(super) fn audience(&self, session: &SessionId) -> Option<Audience> {
+        self.lock().audiences.get(session).cloned()
+    }
+
+    /// Puts a screen up. `over` is set once the terminal has ended: nothing is put up of it then, and the screen is
+    /// only told.
+    ///
+    /// # Errors
+    /// `limit_reached` when too many are there.
+    pub(super) fn show(
+        self: &Arc<Self>,
+        session: &SessionId,
+        plugin: &PluginName,
+        over: &Cancel,
+        (screen, ansi): (TerminalScreen, String),
+    ) -> Result<TerminalShown, Error> {
+        let key = (session.clone(), screen.terminal);
+        let (is_alive, number) = (screen.is_alive, screen.terminal);
+        let mut state = self.lock();
+        let emitter = state.audiences.get(session).map(|audience| audience.emitter.clone());
+        if over.is_cancelled() && !state.shown.contains_key(&key) {
+            drop(state);
+            if let Some(emitter) = emitter.filter(|_| !is_alive) {
+                emitter.emit(screen_event(plugin, &screen));
+            }
+            return Ok(TerminalShown::default());
+        }
+        let picture = Arc::new(Picture { screen, ansi, is_last: false });
+        let shown = match state.shown.get(&key) {
+            Some(shown) => Arc::clone(shown),
+            None if state.shown.len() >= TERMINALS_MAX => {
+                let text = format!("{TERMINALS_MAX} terminals are shown already");
+                return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
+            }
+            None => {
+                let place = (session.clone(), number, plugin.clone());
+                let (over, runtime) = (over.clone(), self.runtime.clone());
+                let new = Shown::new(place, Arc::clone(&picture), over, emitter, runtime);
+                state.shown.insert(key, Arc::clone(&new));
+                new
+            }
+        };
+        drop(state);
+        shown.put(picture);
+        if !is_alive {
+            shown.over.cancel();
+        }
+        self.open_door();
+        Ok(TerminalShown { watchers: shown.watchers() })
+    }
+
+    /// Takes a terminal down: it has ended.
+    pub(crate) fn forget(&self, session: &SessionId, number: u64) {
+        let ended = self.lock().shown.remove(&(session.clone(), number));
+        if let Some(shown) = ended {
+            shown.end();
+        }
+    }
+
+    /// Opens a stream of what people do with a plugin's terminals. It begins with who looks at them already.
+    ///
+    /// # Errors
+    /// `limit_reached` when the plugin has too many.
+    pub(super) fn news(
+        &self,
+        session: &SessionId,
+        plugin: &PluginName,
+    ) -> Result<NewsStream, Error> {
+        let news = Arc::new(News::default());
+        let mut state = self.lock();
+        state.news.retain(|reader| reader.news.strong_count() > 0);
+        let own = state.news.iter().filter(|it| it.session == *session && it.plugin == *plugin);
+        if own.count() >= NEWS_MAX {
+            let text = format!("plugin `{plugin}` has {NEWS_MAX} streams of its terminals open");
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint("one is enough"));
+        }
+        for shown in state.shown.values() {
+            if shown.session == *session && shown.plugin == *plugin && shown.watchers() > 0 {
+                news.watched(shown.number, shown.watchers());
+            }
+        }
+        let (session, plugin) = (session.clone(), plugin.clone());
+        state.news.push(Reader { session, plugin, news: Arc::downgrade(&news) });
+        Ok(NewsStream(news))
+    }
+
+    /// Lists the terminals.
+    pub(super) fn list(&self) -> Vec<Listed> {
+        self.lock().shown.values().map(|shown| shown.listed()).collect()
+    }
+
+    /// Finds a terminal that is shown.
+    pub(super) fn find(&self, session: &SessionId, number: u64) -> Option<Arc<Shown>> {
+        self.lock().shown.get(&(session.clone(), number)).cloned()
+    }
+
+    /// Lets somebody look at a terminal, and type there.
+    pub(super) fn look(self: &Arc<Self>, shown: Arc<Shown>, types: bool) -> Look {
+        let watchers = shown.enter(types);
+        let look = Look { board: Arc::clone(self), shown, types };
+        look.tell(watchers);
+        look
+    }
+
+    /// Types what a person typed, and tells the plugin and the session how much that was.
+    pub(super) async fn type_into(&self, shown: &Arc<Shown>, bytes: Vec<u8>) -> Result<(), Error> {
+        let count = bytes.len() as u64;
+        self.write(&shown.session, shown.number, bytes).await?;
+        shown.tell_typed(count);
+        for news in self.readers(shown) {
+            news.typed(shown.number, count);
+        }
+        Ok(())
+    }
+
+    /// Types into a terminal; nobody is told.
+    pub(super) async fn write(
+        &self,
+        session: &SessionId,
+        number: u64,
+        bytes: Vec<u8>,
+    ) -> Result<(), Error> {
+        let Some(hands) = self.hands.get() else {
+            return Err(Error::new(ErrorKind::Unavailable, "this host has no terminals"));
+        };
+        hands.write(session, number, bytes).await
+    }
+
+    /// Tells whether people can join.
+    pub(super) fn is_joinable(&self) -> bool {
+        matches!(&*self.server(), Listening::On(_))
+    }
+
+    /// Lets nobody in any more; who is there is told that it is over.
+    pub(crate) async fn close(&self) {
+        let before = std::mem::replace(&mut *self.server(), Listening::Off);
+        if let Listening::On(server) = before {
+            server.close().await;
+        }
+    }
+
+    /// Begins to listen, with the first terminal.
+    fn open_door(self: &Arc<Self>) {
+        let mut server = self.server();
+        let (Some(door), Listening::NotYet) = (&self.door, &*server) else { return };
+        *server = match Server::start(door, Arc::downgrade(self), &self.runtime) {
+            Ok(server) => Listening::On(server),
+            Err(error) => {
+                self.log.line(1, "host", &format!("nobody can join terminals: {error}"));
+                Listening::Off
+            }
+        };
+    }
+
+    fn readers(&self, shown: &Shown) -> Vec<Arc<News>> {
+        let state = self.lock();
+        let own = |it: &&Reader| it.session == shown.session && it.plugin == shown.plugin;
+        state.news.iter().filter(own).filter_map(|reader| reader.news.upgrade()).collect()
+    }
+
+    fn server(&self) -> MutexGuard<'_, Listening> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Look {
+    fn tell(&self, watchers: u32) {
+        for news in self.board.readers(&self.shown) {
+            news.watched(self.shown.number, watchers);
+        }
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let watchers = self.shown.go(self.types);
+        self.tell(watchers);
+    }
+}
