@@ -64,6 +64,11 @@ pub enum Command {
         #[command(subcommand)]
         command: EnvironmentCommand,
     },
+    /// The terminals that models work in: see them live, and type there
+    Shell {
+        #[command(subcommand)]
+        command: ShellCommand,
+    },
     /// Models, and the weights of those that run on this machine
     Model {
         #[command(subcommand)]
@@ -207,6 +212,26 @@ pub enum EnvironmentCommand {
         /// The program and its arguments; one word alone is a line for the shell
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ShellCommand {
+    /// List the terminals of all sessions that run under your name
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one live, as much of it as fits; q leaves
+    ///
+    /// Where standard input or output is no terminal, the screen is printed once, as text.
+    Attach {
+        /// The terminal as `list` names it, or a part that only one of them has
+        name: String,
+        /// Type there too: every key goes to the program, but Ctrl-], which leaves
+        #[arg(long = "type")]
+        types: bool,
     },
 }
 

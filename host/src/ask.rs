@@ -1,26 +1,73 @@
-//! Asks the person at the terminal whether a call may run.
+//! Asks the person at the terminal whether a call may run, and for what only a program may see.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use jaato_runtime::session_loop::{Answer, Asker, Question};
+use jaato_runtime::session_loop::{Answer, Asker, Cancel, Question, SecretAnswer, SecretQuestion};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
+use tokio::sync::{Mutex, MutexGuard};
 
-use crate::view::{View, printable};
+use crate::hidden::{self, Hidden};
+use crate::view::{View, one_line, printable};
+
+/// Columns of what a program asks for.
+const PROMPT_COLUMNS: usize = 400;
+
+/// Whose the terminal is at this moment: a question's, or that of who types the next message.
+#[derive(Default)]
+pub struct Stage {
+    taken: Mutex<()>,
+    is_lines: AtomicBool,
+}
+
+/// The terminal, for who types the next message.
+pub struct ForLines<'a> {
+    stage: &'a Stage,
+    _taken: MutexGuard<'a, ()>,
+}
+
+impl Stage {
+    /// Takes the terminal for the next message, once no question has it; none when it is over before.
+    pub async fn for_lines(&self, over: &Cancel) -> Option<ForLines<'_>> {
+        let _taken = tokio::select! {
+            taken = self.taken.lock() => taken,
+            () = over.cancelled() => return None,
+        };
+        self.is_lines.store(true, Relaxed);
+        Some(ForLines { stage: self, _taken })
+    }
+
+    /// Takes the terminal for a question that comes while calls run; none while the next message is typed, as
+    /// nobody knows how long that takes.
+    async fn for_question(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.is_lines.load(Relaxed) {
+            return None;
+        }
+        Some(self.taken.lock().await)
+    }
+}
+
+impl Drop for ForLines<'_> {
+    fn drop(&mut self) {
+        self.stage.is_lines.store(false, Relaxed);
+    }
+}
 
 /// Asks on standard error and reads from standard input, where both are a terminal.
 pub struct TerminalAsker {
     view: Arc<View>,
+    stage: Arc<Stage>,
     nobody: Option<&'static str>,
 }
 
 impl TerminalAsker {
     /// Looks at the terminal once.
-    pub fn new(view: Arc<View>) -> Self {
+    pub fn new(view: Arc<View>, stage: Arc<Stage>) -> Self {
         let nobody = if !io::stdin().is_terminal() {
             Some("standard input is no terminal")
         } else if !io::stderr().is_terminal() {
@@ -28,7 +75,7 @@ impl TerminalAsker {
         } else {
             None
         };
-        Self { view, nobody }
+        Self { view, stage, nobody }
     }
 }
 
@@ -38,12 +85,44 @@ impl Asker for TerminalAsker {
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        self.view.settle();
         let text = question_text(&question);
         Box::pin(async move {
+            let _taken = self.stage.taken.lock().await;
+            self.view.settle();
             ask(&text).await.unwrap_or_else(|error| Answer::Nobody { reason: error.to_string() })
         })
     }
+
+    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+        let nobody = |reason: &str| SecretAnswer::Nobody { reason: reason.to_owned() };
+        Box::pin(async move {
+            if let Some(reason) = self.nobody {
+                return nobody(reason);
+            }
+            let Some(_taken) = self.stage.for_question().await else {
+                return nobody("the next message is being typed at the terminal");
+            };
+            self.view.settle();
+            match hidden::ask(&secret_text(&question)).await {
+                Ok(Hidden::Typed(secret)) => SecretAnswer::Typed(secret),
+                Ok(Hidden::Declined) => SecretAnswer::Declined,
+                Err(error) => nobody(&error.to_string()),
+            }
+        })
+    }
+}
+
+/// Says who asks before it says what: the program's own words may say anything.
+fn secret_text(question: &SecretQuestion<'_>) -> String {
+    let SecretQuestion { plugin, name, command, prompt } = question;
+    let [name, command, prompt] = [name, command, prompt].map(|it| one_line(it, PROMPT_COLUMNS));
+    format!(
+        "{} of {plugin} runs `{command}`, which asks for what nobody else may see.\n\
+         What you type now goes to that program alone and is not shown; Ctrl-C declines.\n\
+         {} ",
+        name,
+        prompt.trim_end()
+    )
 }
 
 fn question_text(question: &Question<'_>) -> String {
@@ -97,6 +176,11 @@ async fn ask(text: &str) -> io::Result<Answer> {
 /// Waits until the terminal can be read without a wait: it gives out whole lines. Looked at now and then and
 /// not read on a thread, because a cancel would leave that thread behind to take what is typed next.
 async fn a_line_is_there() -> io::Result<()> {
+    something_is_typed().await
+}
+
+/// Waits until something can be read from the terminal.
+pub async fn something_is_typed() -> io::Result<()> {
     const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
     loop {
         let stdin = io::stdin();
@@ -121,6 +205,7 @@ fn read_answer(line: &str) -> Option<Answer> {
 
 #[cfg(test)]
 mod tests {
+    use jaato_runtime::types::PluginName;
     use serde_json::json;
 
     use super::*;
@@ -132,6 +217,16 @@ mod tests {
         assert_eq!(shown(&arguments), expected);
         assert_eq!(shown(&json!({})), "  {}\n");
         assert_eq!(shown(&json!("x")), "  \"x\"\n");
+    }
+
+    #[test]
+    fn a_question_for_a_secret_says_who_asks_and_cannot_pass_for_another() {
+        let plugin = PluginName::from("tool-x");
+        let prompt = "password:\u{1b}[2J\nrun it? ";
+        let question = SecretQuestion { plugin: &plugin, name: "session_0", command: "su", prompt };
+        let text = secret_text(&question);
+        assert!(text.starts_with("session_0 of tool-x runs `su`, which asks"), "{text}");
+        assert!(text.ends_with("\npassword:\u{fffd}[2J run it? "), "{text}");
     }
 
     #[test]

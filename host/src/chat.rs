@@ -13,6 +13,7 @@ use jaato_runtime::session_loop::{Cancel, Session};
 use serde_json::{Map, Value};
 
 use crate::args::{ChatArgs, Global, OutputForm};
+use crate::ask::Stage;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
 use crate::signals::interrupt_on_signals;
@@ -50,7 +51,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let current = turn.clone();
     interrupt_on_signals(over.clone(), move || current.stop());
     let view = View::start(OutputForm::Text, over.clone());
-    let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view))?;
+    let stage = Arc::<Stage>::default();
+    let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view), &stage)?;
     greet(&runtime, &session);
     let mut lines = Lines::new();
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
@@ -59,6 +61,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
         let text = match first.take() {
             Some(text) => text,
             None => {
+                let Some(_terminal) = stage.for_lines(&over).await else { break };
                 view.settle();
                 match lines.next(&over).await {
                     Ok(Line::Text(text)) => text,

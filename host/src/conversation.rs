@@ -7,7 +7,7 @@ use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
 use jaato_runtime::{Runtime, SessionOptions, config};
 
 use crate::args::{Global, SessionArgs};
-use crate::ask::TerminalAsker;
+use crate::ask::{Stage, TerminalAsker};
 use crate::exit::{Exit, Failure, exit_of};
 use crate::view::View;
 use crate::{report, start, trust};
@@ -41,9 +41,14 @@ pub async fn runtime(
 }
 
 /// Starts the session that the arguments describe.
-pub fn start(runtime: &Runtime, args: &SessionArgs, view: Arc<View>) -> Result<Session, Failure> {
+pub fn start(
+    runtime: &Runtime,
+    args: &SessionArgs,
+    view: Arc<View>,
+    stage: &Arc<Stage>,
+) -> Result<Session, Failure> {
     let options = SessionOptions {
-        asker: Arc::new(TerminalAsker::new(Arc::clone(&view))),
+        asker: Arc::new(TerminalAsker::new(Arc::clone(&view), Arc::clone(stage))),
         events: view,
         allow: args.allow.clone(),
         allow_all: args.yes,

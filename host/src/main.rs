@@ -11,6 +11,7 @@ mod conversation;
 mod doctor;
 mod environment;
 mod exit;
+mod hidden;
 mod install;
 mod ledger;
 mod lines;
@@ -20,6 +21,7 @@ mod plugin;
 mod reload;
 mod report;
 mod run;
+mod shell;
 mod signals;
 mod start;
 mod switch;
@@ -33,7 +35,7 @@ use clap::Parser as _;
 
 use args::{
     Cli, Command, ConfigCommand, EnvironmentCommand, LedgerCommand, ModelCommand, PluginCommand,
-    ToolCommand,
+    ShellCommand, ToolCommand,
 };
 use exit::{Exit, Failure, Outcome};
 use jaato_runtime::config::Listing;
@@ -141,6 +143,11 @@ async fn dispatch(cli: Cli) -> Outcome {
         Command::Environment {
             command: EnvironmentCommand::Exec { environment, directory, command },
         } => environment::exec(global, &environment, directory, &command).await,
+        Command::Shell { command: ShellCommand::List { json } } => shell::list(json).await,
+        Command::Shell { command: ShellCommand::Attach { name, types } } => {
+            let purpose = if types { shell::Purpose::Type } else { shell::Purpose::Look };
+            shell::attach(&name, purpose).await
+        }
         Command::Ledger { command: LedgerCommand::Show(args) } => ledger::show(global, args),
         Command::Trust { remove } => trust::workspace(global, remove),
         Command::Config { command: ConfigCommand::Show } => config::show(global),

@@ -30,7 +30,8 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let task = task(&args.task).await?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
-    let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view))?;
+    let mut session =
+        conversation::start(&runtime, &args.session, Arc::clone(&view), &Arc::default())?;
     let report = session.turn(task, &cancel).await;
     view.finish();
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
@@ -48,7 +49,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
 
 fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
-    let session = conversation::start(runtime, &args.session, Arc::clone(&view))?;
+    let session = conversation::start(runtime, &args.session, Arc::clone(&view), &Arc::default())?;
     view.finish();
     let request = session.request();
     let system = runtime.system_prompt(args.session.system)?;

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::Envelope;
 
-pub use text::printable;
+pub use text::{one_line, printable};
 
 use crate::args::OutputForm;
 

@@ -1,0 +1,254 @@
+//! Shows one terminal live, and types there where that was asked for.
+
+use std::io::{self, IsTerminal as _};
+
+use jaato_runtime::types::terminal::TerminalScreen;
+use jaato_runtime::{FoundTerminal, Joined, TerminalReply, join_terminal};
+use nix::sys::signal::{Signal, raise};
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+
+use super::draw::{Drawn, Frame};
+use super::screen::Screen;
+use super::tty::{Tty, keys};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::report;
+
+/// The key that leaves, whatever else keys do: Ctrl-].
+const LEAVE: u8 = 0x1d;
+
+/// Keys that leave where nothing is typed: Ctrl-C, q.
+const LEAVE_LOOKING: [u8; 2] = [0x03, b'q'];
+
+/// What somebody joins a terminal for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To see it.
+    Look,
+    /// To see it and type there.
+    Type,
+}
+
+/// How it came to an end.
+enum End {
+    /// The person left.
+    Left,
+    /// A signal said so.
+    Signal,
+    /// The model's terminal has ended.
+    Ended,
+    /// Its host is gone.
+    Gone,
+    /// The host would not.
+    Refused(String),
+}
+
+/// What there is to be seen.
+struct Shown {
+    screen: Screen,
+    cursor: Option<(u16, u16)>,
+    is_alive: bool,
+    command: String,
+    /// What went wrong with what was typed.
+    trouble: Option<String>,
+}
+
+/// Joins a terminal.
+pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
+    let is_live = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if purpose == Purpose::Type && !is_live {
+        let text = "standard input and output must be a terminal to type in another one";
+        return Err(Failure::new(Exit::Usage, text)
+            .hint("without `--type` the screen is printed as it is at this moment"));
+    }
+    let name = found.listed.full_name();
+    let lost =
+        |error: io::Error| Failure::new(Exit::Failed, format!("cannot join `{name}`: {error}"));
+    let mut joined = join_terminal(found, purpose == Purpose::Type).await.map_err(lost)?;
+    let end = if is_live {
+        show(&mut joined, &name, purpose).await.map_err(lost)?
+    } else {
+        print(&mut joined).await.map_err(lost)??
+    };
+    match end {
+        End::Left => Ok(Exit::Done),
+        End::Signal => Ok(Exit::Cancelled),
+        End::Ended => {
+            report::notes(&format!("`{name}` has ended"));
+            Ok(Exit::Done)
+        }
+        End::Gone => Err(Failure::new(Exit::Failed, format!("the host of `{name}` is gone"))),
+        End::Refused(why) => {
+            Err(Failure::new(Exit::Failed, format!("cannot join `{name}`: {why}")))
+        }
+    }
+}
+
+/// Prints the screen as it is, as text.
+async fn print(joined: &mut Joined) -> io::Result<Result<End, Failure>> {
+    while let Some(reply) = joined.next().await? {
+        match reply {
+            TerminalReply::Screen { screen, .. } => {
+                return Ok(report::line(&screen.lines.join("\n")).map(|()| End::Left));
+            }
+            TerminalReply::Refused { message } => return Ok(Ok(End::Refused(message))),
+            TerminalReply::Ended => return Ok(Ok(End::Ended)),
+            TerminalReply::Attached { .. }
+            | TerminalReply::Terminals { .. }
+            | TerminalReply::NotTyped { .. }
+            | TerminalReply::Unknown => {}
+        }
+    }
+    Ok(Ok(End::Gone))
+}
+
+/// Shows the terminal until the person leaves, or something ends it. The person's own is as it was then.
+async fn show(joined: &mut Joined, name: &str, purpose: Purpose) -> io::Result<End> {
+    let mut signals = Signals::listen()?;
+    let mut tty = Tty::take()?;
+    let mut typed = keys()?;
+    let mut drawn = Drawn::default();
+    let mut shown: Option<Shown> = None;
+    loop {
+        tokio::select! {
+            reply = joined.next() => match reply? {
+                None => return Ok(End::Gone),
+                Some(TerminalReply::Ended) => return Ok(End::Ended),
+                Some(TerminalReply::Refused { message }) => return Ok(End::Refused(message)),
+                Some(TerminalReply::Screen { screen, ansi }) => shown = Some(Shown::of(screen, &ansi)),
+                Some(TerminalReply::NotTyped { message }) => {
+                    if let Some(shown) = &mut shown {
+                        shown.trouble = Some(message);
+                    }
+                }
+                Some(
+                    TerminalReply::Attached { .. }
+                    | TerminalReply::Terminals { .. }
+                    | TerminalReply::Unknown,
+                ) => {}
+            },
+            bytes = typed.recv() => {
+                let Some(bytes) = bytes else { return Ok(End::Left) };
+                let (to_type, leaves) = sort(&bytes, purpose);
+                if !to_type.is_empty() {
+                    joined.type_bytes(to_type).await?;
+                }
+                if leaves {
+                    return Ok(End::Left);
+                }
+            }
+            what = signals.next() => match what {
+                Told::End => return Ok(End::Signal),
+                Told::NewSize => {}
+                Told::Stop => {
+                    tty.give_back();
+                    // Stands still here until it is told to go on.
+                    raise(Signal::SIGSTOP)?;
+                    tty.take_again()?;
+                    drawn.forget();
+                }
+            },
+        }
+        if let Some(shown) = &shown {
+            let status = shown.status(name, purpose);
+            let frame = Frame {
+                screen: &shown.screen,
+                cursor: shown.cursor,
+                status: &status,
+                types: purpose == Purpose::Type,
+            };
+            tty.write(&drawn.draw(Tty::room(), &frame))?;
+        }
+    }
+}
+
+/// Tells what of the keys is typed, and whether one of them leaves.
+fn sort(bytes: &[u8], purpose: Purpose) -> (&[u8], bool) {
+    let leaves =
+        |byte: &u8| *byte == LEAVE || (purpose == Purpose::Look && LEAVE_LOOKING.contains(byte));
+    let leave = bytes.iter().position(leaves);
+    let to_type = match purpose {
+        Purpose::Look => &[],
+        Purpose::Type => &bytes[..leave.unwrap_or(bytes.len())],
+    };
+    (to_type, leave.is_some())
+}
+
+impl Shown {
+    fn of(screen: TerminalScreen, ansi: &str) -> Self {
+        let TerminalScreen { rows, columns, cursor, is_alive, command, lines, .. } = screen;
+        let lines = lines.join("\r\n");
+        // What is drawn without its colours is better than nothing.
+        let ansi = if ansi.is_empty() { &lines } else { ansi };
+        let cursor = cursor.map(|(row, column)| (row.min(rows - 1), column.min(columns - 1)));
+        let screen = Screen::read(rows, columns, ansi);
+        Self { screen, cursor, is_alive, command, trouble: None }
+    }
+
+    fn status(&self, name: &str, purpose: Purpose) -> String {
+        let how = match (&self.trouble, purpose) {
+            (Some(trouble), _) => trouble.as_str(),
+            (None, Purpose::Look) => "you look: q leaves",
+            (None, Purpose::Type) => "you type: Ctrl-] leaves",
+        };
+        let ended = if self.is_alive { "" } else { " (ended)" };
+        format!(" {name} · {how} · {}{ended}", self.command)
+    }
+}
+
+/// What the system tells.
+enum Told {
+    End,
+    NewSize,
+    Stop,
+}
+
+/// Signals that would leave the terminal as no shell can use it, or change its size.
+struct Signals {
+    interrupt: SignalStream,
+    terminate: SignalStream,
+    hangup: SignalStream,
+    quit: SignalStream,
+    size: SignalStream,
+    stop: SignalStream,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
+            size: signal(SignalKind::window_change())?,
+            stop: signal(SignalKind::from_raw(Signal::SIGTSTP as i32))?,
+        })
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.interrupt.recv() => Told::End,
+            _ = self.terminate.recv() => Told::End,
+            _ = self.hangup.recv() => Told::End,
+            _ = self.quit.recv() => Told::End,
+            _ = self.size.recv() => Told::NewSize,
+            _ = self.stop.recv() => Told::Stop,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_leave_or_are_typed_up_to_the_one_that_leaves() {
+        let typed = |bytes: &'static [u8]| sort(bytes, Purpose::Type);
+        assert_eq!(typed(b"q\x03"), (b"q\x03".as_slice(), false));
+        assert_eq!(typed(b"ls\x1dmore"), (b"ls".as_slice(), true));
+        let looked = |bytes: &'static [u8]| sort(bytes, Purpose::Look);
+        assert_eq!(looked(b"rm"), (b"".as_slice(), false));
+        for key in [b"q".as_slice(), b"\x03", b"\x1d"] {
+            assert_eq!(looked(key), (b"".as_slice(), true));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Draws a screen into the person's terminal, as much of it as there is room for, above a line that says what it is.
+
+use std::fmt::Write as _;
+
+use super::screen::{Look, Modes, Screen};
+use crate::view::one_line;
+
+/// How large the person's terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// Lines.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+}
+
+/// What is to be seen.
+pub struct Frame<'a> {
+    /// The model's terminal.
+    pub screen: &'a Screen,
+    /// Its cursor, where that is shown.
+    pub cursor: Option<(u16, u16)>,
+    /// The line at the bottom.
+    pub status: &'a str,
+    /// Whether the person types there: keys then send what its program wants.
+    pub types: bool,
+}
+
+/// What was drawn last: only what changed is drawn again.
+#[derive(Default)]
+pub struct Drawn {
+    room: Option<Room>,
+    lines: Vec<String>,
+    modes: Modes,
+}
+
+impl Drawn {
+    /// Forgets what was drawn: all of it is drawn again.
+    pub fn forget(&mut self) {
+        *self = Self { modes: self.modes, ..Self::default() };
+    }
+
+    /// Writes what makes the person's terminal show the frame.
+    pub fn draw(&mut self, room: Room, frame: &Frame<'_>) -> String {
+        let mut out = String::from("\x1b[?25l");
+        if self.room != Some(room) {
+            self.lines.clear();
+            self.room = Some(room);
+            out.push_str("\x1b[0m\x1b[2J");
+        }
+        let height = room.rows.saturating_sub(1);
+        let (top, left) = corner(room, frame.cursor);
+        let mut lines: Vec<String> =
+            (0..height).map(|row| line(frame.screen, top + row, left, room.columns)).collect();
+        lines.push(status(frame.status, room.columns));
+        for (at, line) in lines.iter().enumerate() {
+            if self.lines.get(at) != Some(line) {
+                // Writing to a text does not fail.
+                let _ = write!(out, "\x1b[{};1H{line}", at + 1);
+            }
+        }
+        self.lines = lines;
+        if frame.types {
+            self.switch(frame.screen.modes, &mut out);
+        }
+        if let Some((row, column)) = frame.cursor {
+            let (row, column) = (usize::from(row) - top, usize::from(column).saturating_sub(left));
+            let column = column.min(room.columns.saturating_sub(1));
+            let _ = write!(out, "\x1b[{};{}H\x1b[?25h", row + 1, column + 1);
+        }
+        out
+    }
+
+    fn switch(&mut self, modes: Modes, out: &mut String) {
+        let before = std::mem::replace(&mut self.modes, modes);
+        let mut set = |was: bool, is: bool, on: &str, off: &str| {
+            if was != is {
+                out.push_str(if is { on } else { off });
+            }
+        };
+        set(before.application_cursor, modes.application_cursor, "\x1b[?1h", "\x1b[?1l");
+        set(before.application_keypad, modes.application_keypad, "\x1b=", "\x1b>");
+        set(before.bracketed_paste, modes.bracketed_paste, "\x1b[?2004h", "\x1b[?2004l");
+    }
+}
+
+/// Returns which cell is at the top left: the first, unless the cursor would not be seen.
+fn corner(room: Room, cursor: Option<(u16, u16)>) -> (usize, usize) {
+    let Some((row, column)) = cursor else { return (0, 0) };
+    let past = |at: u16, there: usize| (usize::from(at) + 1).saturating_sub(there.max(1));
+    (past(row, room.rows.saturating_sub(1)), past(column, room.columns))
+}
+
+/// Writes so many columns of a row, and blanks to the end of the line.
+fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
+    let mut line = String::from("\x1b[0m");
+    let mut look = Look::default();
+    let mut taken = 0;
+    for (at, cell) in screen.row(row).iter().enumerate().skip(left) {
+        if taken + cell.width.max(1) > columns {
+            break;
+        }
+        // Its first half is outside.
+        let is_cut = at == left && cell.width == 0;
+        if cell.width == 0 && !is_cut {
+            continue;
+        }
+        if cell.look != look {
+            look = cell.look;
+            look.write(&mut line);
+        }
+        line.push_str(if is_cut { " " } else { &cell.text });
+        taken += cell.width.max(1);
+    }
+    line.push_str("\x1b[0m");
+    if taken < columns {
+        line.push_str("\x1b[K");
+    }
+    line
+}
+
+/// Writes the line at the bottom, to its end.
+fn status(text: &str, columns: usize) -> String {
+    let text = one_line(text, columns);
+    let pad = columns.saturating_sub(console::measure_text_width(&text));
+    format!("\x1b[0;7m{text}{}\x1b[0m", " ".repeat(pad))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a terminal of that size would show.
+    fn seen(room: Room, drawn: &mut Drawn, frame: &Frame<'_>) -> Vec<String> {
+        let out = drawn.draw(room, frame);
+        let (rows, columns) = (room.rows.try_into().unwrap(), room.columns.try_into().unwrap());
+        let screen = Screen::read(rows, columns, &out);
+        let text = |row| screen.row(row).iter().map(|cell| cell.text.as_str()).collect::<String>();
+        (0..room.rows).map(|row| text(row).trim_end().to_owned()).collect()
+    }
+
+    #[track_caller]
+    fn check(room: (usize, usize), ansi: &str, cursor: Option<(u16, u16)>, expected: &[&str]) {
+        let room = Room { rows: room.0, columns: room.1 };
+        let screen = Screen::read(4, 8, ansi);
+        let frame = Frame { screen: &screen, cursor, status: "status", types: false };
+        assert_eq!(seen(room, &mut Drawn::default(), &frame), expected);
+    }
+
+    #[test]
+    fn a_screen_is_shown_whole_where_there_is_room_and_cropped_where_not() {
+        let ansi = "one\r\ntwo\r\nthree\r\nfour 678";
+        check((6, 10), ansi, None, &["one", "two", "three", "four 678", "", "status"]);
+        check((5, 8), ansi, None, &["one", "two", "three", "four 678", "status"]);
+        check((3, 4), ansi, None, &["one", "two", "sta…"]);
+        // The cursor is always there.
+        check((3, 4), ansi, Some((3, 7)), &["e", " 678", "sta…"]);
+        check((1, 8), ansi, Some((0, 0)), &["status"]);
+    }
+
+    #[test]
+    fn half_of_a_wide_sign_is_a_blank() {
+        check((2, 3), "日本", None, &["日", "st…"]);
+        check((2, 3), "日本", Some((0, 3)), &[" 本", "st…"]);
+    }
+
+    #[test]
+    fn only_what_changed_is_drawn_again() {
+        let room = Room { rows: 3, columns: 8 };
+        let mut drawn = Drawn::default();
+        let mut draw = |ansi: &str| {
+            let screen = Screen::read(2, 8, ansi);
+            let frame = Frame { screen: &screen, cursor: None, status: "status", types: false };
+            drawn.draw(room, &frame)
+        };
+        assert!(draw("one\r\ntwo").contains("one"));
+        let second = draw("one\r\nthree");
+        assert!(second.contains("three") && !second.contains("one"), "{second:?}");
+        assert_eq!(draw("one\r\nthree"), "\x1b[?25l");
+    }
+
+    #[test]
+    fn keys_send_what_the_program_wants_only_for_who_types() {
+        let room = Room { rows: 2, columns: 8 };
+        let screen = Screen::read(1, 8, "\x1b[?1h");
+        for types in [false, true] {
+            let frame = Frame { screen: &screen, cursor: None, status: "", types };
+            let out = Drawn::default().draw(room, &frame);
+            assert_eq!(out.contains("\x1b[?1h"), types);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `jaato shell`: the terminals of models, for the person: a list, and a live look with or without typing.
+//!
+//! It speaks to the hosts of the same user through their sockets; no plugin is looked for and nothing is run.
+
+mod attach;
+mod draw;
+mod screen;
+mod tty;
+
+use jaato_runtime::config::Folders;
+use jaato_runtime::config::trust::inside_session;
+use jaato_runtime::{FoundTerminal, FoundTerminals, find_terminals};
+use serde_json::json;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::report;
+
+pub use attach::Purpose;
+
+/// Terminals that are named where a name fits several.
+const NAMED_MAX: usize = 8;
+
+/// Lists the terminals of all hosts of this user.
+pub async fn list(as_json: bool) -> Outcome {
+    let FoundTerminals { terminals, problems } = find().await?;
+    report::problems(&problems);
+    if as_json {
+        let listed = terminals.iter().map(|FoundTerminal { listed, .. }| {
+            json!({
+                "terminal": listed.full_name(),
+                "session": listed.session,
+                "name": listed.name,
+                "plugin": listed.plugin,
+                "command": listed.command,
+                "rows": listed.rows,
+                "columns": listed.columns,
+                "age_ms": listed.age_ms,
+                "is_alive": listed.is_alive,
+                "watchers": listed.watchers,
+            })
+        });
+        return report::json(&listed.collect());
+    }
+    if terminals.is_empty() {
+        report::line("no terminals")?;
+        return Ok(Exit::Done);
+    }
+    let rows: Vec<_> = terminals
+        .iter()
+        .map(|FoundTerminal { listed, .. }| {
+            vec![
+                listed.full_name(),
+                format!("{}x{}", listed.columns, listed.rows),
+                age(listed.age_ms),
+                if listed.is_alive { "runs" } else { "ended" }.to_owned(),
+                listed.watchers.to_string(),
+                listed.command.clone(),
+            ]
+        })
+        .collect();
+    report::table(&["terminal", "size", "age", "state", "watchers", "command"], &rows)?;
+    Ok(Exit::Done)
+}
+
+/// Shows a terminal live, or once where nobody sees it live.
+pub async fn attach(name: &str, purpose: Purpose) -> Outcome {
+    let found = find().await?;
+    let chosen = choose(name, &found.terminals);
+    if chosen.is_err() {
+        report::problems(&found.problems);
+    }
+    attach::attach(chosen?, purpose).await
+}
+
+async fn find() -> Result<FoundTerminals, Failure> {
+    if inside_session(&jaato_runtime::config::Variables::of_process()) {
+        let text = "terminals are not joined from inside a session";
+        return Err(Failure::new(Exit::Limit, text)
+            .hint("a person joins from a terminal that no model has"));
+    }
+    Ok(find_terminals(&Folders::of_user()).await)
+}
+
+/// Finds the one terminal that a name fits: the whole of it, or else a part.
+fn choose<'a>(name: &str, all: &'a [FoundTerminal]) -> Result<&'a FoundTerminal, Failure> {
+    let names: Vec<String> = all.iter().map(|it| it.listed.full_name()).collect();
+    match candidates(name, &names)[..] {
+        [one] => Ok(&all[one]),
+        [] => {
+            let failure = Failure::new(Exit::Usage, format!("there is no terminal `{name}`"));
+            Err(if names.is_empty() {
+                failure.hint("no model has one at this moment; `jaato shell list` lists them")
+            } else {
+                failure.hint("`jaato shell list` lists them")
+            })
+        }
+        ref several => {
+            let mut named: Vec<_> = several.iter().map(|at| names[*at].clone()).collect();
+            named.truncate(NAMED_MAX);
+            if several.len() > NAMED_MAX {
+                named.push(format!("{} more", several.len() - NAMED_MAX));
+            }
+            let text = format!("`{name}` fits {} terminals", several.len());
+            Err(Failure::new(Exit::Usage, text).hint(named.join(", ")))
+        }
+    }
+}
+
+/// Returns which names are this one, or else which hold it.
+fn candidates(name: &str, names: &[String]) -> Vec<usize> {
+    let those = |fits: &dyn Fn(&str) -> bool| -> Vec<usize> {
+        (0..names.len()).filter(|at| fits(&names[*at])).collect()
+    };
+    let exact = those(&|it| it == name);
+    if exact.is_empty() { those(&|it| it.contains(name)) } else { exact }
+}
+
+/// Writes an age as people say it.
+fn age(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: &[usize]) {
+        let names = ["s1/session_0", "s1/session_1", "s1/session_10", "s2/session_0"];
+        assert_eq!(candidates(name, &names.map(str::to_owned)), expected);
+    }
+
+    #[test]
+    fn a_whole_name_beats_a_part_and_a_part_may_fit_several() {
+        check("s1/session_1", &[1]);
+        check("s2", &[3]);
+        check("session_1", &[1, 2]);
+        check("n_0", &[0, 3]);
+        check("x", &[]);
+    }
+
+    #[test]
+    fn an_age_is_told_in_its_own_unit() {
+        let ages = [0, 119_999, 120_000, 7_199_999, 7_200_000].map(age);
+        assert_eq!(ages, ["0 s", "119 s", "2 min", "119 min", "2 h"]);
+    }
+}

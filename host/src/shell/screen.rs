@@ -1,0 +1,423 @@
+//! Reads a screen that is given as ANSI text into cells: what is drawn of it is ours, so that no plugin and no program
+//! can drive the person's terminal.
+//!
+//! It understands what draws a screen: text, colours, moves, erasing. Everything else (titles, clipboards, queries)
+//! is passed over.
+
+use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::Chars;
+
+use console::measure_text_width;
+
+/// Numbers in one sequence, at most. More are passed over.
+const NUMBERS_MAX: usize = 32;
+
+/// Signs that join one cell (accents, joined emoji), at most.
+const JOINED_MAX: usize = 16;
+
+/// A colour.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Colour {
+    #[default]
+    Default,
+    Indexed(u8),
+    Rgb(u8, u8, u8),
+}
+
+/// How a cell looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Look {
+    foreground: Colour,
+    background: Colour,
+    /// A bit for each number from 1 to 9: bold, dim, italic, underlined, …
+    flags: u16,
+}
+
+/// A cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// What is there; nothing behind a wide sign.
+    pub text: String,
+    /// Columns that it takes.
+    pub width: usize,
+    /// How it looks.
+    pub look: Look,
+}
+
+/// What keys are to send and pastes to look like, as the program on the terminal wants it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Modes {
+    /// Arrows are told from cursor moves.
+    pub application_cursor: bool,
+    /// The number pad is told from digits.
+    pub application_keypad: bool,
+    /// What is pasted is told from what is typed.
+    pub bracketed_paste: bool,
+}
+
+/// A screen as cells.
+#[derive(Debug)]
+pub struct Screen {
+    rows: usize,
+    columns: usize,
+    cells: Vec<Vec<Cell>>,
+    row: usize,
+    /// May be one past the last column: the next sign then begins the next row.
+    column: usize,
+    saved: (usize, usize),
+    look: Look,
+    /// What the program wants of the terminal.
+    pub modes: Modes,
+}
+
+impl Look {
+    /// Writes the sequence that turns it on, whatever was on.
+    pub fn write(self, to: &mut String) {
+        to.push_str("\x1b[0");
+        for flag in 1..=9 {
+            if self.flags & (1 << flag) != 0 {
+                // Writing to a text does not fail.
+                let _ = write!(to, ";{flag}");
+            }
+        }
+        for (base, colour) in [(30, self.foreground), (40, self.background)] {
+            let _ = match colour {
+                Colour::Default => Ok(()),
+                Colour::Indexed(index @ 0..8) => write!(to, ";{}", base + index),
+                Colour::Indexed(index) => write!(to, ";{};5;{index}", base + 8),
+                Colour::Rgb(red, green, blue) => {
+                    write!(to, ";{};2;{red};{green};{blue}", base + 8)
+                }
+            };
+        }
+        to.push('m');
+    }
+
+    /// Takes the numbers of a sequence.
+    fn take(&mut self, numbers: &[u16]) {
+        let mut numbers = numbers.iter().copied();
+        while let Some(number) = numbers.next() {
+            match number {
+                0 => *self = Self::default(),
+                1..=9 => self.flags |= 1 << number,
+                21 => self.flags &= !(1 << 1),
+                22 => self.flags &= !(1 << 1 | 1 << 2),
+                23..=29 => self.flags &= !(1 << (number - 20)),
+                30..=37 => self.foreground = indexed(number - 30),
+                38 => self.foreground = extended(&mut numbers).unwrap_or(self.foreground),
+                39 => self.foreground = Colour::Default,
+                40..=47 => self.background = indexed(number - 40),
+                48 => self.background = extended(&mut numbers).unwrap_or(self.background),
+                49 => self.background = Colour::Default,
+                90..=97 => self.foreground = indexed(number - 90 + 8),
+                100..=107 => self.background = indexed(number - 100 + 8),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn indexed(number: u16) -> Colour {
+    Colour::Indexed(u8::try_from(number).unwrap_or_default())
+}
+
+/// Reads the rest of a colour that is one of 256, or made of three.
+fn extended(numbers: &mut impl Iterator<Item = u16>) -> Option<Colour> {
+    let kind = numbers.next()?;
+    let mut byte = || numbers.next().and_then(|number| u8::try_from(number).ok());
+    match kind {
+        5 => Some(Colour::Indexed(byte()?)),
+        2 => Some(Colour::Rgb(byte()?, byte()?, byte()?)),
+        _ => None,
+    }
+}
+
+impl Screen {
+    /// Reads a screen of this size.
+    pub fn read(rows: u16, columns: u16, ansi: &str) -> Self {
+        let (rows, columns) = (usize::from(rows).max(1), usize::from(columns).max(1));
+        let mut screen = Self {
+            rows,
+            columns,
+            cells: vec![vec![blank(Look::default()); columns]; rows],
+            row: 0,
+            column: 0,
+            saved: (0, 0),
+            look: Look::default(),
+            modes: Modes::default(),
+        };
+        let mut signs = ansi.chars().peekable();
+        while let Some(sign) = signs.next() {
+            match sign {
+                '\x1b' => screen.escape(&mut signs),
+                '\r' => screen.column = 0,
+                // Lines may end with this alone.
+                '\n' => (screen.row, screen.column) = ((screen.row + 1).min(rows - 1), 0),
+                '\x08' => screen.column = screen.column.saturating_sub(1),
+                '\t' => screen.column = ((screen.column / 8 + 1) * 8).min(columns - 1),
+                sign if sign.is_control() => {}
+                sign => screen.put(sign),
+            }
+        }
+        screen
+    }
+
+    /// Returns the cells of a row; none past the last.
+    pub fn row(&self, row: usize) -> &[Cell] {
+        self.cells.get(row).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns how many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn put(&mut self, sign: char) {
+        let width = match sign {
+            ' '..='~' => 1,
+            _ => measure_text_width(sign.encode_utf8(&mut [0; 4])),
+        };
+        if width == 0 {
+            return self.join(sign);
+        }
+        if self.column + width > self.columns {
+            if self.row + 1 >= self.rows || width > self.columns {
+                return;
+            }
+            (self.row, self.column) = (self.row + 1, 0);
+        }
+        let (row, column, look) = (self.row, self.column, self.look);
+        // Half of a wide sign is nothing.
+        self.clear(row, column, column + width);
+        self.cells[row][column] = Cell { text: sign.to_string(), width, look };
+        for tail in 1..width {
+            self.cells[row][column + tail] = Cell { text: String::new(), width: 0, look };
+        }
+        self.column += width;
+    }
+
+    /// Adds a sign without a width to the one before it.
+    fn join(&mut self, sign: char) {
+        let before = self.cells[self.row][..self.column.min(self.columns)].iter_mut();
+        if let Some(cell) = before.rev().find(|cell| cell.width > 0)
+            && cell.text.chars().count() < JOINED_MAX
+        {
+            cell.text.push(sign);
+        }
+    }
+
+    /// Makes cells blank, and the other half of a wide sign with them.
+    fn clear(&mut self, row: usize, from: usize, to: usize) {
+        let look = Look { background: self.look.background, ..Look::default() };
+        let (mut from, mut to) = (from.min(self.columns), to.min(self.columns));
+        let cells = &mut self.cells[row];
+        while from > 0 && cells.get(from).is_some_and(|cell| cell.width == 0) {
+            from -= 1;
+        }
+        while cells.get(to).is_some_and(|cell| cell.width == 0) {
+            to += 1;
+        }
+        cells[from..to.max(from)].fill(blank(look));
+    }
+
+    fn escape(&mut self, signs: &mut Peekable<Chars<'_>>) {
+        match signs.next() {
+            Some('[') => self.sequence(signs),
+            Some(']' | 'P' | 'X' | '^' | '_') => skip_string(signs),
+            Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
+                signs.next();
+            }
+            Some('=') => self.modes.application_keypad = true,
+            Some('>') => self.modes.application_keypad = false,
+            Some('7') => self.saved = (self.row, self.column),
+            Some('8') => (self.row, self.column) = self.saved,
+            Some(_) | None => {}
+        }
+    }
+
+    /// Reads a control sequence and does what draws.
+    fn sequence(&mut self, signs: &mut Peekable<Chars<'_>>) {
+        let mark = signs.next_if(|sign| matches!(sign, '<'..='?'));
+        let mut numbers: Vec<u16> = vec![0];
+        let mut is_plain = true;
+        let last = loop {
+            match signs.next() {
+                Some(digit @ '0'..='9') => {
+                    if let Some(number) = numbers.last_mut() {
+                        let value = digit as u16 - '0' as u16;
+                        *number = number.saturating_mul(10).saturating_add(value);
+                    }
+                }
+                // Colours may have their parts behind colons.
+                Some(';' | ':') if numbers.len() < NUMBERS_MAX => numbers.push(0),
+                Some(';' | ':') => {}
+                Some(' '..='/') => is_plain = false,
+                Some(last @ '@'..='~') => break last,
+                // Nothing that ends is a sequence without an end.
+                Some(_) | None => return,
+            }
+        };
+        match (mark, is_plain) {
+            (None, true) => self.command(last, &numbers),
+            (Some('?'), true) if matches!(last, 'h' | 'l') => {
+                numbers.iter().for_each(|number| self.mode(*number, last == 'h'));
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+
+    fn mode(&mut self, number: u16, is_on: bool) {
+        match number {
+            1 => self.modes.application_cursor = is_on,
+            2004 => self.modes.bracketed_paste = is_on,
+            _ => {}
+        }
+    }
+
+    fn command(&mut self, last: char, numbers: &[u16]) {
+        let number = |at: usize| usize::from(numbers.get(at).copied().unwrap_or_default());
+        // Most count from 1, where 0 and nothing are 1.
+        let count = |at: usize| number(at).max(1);
+        let (rows, columns) = (self.rows, self.columns);
+        let column = self.column.min(columns - 1);
+        match last {
+            'm' => self.look.take(numbers),
+            'H' | 'f' => {
+                self.row = (count(0) - 1).min(rows - 1);
+                self.column = (count(1) - 1).min(columns - 1);
+            }
+            'A' => self.row = self.row.saturating_sub(count(0)),
+            'B' | 'e' => self.row = (self.row + count(0)).min(rows - 1),
+            'C' | 'a' => self.column = (self.column + count(0)).min(columns - 1),
+            'D' => self.column = column.saturating_sub(count(0)),
+            'E' => (self.row, self.column) = ((self.row + count(0)).min(rows - 1), 0),
+            'F' => (self.row, self.column) = (self.row.saturating_sub(count(0)), 0),
+            'G' | '`' => self.column = (count(0) - 1).min(columns - 1),
+            'd' => self.row = (count(0) - 1).min(rows - 1),
+            'K' => match number(0) {
+                0 => self.clear(self.row, self.column, columns),
+                1 => self.clear(self.row, 0, column + 1),
+                _ => self.clear(self.row, 0, columns),
+            },
+            'X' => self.clear(self.row, self.column, self.column + count(0)),
+            'J' => self.erase(number(0), column),
+            's' => self.saved = (self.row, self.column),
+            'u' => (self.row, self.column) = self.saved,
+            _ => {}
+        }
+    }
+
+    fn erase(&mut self, what: usize, column: usize) {
+        let (row, columns) = (self.row, self.columns);
+        let rows = match what {
+            0 => {
+                self.clear(row, self.column, columns);
+                row + 1..self.rows
+            }
+            1 => {
+                self.clear(row, 0, column + 1);
+                0..row
+            }
+            _ => 0..self.rows,
+        };
+        rows.for_each(|row| self.clear(row, 0, columns));
+    }
+}
+
+fn blank(look: Look) -> Cell {
+    Cell { text: " ".to_owned(), width: 1, look }
+}
+
+/// Passes over a text that is for the terminal itself: a title, a clipboard's content.
+fn skip_string(signs: &mut Peekable<Chars<'_>>) {
+    while let Some(sign) = signs.next() {
+        match sign {
+            '\x07' | '\u{9c}' => return,
+            '\x1b' => {
+                signs.next_if_eq(&'\\');
+                return;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(screen: &Screen) -> Vec<String> {
+        let row = |row| screen.row(row).iter().map(|cell| cell.text.as_str()).collect::<String>();
+        (0..screen.rows()).map(|at| row(at).trim_end().to_owned()).collect()
+    }
+
+    #[track_caller]
+    fn check((rows, columns): (u16, u16), ansi: &str, expected: &[&str]) {
+        assert_eq!(text(&Screen::read(rows, columns, ansi)), expected, "{ansi:?}");
+    }
+
+    #[test]
+    fn text_wraps_and_lines_end_however_they_are_written() {
+        check((3, 4), "abcdef\r\ng", &["abcd", "ef", "g"]);
+        check((3, 4), "ab\ncd", &["ab", "cd", ""]);
+        check((3, 4), "abcd\r\nef", &["abcd", "ef", ""]);
+        check((2, 2), "abcdefgh", &["ab", "cd"]);
+        check((1, 12), "a\tb\x08c\x07", &["a       c"]);
+    }
+
+    #[test]
+    fn moves_and_erasing_draw_what_a_terminal_would() {
+        check((2, 5), "\x1b[2;3Hx\x1b[Hy\x1b[3Cz", &["y   z", "  x"]);
+        check((2, 5), "abcde\x1b[1;3H\x1b[K", &["ab", ""]);
+        check((2, 5), "abcde\x1b[1;3H\x1b[1K", &["   de", ""]);
+        check((2, 5), "abcde\r\nfg\x1b[1;2H\x1b[J", &["a", ""]);
+        check((2, 5), "abcde\x1b[2J", &["", ""]);
+        check((1, 5), "abcde\x1b[1;2H\x1b[2X", &["a  de"]);
+        check((2, 5), "\x1b[99;99Hx\x1b[99A\x1b[99Dy", &["y", "    x"]);
+        check((2, 5), "\x1b[65535;65535H\x1b[65535X\x1b[99999999999Cx", &["", "    x"]);
+    }
+
+    #[test]
+    fn wide_and_joined_signs_keep_their_columns() {
+        let screen = Screen::read(1, 6, "日本e\u{301}x");
+        assert_eq!(text(&screen), ["日本e\u{301}x"]);
+        assert_eq!(screen.row(0)[4].text, "e\u{301}");
+        check((2, 3), "日本", &["日", "本"]);
+        check((1, 4), "日本\x1b[1;2Hx", &[" x本"]);
+        check((1, 1), "日a", &["a"]);
+        check((1, 2), "\u{301}a", &["a"]);
+    }
+
+    #[test]
+    fn nothing_that_drives_a_terminal_is_left() {
+        let evil = "a\x1b]0;title\x07b\x1b]52;c;eA==\x1b\\c\x1bPq#0\x1b\\d\x1b[6n\x1b[?1049h\x1b[>c\x1b[5 q\x1bce\u{9b}2Jf";
+        check((1, 20), evil, &["abcde2Jf"]);
+        check((1, 8), "a\x1b[12", &["a"]);
+        check((1, 8), "a\x1b", &["a"]);
+        check((1, 8), "a\x1b]never ends", &["a"]);
+    }
+
+    #[test]
+    fn a_look_is_written_as_it_was_read() {
+        for look in ["0", "0;1;4;31;42", "0;7;38;5;208;48;2;1;2;3", "0;38;5;9"] {
+            let screen = Screen::read(1, 1, &format!("\x1b[{look}mx"));
+            let mut written = String::new();
+            screen.row(0)[0].look.write(&mut written);
+            assert_eq!(written, format!("\x1b[{look}m"));
+        }
+        let back = Screen::read(1, 1, "\x1b[1;2;3;31;44m\x1b[22;23;39;49mx");
+        assert_eq!(back.row(0)[0].look, Look::default());
+        let broken = Screen::read(1, 1, "\x1b[38;5m\x1b[38;2;1m\x1b[38;9;1mx");
+        assert_eq!(broken.row(0)[0].look.foreground, Colour::Default);
+    }
+
+    #[test]
+    fn what_keys_are_to_send_is_known() {
+        let modes = Screen::read(1, 1, "\x1b[?1h\x1b=\x1b[?25;2004h").modes;
+        let all =
+            Modes { application_cursor: true, application_keypad: true, bracketed_paste: true };
+        assert_eq!(modes, all);
+        assert_eq!(Screen::read(1, 1, "\x1b[?1h\x1b=\x1b[?1l\x1b>").modes, Modes::default());
+    }
+}
