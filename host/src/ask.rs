@@ -112,6 +112,28 @@ impl Asker for TerminalAsker {
     }
 }
 
+/// Asks at the terminal for what only a program may see, and somebody else for everything else.
+pub struct SecretsAlone {
+    /// Who is asked whether a call may run.
+    pub rest: Arc<dyn Asker>,
+    /// The terminal.
+    pub terminal: TerminalAsker,
+}
+
+impl Asker for SecretsAlone {
+    fn nobody(&self) -> Option<String> {
+        self.rest.nobody()
+    }
+
+    fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
+        self.rest.ask(question)
+    }
+
+    fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
+        self.terminal.secret(question)
+    }
+}
+
 /// Says who asks before it says what: the program's own words may say anything.
 fn secret_text(question: &SecretQuestion<'_>) -> String {
     let SecretQuestion { plugin, name, command, prompt } = question;

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use crate::args::{CallArgs, Global, OutputForm};
+use crate::ask::{SecretsAlone, TerminalAsker};
 use crate::exit::{Exit, Failure, Outcome, exit_of};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
@@ -37,6 +38,10 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     // A call that a person typed is the person's own act: nobody is asked.
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
     options.environment_options = start::environment_options(&args.environment);
+    if !args.batch {
+        let terminal = TerminalAsker::new(Arc::clone(&view), Arc::default());
+        options.asker = Arc::new(SecretsAlone { rest: options.asker, terminal });
+    }
     let session = runtime.session_for_calls(options)?;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::screen::{Look, Modes, Screen};
+use super::screen::{Cell, Look, Modes, Screen};
 use crate::view::one_line;
 
 /// How large the person's terminal is.
@@ -91,12 +91,15 @@ fn corner(room: Room, cursor: Option<(u16, u16)>) -> (usize, usize) {
     (past(row, room.rows.saturating_sub(1)), past(column, room.columns))
 }
 
-/// Writes so many columns of a row, and blanks to the end of the line.
+/// Writes so many columns of a row; the rest of the line is blank.
 fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
+    let cells = screen.row(row);
+    let is_blank = |cell: &Cell| cell.text == " " && cell.look == Look::default();
+    let end = cells.iter().rposition(|cell| !is_blank(cell)).map_or(0, |last| last + 1);
     let mut line = String::from("\x1b[0m");
     let mut look = Look::default();
     let mut taken = 0;
-    for (at, cell) in screen.row(row).iter().enumerate().skip(left) {
+    for (at, cell) in cells[..end].iter().enumerate().skip(left) {
         if taken + cell.width.max(1) > columns {
             break;
         }

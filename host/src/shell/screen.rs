@@ -168,11 +168,6 @@ impl Screen {
         self.cells.get(row).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns how many rows there are.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
     fn put(&mut self, sign: char) {
         let width = match sign {
             ' '..='~' => 1,
@@ -349,7 +344,7 @@ mod tests {
 
     fn text(screen: &Screen) -> Vec<String> {
         let row = |row| screen.row(row).iter().map(|cell| cell.text.as_str()).collect::<String>();
-        (0..screen.rows()).map(|at| row(at).trim_end().to_owned()).collect()
+        (0..screen.rows).map(|at| row(at).trim_end().to_owned()).collect()
     }
 
     #[track_caller]

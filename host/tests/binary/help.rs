@@ -28,6 +28,9 @@ fn every_command_has_a_help() {
         "plugin remove",
         "plugin enable",
         "plugin disable",
+        "shell",
+        "shell list",
+        "shell attach",
         "model",
         "model list",
         "model pull",
@@ -64,6 +67,7 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
         "tool",
         "plugin",
         "environment",
+        "shell",
         "model",
         "ledger",
         "trust",
@@ -80,6 +84,7 @@ fn the_list_of_commands_in_the_help_is_the_list_above() {
         ]
     );
     assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);
+    assert_eq!(listed(&["shell", "--help"]), ["list", "attach", "help"]);
     assert_eq!(listed(&["tool", "--help"]), ["list", "show", "help"]);
     assert_eq!(listed(&["config", "--help"]), ["show", "help"]);
     assert_eq!(listed(&["ledger", "--help"]), ["show", "help"]);

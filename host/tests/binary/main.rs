@@ -46,6 +46,8 @@ mod run_cancel;
 mod run_gate;
 mod shared_environment;
 mod shells;
+mod secrets;
+mod shell;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;

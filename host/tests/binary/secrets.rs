@@ -1,0 +1,215 @@
+//! Secrets that a program asks for are typed by the person, and are nowhere afterwards.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::shell::{plays, with_terminals};
+use crate::support::command::Running;
+use crate::support::{Command, House};
+use crate::terminal::on_terminal;
+
+/// What nobody may see.
+const SECRET: &str = "correct-horse-battery";
+
+/// Asks for a password without showing it, and tells how long it was.
+const LOGIN: &str =
+    "stty -echo; printf 'Password: '; read -r word; stty echo; echo; echo \"${#word} letters\"";
+
+fn as_it_is(command: Command) -> Command {
+    command
+}
+
+/// A call that asks the person, on a terminal.
+fn asking(house: &House, line: &str, steps: Value) -> Option<Running> {
+    let played = plays(line, steps).replace('\'', "'\\''");
+    on_terminal(house, &format!("call play_terminals '{played}'"), as_it_is)
+}
+
+fn login(steps: &[Value]) -> Value {
+    let mut all = vec![json!({ "shown": "Password: " }), json!({ "ask": "Password:" })];
+    all.extend_from_slice(steps);
+    json!(all)
+}
+
+/// Looks for the secret in every file below a folder.
+fn holds_the_secret(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            holds_the_secret(&path, found);
+        } else if kind.is_file() {
+            let bytes = fs::read(&path).unwrap_or_default();
+            if bytes.windows(SECRET.len()).any(|window| window == SECRET.as_bytes()) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn is_nowhere(house: &House) {
+    let mut found = Vec::new();
+    holds_the_secret(&house.home(), &mut found);
+    holds_the_secret(&house.workspace(), &mut found);
+    holds_the_secret(&house.path().join("run"), &mut found);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_person_types_it_and_only_the_program_has_it() {
+    let Some(house) = with_terminals() else { return };
+    let steps =
+        login(&[json!({ "shown": "letters" }), json!({ "show": "session_0" }), json!("exit")]);
+    let arguments: Value = serde_json::from_str(&plays(LOGIN, steps)).unwrap();
+    for output in ["json", "text"] {
+        house.script(&json!({ "answers": [
+            { "steps": [{ "call": { "name": "play_terminals", "arguments": arguments } }] },
+            { "expect": { "tool_result": "21 letters" }, "steps": [{ "text": "done" }] },
+        ] }));
+        let words = format!("run --yes --output {output} go");
+        let Some(mut running) = on_terminal(&house, &words, as_it_is) else { return };
+        running.wait_for_text("Ctrl-C declines");
+        running.wait_for_text("Password:");
+        running.write(format!("wrong\u{15}{SECRET}x\u{7f}\r").as_bytes());
+        let output = running.wait_with_open_input().code(0);
+        assert!(output.stdout.contains("21 letters"), "{output}");
+        assert!(!output.stdout.contains(SECRET) && !output.stdout.contains("wrong"), "{output}");
+        is_nowhere(&house);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn events_tell_that_it_was_asked_and_how_that_ended() {
+    let Some(house) = with_terminals() else { return };
+    let arguments: Value = serde_json::from_str(&plays(LOGIN, login(&[json!("exit")]))).unwrap();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "play_terminals", "arguments": arguments } }] },
+        { "expect": { "tool_result": "typed" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let words = "run --yes --output json go";
+    let Some(mut running) = on_terminal(&house, words, as_it_is) else { return };
+    running.wait_for_text("Ctrl-C declines");
+    running.write(format!("{SECRET}\r").as_bytes());
+    let output = running.wait_with_open_input().code(0);
+    let events: Vec<Value> = output
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|event| event["event"] == "terminal_asked" || event["event"] == "terminal_answered")
+        .map(|mut event| {
+            let event = event.as_object_mut().unwrap();
+            ["v", "seq", "session", "source", "name"].iter().for_each(|key| {
+                event.remove(*key);
+            });
+            json!(event)
+        })
+        .collect();
+    let asked = json!({ "event": "terminal_asked", "command": "a program", "prompt": "Password:" });
+    let answered = json!({ "event": "terminal_answered", "outcome": "typed" });
+    assert_eq!(events, [asked, answered]);
+}
+
+#[test]
+fn a_person_may_decline() {
+    let Some(house) = with_terminals() else { return };
+    for key in ["\u{3}", "\u{4}", "half\u{3}"] {
+        let steps = login(&[json!("state"), json!("end"), json!("exit")]);
+        let Some(mut running) = asking(&house, LOGIN, steps) else { return };
+        running.wait_for_text("Ctrl-C declines");
+        running.write(key.as_bytes());
+        let output = running.wait_with_open_input().code(0);
+        assert!(output.stdout.contains("\"outcome\": \"declined\""), "{output}");
+        assert!(!output.stdout.contains("half"), "{output}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn where_nobody_can_be_asked_it_says_how_a_person_can_type_there() {
+    let Some(house) = with_terminals() else { return };
+    let steps = json!([
+        { "shown": "Password: " }, { "show": "session_0" }, { "ask": "Password:" }, "end", "exit",
+    ]);
+    let played = plays(LOGIN, steps);
+    let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
+    let asked = &answer["terminals"][0]["answers"][1];
+    assert_eq!(asked["outcome"], "nobody", "{answer}");
+    let reason = asked["reason"].as_str().unwrap();
+    assert!(reason.starts_with("standard input is no terminal"), "{reason}");
+    assert!(
+        reason.contains("`jaato shell attach ") && reason.contains("/session_0 --type`"),
+        "{reason}"
+    );
+    house.configure_more("[terminals]\njoin = false\n");
+    let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
+    let reason = answer["terminals"][0]["answers"][1]["reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason, "standard input is no terminal");
+}
+
+#[test]
+fn nothing_secret_is_typed_where_it_would_be_seen() {
+    let Some(house) = with_terminals() else { return };
+    // From the beginning, and when the program stops to hide it while the person types.
+    let shows = "printf 'Password: '; read -r word";
+    let Some(running) = asking(&house, shows, login(&[json!("end"), json!("exit")])) else {
+        return;
+    };
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("the terminal shows what is typed"), "{output}");
+    assert!(!output.stdout.contains("Ctrl-C declines"), "{output}");
+    let go = house.workspace().join("go");
+    let stops = format!(
+        "stty -echo; printf 'Password: '; while [ ! -e {0} ]; do sleep 0.01; done; stty echo; : > {0}.done; cat",
+        go.display()
+    );
+    let steps = login(&[json!("end"), json!("exit")]);
+    let mut running = asking(&house, &stops, steps).unwrap();
+    running.wait_for_text("Ctrl-C declines");
+    fs::write(&go, "").unwrap();
+    let done = go.with_extension("done");
+    let begin = std::time::Instant::now();
+    while !done.exists() && begin.elapsed() < crate::support::command::DEADLINE {
+        std::thread::sleep(crate::support::command::LOOK_AGAIN);
+    }
+    running.write(format!("{SECRET}\r").as_bytes());
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("the terminal shows what is typed"), "{output}");
+    assert!(!output.stdout.contains(SECRET), "{output}");
+    is_nowhere(&house);
+}
+
+#[test]
+fn a_question_is_taken_back_with_its_call_and_with_its_program() {
+    let Some(house) = with_terminals() else { return };
+    let given_up = json!([{ "shown": "Password: " }, { "ask_for": 100 }, "end", "exit"]);
+    let Some(running) = asking(&house, LOGIN, given_up) else { return };
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("given up"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn the_terminal_shows_what_is_typed_again_after_a_question() {
+    let Some(house) = with_terminals() else { return };
+    let played = plays(LOGIN, login(&[json!("exit")])).replace('\'', "'\\''");
+    let line = format!(
+        "'{}' call play_terminals '{played}'; stty -a | tr ' ' '\\n' | grep -x -e '-\\?echo' -e '-\\?icanon;\\?' -e '-\\?isig;\\?'; echo back",
+        house.binary().display()
+    );
+    let Some(mut running) = crate::terminal::shell_on_terminal(&house, &line, as_it_is) else {
+        return;
+    };
+    running.wait_for_text("Ctrl-C declines");
+    running.write(format!("{SECRET}\r").as_bytes());
+    running.wait_for_text("back");
+    let output = running.wait_with_open_input();
+    let after = output.stdout.rsplit('}').next().unwrap();
+    for flag in ["-echo", "-icanon", "-isig"] {
+        assert!(!after.contains(flag), "{output}");
+    }
+    assert!(after.contains("echo") && !output.stdout.contains(SECRET), "{output}");
+}

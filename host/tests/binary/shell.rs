@@ -1,0 +1,566 @@
+//! `jaato shell`: a model's terminal is listed, seen and typed in from another terminal of the same user.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
+use crate::support::{Command, House, fixture, fixtures, library_name, skip};
+use crate::terminal::{on_terminal, shell_on_terminal};
+
+/// A user that nobody is.
+const STRANGER: u32 = 4711;
+
+/// Repeats each line that it is given, and ends with `bye`.
+const ECHOES: &str =
+    "echo ready; while read -r line; do [ \"$line\" = bye ] && exit; echo \"got $line\"; done";
+
+/// A house in which `play_terminals` can be called.
+pub fn with_terminals() -> Option<House> {
+    let house = House::new()?;
+    let plugins = fixtures::house()?.join("plugins");
+    house.ship(&plugins.join(library_name("environment_local")));
+    house.ship(&fixture("terminals"));
+    Some(house)
+}
+
+/// What one call plays at one terminal.
+pub fn plays(line: &str, steps: Value) -> String {
+    let play = json!({ "program": "sh", "args": ["-c", line], "steps": steps });
+    json!({ "terminals": [play] }).to_string()
+}
+
+/// Plays in the background.
+fn playing(house: &House, line: &str, steps: Value) -> Running {
+    let played = plays(line, steps);
+    let running = house.command(&["call", "play_terminals", &played]).no_input().start();
+    wait_until("a terminal is listed", || !listed(house).is_empty());
+    running
+}
+
+/// Plays a program that repeats what it is given, and is followed until it ends.
+fn echoing(house: &House) -> Running {
+    playing(house, ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]))
+}
+
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < DEADLINE, "it never comes to that: {what}");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn listed(house: &House) -> Vec<Value> {
+    let listed = house.run(&["shell", "list", "--json"]).silent().json();
+    listed.as_array().unwrap().clone()
+}
+
+fn folder(house: &House) -> PathBuf {
+    house.path().join("run/jaato")
+}
+
+fn sockets(house: &House) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder(house)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Connects to the only host.
+fn connect(house: &House) -> UnixStream {
+    let stream = UnixStream::connect(&sockets(house)[0]).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream
+}
+
+/// Reads a line, or what there is before the end.
+fn line(stream: &mut UnixStream) -> String {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while let Ok(1) = stream.read(&mut byte) {
+        if byte == *b"\n" {
+            break;
+        }
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
+/// What a call of `play_terminals` answered for its terminal.
+fn answers(running: Running) -> Value {
+    running.finish().code(0).json()["terminals"][0]["answers"].clone()
+}
+
+/// Lets the program end, by typing what ends it.
+fn say_bye(house: &House) {
+    let Some(mut attached) = on_terminal(house, "shell attach session_0 --type", as_it_is) else {
+        return;
+    };
+    attached.wait_for_text("you type");
+    attached.write(b"bye\r");
+    attached.wait_with_open_input().code(0);
+}
+
+fn as_it_is(command: Command) -> Command {
+    command
+}
+
+#[test]
+fn nothing_is_listed_where_no_model_has_a_terminal() {
+    let Some(house) = House::new() else { return };
+    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
+    assert_eq!(house.run(&["shell", "list", "--json"]).silent().json(), json!([]));
+    let output = house.run(&["shell", "attach", "x"]).code(2);
+    assert!(output.stderr.contains("there is no terminal `x`"), "{output}");
+    // A host without a terminal has no socket, and looking makes no folder.
+    house.run(&["tool", "list"]).code(0);
+    assert!(!folder(&house).exists());
+}
+
+#[test]
+fn a_terminal_is_listed_while_it_is_there_and_its_socket_is_the_users_alone() {
+    let Some(house) = with_terminals() else { return };
+    let line = "echo ready; read -r line";
+    let steps = json!([{ "shown": "ready" }, { "watched": ["session_0", 1] }, "end", "exit"]);
+    let running = playing(&house, line, steps);
+    let found = listed(&house);
+    let session = found[0]["session"].as_str().unwrap();
+    assert_eq!(found[0]["terminal"], format!("{session}/session_0"));
+    for (key, value) in [
+        ("name", json!("session_0")),
+        ("plugin", json!("fixture-terminals")),
+        ("command", json!("a program")),
+        ("rows", json!(24)),
+        ("columns", json!(80)),
+        ("is_alive", json!(true)),
+        ("watchers", json!(0)),
+    ] {
+        assert_eq!(found[0][key], value, "{key}");
+    }
+    let table = house.run(&["shell", "list"]).silent().stdout;
+    assert!(table.contains(&format!("{session}/session_0")) && table.contains("80x24"), "{table}");
+    let socket = &sockets(&house)[..];
+    assert_eq!(socket.len(), 1);
+    let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
+    assert_eq!((mode(&folder(&house)), mode(&socket[0])), (0o700, 0o600));
+    let printed = house.run(&["shell", "attach", "session_0"]).silent();
+    assert_eq!(printed.stdout, "ready\n\n");
+    running.finish().code(0);
+    assert_eq!(sockets(&house), Vec::<PathBuf>::new());
+    assert_eq!(listed(&house), Vec::<Value>::new());
+    house.nothing_lives();
+}
+
+#[test]
+fn who_looks_sees_it_live_and_changes_nothing() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    let full = listed(&house)[0]["terminal"].as_str().unwrap().to_owned();
+    let Some(mut looks) = on_terminal(&house, &format!("shell attach {full}"), as_it_is) else {
+        return;
+    };
+    looks.wait_for_text("you look: q leaves");
+    wait_until("one is told to look", || listed(&house)[0]["watchers"] == 1);
+    looks.write(b"rm -r\r");
+    let mut types = on_terminal(&house, "shell attach session_0 --type", as_it_is).unwrap();
+    types.wait_for_text("you type");
+    types.write(b"hello\r");
+    types.wait_for_text("got hello");
+    looks.wait_for_text("got hello");
+    looks.write(b"q");
+    let looked = looks.wait_with_open_input().code(0);
+    // What the plugin sent along is not for the person's terminal; the terminal is as it was.
+    for driving in ["\u{1b}]0;owned", "\u{1b}[6n"] {
+        assert!(!looked.stdout.contains(driving), "{driving:?}: {:?}", looked.stdout);
+    }
+    assert!(looked.stdout.contains("\u{1b}[?1049h"), "{:?}", looked.stdout);
+    assert!(looked.stdout.trim_end().ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{:?}", looked.stdout);
+    types.write(b"bye\r");
+    let typed = types.wait_with_open_input().code(0);
+    assert!(typed.stdout.contains("session_0` has ended"), "{:?}", typed.stdout);
+    let news = answers(running)[0].as_array().unwrap().clone();
+    let typed = news.iter().filter(|news| news["event"] == "typed");
+    let bytes: u64 = typed.map(|news| news["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(bytes, "hello\rbye\r".len() as u64, "{news:?}");
+    let most = news.iter().filter_map(|news| news["watchers"].as_u64()).max();
+    assert_eq!(most, Some(2), "{news:?}");
+    house.nothing_lives();
+}
+
+#[test]
+fn every_way_of_leaving_gives_the_terminal_back() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    let binary = house.binary();
+    // What the shell finds when it is its own again: it echoes and reads by lines.
+    let shell = |words: &str| {
+        let jaato = binary.display();
+        format!(
+            "stty -echo; stty echo; {jaato} {words}; echo code $?; stty -a | grep -o ' .*icanon'; stty -a | grep -ow '.*echo'; echo back"
+        )
+    };
+    let look = "shell attach session_0";
+    for keys in [b"q".as_slice(), b"\x03", b"\x1d"] {
+        let Some(mut looks) = shell_on_terminal(&house, &shell(look), as_it_is) else { return };
+        looks.wait_for_text("you look");
+        looks.write(keys);
+        looks.wait_for_text("back");
+        let output = looks.wait_with_open_input();
+        let after = output.stdout.rsplit("code ").next().unwrap();
+        assert!(after.starts_with('0') && !after.contains("-icanon"), "{output}");
+    }
+    for signal in ["TERM", "HUP", "INT", "QUIT"] {
+        let Some(looks) = shell_on_terminal(&house, &shell(look), as_it_is) else { return };
+        looks.wait_for_text("you look");
+        end_the_one_that_looks(&house, signal);
+        looks.wait_for_text("back");
+        let output = looks.wait_with_open_input();
+        let after = output.stdout.rsplit("code ").next().unwrap();
+        assert!(after.starts_with("130") && !after.contains("-icanon"), "{signal}: {output}");
+        assert!(output.stdout.contains("\u{1b}[?1049l"), "{signal}: {output}");
+    }
+    say_bye(&house);
+    running.finish().code(0);
+}
+
+/// Signals the process that has joined, by its number.
+fn end_the_one_that_looks(house: &House, signal: &str) {
+    let needle = house.binary().display().to_string();
+    let is_it = |words: &str| words.starts_with(&needle) && words.contains("\0attach\0");
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if is_it(&String::from_utf8_lossy(&words)) {
+            let words = [format!("-{signal}"), entry.file_name().into_string().unwrap()];
+            assert!(std::process::Command::new("kill").args(words).status().unwrap().success());
+        }
+    }
+}
+
+#[test]
+fn a_screen_is_cropped_to_a_small_terminal() {
+    let Some(house) = with_terminals() else { return };
+    let line = "seq 100 | tr '\\n' ' '; echo; echo ready; read -r line";
+    let running = playing(&house, line, json!([{ "shown": "ready" }, { "follow": "session_0" }]));
+    let binary = house.binary();
+    let small =
+        format!("stty -echo rows 4 cols 20; exec {} shell attach session_0", binary.display());
+    let Some(mut looks) = shell_on_terminal(&house, &small, as_it_is) else { return };
+    looks.wait_for_text("ready");
+    looks.write(b"q");
+    let output = looks.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("1 2 3 4 5 6 7 8 9 10"), "{:?}", output.stdout);
+    assert!(!output.stdout.contains("1 2 3 4 5 6 7 8 9 10 11"), "{:?}", output.stdout);
+    assert!(!output.stdout.contains("\u{1b}[5;"), "no fifth line: {:?}", output.stdout);
+    say_bye(&house);
+    running.finish().code(0);
+}
+
+#[test]
+fn a_part_of_a_name_is_enough_where_it_fits_one() {
+    let Some(house) = with_terminals() else { return };
+    let terminal = |last: Value| {
+        let steps = json!([{ "shown": "ready" }, last]);
+        json!({ "program": "sh", "args": ["-c", ECHOES], "steps": steps })
+    };
+    let terminals = [
+        terminal(json!({ "show": "session_0" })),
+        terminal(json!({ "show": "session_1" })),
+        terminal(json!({ "follow": "other" })),
+    ];
+    let played = json!({ "terminals": terminals }).to_string();
+    let running = house.command(&["call", "play_terminals", &played]).no_input().start();
+    wait_until("all three are listed", || listed(&house).len() == 3);
+    let output = house.run(&["shell", "attach", "session_"]).code(2);
+    assert!(output.stderr.contains("`session_` fits 2 terminals"), "{output}");
+    assert!(
+        output.stderr.contains("/session_0, ") && output.stderr.contains("/session_1"),
+        "{output}"
+    );
+    assert_eq!(house.run(&["shell", "attach", "n_1"]).silent().stdout, "ready\n\n");
+    let output = house.run(&["shell", "attach", "nowhere"]).code(2);
+    assert!(output.stderr.contains("`jaato shell list` lists them"), "{output}");
+    let Some(mut types) = on_terminal(&house, "shell attach other --type", as_it_is) else {
+        return;
+    };
+    types.wait_for_text("you type");
+    types.write(b"bye\r");
+    types.wait_with_open_input().code(0);
+    running.finish().code(0);
+}
+
+#[test]
+fn nobody_types_without_a_terminal_or_from_inside_a_session() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    let output = house.run(&["shell", "attach", "session_0", "--type"]).code(2);
+    assert!(output.stderr.contains("must be a terminal"), "{output}");
+    for words in [&["shell", "list"][..], &["shell", "attach", "session_0"]] {
+        let output = house.command(words).variable("JAATO_SESSION_ID", "s").run().code(6);
+        assert!(output.stderr.contains("not joined from inside a session"), "{output}");
+    }
+    say_bye(&house);
+    running.finish().code(0);
+}
+
+/// A program of the model's that speaks to the socket itself is not let in.
+#[test]
+fn a_command_of_a_session_is_not_let_in_however_it_asks() {
+    let Some(house) = with_terminals() else { return };
+    if std::process::Command::new("python3").arg("--version").output().is_err() {
+        return skip("`python3` is not there to speak to a socket");
+    }
+    let running = echoing(&house);
+    let ask = format!(
+        "import socket,sys\ns = socket.socket(socket.AF_UNIX)\ns.connect({:?})\ns.sendall(b'{{\"request\":\"list\"}}\\n')\nprint('told', len(s.recv(100)))",
+        sockets(&house)[0].display().to_string()
+    );
+    let outside = Command::program(&house, "python3", &["-c", &ask]).run().code(0);
+    assert!(!outside.stdout.contains("told 0"), "{outside}");
+    let steps = json!(["exit"]);
+    let play = json!({ "program": "python3", "args": ["-c", ask], "steps": steps });
+    let played = json!({ "terminals": [play] }).to_string();
+    let inside = house.run(&["call", "play_terminals", &played]).code(0).json();
+    let shown = inside["terminals"][0]["shown"].as_str().unwrap();
+    // It finds a closed socket, at whatever moment.
+    assert!(shown.contains("told 0") || shown.contains("Error"), "{shown}");
+    say_bye(&house);
+    running.finish().code(0);
+}
+
+#[test]
+fn another_user_is_not_let_in() {
+    let Some(house) = with_terminals() else { return };
+    if house.path().metadata().unwrap().uid() != 0 {
+        return skip("only root can be somebody else");
+    }
+    let running = echoing(&house);
+    let socket = sockets(&house)[0].clone();
+    // However open the way is made: the host looks who comes.
+    let mut way = Some(socket.as_path());
+    while let Some(path) = way.filter(|path| path.starts_with(house.path())) {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        way = path.parent();
+    }
+    let ask = format!(
+        "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect({:?})\nprint('told', len(s.recv(100)))",
+        socket.display().to_string()
+    );
+    let output = Command::program(&house, "python3", &["-c", &ask]).user(STRANGER).run();
+    if output.stderr.contains("Permission denied: '") || output.stderr.contains("PermissionError") {
+        skip("the folders above the tests are closed to others");
+    } else {
+        assert!(output.stdout.contains("told 0") || output.stderr.contains("Error"), "{output}");
+    }
+    fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o700)).unwrap();
+    let list = house.run(&["shell", "list"]).silent();
+    assert!(list.stdout.contains("session_0"), "{list}");
+    say_bye(&house);
+    running.finish().code(0);
+}
+
+#[test]
+fn a_socket_that_somebody_else_listens_on_is_not_spoken_to() {
+    let Some(house) = House::new() else { return };
+    if house.path().metadata().unwrap().uid() != 0 {
+        return skip("only root can be somebody else");
+    }
+    fs::create_dir(folder(&house)).unwrap();
+    fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o755)).unwrap();
+    let output = house.run(&["shell", "list"]).silent();
+    // A folder that others look into is not looked into.
+    assert_eq!(output.stdout, "no terminals\n");
+    fs::set_permissions(folder(&house), fs::Permissions::from_mode(0o700)).unwrap();
+    std::os::unix::fs::chown(folder(&house), Some(STRANGER), Some(STRANGER)).unwrap();
+    let _listens = UnixListener::bind(folder(&house).join("1-0.sock")).unwrap();
+    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
+}
+
+#[test]
+fn the_socket_of_a_dead_host_is_removed_by_who_finds_it() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    fs::write(folder(&house).join("note.txt"), "mine").unwrap();
+    running.signal("KILL");
+    running.wait_with_open_input();
+    assert_eq!(sockets(&house).len(), 2);
+    assert_eq!(house.run(&["shell", "list"]).silent().stdout, "no terminals\n");
+    assert_eq!(sockets(&house), [folder(&house).join("note.txt")]);
+    house.nothing_lives();
+}
+
+#[test]
+fn who_has_joined_is_told_when_the_host_is_killed() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    let Some(looks) = on_terminal(&house, "shell attach session_0", as_it_is) else { return };
+    looks.wait_for_text("you look");
+    running.signal("KILL");
+    running.wait_with_open_input();
+    let output = looks.wait_with_open_input().code(1);
+    assert!(output.stdout.contains("is gone"), "{:?}", output.stdout);
+    assert!(output.stdout.contains("\u{1b}[?1049l"), "{:?}", output.stdout);
+}
+
+#[test]
+fn where_it_is_switched_off_there_is_no_socket() {
+    let Some(house) = with_terminals() else { return };
+    house.configure_more("[terminals]\njoin = false\n");
+    let played =
+        plays("echo ready", json!([{ "shown": "ready" }, { "show": "session_0" }, "exit"]));
+    let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
+    assert_eq!(answer["terminals"][0]["answers"][0], 0, "{answer}");
+    assert!(!folder(&house).exists());
+}
+
+#[test]
+fn a_folder_among_temporary_files_serves_where_there_is_no_better_one() {
+    let Some(house) = with_terminals() else { return };
+    let temporary = house.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let change = |command: Command| {
+        command.without_variable("XDG_RUNTIME_DIR").variable("TMPDIR", &temporary)
+    };
+    let played = plays(ECHOES, json!([{ "shown": "ready" }, { "follow": "session_0" }]));
+    let running = change(house.command(&["call", "play_terminals", &played]).no_input()).start();
+    let own = temporary.join(format!("jaato-{}", house.path().metadata().unwrap().uid()));
+    let list = || change(house.command(&["shell", "list"])).run().stdout;
+    wait_until("it is listed", || list().contains("session_0"));
+    assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
+    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", change) else {
+        return;
+    };
+    types.wait_for_text("you type");
+    types.write(b"bye\r");
+    types.wait_with_open_input().code(0);
+    running.finish().code(0);
+}
+
+#[test]
+fn a_hostile_client_is_told_off_and_holds_nobody_up() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    for (sent, told) in [
+        (b"garbage\n".to_vec(), "no request"),
+        (b"{\"request\":\"moonlight\"}\n".to_vec(), "no request"),
+        (vec![b'x'; 64 * 1024 + 1], "a line has more than 65536 bytes"),
+        (b"{\"request\":\"type\",\"bytes\":[1]}\n".to_vec(), "before a terminal is shown"),
+        (
+            b"{\"request\":\"attach\",\"session\":\"s\",\"terminal\":9,\"types\":true}\n".to_vec(),
+            "shows no terminal 9",
+        ),
+    ] {
+        let mut client = connect(&house);
+        // One that is told off while it still sends finds a closed socket.
+        let _ = client.write_all(&sent);
+        let answer = line(&mut client);
+        assert!(answer.contains(told), "{told}: {answer}");
+    }
+    // Who looks cannot type, and one that asked for one terminal is shown no other.
+    let mut client = connect(&house);
+    client.write_all(attaching(&house, false).as_bytes()).unwrap();
+    assert!(line(&mut client).contains("attached"));
+    client.write_all(b"{\"request\":\"type\",\"bytes\":[98,121,101,13]}\n").unwrap();
+    let mut answer = line(&mut client);
+    while answer.contains("\"screen\"") {
+        answer = line(&mut client);
+    }
+    assert!(answer.contains("to look, not to type"), "{answer}");
+    // More than there is room for: one more is told so, and those before are served.
+    let mut silent: Vec<_> = (0..32).map(|_| connect(&house)).collect();
+    let mut late = connect(&house);
+    assert!(line(&mut late).contains("32 clients are connected already"));
+    silent[0].write_all(b"{\"request\":\"list\"}\n").unwrap();
+    assert!(line(&mut silent[0]).contains("session_0"));
+    drop(silent);
+    wait_until("there is room again", || house.run(&["shell", "list"]).stderr.is_empty());
+    say_bye(&house);
+    running.finish().code(0);
+}
+
+/// What a client says to join the only terminal.
+fn attaching(house: &House, types: bool) -> String {
+    let mut client = connect(house);
+    client.write_all(b"{\"request\":\"list\"}\n").unwrap();
+    let answer: Value = serde_json::from_str(&line(&mut client)).unwrap();
+    let Value::Object(mut request) = answer["terminals"][0].clone() else { panic!("{answer}") };
+    request.insert("request".to_owned(), json!("attach"));
+    request.insert("types".to_owned(), json!(types));
+    format!("{}\n", Value::Object(request))
+}
+
+#[test]
+fn one_that_reads_slowly_gets_the_newest_screen_and_slows_nobody() {
+    let Some(house) = with_terminals() else { return };
+    // Far more than a socket holds: a queue of screens would be read to its end.
+    let line_of = "echo ready; read -r go; i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo \"line $i xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\"; done; echo end of it; read -r line";
+    let steps = json!([{ "shown": "ready" }, { "follow": "session_0" }]);
+    let running = playing(&house, line_of, steps);
+    let mut slow = connect(&house);
+    slow.write_all(attaching(&house, true).as_bytes()).unwrap();
+    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", as_it_is) else {
+        return;
+    };
+    types.wait_for_text("you type");
+    types.write(b"go\r");
+    types.wait_for_text("end of it");
+    let mut screens = 0;
+    loop {
+        let reply: Value = serde_json::from_str(&line(&mut slow)).unwrap();
+        if reply["reply"] == "screen" {
+            screens += 1;
+            let lines = reply["screen"]["lines"].as_array().unwrap();
+            if lines.iter().any(|line| line == "end of it") {
+                break;
+            }
+        }
+    }
+    assert!(screens < 1000, "{screens}");
+    types.write(b"bye\r");
+    types.wait_with_open_input().code(0);
+    running.finish().code(0);
+}
+
+#[test]
+fn a_terminal_that_is_not_the_plugins_own_is_not_shown() {
+    let Some(house) = with_terminals() else { return };
+    let played = plays("echo ready", json!([{ "foreign": 4711 }]));
+    let answer = house.run(&["call", "play_terminals", &played]).code(0).json();
+    let told = answer["terminals"][0]["answers"][0].as_str().unwrap();
+    assert_eq!(told, "plugin `fixture-terminals` has no terminal 4711");
+}
+
+#[test]
+fn events_tell_the_screen_and_not_each_there_was() {
+    let Some(house) = with_terminals() else { return };
+    let line = "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo \"line $i\"; done; echo end of it";
+    let arguments: Value =
+        serde_json::from_str(&plays(line, json!([{ "follow": "session_0" }]))).unwrap();
+    house.script(&json!({ "answers": [
+        { "steps": [{ "call": { "name": "play_terminals", "arguments": arguments } }] },
+        { "steps": [{ "text": "done" }] },
+    ] }));
+    let begin = Instant::now();
+    let output = house.run(&["run", "--yes", "--output", "json", "go"]).code(0);
+    let seconds = begin.elapsed().as_secs_f64();
+    let events = output.json_lines();
+    let screens: Vec<_> =
+        events.iter().filter(|event| event["event"] == "terminal_screen").collect();
+    let last = screens.last().unwrap();
+    assert_eq!(last["is_alive"], false, "{last}");
+    let lines = last["lines"].as_array().unwrap();
+    assert!(lines.iter().any(|line| line == "end of it"), "{last}");
+    for (key, value) in
+        [("source", "fixture-terminals"), ("name", "session_0"), ("command", "a program")]
+    {
+        assert_eq!(last[key], value);
+    }
+    // At most ten in each second, the first at once, and the last when the terminal ends.
+    let most = seconds * 10.0 + 3.0;
+    assert!((screens.len() as f64) < most, "{} in {seconds} s", screens.len());
+    let ledger = fs::read_to_string(house.home().join(".local/share/jaato/ledger.jsonl")).unwrap();
+    assert!(!ledger.contains("line 1") && !ledger.contains("terminal_screen"), "{ledger}");
+}
