@@ -241,6 +241,21 @@ mod tests {
         assert_eq!(shown(&json!("x")), "  \"x\"\n");
     }
 
+    #[tokio::test]
+    async fn a_question_waits_for_another_and_not_for_the_next_message() {
+        let (stage, over) = (Stage::default(), Cancel::new());
+        let lines = stage.for_lines(&over).await;
+        assert!(lines.is_some() && stage.for_question().await.is_none());
+        drop(lines);
+        let question = stage.for_question().await;
+        assert!(question.is_some());
+        // The next message waits for the question, as long as there is to be one.
+        over.cancel();
+        assert!(stage.for_lines(&over).await.is_none());
+        drop(question);
+        assert!(stage.for_question().await.is_some());
+    }
+
     #[test]
     fn a_question_for_a_secret_says_who_asks_and_cannot_pass_for_another() {
         let plugin = PluginName::from("tool-x");

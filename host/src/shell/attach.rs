@@ -179,7 +179,9 @@ impl Shown {
         let lines = lines.join("\r\n");
         // What is drawn without its colours is better than nothing.
         let ansi = if ansi.is_empty() { &lines } else { ansi };
-        let cursor = cursor.map(|(row, column)| (row.min(rows - 1), column.min(columns - 1)));
+        let cursor = cursor.map(|(row, column)| {
+            (row.min(rows.saturating_sub(1)), column.min(columns.saturating_sub(1)))
+        });
         let screen = Screen::read(rows, columns, ansi);
         Self { screen, cursor, is_alive, command, trouble: None }
     }

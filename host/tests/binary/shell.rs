@@ -191,6 +191,41 @@ fn who_looks_sees_it_live_and_changes_nothing() {
 }
 
 #[test]
+fn what_is_typed_just_before_leaving_is_typed() {
+    let Some(house) = with_terminals() else { return };
+    let running = echoing(&house);
+    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", as_it_is) else {
+        return;
+    };
+    types.wait_for_text("you type");
+    types.write(b"bye\r\x1d");
+    types.wait_with_open_input().code(0);
+    let news = answers(running)[0].to_string();
+    assert!(news.contains("\"bytes\":4"), "{news}");
+}
+
+#[test]
+fn a_plugin_in_a_worker_shows_its_terminals_and_takes_them_along_when_it_dies() {
+    let Some(house) = with_terminals() else { return };
+    house.configure_more("[plugins]\nisolated = [\"fixture-terminals\"]\n");
+    let running = echoing(&house);
+    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", as_it_is) else {
+        return;
+    };
+    types.wait_for_text("you type");
+    types.write(b"hello\r");
+    types.wait_for_text("got hello");
+    let worker = house.processes().into_iter().find(|it| it.contains("plugin-worker")).unwrap();
+    let pid = worker.split(':').next().unwrap();
+    assert!(std::process::Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
+    let typed = types.wait_with_open_input().code(0);
+    assert!(typed.stdout.contains("session_0` has ended"), "{:?}", typed.stdout);
+    let output = running.finish().code(4);
+    assert!(output.stderr.contains("fixture-terminals"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
 fn every_way_of_leaving_gives_the_terminal_back() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);

@@ -152,7 +152,12 @@ impl Terminals {
         }
         let picture = Arc::new(Picture { screen, ansi, is_last: false });
         let shown = match state.shown.get(&key) {
-            Some(shown) => Arc::clone(shown),
+            Some(shown) => {
+                let shown = Arc::clone(shown);
+                drop(state);
+                shown.put(picture);
+                shown
+            }
             None if state.shown.len() >= TERMINALS_MAX => {
                 let text = format!("{TERMINALS_MAX} terminals are shown already");
                 return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
@@ -160,13 +165,13 @@ impl Terminals {
             None => {
                 let place = (session.clone(), number, plugin.clone());
                 let (over, runtime) = (over.clone(), self.runtime.clone());
-                let new = Shown::new(place, Arc::clone(&picture), over, emitter, runtime);
+                let new = Shown::new(place, picture, over, emitter, runtime);
                 state.shown.insert(key, Arc::clone(&new));
+                drop(state);
+                new.tell_screen();
                 new
             }
         };
-        drop(state);
-        shown.put(picture);
         if !is_alive {
             shown.over.cancel();
         }

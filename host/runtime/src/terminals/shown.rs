@@ -57,7 +57,7 @@ struct Told {
 }
 
 impl Shown {
-    /// Puts a terminal up with its first screen.
+    /// Makes a terminal with its first screen, which nobody is told yet.
     pub(super) fn new(
         (session, number, plugin): (SessionId, u64, PluginName),
         picture: Arc<Picture>,
@@ -65,7 +65,7 @@ impl Shown {
         emitter: Option<Emitter>,
         runtime: Handle,
     ) -> Arc<Self> {
-        let shown = Self {
+        Arc::new(Self {
             session,
             number,
             plugin,
@@ -77,10 +77,7 @@ impl Shown {
             emitter,
             runtime,
             told: Mutex::default(),
-        };
-        let shown = Arc::new(shown);
-        shown.tell_screen();
-        shown
+        })
     }
 
     /// Takes the next screen.
@@ -169,7 +166,7 @@ impl Shown {
     }
 
     /// Tells who follows the session what is on the screen: at once, or the newest when that is due.
-    fn tell_screen(self: &Arc<Self>) {
+    pub(super) fn tell_screen(self: &Arc<Self>) {
         let mut told = self.told();
         match wait(told.screen_at, SCREEN_EVERY) {
             None => self.emit_screen(&mut told),

@@ -7,9 +7,11 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use jaato_config::trust::is_of_a_session;
 use jaato_types::SessionId;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -39,6 +41,9 @@ const SCREEN_EVERY: Duration = Duration::from_millis(33);
 
 /// Pieces of what was typed that wait for a program that does not read.
 const TYPED_WAITING_MAX: usize = 16;
+
+/// How long a program may take to read what was typed by a client that has gone.
+const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 
 /// How long clients have at the end to be told that it is over.
 const FAREWELL_MAX: Duration = Duration::from_millis(200);
@@ -190,12 +195,25 @@ async fn attached(
 ) -> Result<(), String> {
     let (typed, to_type) = mpsc::channel(TYPED_WAITING_MAX);
     let (say, said) = mpsc::channel(TYPED_WAITING_MAX);
+    let mut hear_and_type = pin!(async {
+        let mut handing_over = pin!(hand_over(board, look, to_type, say.clone()).fuse());
+        let heard = tokio::select! {
+            heard = hear(lines, typed, say, types) => heard,
+            () = &mut handing_over => Ok(()),
+        };
+        // What was typed before the client went is typed, but for a program that does not read.
+        let _ = timeout(HAND_OVER_MAX, handing_over).await;
+        heard
+    });
     tokio::select! {
-        // What it has done before it went is done.
-        heard = hear(lines, typed, say.clone(), types) => heard,
-        () = hand_over(board, look, to_type, say) => unreachable!("it holds the sender's other end"),
-        // Whoever does not take what it is sent is not told either.
-        _ = show(to, look, said) => Ok(()),
+        heard = &mut hear_and_type => heard,
+        shown = show(to, look, said) => {
+            // Whoever does not take what it is sent has gone, or is not told either.
+            if shown.is_err() {
+                let _ = timeout(HAND_OVER_MAX, hear_and_type).await;
+            }
+            Ok(())
+        }
     }
 }
 
@@ -227,7 +245,7 @@ async fn hear(
     Ok(())
 }
 
-/// Types what was heard, in its order.
+/// Types what was heard, in its order, until nobody says more.
 async fn hand_over(
     board: &Arc<Terminals>,
     look: &Look,
@@ -240,7 +258,6 @@ async fn hand_over(
             let _ = say.try_send(Reply::NotTyped { message: error.message });
         }
     }
-    std::future::pending().await
 }
 
 /// Sends the newest screen, as fast as the client takes them, and what there is to say.
