@@ -44,10 +44,10 @@ mod run;
 mod run_bad;
 mod run_cancel;
 mod run_gate;
-mod shared_environment;
-mod shells;
 mod secrets;
+mod shared_environment;
 mod shell;
+mod shells;
 mod story;
 #[path = "../support/mod.rs"]
 mod support;
