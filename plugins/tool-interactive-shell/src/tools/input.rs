@@ -162,11 +162,7 @@ async fn ask(session: &Session) -> Result<()> {
         }
         TerminalAsked::Nobody { reason } => {
             let text = format!("nobody can be asked: {reason}");
-            let hint = format!(
-                "the user may type it from another terminal: `jaato shell attach {} --type`; wait for that with \
-                 shell_read",
-                session.id
-            );
+            let hint = "the user may type it from another terminal; shell_read waits for that";
             Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
         }
         TerminalAsked::Unknown => {
