@@ -45,6 +45,16 @@ impl Need {
     }
 }
 
+/// A program that the tests of interactive sessions drive.
+const fn driven(
+    name: &'static str,
+    probes: &'static [&'static [&'static str]],
+    package: &'static str,
+) -> Need {
+    let without = "tests that drive it in a terminal are left out";
+    Need { name, probes, without, package: Some(package) }
+}
+
 const NEEDS: &[Need] = &[
     Need {
         name: "git",
@@ -95,6 +105,21 @@ const NEEDS: &[Need] = &[
         without: "tests in containers are left out",
         package: Some("busybox-static"),
     },
+    driven("fish", &[&["fish", "--version"]], "fish"),
+    driven("zsh", &[&["zsh", "--version"]], "zsh"),
+    driven("gdb", &[&["gdb", "--version"]], "gdb"),
+    driven("less", &[&["less", "--version"]], "less"),
+    driven("vim", &[&["vim", "--version"]], "vim"),
+    driven("sqlite3", &[&["sqlite3", "--version"]], "sqlite3"),
+    driven("sudo", &[&["sudo", "--version"]], "sudo"),
+    driven("ssh", &[&["ssh", "-V"]], "openssh-client"),
+    // It answers no question without its settings.
+    driven("sshd", &[&["test", "-x", "/usr/sbin/sshd"]], "openssh-server"),
+    driven(
+        "a postgres server",
+        &[&["sh", "-c", "ls /usr/lib/postgresql/*/bin/initdb"], &["initdb", "--version"]],
+        "postgresql",
+    ),
 ];
 
 /// Package managers and the words that install without a question.
@@ -103,7 +128,14 @@ const MANAGERS: &[(&str, &[&str])] =
 
 /// Where a manager has a package under another name.
 const RENAMED: &[(&str, &str, &str)] =
-    &[("dnf", "docker.io", "moby-engine"), ("dnf", "busybox-static", "busybox")];
+    &[
+    ("dnf", "docker.io", "moby-engine"),
+    ("dnf", "busybox-static", "busybox"),
+    ("dnf", "openssh-client", "openssh-clients"),
+    ("dnf", "postgresql", "postgresql-server"),
+    ("dnf", "sqlite3", "sqlite"),
+    ("dnf", "vim", "vim-enhanced"),
+];
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {

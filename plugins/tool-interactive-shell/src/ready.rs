@@ -35,6 +35,10 @@ const AGAIN_MARGIN: Duration = Duration::from_millis(50);
 /// A wait that takes so long is as good as one without end: servers have such timers.
 const WAIT_LONG: Duration = Duration::from_secs(5);
 
+/// The silence that decides where a shell has marked its prompts, and what it runs shows no prompt of its own: its
+/// next mark is as good as certain to come.
+const MARKED_SILENCE: Duration = Duration::from_secs(3);
+
 /// Why a result is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
@@ -65,6 +69,8 @@ pub struct Look {
     pub idle_timeout: Duration,
     /// Whether the cursor stands behind text: a prompt without a line end.
     pub is_mid_line: bool,
+    /// Whether a shell has marked its prompts before.
+    pub is_marked: bool,
     /// Whether a full-screen program draws, or one that moves the cursor up (`top`).
     pub is_drawn: bool,
 }
@@ -84,6 +90,8 @@ pub fn decide(look: &Look) -> Option<Reason> {
         Some(TerminalWait::ReadingForAWhile) if is_seen => decide_for_a_while(look),
         Some(TerminalWait::ReadingForAWhile) => None,
         Some(TerminalWait::Relaying | TerminalWait::Unknown) | None => {
+            let is_command = look.is_marked && !look.is_mid_line && !look.is_drawn;
+            let is_silent = is_silent && (!is_command || look.silence >= MARKED_SILENCE);
             (is_read && is_silent).then_some(Reason::Silence)
         }
     }
@@ -192,6 +200,18 @@ mod tests {
             unknown.state.has_output = Some(true);
             assert_eq!(decide(&unknown), None);
         }
+    }
+
+    #[test]
+    fn where_a_shell_marks_its_prompts_a_silent_command_is_waited_for() {
+        let mut command = look(Some(TerminalWait::Relaying));
+        command.is_marked = true;
+        command.silence = MARKED_SILENCE - Duration::from_millis(1);
+        assert_eq!(decide(&command), None);
+        let prompt = Look { is_mid_line: true, ..command.clone() };
+        assert_eq!(decide(&prompt), Some(Reason::Silence));
+        command.silence = MARKED_SILENCE;
+        assert_eq!(decide(&command), Some(Reason::Silence));
     }
 
     #[test]

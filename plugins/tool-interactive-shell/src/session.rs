@@ -66,6 +66,7 @@ pub struct Live {
     pub exit_code: Option<i32>,
     marks: MarkScanner,
     is_at_prompt: bool,
+    is_marked: bool,
     moved: Instant,
 }
 
@@ -103,6 +104,7 @@ impl Session {
             exit_code: None,
             marks: MarkScanner::new(nonce),
             is_at_prompt: false,
+            is_marked: false,
             moved: now,
         };
         let session = Self {
@@ -195,6 +197,7 @@ impl Session {
             silence: live.moved.elapsed(),
             idle_timeout,
             is_mid_line: live.screen.is_mid_line(),
+            is_marked: live.is_marked,
             is_drawn: live.screen.is_full_screen() || live.screen.has_text_below(),
         })
     }
@@ -265,6 +268,7 @@ impl Session {
 
 impl Live {
     fn note(&mut self, mark: MarkKind) {
+        self.is_marked = true;
         match mark {
             MarkKind::InputStart => self.is_at_prompt = true,
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,

@@ -7,6 +7,7 @@ mod people;
 mod pipes;
 mod programs;
 mod screens;
+mod servers;
 mod sessions;
 
 use serde_json::{Value, json};

@@ -1,0 +1,225 @@
+//! Programs that speak to a server on loopback: `ssh`, `psql`; and `sudo`, behind which another user works.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Program, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Calls, furnish, is_there, output, reason};
+use crate::support::{is_root, skip};
+
+/// How often a server that begins is looked at.
+const LOOKS: usize = 200;
+
+/// A server that ends with the test, and its folder: not the house's, whose processes are looked for.
+struct Server(Child, #[expect(dead_code, reason = "goes with the server")] TempDir);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn wait_until_it_listens(port: u16) {
+    for _ in 0..LOOKS {
+        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            return;
+        }
+        std::thread::sleep(crate::support::command::LOOK_AGAIN);
+    }
+    panic!("nothing listens on {port}");
+}
+
+/// Makes a key without a password.
+fn key(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let made = Program::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(&path)
+        .status();
+    assert!(made.unwrap().success());
+    path
+}
+
+/// Starts a server that lets in whoever has the key; root alone can.
+fn sshd() -> Option<(Server, String)> {
+    let sshd = PathBuf::from("/usr/sbin/sshd");
+    if !is_root() || !sshd.is_file() {
+        skip("no `sshd` can be started here");
+        return None;
+    }
+    std::fs::create_dir_all("/run/sshd").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let [host_key, user_key] = ["host_key", "user_key"].map(|name| key(folder.path(), name));
+    let allowed = user_key.with_extension("pub");
+    let port = free_port();
+    let server = Program::new(sshd)
+        .args(["-D", "-e", "-f", "/dev/null", "-o", "ListenAddress=127.0.0.1"])
+        .args(["-o", "StrictModes=no", "-o", "UsePAM=no", "-o", "PrintLastLog=no"])
+        .args(["-o", "PrintMotd=no", "-o", "PidFile=none"])
+        .args(["-o", &format!("AuthorizedKeysFile={}", allowed.display())])
+        .args(["-h".as_ref(), host_key.as_os_str()])
+        .args(["-p", &port.to_string()])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let server = Server(server, folder);
+    wait_until_it_listens(port);
+    let command = format!(
+        "ssh -F /dev/null -t -p {port} -i {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+         root@127.0.0.1 env PS1=far$ ENV= HISTFILE= ",
+        user_key.display()
+    );
+    Some((server, command))
+}
+
+#[test]
+fn behind_ssh_marks_tell_what_silence_cannot() {
+    let Some(house) = furnish("").filter(|_| is_there("ssh")) else { return };
+    let Some((_server, ssh)) = sshd() else { return };
+    for (shell, name) in
+        [("bash --norc --noprofile -i", "bash"), ("sh -i", "sh"), ("fish --no-config -i", "fish")]
+    {
+        if !is_there(name) {
+            continue;
+        }
+        let mut calls = Calls::of(&house);
+        let (session, spawned) = calls.spawn(&format!("{ssh}{shell}"));
+        assert_eq!(reason(&spawned), "silence", "{spawned}");
+        assert!(spawned["note"].as_str().unwrap().contains("mark_prompts"), "{spawned}");
+        let marks = json!({ "session_id": session, "mark_prompts": name });
+        assert_eq!(reason(&calls.call("shell_input", &marks)), "prompt");
+        for (line, shown) in [
+            ("echo fa''r\n", "far\n"),
+            ("sleep 0.8; echo sle''pt\n", "slept\n"),
+            ("sh -c 'for i in 1 2 3; do echo n$i; sleep 0.3; done'\n", "n3\n"),
+        ] {
+            let answer = calls.input(&session, line);
+            assert_eq!(reason(&answer), "prompt", "{name}: {answer}");
+            assert!(output(&answer).contains(shown), "{name}: {answer}");
+        }
+        let failed = calls.input(&session, "sh -c 'exit 7'\n");
+        assert_eq!(failed["command_exit_code"], 7, "{failed}");
+        // A stranger's mark is none of ours.
+        let forged = calls.input(
+            &session,
+            "printf '\\033]133;D;0\\007\\033]133;B\\007'; sleep 0.7; echo af''ter\n",
+        );
+        assert!(output(&forged).contains("after\n"), "{name}: {forged}");
+        let left = calls.input(&session, "exit 4\n");
+        assert_eq!((reason(&left), &left["exit_status"]), ("exit", &json!(4)));
+        calls.end(&house);
+    }
+}
+
+/// Starts a server of a user of its own, which postgres insists on.
+fn postgres() -> Option<(Server, String)> {
+    let folder =
+        std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten().next()?.path().join("bin");
+    if !is_root() || !folder.join("initdb").is_file() {
+        skip("no postgres server can be started here");
+        return None;
+    }
+    let data = tempfile::tempdir().unwrap();
+    let status = Program::new("chown").arg("65534").arg(data.path()).status().unwrap();
+    assert!(status.success());
+    let as_nobody = |program: &str| {
+        let mut command = Program::new("setpriv");
+        command
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
+            .arg(folder.join(program))
+            .current_dir(data.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    };
+    let base = data.path().join("base");
+    let made =
+        as_nobody("initdb").args(["-A", "trust", "-U", "moon", "-N", "-D"]).arg(&base).status();
+    assert!(made.unwrap().success());
+    let port = free_port();
+    let server = as_nobody("postgres")
+        .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-F", "-k", "", "-D"])
+        .arg(&base)
+        .spawn()
+        .unwrap();
+    let server = Server(server, data);
+    wait_until_it_listens(port);
+    Some((server, format!("psql -X -h 127.0.0.1 -p {port} -U moon postgres")))
+}
+
+#[track_caller]
+fn check(calls: &mut Calls, session: &str, steps: &[(&str, &str)]) {
+    for (line, shown) in steps {
+        let answer: Value = calls.input(session, line);
+        assert!(output(&answer).contains(shown), "{line}: {answer}");
+        assert_eq!(reason(&answer), "waiting", "{line}: {answer}");
+    }
+}
+
+#[test]
+fn psql() {
+    let Some(house) = furnish("").filter(|_| is_there("psql")) else { return };
+    let Some((_server, psql)) = postgres() else { return };
+    let mut calls = Calls::of(&house);
+    let mut session = String::new();
+    // The server listens before it lets anybody in.
+    for _ in 0..LOOKS {
+        let (id, spawned) = calls.spawn(&psql);
+        session = id;
+        if spawned["is_alive"] == true {
+            break;
+        }
+        calls.close(&session);
+    }
+    check(
+        &mut calls,
+        &session,
+        &[
+            ("select 6 * 7 as answer;\n", "42"),
+            ("select pg_sleep(0.8), 'p' || (1 + 1);\n", "p2"),
+            ("select *\n", "postgres-# "),
+            ("from generate_series(1, 3);\n", "(3 rows)"),
+            ("\\prompt 'Your name: ' who\n", "Your name: "),
+            ("moon\n", "postgres=# "),
+        ],
+    );
+    // A password is the person's to type.
+    let asked = calls.input(&session, "\\password moon\n");
+    assert_eq!(asked["expects"], "hidden_line", "{asked}");
+    let input = json!({ "session_id": session, "input": "secret\n" });
+    assert_eq!(calls.refused("shell_input", &input)["kind"], "permission_denied");
+    calls.key(&session, "c-c");
+    assert_eq!(reason(&calls.input(&session, "\\q\n")), "exit");
+    calls.end(&house);
+}
+
+#[test]
+fn behind_sudo_another_user_is_seen_waiting() {
+    let Some(house) = furnish("").filter(|_| is_there("sudo")) else { return };
+    if !is_root() {
+        skip("`sudo` asks for a password that the tests do not have");
+        return;
+    }
+    let mut calls = Calls::of(&house);
+    let (session, spawned) = calls.spawn("sudo -u '#65534' env PS1=$ sh -i");
+    assert_eq!(reason(&spawned), "waiting", "{spawned}");
+    check(
+        &mut calls,
+        &session,
+        &[("id -u\n", "65534\n"), ("sleep 0.8; echo sle''pt\n", "slept\n"), ("cat\n", "")],
+    );
+    assert_eq!(output(&calls.input(&session, "moon\n")), "moon\n");
+    assert_eq!(reason(&calls.key(&session, "c-d")), "waiting");
+    assert_eq!(calls.input(&session, "exit 5\n")["exit_status"], 5);
+    calls.end(&house);
+}
