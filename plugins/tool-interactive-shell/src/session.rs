@@ -28,6 +28,10 @@ const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
 /// reads none gets no more.
 const REPLIES_MAX: usize = 16;
 
+/// How much longer silence must be where a shell marks its prompts: it runs a command as long as it shows none, and may
+/// as well wait for that one's input.
+const MARKED_SILENCE: u32 = 3;
+
 /// A session.
 pub struct Session {
     /// By what it is named: `session_0`.
@@ -66,6 +70,8 @@ pub struct Live {
     pub exit_code: Option<i32>,
     marks: MarkScanner,
     is_at_prompt: bool,
+    /// Whether a shell has shown a mark.
+    marks_prompts: bool,
     moved: Instant,
 }
 
@@ -103,6 +109,7 @@ impl Session {
             exit_code: None,
             marks: MarkScanner::new(nonce),
             is_at_prompt: false,
+            marks_prompts: false,
             moved: now,
         };
         let session = Self {
@@ -193,7 +200,7 @@ impl Session {
             state,
             taken_bytes: live.screen.bytes(),
             silence: live.moved.elapsed(),
-            idle_timeout,
+            idle_timeout: idle_timeout * if live.marks_prompts { MARKED_SILENCE } else { 1 },
             is_mid_line: live.screen.is_mid_line(),
             is_drawn: live.screen.is_full_screen() || live.screen.has_text_below(),
         })
@@ -265,6 +272,7 @@ impl Session {
 
 impl Live {
     fn note(&mut self, mark: MarkKind) {
+        self.marks_prompts = true;
         match mark {
             MarkKind::InputStart => self.is_at_prompt = true,
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
