@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use super::services::Place;
 
+/// Where an ordinary user finds programs: what root has in folders of its own is none of them.
+pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+
 /// A `jaato call --batch`.
 pub struct Caller {
     child: Child,
@@ -28,9 +31,19 @@ pub struct Answer {
     pub is_alive: bool,
 }
 
+impl Answer {
+    /// In place of an answer, where nothing could be asked.
+    pub fn failed(begun: Instant, reason: String) -> Self {
+        let (asked, answered) = (begun, Instant::now());
+        Self { asked, answered, reason, output: String::new(), is_alive: true }
+    }
+}
+
 impl Caller {
     /// Starts it in the program's folder, with a home of its own there.
     pub fn start(jaato: &Path, place: &Place, user: Option<&str>) -> Result<Self> {
+        let own_path = std::env::var_os("PATH").unwrap_or_default();
+        let path = if user.is_some() { SYSTEM_PATH.into() } else { own_path };
         let mut command = match user {
             Some(user) => {
                 let mut command = Command::new("setpriv");
@@ -40,7 +53,7 @@ impl Caller {
             None => Command::new(jaato),
         };
         command.args(["call", "--batch"]).env_clear().current_dir(&place.work);
-        command.env("HOME", &place.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", &place.home).env("PATH", path);
         command.env("LANG", "C.UTF-8").env("JAATO_TRACE_LOG", place.home.join("trace"));
         // What it shows a person is in the answers too.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

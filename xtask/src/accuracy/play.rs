@@ -92,7 +92,10 @@ fn take(
         }
         Does::Types(text) if is_secret => {
             let begun = Instant::now();
-            type_from_outside(terminal, &place.fill(text))?;
+            if let Err(error) = type_from_outside(terminal, &place.fill(text)) {
+                let reason = error.to_string();
+                return Ok(Answer::failed(begun, reason));
+            }
             let answer =
                 caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": seconds }))?;
             Ok(Answer { asked: begun, ..answer })

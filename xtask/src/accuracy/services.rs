@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
+use super::caller::SYSTEM_PATH;
 use super::programs::Program;
 use crate::child;
 use crate::setup::is_root;
@@ -89,7 +90,29 @@ impl Services {
             (is_name && text.contains(&format!("@{name}@"))).then(|| name.to_owned())
         });
         let programs = program.needs.iter().map(|need| self.fill(need));
-        unfilled.chain(programs.filter(|need| !need.contains('@') && !is_there(need))).collect()
+        unfilled
+            .chain(programs.filter(|need| !need.contains('@') && !self.is_there(need)))
+            .collect()
+    }
+
+    /// Whether a program can be run by who runs them.
+    fn is_there(&self, program: &str) -> bool {
+        let mut command = match &self.user {
+            Some(user) => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", user, "--regid", user, "--init-groups", "sh"]);
+                command.env("PATH", SYSTEM_PATH);
+                command
+            }
+            None => Command::new("sh"),
+        };
+        command.args([
+            "-c",
+            "command -v \"$1\" >/dev/null && test -x \"$(command -v \"$1\")\"",
+            "sh",
+            program,
+        ]);
+        command.status().is_ok_and(|status| status.success())
     }
 
     /// Puts values in their places.
@@ -160,12 +183,4 @@ fn fill(values: &BTreeMap<String, String>, text: &str) -> String {
     values
         .iter()
         .fold(text.to_owned(), |text, (name, value)| text.replace(&format!("@{name}@"), value))
-}
-
-fn is_there(program: &str) -> bool {
-    if program.contains('/') {
-        return Path::new(program).is_file();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }

