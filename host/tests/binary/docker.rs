@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli::with_cli;
+use crate::shells::{Calls, output, reason};
 use crate::support::{Command, House, fixtures, library_name, skip::skip};
 
 /// The image of these tests: this machine's busybox, and nothing else.
@@ -132,4 +133,32 @@ fn an_image_that_there_is_not_is_told_with_what_to_do() {
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("no image `jaato-test:no-such`"), "{refused}");
     assert!(refused.stderr.contains("docker pull"), "{refused}");
+}
+
+#[test]
+fn interactive_programs_are_driven_in_a_container_and_answers_come_before_a_silence() {
+    let Some(house) = furnish() else { return };
+    let plugin = fixtures::house().unwrap().join("plugins");
+    house.ship(&plugin.join(library_name("tool_interactive_shell")));
+    let mut calls =
+        Calls::start(in_docker(&house, &["call", "--batch", "--image", IMAGE]).patient());
+    let (session, spawned) = calls.spawn("sh");
+    assert_eq!(reason(&spawned), "prompt", "{spawned}");
+    assert!(output(&spawned).ends_with("\n$ "), "{spawned}");
+    assert!(spawned.get("command_exit_code").is_none(), "{spawned}");
+    for (line, shown) in [("pwd\n", "/workspace\n$ "), ("sleep 0.8; echo sle''pt\n", "slept\n$ ")] {
+        let answer = calls.input(&session, line);
+        assert_eq!((output(&answer), reason(&answer)), (shown, "prompt"), "{answer}");
+    }
+    assert_eq!(calls.input(&session, "test a = b\n")["command_exit_code"], 1);
+    // What the shell starts marks nothing: the onlooker tells that it waits.
+    let cat = calls.input(&session, "cat\n");
+    assert_eq!((reason(&cat), &cat["expects"]), ("waiting", &json!("line")), "{cat}");
+    assert_eq!(output(&calls.input(&session, "moon\n")), "moon\n");
+    let ended = calls.key(&session, "c-d");
+    assert_eq!(reason(&ended), "prompt", "{ended}");
+    let failed = calls.input(&session, "exit 7\n");
+    assert_eq!((reason(&failed), &failed["exit_status"]), ("exit", &json!(7)));
+    calls.end(&house);
+    assert_eq!(containers(&house), Vec::<String>::new());
 }

@@ -67,6 +67,7 @@ pub struct Live {
     marks: MarkScanner,
     is_at_prompt: bool,
     is_marked: bool,
+    has_typed: bool,
     moved: Instant,
 }
 
@@ -105,6 +106,7 @@ impl Session {
             marks: MarkScanner::new(nonce),
             is_at_prompt: false,
             is_marked: false,
+            has_typed: false,
             moved: now,
         };
         let session = Self {
@@ -167,6 +169,7 @@ impl Session {
     pub fn note_typed(&self) {
         let mut live = self.live();
         live.is_at_prompt = false;
+        live.has_typed = true;
         live.moved = Instant::now();
     }
 
@@ -274,7 +277,8 @@ impl Live {
             MarkKind::PromptStart | MarkKind::CommandStart => self.is_at_prompt = false,
             MarkKind::CommandEnd(exit_code) => {
                 self.is_at_prompt = false;
-                self.exit_code = exit_code;
+                // The first prompt stands behind no command.
+                self.exit_code = exit_code.filter(|_| self.has_typed);
             }
         }
     }
