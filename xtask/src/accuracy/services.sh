@@ -113,7 +113,8 @@ while [ -e $at/pid ] && [ \$n -lt 100 ]; do sleep 0.1; n=\$((n + 1)); done; rm -
 }
 
 start() {
-  rm -f stop-*
+  # A run that was killed has left its own.
+  stop 2>/dev/null
   start_postgres
   start_redis
   start_sshd

@@ -44,7 +44,8 @@ impl Seen {
     /// Forgets the wait: this was typed, so that the next one is another.
     pub fn typed(&mut self, bytes: &[u8]) {
         self.last = None;
-        self.after_escape = bytes.contains(&ESCAPE);
+        // Behind a whole sequence (an arrow key, a terminal's answer) nobody waits for more.
+        self.after_escape = bytes.ends_with(&[ESCAPE]);
     }
 
     /// Adds what a look has seen to the state of the terminal.
@@ -170,6 +171,7 @@ mod tests {
         assert_eq!(waits_of(b"x", &[None, Some(101)]), (Some(101), Some(false)));
         assert_eq!(waits_of(b"\x1b", &[None, Some(1100)]), (Some(1100), Some(true)));
         assert_eq!(waits_of(b"\x1b", &[None, Some(1101)]), (Some(1101), Some(false)));
+        assert_eq!(waits_of(b"\x1b[A", &[None, Some(500)]), (Some(500), Some(false)));
     }
 
     #[test]
