@@ -74,8 +74,11 @@ impl Shell {
                 ..Injection::default()
             }),
             Self::Posix => {
-                let before = format!("\x1b]133;D;$?;{mark}\x07\x1b]133;A;{mark}\x07");
-                let ps1 = format!("{before}{prompt}\x1b]133;B;{mark}\x07");
+                // What stands between these has no width, for the ash of busybox. Dash has no `RANDOM`,
+                // and would show the brackets.
+                let (open, close) = (r"${RANDOM:+\[}", r"${RANDOM:+\]}");
+                let before = format!("{open}\x1b]133;D;$?;{mark}\x07\x1b]133;A;{mark}\x07{close}");
+                let ps1 = format!("{before}{prompt}{open}\x1b]133;B;{mark}\x07{close}");
                 let variables = vec![("PS1".to_owned(), ps1)];
                 Some(Injection { variables, ..Injection::default() })
             }
@@ -135,10 +138,11 @@ fn fish(mark: &str) -> String {
 }
 
 /// The marks stand in the prompt as they are, with `$?` to be filled in each time, so that a prompt
-/// starts no process. The ash of busybox counts its prompt's width and wants to know what has none.
+/// starts no process. The ash of busybox counts its prompt's width and wants to know what has none;
+/// it is told from dash by `RANDOM`, for older ones have no variable with their version.
 fn posix(mark: &str) -> String {
     [
-        "case ${BB_ASH_VERSION-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac".to_owned(),
+        "case ${RANDOM-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac".to_owned(),
         format!(
             "case $PS1 in *{mark}*) ;; *) PS1=\"$__jaato_o$(printf '\\033]133;D;$?;{mark}\\007\
              \\033]133;A;{mark}\\007')$__jaato_c$PS1$__jaato_o\
