@@ -127,8 +127,7 @@ const MANAGERS: &[(&str, &[&str])] =
     &[("apt-get", &["install", "-y", "--no-install-recommends"]), ("dnf", &["install", "-y"])];
 
 /// Where a manager has a package under another name.
-const RENAMED: &[(&str, &str, &str)] =
-    &[
+const RENAMED: &[(&str, &str, &str)] = &[
     ("dnf", "docker.io", "moby-engine"),
     ("dnf", "busybox-static", "busybox"),
     ("dnf", "openssh-client", "openssh-clients"),

@@ -142,7 +142,8 @@ fn fish(mark: &str) -> String {
 /// it is told from dash by `RANDOM`, for older ones have no variable with their version.
 fn posix(mark: &str) -> String {
     [
-        "case ${RANDOM-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac".to_owned(),
+        "case ${RANDOM-} in ?*) __jaato_o='\\[' __jaato_c='\\]';; *) __jaato_o= __jaato_c=;; esac"
+            .to_owned(),
         format!(
             "case $PS1 in *{mark}*) ;; *) PS1=\"$__jaato_o$(printf '\\033]133;D;$?;{mark}\\007\
              \\033]133;A;{mark}\\007')$__jaato_c$PS1$__jaato_o\
