@@ -137,6 +137,14 @@ impl Built {
             .collect()
     }
 
+    /// The dynamic library of one of the workspace's plugins.
+    pub fn plugin(&self, workspace: &Workspace, name: &str) -> Result<PathBuf> {
+        let package = workspace.plugins().into_iter().find(|package| package.name == name);
+        let package = package.with_context(|| format!("there is no plugin `{name}`"))?;
+        self.library(&workspace.root.join(&package.folder).join("Cargo.toml"))
+            .with_context(|| format!("cargo has built no library of `{name}`"))
+    }
+
     /// The dynamic library of a fixture, by its folder's name.
     pub fn fixture(&self, workspace: &Workspace, folder: &str) -> Result<PathBuf> {
         let manifest = workspace.root.join(FIXTURES).join(folder).join("Cargo.toml");

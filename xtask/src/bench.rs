@@ -5,7 +5,9 @@
 //! slows down.
 
 mod agent;
+mod batch;
 mod boundary;
+mod containers;
 mod files;
 mod first_answer;
 mod home;
@@ -15,6 +17,7 @@ mod objects;
 mod patch;
 mod processes;
 mod table;
+mod terminals;
 mod weights;
 mod worker;
 mod yardstick;
@@ -93,9 +96,21 @@ const BENCHES: &[Bench] = &[
     },
     Bench {
         name: "files",
-        about: "files of an environment: 4 KiB, 64 MiB, trees of 100,000, against plain calls and `ignore`",
+        about: "files of an environment, alone and as tools reach them, against plain calls and `ignore`",
         when: When::Always,
         measure: files::files,
+    },
+    Bench {
+        name: "containers",
+        about: "a command in an existing container, against the engine's own exec",
+        when: When::Always,
+        measure: containers::containers,
+    },
+    Bench {
+        name: "terminals",
+        about: "terminals: 100 MB of output, 64 at once of which 8 flood, the wait for a result",
+        when: When::Always,
+        measure: |workspace| on_linux(terminals::terminals, workspace),
     },
     Bench {
         name: "objects",
@@ -269,6 +284,8 @@ mod tests {
             "worker",
             "list",
             "files",
+            "containers",
+            "terminals",
             "objects",
             "first-answer",
             "run",

@@ -10,6 +10,7 @@ use async_ffi::FfiFuture;
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::{Error, Frame};
 
+use crate::bytes::Bytes;
 use crate::context::{Core, EndOnDrop};
 use crate::executor::{Guest, PluginTask};
 use crate::fence::plugin_code;
@@ -28,7 +29,7 @@ pub struct RunningCall {
 }
 
 enum Work {
-    Local(PluginTask<Result<Vec<u8>, Error>>),
+    Local(PluginTask<Result<Bytes, Error>>),
     Remote(RemoteCall),
 }
 
@@ -41,7 +42,7 @@ impl Drop for CancelOnDrop {
 }
 
 impl RunningCall {
-    pub(crate) fn new(core: Arc<Core>, task: PluginTask<Result<Vec<u8>, Error>>) -> Self {
+    pub(crate) fn new(core: Arc<Core>, task: PluginTask<Result<Bytes, Error>>) -> Self {
         Self { core: CancelOnDrop(core), work: Work::Local(task) }
     }
 
@@ -81,11 +82,19 @@ impl RunningCall {
     ///
     /// # Errors
     /// What the plugin answers; `plugin_misbehaved` for what is no answer, `plugin_disabled`, `cancelled`.
-    pub async fn answer(mut self) -> Result<Vec<u8>, Error> {
+    pub async fn answer(self) -> Result<Vec<u8>, Error> {
+        self.answer_bytes().await.map(Bytes::into_vec)
+    }
+
+    /// Waits for the answer, in the memory in which it came.
+    ///
+    /// # Errors
+    /// As [`RunningCall::answer`].
+    pub async fn answer_bytes(mut self) -> Result<Bytes, Error> {
         let guest = Arc::clone(&self.core.0.guest);
         let task = match &mut self.work {
             Work::Local(task) => task,
-            Work::Remote(call) => return call.answer().await,
+            Work::Remote(call) => return call.answer().await.map(Bytes::from),
         };
         tokio::select! {
             biased;
@@ -139,7 +148,7 @@ impl<B> CallFuture<B> {
     }
 
     /// Drops the plugin's future and ends the context; what the emissions did wrong is the answer then.
-    fn finish(&mut self, answer: Result<Vec<u8>, Error>) -> Poll<Result<Vec<u8>, Error>> {
+    fn finish(&mut self, answer: Result<Bytes, Error>) -> Poll<Result<Bytes, Error>> {
         self.stage = Stage::Over;
         let fault = self.core.0.take_fault();
         self.core.0.end();
@@ -151,7 +160,7 @@ impl<B> CallFuture<B> {
 impl<B> Unpin for CallFuture<B> {}
 
 impl<B: Begin> Future for CallFuture<B> {
-    type Output = Result<Vec<u8>, Error>;
+    type Output = Result<Bytes, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
@@ -176,7 +185,7 @@ impl<B: Begin> Future for CallFuture<B> {
             unreachable!("a finished call is not polled again")
         };
         match plugin_code(|| Pin::new(future).poll(cx)) {
-            Ok(Poll::Ready(answer)) => this.finish(read_answer(&core.guest, &answer)),
+            Ok(Poll::Ready(answer)) => this.finish(read_answer(&core.guest, answer)),
             Err(text) => this.finish(Err(panicked(&core.guest, &text))),
             Ok(Poll::Pending) => {
                 core.keep_call(cx.waker());
@@ -186,20 +195,17 @@ impl<B: Begin> Future for CallFuture<B> {
     }
 }
 
-/// Checks what a plugin answered. Copies it: the buffer is of the plugin's allocator.
-pub(crate) fn read_answer(
-    guest: &Guest,
-    answer: &RResult<RVec<u8>, RVec<u8>>,
-) -> Result<Vec<u8>, Error> {
+/// Checks what a plugin answered. It stays in the plugin's memory.
+fn read_answer(guest: &Guest, answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Bytes, Error> {
     match answer {
         RResult::ROk(frame) => checked(guest, frame),
-        RResult::RErr(error) => Err(read_error(guest, error)),
+        RResult::RErr(error) => Err(read_error(guest, &error)),
     }
 }
 
-pub(crate) fn checked(guest: &Guest, frame: &RVec<u8>) -> Result<Vec<u8>, Error> {
-    match Frame::parse(frame) {
-        Ok(_) => Ok(frame.as_slice().to_vec()),
+pub(crate) fn checked(guest: &Guest, frame: RVec<u8>) -> Result<Bytes, Error> {
+    match Frame::parse(&frame) {
+        Ok(_) => Ok(Bytes(frame)),
         Err(error) => Err(guest.misbehaved(format_args!("its answer is no frame: {error}"))),
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! Not here: which plugins are trusted and enabled (the registry and the runtime), children and workers.
 
+mod bytes;
 mod c_entry;
 mod cache;
 mod call;
@@ -31,6 +32,7 @@ mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use bytes::Bytes;
 pub use c_entry::factory_of_table;
 pub use cache::{Described, DescriptionCache, Entry, Stamp};
 pub use call::{Canceller, RunningCall};

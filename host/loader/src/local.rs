@@ -11,6 +11,7 @@ use jaato_plugin_api::abi::{
 use jaato_types::{Error, ErrorKind, PluginName};
 use tokio::sync::Notify;
 
+use crate::bytes::Bytes;
 use crate::call::{Begin, CallFuture, RunningCall, checked, panicked, read_error};
 use crate::context::{Core, EndOnDrop};
 use crate::executor::OnExecutor;
@@ -203,7 +204,7 @@ impl Local {
         services: Arc<dyn Services>,
     ) -> Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error> {
         let (_, future) = self.prepare(services, begin_tool(name.to_owned(), frame))?;
-        Ok(future)
+        Ok(async move { future.await.map(Bytes::into_vec) })
     }
 
     /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask after each call
@@ -247,7 +248,9 @@ impl Local {
             let future = plugin_code(|| living.get().instance.save());
             let saved = fenced(future).await.map_err(|text| panicked(&guest, &text))?;
             match saved {
-                RResult::ROk(ROption::RSome(frame)) => checked(&guest, &frame).map(Some),
+                RResult::ROk(ROption::RSome(frame)) => {
+                    checked(&guest, frame).map(|frame| Some(frame.into_vec()))
+                }
                 RResult::ROk(ROption::RNone) => Ok(None),
                 RResult::RErr(error) => Err(read_error(&guest, &error)),
             }

@@ -7,6 +7,8 @@ use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, PluginName, Result};
 
+use crate::bytes::Bytes;
+
 /// The services of one call or of one instance.
 ///
 /// Called from threads of plugins, inside the loader's fence and with the runtime entered: what it
@@ -56,6 +58,11 @@ pub enum Served {
 pub trait ByteStream: Send + 'static {
     /// Gives the next piece, of any size; none at the end. An error ends it.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>>;
+
+    /// Gives the next piece of a stream of frames in the memory in which it came.
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
+        self.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Bytes::from)))
+    }
 
     /// Tells whether each piece is a frame, which is handed out as it is, rather than bytes.
     fn gives_frames(&self) -> bool {

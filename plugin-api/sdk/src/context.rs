@@ -61,7 +61,27 @@ pub struct Reporter {
 pub struct Stream {
     host: Reporter,
     handle: u64,
+    /// What [`Stream::next`] has not yet given of a piece.
+    rest: Option<Piece>,
 }
+
+/// A piece of a stream, in the memory in which it came.
+pub struct Piece {
+    frame: RVec<u8>,
+    /// Where its bytes begin.
+    from: usize,
+}
+
+impl std::ops::Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.frame.as_slice()[self.from..]
+    }
+}
+
+/// Bytes that [`Stream::next`] gives at most.
+const NEXT_BYTES_MAX: usize = 64 * 1024;
 
 impl<S> Cx<S> {
     pub(crate) fn new(context: ContextBox, state: Arc<S>) -> Self {
@@ -293,7 +313,7 @@ impl Reporter {
 
 impl Stream {
     pub(crate) fn new(host: Reporter, handle: u64) -> Self {
-        Self { host, handle }
+        Self { host, handle, rest: None }
     }
 
     /// Waits for the next frame, as it is.
@@ -317,9 +337,28 @@ impl Stream {
     /// # Errors
     /// What the host answers when the stream broke; `cancelled` when the call ended.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        let Some(mut piece) = self.next_piece().await? else { return Ok(None) };
+        let bytes = piece[..piece.len().min(NEXT_BYTES_MAX)].to_vec();
+        piece.from += bytes.len();
+        if !piece.is_empty() {
+            self.rest = Some(piece);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Waits for what comes next, as large as it comes (1 MiB at most of a file) and uncopied; nothing at the end.
+    /// Dropping the wait loses nothing.
+    ///
+    /// # Errors
+    /// As [`Stream::next`].
+    pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
+        if let Some(rest) = self.rest.take() {
+            return Ok(Some(rest));
+        }
         let Some(frame) = self.next_frame().await? else { return Ok(None) };
-        let frame = Frame::parse(&frame).map_err(host_frame)?;
-        Ok(Some(frame.bytes.to_vec()))
+        let bytes = Frame::parse(&frame).map_err(host_frame)?.bytes.len();
+        let from = frame.len() - bytes;
+        Ok(Some(Piece { frame, from }))
     }
 }
 

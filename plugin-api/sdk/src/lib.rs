@@ -52,7 +52,7 @@ mod session_terminals;
 mod state;
 mod tool;
 
-pub use context::{Cx, Home, Level, Reporter, Stream};
+pub use context::{Cx, Home, Level, Piece, Reporter, Stream};
 pub use gc::Gc;
 pub use http::{HttpRequestBuilder, HttpResponse};
 pub use jaato_plugin_macros::{ToolInput, tool_type};

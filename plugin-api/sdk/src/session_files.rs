@@ -1,15 +1,15 @@
 //! The files of the session's execution environment, as a tool uses them: [`SessionFiles`].
 
-use jaato_types::Result;
 use jaato_types::execution::{DESCRIBE, EnvironmentFacts};
 use jaato_types::files::{
     COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileBegun, FileBytes, FileDelete, FileEdit, FileEdited,
     FileExists, FileFacts, FileGlob, FileKind, FileNumber, FilePair, FilePath, FileRead,
     FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
     GLOB, LIST, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, ResultKept, STAT, WALK,
-    WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
+    WHOLE_PIECES_KEY, WRITE, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM, WalkedPage,
 };
 use jaato_types::service::StreamAnswer;
+use jaato_types::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -153,12 +153,15 @@ impl SessionFiles<'_> {
         Ok(FileTree(self.host.open(WALK, &walk).await?))
     }
 
-    /// Reads a file piece by piece.
+    /// Reads a file piece by piece: by [`Stream::next`], or at twice the speed by [`Stream::next_piece`].
     ///
     /// # Errors
     /// As [`SessionFiles::read`].
     pub async fn stream(&self, read: FileRead) -> Result<Stream> {
-        self.host.open(READ_STREAM, &read).await
+        let mut request = serde_json::to_value(&read)
+            .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
+        request[WHOLE_PIECES_KEY] = true.into();
+        self.host.open(READ_STREAM, &request).await
     }
 
     /// Writes a file piece by piece; nobody sees it before [`FileUpload::finish`].

@@ -1,8 +1,14 @@
-//! What confined files cost against plain system calls, and walks and patterns against the `ignore` crate.
+//! What confined files cost against plain system calls, and walks and patterns against the `ignore` crate; and what a
+//! tool pays for them that asks its session's environment.
 
-use anyhow::Result;
+use std::ffi::OsString;
+use std::fs;
+
+use anyhow::{Context, Result};
+use serde_json::json;
 
 use super::Outcome;
+use super::batch::Installed;
 use super::table::{Figure, Target};
 use super::yardstick::figure;
 use crate::child;
@@ -12,6 +18,9 @@ use crate::workspace::Workspace;
 const MORE_US_MAX: f64 = 20.0;
 /// A stream of 64 MiB, in hundredths of what plain reads reach.
 const STREAM_PERCENT_MIN: f64 = 70.0;
+/// The same through the environment in its worker.
+const WORKER_MORE_US_MAX: f64 = 80.0;
+const WORKER_STREAM_PERCENT_MIN: f64 = 40.0;
 /// A tree of 100,000 files, against the `ignore` crate used directly.
 const IGNORE_TIMES_MAX: f64 = 1.5;
 
@@ -20,7 +29,61 @@ pub fn files(workspace: &Workspace) -> Result<Outcome> {
     let mut command = child::cargo(&workspace.root);
     command.args(["run", "--quiet", "--release", "-p", "jaato-plugin-sdk-environment"]);
     command.args(["--example", "files_bench"]);
-    figures(&child::output(&mut command)?).map(Outcome::Figures)
+    let mut all = figures(&child::output(&mut command)?)?;
+    let config = "version = 1\n";
+    let plugins = ["environment-local"];
+    let installed = Installed::new(workspace, "files", &plugins, &["measures"], config)?;
+    for way in [Way::InProcess, Way::InWorker] {
+        all.extend(asked(&measured(&installed, way)?, way)?);
+    }
+    Ok(Outcome::Figures(all))
+}
+
+/// Where the environment runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    InProcess,
+    InWorker,
+}
+
+/// Has a tool measure the files of its session's environment.
+fn measured(installed: &Installed, way: Way) -> Result<String> {
+    let folder = installed.file("files");
+    fs::create_dir_all(&folder).with_context(|| format!("making `{}`", folder.display()))?;
+    let isolated = [("JAATO_PLUGINS_ISOLATED", OsString::from("environment-local"))];
+    let variables = match way {
+        Way::InProcess => &[][..],
+        Way::InWorker => &isolated[..],
+    };
+    let mut session = installed.start(variables, &[])?;
+    let told = session.call("measure_files", &json!({ "folder": folder }))?;
+    session.end()?;
+    Ok(told.to_string())
+}
+
+/// What a tool pays beyond the plain calls.
+fn asked(line: &str, way: Way) -> Result<Vec<Figure>> {
+    let (place, more_us_max, percent_min) = match way {
+        Way::InProcess => ("a tool", MORE_US_MAX, STREAM_PERCENT_MIN),
+        Way::InWorker => ("in a worker", WORKER_MORE_US_MAX, WORKER_STREAM_PERCENT_MIN),
+    };
+    let of = |name: &str| figure(line, name);
+    let small = |what: &str, name: &str| {
+        let more = of(&format!("{name}_us"))? - of(&format!("{name}_plain_us"))?;
+        let what = format!("files, {place}: {what} 4 KiB, beyond plain calls");
+        Ok::<_, anyhow::Error>(Figure::new(&what, more, "µs", Target::AboutAtMost(more_us_max)))
+    };
+    let large = |what: &str, name: &str| {
+        let percent = 100.0 * of(&format!("{name}_plain_ms"))? / of(&format!("{name}_ms"))?;
+        let what = format!("files, {place}: {what} 64 MiB, to plain calls");
+        Ok::<_, anyhow::Error>(Figure::new(&what, percent, "%", Target::AtLeast(percent_min)))
+    };
+    Ok(vec![
+        small("reading", "read")?,
+        small("writing", "write")?,
+        large("reading", "stream")?,
+        large("writing", "upload")?,
+    ])
 }
 
 fn figures(line: &str) -> Result<Vec<Figure>> {
@@ -71,5 +134,18 @@ mod tests {
         let expected = [None, Met, Met, None, Missed, None, Met, None, Met, Missed, Met];
         assert_eq!(verdicts, expected);
         assert!(figures("{}").is_err());
+    }
+
+    #[test]
+    fn a_worker_may_cost_more() {
+        let line = r#"{"read_plain_us":2,"read_us":60,"write_plain_us":2,"write_us":3,
+            "stream_plain_ms":5,"stream_ms":10,"upload_plain_ms":9,"upload_ms":10}"#;
+        let verdicts =
+            |way| asked(line, way).unwrap().iter().map(Figure::verdict).collect::<Vec<_>>();
+        assert_eq!(
+            verdicts(Way::InProcess),
+            [Verdict::Missed, Verdict::Met, Verdict::Missed, Verdict::Met]
+        );
+        assert_eq!(verdicts(Way::InWorker), [Verdict::Met; 4]);
     }
 }

@@ -9,6 +9,7 @@ use abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, ErrorKind, Frame};
 
 use super::lent::error_answer;
+use crate::bytes::Bytes;
 use crate::fence::host_code;
 use crate::live::Token;
 use crate::lock;
@@ -124,36 +125,43 @@ impl Future for Next {
             if slot.read < slot.rest.len() {
                 return Poll::Ready(slot.hand_out());
             }
+            let gives_frames = slot.gives_frames;
             let Some(source) = &mut slot.source else {
                 return Poll::Ready(RResult::ROk(ROption::RNone));
             };
-            // Fenced here too, so that a source that panicked is never polled again.
+            if gives_frames {
+                // Fenced here too, so that a source that panicked is never polled again.
+                match host_code(|| source.poll_frame(cx)) {
+                    Ok(Poll::Pending) => {
+                        slot.reader = Some(cx.waker().clone());
+                        return Poll::Pending;
+                    }
+                    Ok(Poll::Ready(Some(Ok(frame)))) => return Poll::Ready(checked(frame)),
+                    Ok(Poll::Ready(None)) => return Poll::Ready(slot.over(Ok(()))),
+                    Ok(Poll::Ready(Some(Err(error)))) | Err(error) => {
+                        return Poll::Ready(slot.over(Err(error)));
+                    }
+                }
+            }
             match host_code(|| source.poll_piece(cx)) {
                 Ok(Poll::Pending) => {
                     slot.reader = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
-                Ok(Poll::Ready(Some(Ok(frame)))) if slot.gives_frames => {
-                    return Poll::Ready(checked(frame));
-                }
                 Ok(Poll::Ready(Some(Ok(piece)))) => (slot.rest, slot.read) = (piece, 0),
-                Ok(Poll::Ready(None)) => {
-                    slot.source = None;
-                    return Poll::Ready(RResult::ROk(ROption::RNone));
-                }
+                Ok(Poll::Ready(None)) => return Poll::Ready(slot.over(Ok(()))),
                 Ok(Poll::Ready(Some(Err(error)))) | Err(error) => {
-                    slot.source = None;
-                    return Poll::Ready(RResult::RErr(error_answer(&error)));
+                    return Poll::Ready(slot.over(Err(error)));
                 }
             }
         }
     }
 }
 
-/// Hands out a frame of the host's own making, unless it is none.
-fn checked(frame: Vec<u8>) -> Piece {
+/// Hands out a frame, unless it is none.
+fn checked(frame: Bytes) -> Piece {
     match Frame::parse(&frame) {
-        Ok(_) => RResult::ROk(ROption::RSome(frame.into())),
+        Ok(_) => RResult::ROk(ROption::RSome(frame.0)),
         Err(error) => {
             RResult::RErr(error_answer(&Error::new(ErrorKind::HostBug, error.to_string())))
         }
@@ -161,6 +169,15 @@ fn checked(frame: Vec<u8>) -> Piece {
 }
 
 impl Slot {
+    /// Lets the source go; the end, or what ended it, is what is handed out.
+    fn over(&mut self, ended: Result<(), Error>) -> Piece {
+        self.source = None;
+        match ended {
+            Ok(()) => RResult::ROk(ROption::RNone),
+            Err(error) => RResult::RErr(error_answer(&error)),
+        }
+    }
+
     fn hand_out(&mut self) -> Piece {
         let end = self.rest.len().min(self.read + PIECE_BYTES_MAX);
         let frame = Frame::from_json_text(b"", &self.rest[self.read..end]);

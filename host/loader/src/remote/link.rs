@@ -187,6 +187,12 @@ impl Reader {
         };
         let Header { kind, flag, id, length } = Header::read(header)?;
         let Some(payload) = rest.get(..length) else { return Ok(None) };
+        if length >= READ_BYTES && self.read == 0 && HEADER_BYTES + length == self.buffer.len() {
+            // A large one that came alone: its memory goes along.
+            let mut payload = std::mem::take(&mut self.buffer);
+            payload.drain(..HEADER_BYTES);
+            return Ok(Some(Message { kind, flag, id, payload }));
+        }
         let payload = payload.to_vec();
         self.read += HEADER_BYTES + length;
         if self.read == self.buffer.len() {

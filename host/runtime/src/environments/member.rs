@@ -8,12 +8,13 @@ use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::Served;
 use jaato_session::Cancel;
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
+use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY};
 use jaato_types::process::{FORGET, LIST, ProcessFacts, ProcessRef, SPAWN, START};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use serde_json::{Map, Value};
 
 use super::scope::{Scope, read, write};
-use super::stream::{EnvironmentStream, OnEnd};
+use super::stream::{EnvironmentStream, OnEnd, Takes};
 use crate::host::Host;
 use crate::services::Tell;
 
@@ -74,10 +75,11 @@ impl Member {
         let (own, operation) = (Arc::clone(self), operation.to_owned());
         let plugin = plugin.clone();
         Box::pin(async move {
+            let takes = takes(&operation, &request);
             let request = own.prepared(&operation, request)?;
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
             own.served(&operation, answer, |stream, number| {
-                let stream = EnvironmentStream::new(ready, stream);
+                let stream = EnvironmentStream::new(ready, stream, takes);
                 match number.filter(|_| operation == terminal::SPAWN) {
                     Some(number) => stream.with_end(own.hold_terminal(&host, number, plugin)),
                     None => stream,
@@ -196,9 +198,19 @@ impl Member {
     }
 }
 
+/// Tells how a reader takes what it asks for.
+fn takes(operation: &str, request: &[u8]) -> Takes {
+    let asks = |request: Value| request.get(WHOLE_PIECES_KEY).and_then(Value::as_bool);
+    let is_file = operation == READ_STREAM;
+    match is_file.then(|| Frame::read(request).ok().and_then(asks)) {
+        Some(Some(true)) => Takes::WholePieces,
+        Some(Some(false) | None) | None => Takes::Slices,
+    }
+}
+
 /// Tells whether an operation's answer names something new.
 fn opens(operation: &str) -> bool {
-    use jaato_types::files::{READ_STREAM, WALK, WRITE_STREAM};
+    use jaato_types::files::{WALK, WRITE_STREAM};
     [SPAWN, START, terminal::SPAWN, READ_STREAM, WALK, WRITE_STREAM].contains(&operation)
 }
 

@@ -4,11 +4,11 @@
 //! than that: a program whose output nobody reads stands still.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use jaato_loader::{ByteStream, RunningCall};
+use jaato_loader::{ByteStream, Bytes, RunningCall};
 use jaato_types::execution::{STREAM_NEXT, StreamNext};
 use jaato_types::{Error, Frame};
 use tokio::runtime::Handle;
@@ -24,15 +24,28 @@ const HEAD_BYTES: usize = 4;
 /// The JSON of a stream's end.
 const END: &[u8] = b"false";
 
+/// A piece that is on its way.
+type Coming = BoxFuture<'static, Result<Bytes, Error>>;
+
+/// How a reader takes large pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// In slices.
+    Slices,
+    /// As they come.
+    WholePieces,
+}
+
 /// A stream of an environment. Dropping it ends what it stands for.
 pub(super) struct EnvironmentStream {
     ready: Arc<Ready>,
     stream: u64,
     runtime: Handle,
     /// The piece that is on its way.
-    coming: Option<BoxFuture<'static, Result<Vec<u8>, Error>>>,
+    coming: Option<Coming>,
     /// A large piece, and how far it was handed out.
-    rest: Option<(Vec<u8>, usize)>,
+    rest: Option<(Bytes, usize)>,
+    takes: Takes,
     is_over: bool,
     /// Done when what it stands for has ended.
     end: Option<OnEnd>,
@@ -58,9 +71,9 @@ impl Drop for OnEnd {
 
 impl EnvironmentStream {
     /// Makes it. Must be called with the runtime entered.
-    pub(super) fn new(ready: Arc<Ready>, stream: u64) -> Self {
+    pub(super) fn new(ready: Arc<Ready>, stream: u64, takes: Takes) -> Self {
         let runtime = Handle::current();
-        Self { ready, stream, runtime, coming: None, rest: None, is_over: false, end: None }
+        Self { ready, stream, runtime, coming: None, rest: None, takes, is_over: false, end: None }
     }
 
     /// Adds what is to be done when what it stands for has ended: when it is lost or dropped.
@@ -70,7 +83,7 @@ impl EnvironmentStream {
     }
 
     /// Asks for the next piece; the environment begins at once.
-    fn ask(&self) -> Result<BoxFuture<'static, Result<Vec<u8>, Error>>, Error> {
+    fn ask(&self) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
         Ok(answer(running).boxed())
     }
@@ -88,18 +101,9 @@ impl EnvironmentStream {
         }
         Some(frame)
     }
-}
 
-async fn answer(mut running: RunningCall) -> Result<Vec<u8>, Error> {
-    while running.next_emission().await.is_some() {}
-    running.answer().await
-}
-
-impl ByteStream for EnvironmentStream {
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
-        if let Some(frame) = self.slice() {
-            return Poll::Ready(Some(Ok(frame)));
-        }
+    /// Waits for what the environment answers, and asks for what comes next.
+    fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         if self.is_over {
             return Poll::Ready(None);
         }
@@ -122,19 +126,48 @@ impl ByteStream for EnvironmentStream {
                 return Poll::Ready(Some(Err(error)));
             }
         };
-        let Ok(parsed) = Frame::parse(&piece) else { unreachable!("an answer is a checked frame") };
-        if parsed.json == END {
+        if parsed(&piece).json == END {
             self.is_over = true;
             return Poll::Ready(None);
         }
-        let is_large = parsed.json.is_empty() && parsed.bytes.len() > SLICE_BYTES;
         // One that cannot be asked for is told when this one was read.
         self.coming = self.ask().ok();
-        if !is_large {
+        Poll::Ready(Some(Ok(piece)))
+    }
+}
+
+async fn answer(mut running: RunningCall) -> Result<Bytes, Error> {
+    while running.next_emission().await.is_some() {}
+    running.answer_bytes().await
+}
+
+fn parsed(piece: &Bytes) -> Frame<'_> {
+    let Ok(parsed) = Frame::parse(piece) else { unreachable!("an answer is a checked frame") };
+    parsed
+}
+
+impl ByteStream for EnvironmentStream {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>, Error>>> {
+        self.poll_frame(cx).map(|frame| frame.map(|frame| frame.map(Bytes::into_vec)))
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+        if let Some(frame) = self.slice() {
+            return Poll::Ready(Some(Ok(frame.into())));
+        }
+        let piece = match ready!(self.poll_answer(cx)) {
+            Some(Ok(piece)) => piece,
+            over => return Poll::Ready(over),
+        };
+        let is_large = {
+            let parsed = parsed(&piece);
+            parsed.json.is_empty() && parsed.bytes.len() > SLICE_BYTES
+        };
+        if self.takes == Takes::WholePieces || !is_large {
             return Poll::Ready(Some(Ok(piece)));
         }
         self.rest = Some((piece, HEAD_BYTES));
-        Poll::Ready(self.slice().map(Ok))
+        Poll::Ready(self.slice().map(|frame| Ok(frame.into())))
     }
 
     fn gives_frames(&self) -> bool {

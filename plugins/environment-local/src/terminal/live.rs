@@ -3,8 +3,8 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,15 @@ use crate::waiting::{self, Memory, look};
 /// Bytes of one piece of what is shown.
 const PIECE_BYTES: usize = 64 * 1024;
 
+/// A read of so much found all that the system keeps ready of a terminal's output: who prints that much goes on.
+const FLOOD_BYTES: usize = 4000;
+
+/// How long a flood may pause before what was gathered of it is told,
+const GATHER_PAUSE: Duration = Duration::from_micros(200);
+
+/// and how long it is gathered at most.
+const GATHER_MAX: Duration = Duration::from_millis(2);
+
 /// How long after the exit a terminal that somebody still holds is read: as long as a program's pipes are.
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
 
@@ -33,9 +42,12 @@ const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 struct Shared {
     pty: Arc<Pty>,
     readiness: Arc<Readiness>,
-    shown_bytes: AtomicU64,
+    /// Bytes that were read. Locked while they are, so that nobody sees a byte neither waiting nor counted.
+    shown_bytes: Mutex<u64>,
     /// What was seen of it, and what looks keep.
     seen: Mutex<(Seen, Memory)>,
+    /// Whether more is printed than is read at a time.
+    is_flood: AtomicBool,
 }
 
 impl Drop for Shared {
@@ -57,6 +69,10 @@ pub struct LocalTerminalEvents {
     program: ProcessEvents,
     phase: Phase,
     buffer: Vec<u8>,
+    /// What is gathered of a program that prints faster than pieces are asked for. The system hands out a few KiB at a
+    /// time, and to be woken for each costs more than they do: so a thread that may block gathers larger pieces.
+    flood: Option<Arc<Mutex<Vec<u8>>>>,
+    home: Home,
 }
 
 enum Phase {
@@ -75,14 +91,18 @@ pub(super) fn halves(
     pty: Arc<Pty>,
     readiness: Arc<Readiness>,
     (program, events): (ProcessControl, ProcessEvents),
+    home: Home,
 ) -> (LocalTerminal, LocalTerminalEvents) {
-    let (shown_bytes, seen) = (AtomicU64::new(0), Mutex::default());
-    let shared = Arc::new(Shared { pty, readiness, shown_bytes, seen });
+    let (shown_bytes, seen) = (Mutex::default(), Mutex::default());
+    let is_flood = AtomicBool::new(false);
+    let shared = Arc::new(Shared { pty, readiness, shown_bytes, seen, is_flood });
     let events = LocalTerminalEvents {
         shared: Arc::clone(&shared),
         program: events,
         phase: Phase::Running,
         buffer: Vec::new(),
+        flood: None,
+        home,
     };
     (LocalTerminal { shared, program, turns: Turns::default() }, events)
 }
@@ -95,6 +115,9 @@ enum First {
 
 impl TerminalEvents for LocalTerminalEvents {
     async fn next(&mut self) -> Result<Option<TerminalHappened>> {
+        if let Some(bytes) = self.gathered().await? {
+            return Ok(Some(TerminalHappened::Output(bytes)));
+        }
         loop {
             match &self.phase {
                 Phase::Running => match self.first().await? {
@@ -119,6 +142,45 @@ impl TerminalEvents for LocalTerminalEvents {
 }
 
 impl LocalTerminalEvents {
+    /// Gives what a flood brings; nothing where there is none, or where it is over.
+    async fn gathered(&mut self) -> Result<Option<Vec<u8>>> {
+        if self.flood.is_some() {
+            self.look_for_the_exit().await?;
+        }
+        let Some(flood) = &self.flood else { return Ok(None) };
+        let (shared, gathered) = (Arc::clone(&self.shared), Arc::clone(flood));
+        self.home.blocking(move |_| shared.gather(&mut lock(&gathered))).await?;
+        // Taken when the wait is over: who stops waiting finds it there the next time.
+        let bytes = std::mem::take(&mut *lock(flood));
+        if bytes.is_empty() || !matches!(self.phase, Phase::Running) {
+            self.flood = None;
+            self.shared.is_flood.store(false, Relaxed);
+        }
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        self.count_drained(bytes.len());
+        Ok(Some(bytes))
+    }
+
+    /// A flood may be that of a program which was left behind, and never end.
+    async fn look_for_the_exit(&mut self) -> Result<()> {
+        let did = {
+            let mut does = pin!(self.program.next());
+            poll_fn(|cx| {
+                Poll::Ready(match does.as_mut().poll(cx) {
+                    Poll::Ready(did) => did,
+                    Poll::Pending => Ok(None),
+                })
+            })
+            .await?
+        };
+        if let Some(Happened::Exited(exit)) = did {
+            self.drain(exit);
+        }
+        Ok(())
+    }
+
     /// Waits until something is shown or the program ends. What was shown comes first.
     async fn first(&mut self) -> Result<First> {
         let Self { shared, program, buffer, .. } = self;
@@ -164,11 +226,18 @@ impl LocalTerminalEvents {
     }
 
     fn shown(&mut self, bytes: usize) -> TerminalHappened {
+        self.count_drained(bytes);
+        if bytes >= FLOOD_BYTES && matches!(self.phase, Phase::Running) {
+            self.flood = Some(Arc::default());
+            self.shared.is_flood.store(true, Relaxed);
+        }
+        TerminalHappened::Output(self.buffer[..bytes].to_vec())
+    }
+
+    fn count_drained(&mut self, bytes: usize) {
         if let Phase::Draining { bytes: drained, .. } = &mut self.phase {
             *drained += bytes;
         }
-        self.shared.shown_bytes.fetch_add(bytes as u64, Relaxed);
-        TerminalHappened::Output(self.buffer[..bytes].to_vec())
     }
 
     fn exited(&mut self) -> Option<TerminalHappened> {
@@ -181,6 +250,50 @@ impl LocalTerminalEvents {
 }
 
 impl Shared {
+    /// Reads and counts what was shown.
+    fn read_now(&self, buffer: &mut [u8]) -> Result<Got> {
+        let mut shown_bytes = lock(&self.shown_bytes);
+        let got = self.pty.read(buffer).map_err(|error| lost(&error))?;
+        if let Got::Bytes(bytes) = got {
+            *shown_bytes += bytes as u64;
+        }
+        Ok(got)
+    }
+
+    /// The same until the buffer is full or nothing is left.
+    fn read_all(&self, buffer: &mut [u8]) -> Result<Got> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match self.read_now(&mut buffer[filled..])? {
+                Got::Bytes(bytes) => filled += bytes,
+                got if filled == 0 => return Ok(got),
+                // It is found again.
+                Got::Nothing | Got::End => break,
+            }
+        }
+        Ok(Got::Bytes(filled))
+    }
+
+    /// Reads until a piece is full, or a flood pauses. Blocks, but not for long.
+    fn gather(&self, bytes: &mut Vec<u8>) {
+        let begun = Instant::now();
+        let mut filled = bytes.len();
+        bytes.resize(PIECE_BYTES, 0);
+        while filled < PIECE_BYTES && begun.elapsed() < GATHER_MAX {
+            // First the wait: right behind a read there is nothing yet.
+            if !self.pty.shows_more(GATHER_PAUSE) {
+                break;
+            }
+            match self.read_now(&mut bytes[filled..]) {
+                Ok(Got::Bytes(more)) => filled += more,
+                Ok(Got::Nothing) => {}
+                // What it was lost by is told when it is read without a flood.
+                Ok(Got::End) | Err(_) => break,
+            }
+        }
+        bytes.truncate(filled);
+    }
+
     /// Reads what was shown; where that is nothing, somebody is woken when there may be something.
     fn read(
         &self,
@@ -188,7 +301,7 @@ impl Shared {
         until: Option<Instant>,
         waker: &std::task::Waker,
     ) -> Result<Got> {
-        let got = self.pty.read(buffer).map_err(|error| lost(&error))?;
+        let got = self.read_all(buffer)?;
         if got != Got::Nothing {
             return Ok(got);
         }
@@ -229,7 +342,7 @@ impl Terminal for LocalTerminal {
             Poll::Ready(Ok(()))
         })
         .await?;
-        seen.lock().unwrap_or_else(PoisonError::into_inner).0.typed(&bytes);
+        lock(seen).0.typed(&bytes);
         Ok(())
     }
 
@@ -264,16 +377,25 @@ impl Shared {
         let pty = self.open()?;
         let modes = pty.modes().map_err(|error| lost(&error))?;
         let foreground = pty.foreground();
+        let has_input = pty.has_input().ok();
+        let (has_output, shown_bytes) = {
+            let shown_bytes = lock(&self.shown_bytes);
+            (pty.has_output().ok(), *shown_bytes)
+        };
         let mut state = TerminalState {
             echoes: Some(modes.echoes),
             reads_lines: Some(modes.reads_lines),
             foreground_pid: foreground,
-            has_input: pty.has_input().ok(),
-            has_output: pty.has_output().ok(),
-            shown_bytes: Some(self.shown_bytes.load(Relaxed)),
+            has_input,
+            has_output,
+            shown_bytes: Some(shown_bytes),
             ..TerminalState::default()
         };
         let Some(foreground) = foreground else { return Ok(state) };
+        if has_output == Some(true) && self.is_flood.load(Relaxed) {
+            // What it waits for is read here first; to look at it would take time from that.
+            return Ok(state);
+        }
         let terminal = waiting::Terminal {
             device: pty.device(),
             program,
@@ -281,11 +403,15 @@ impl Shared {
             reads_lines: modes.reads_lines,
             echoes: modes.echoes,
         };
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         let (seen, memory) = &mut *seen;
         seen.add(look(&terminal, memory), &mut state);
         Ok(state)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lost(error: &io::Error) -> Error {

@@ -71,6 +71,11 @@ impl Terminals for LocalTerminals {
         };
         let terminal = pty.path().to_string_lossy().into_owned();
         let program = self.home.process_on_terminal(&SpawnOnTerminal { spawn, terminal }).await?;
-        Ok(live::halves(Arc::new(pty), Arc::clone(&self.readiness), program.split()))
+        Ok(live::halves(
+            Arc::new(pty),
+            Arc::clone(&self.readiness),
+            program.split(),
+            self.home.clone(),
+        ))
     }
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -78,22 +79,17 @@ impl Pty {
         self.device
     }
 
-    /// Reads what was shown, until the buffer is full or nothing is left.
+    /// Reads what was shown: a few KiB at most, however much there is.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Got> {
-        let mut filled = 0;
-        // The system hands out a few KiB at a time, however much there is.
-        while filled < buffer.len() {
-            match read(&self.own, &mut buffer[filled..]) {
-                Ok(0) | Err(Errno::IO) if filled == 0 => return Ok(Got::End),
-                Ok(0) | Err(Errno::IO) => break,
-                Ok(bytes) => filled += bytes,
-                Err(Errno::AGAIN) if filled == 0 => return Ok(Got::Nothing),
-                Err(Errno::AGAIN) => break,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        loop {
+            return match read(&self.own, &mut *buffer) {
+                Ok(0) | Err(Errno::IO) => Ok(Got::End),
+                Ok(bytes) => Ok(Got::Bytes(bytes)),
+                Err(Errno::AGAIN) => Ok(Got::Nothing),
+                Err(Errno::INTR) => continue,
+                Err(error) => Err(error.into()),
+            };
         }
-        Ok(Got::Bytes(filled))
     }
 
     /// Types as much as there is room for; 0 where there is none.
@@ -145,6 +141,14 @@ impl Pty {
     /// Whether something was shown that was not read.
     pub(super) fn has_output(&self) -> io::Result<bool> {
         is_readable(&self.own)
+    }
+
+    /// Waits at most so long until something is shown, or nobody has the other side any more. Blocks.
+    pub(super) fn shows_more(&self, pause: Duration) -> bool {
+        let mut polled = [PollFd::new(&self.own, PollFlags::IN)];
+        let timeout = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+        // One that cannot be waited for is found out by who reads it.
+        poll(&mut polled, Some(&timeout)).is_ok_and(|ready| ready > 0)
     }
 
     /// Lets go of the programs' side: the program has ended.
