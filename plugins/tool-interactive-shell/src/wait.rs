@@ -64,15 +64,20 @@ async fn follow(
     let begun = Instant::now();
     let mut changes = session.changes();
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
+    // Whether more came in the moment before: nobody who prints waits, and a look costs more than the print.
+    let mut is_printing = false;
     loop {
         changes.borrow_and_update();
         if !session.is_alive() {
-            return Ok(Reason::Exit);
+            return Ok(match until {
+                Until::Shown(pattern) if is_shown(session, pattern) => Reason::Found,
+                Until::Shown(_) | Until::Ready | Until::Prompt => Reason::Exit,
+            });
         }
         let silence = match until {
             Until::Shown(pattern) => {
                 let is_due = searched.is_none_or(|at: Instant| at.elapsed() >= SEARCH_PAUSE);
-                if is_due && pattern.is_match(&session.live().screen.unseen().text) {
+                if is_due && is_shown(session, pattern) {
                     return Ok(Reason::Found);
                 }
                 if is_due {
@@ -80,10 +85,9 @@ async fn follow(
                 }
                 Duration::ZERO
             }
+            Until::Ready | Until::Prompt if session.is_at_prompt() => return Ok(Reason::Prompt),
+            Until::Ready | Until::Prompt if is_printing => Duration::ZERO,
             Until::Ready | Until::Prompt => {
-                if session.is_at_prompt() {
-                    return Ok(Reason::Prompt);
-                }
                 let look = session.look(idle_timeout).await?;
                 state.clone_from(&look.state);
                 match (until, ready::decide(&look)) {
@@ -110,10 +114,23 @@ async fn follow(
         };
         if is_change {
             // A moment for what follows it: a flood must not cost a look for each piece.
+            let before = session.bytes();
             host.sleep(LOOK_MIN.min(left)).await?;
+            is_printing = session.bytes() != before;
+        } else {
+            is_printing = false;
         }
         let now = session.bytes();
         pause = if now == bytes { ready::next_look(pause, silence) } else { LOOK_MIN };
         bytes = now;
     }
+}
+
+/// Searches in what is new, or in the whole of a screen that a program draws.
+fn is_shown(session: &Session, pattern: &Regex) -> bool {
+    let live = session.live();
+    if live.screen.is_full_screen() {
+        return pattern.is_match(&live.screen.lines().join("\n"));
+    }
+    pattern.is_match(&live.screen.unseen().text)
 }

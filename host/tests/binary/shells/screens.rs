@@ -59,6 +59,9 @@ fn after_a_full_screen_program_the_lines_before_it_are_there_again() {
         assert!(output(&page).starts_with("1\n2\n3\n"), "{page}");
         let next = calls.input(session, " ");
         assert!(output(&next).starts_with("24\n25\n"), "{next}");
+        // What is waited for may stand on a screen that is drawn.
+        let shown = json!({ "session_id": session, "wait_for": "^46$", "timeout": 20 });
+        assert_eq!(reason(&calls.call("shell_read", &shown)), "found");
         let left = calls.input(session, "q");
         assert!(left.get("full_screen").is_none() && output(&left).ends_with("$ "), "{left}");
         assert!(!output(&left).contains("24"), "{left}");
