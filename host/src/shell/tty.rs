@@ -71,7 +71,8 @@ impl Tty {
 
     /// Returns its size.
     pub fn room() -> Room {
-        let size = Term::stdout().size_checked().filter(|(rows, columns)| rows * columns > 0);
+        let size =
+            Term::stdout().size_checked().filter(|(rows, columns)| *rows > 0 && *columns > 0);
         size.map_or(ROOM, |(rows, columns)| Room {
             rows: usize::from(rows),
             columns: usize::from(columns),

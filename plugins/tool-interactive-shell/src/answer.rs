@@ -24,9 +24,8 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
         if let Some(code) = live.exit_code.take() {
             answer.insert("command_exit_code".to_owned(), code.into());
         }
-        if live.typed_by_person > 0 {
-            let bytes = std::mem::take(&mut live.typed_by_person);
-            answer.insert("typed_by_person_bytes".to_owned(), bytes.into());
+        if std::mem::take(&mut live.typed_by_person) {
+            answer.insert("typed_by_person".to_owned(), true.into());
         }
         text
     };

@@ -25,7 +25,7 @@ pub async fn end(session: &Session, host: &Reporter) -> bool {
     let control = session.control();
     let waits = control.state().await.unwrap_or_default().waits;
     let is_busy = waits == Some(TerminalWait::Busy);
-    if !is_busy && control.end_input().await.is_ok() && ended(session, host, END_OF_INPUT).await {
+    if !is_busy && ends_with_its_input(session, host).await {
         return true;
     }
     if control.signal(Signal::Hangup).await.is_ok() && ended(session, host, HANG_UP).await {
@@ -34,6 +34,15 @@ pub async fn end(session: &Session, host: &Reporter) -> bool {
     // What cannot be ended is told by the wait.
     let _ = control.end().await;
     ended(session, host, ENDED).await
+}
+
+/// Ends the input and waits for the end; no longer where not even that can be typed, because nobody reads.
+async fn ends_with_its_input(session: &Session, host: &Reporter) -> bool {
+    let typed = pin!(session.control().end_input());
+    match select(typed, pin!(host.sleep(END_OF_INPUT))).await {
+        Either::Left((typed, _)) => typed.is_ok() && ended(session, host, END_OF_INPUT).await,
+        Either::Right(_) => false,
+    }
 }
 
 /// Waits for the end.

@@ -31,9 +31,8 @@ pub async fn show(session: &Session) {
         };
         (screen, live.screen.ansi())
     };
-    if let Ok(shown) = session.control().show(screen, &ansi).await {
-        session.watchers.store(shown.watchers, SeqCst);
-    }
+    // Who looks is told by the news.
+    let _ = session.control().show(screen, &ansi).await;
 }
 
 /// Follows what people do, as long as the host tells it.
@@ -54,17 +53,21 @@ fn take(shells: &Arc<Inner>, news: &TerminalNews) {
     match news {
         TerminalNews::Watched { terminal, watchers } => {
             let Some(session) = find(*terminal) else { return };
-            let before = session.watchers.swap(*watchers, SeqCst);
-            if before == 0 && *watchers > 0 {
+            session.watchers.store(*watchers, SeqCst);
+            // Lets who shows it to nobody any more go.
+            session.tell();
+            if *watchers > 0 && !session.is_shown_live.swap(true, SeqCst) {
                 let host = shells.home.clone();
                 shells.home.spawn(async move { show_live(&session, &host).await });
             }
         }
-        TerminalNews::Typed { terminal, bytes } => {
+        // How much, and key by key, is nobody's business: it may be a password.
+        TerminalNews::Typed { terminal, .. } => {
             let Some(session) = find(*terminal) else { return };
             session.note_typed();
-            session.live().typed_by_person += bytes;
-            shells.trace.line(format_args!("person: id={}, typed {bytes} bytes", session.id));
+            if !std::mem::replace(&mut session.live().typed_by_person, true) {
+                shells.trace.line(format_args!("person: id={}", session.id));
+            }
             session.tell();
         }
         TerminalNews::Unknown => {}
@@ -77,10 +80,17 @@ async fn show_live(session: &Session, host: &Reporter) {
     let mut changes = session.changes();
     loop {
         changes.borrow_and_update();
-        show(session).await;
         if !session.is_watched() || !session.is_alive() {
-            return;
+            session.is_shown_live.store(false, SeqCst);
+            // Who came in this moment found it still shown.
+            if !session.is_alive()
+                || !session.is_watched()
+                || session.is_shown_live.swap(true, SeqCst)
+            {
+                return;
+            }
         }
+        show(session).await;
         if host.sleep(FRAME).await.is_err() || changes.changed().await.is_err() {
             return;
         }

@@ -21,13 +21,13 @@ pub async fn run(shells: Arc<Inner>) {
         let now = Instant::now();
         for session in shells.list() {
             if shells.expiry(&session) <= now {
-                reap(&shells, &session, now).await;
+                reap(&shells, session, now);
             }
         }
     }
 }
 
-async fn reap(shells: &Arc<Inner>, session: &Arc<Session>, now: Instant) {
+fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
     let settings = &shells.settings;
     let is_old = session.is_alive() && session.begun + settings.lifetime <= now;
     let why = if is_old {
@@ -36,9 +36,13 @@ async fn reap(shells: &Arc<Inner>, session: &Arc<Session>, now: Instant) {
         format!("after {} s without use", settings.idle.as_secs_f64())
     };
     shells.trace.line(format_args!("reap: id={}, {why}", session.id));
-    shells.forget_because(session, &why);
-    if session.is_alive() {
-        close::end(session, &shells.home).await;
-    }
+    shells.forget_because(&session, &why);
     shells.home.log(Level::Debug, format_args!("session `{}` was closed {why}", session.id));
+    let host = shells.home.clone();
+    // Beside the next one: a program may take a second to end.
+    shells.home.spawn(async move {
+        if session.is_alive() {
+            close::end(&session, &host).await;
+        }
+    });
 }

@@ -3,7 +3,7 @@
 //! A task of its own reads what the program shows; calls wait for changes. While no call waits, a program that
 //! floods is read slowly, so that it costs little and never stands still for good.
 
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,8 @@ pub struct Session {
     wanted: AtomicU32,
     /// People who look at it.
     pub watchers: AtomicU32,
+    /// Whether each change is shown to them.
+    pub is_shown_live: AtomicBool,
 }
 
 /// What changes.
@@ -60,8 +62,8 @@ pub struct Live {
     pub used: Instant,
     /// What the model has typed whose echo was not told yet.
     pub typed: String,
-    /// Bytes that people have typed since the last result.
-    pub typed_by_person: u64,
+    /// Whether people have typed since the last result.
+    pub typed_by_person: bool,
     /// The exit code that the last mark told.
     pub exit_code: Option<i32>,
     marks: MarkScanner,
@@ -101,7 +103,7 @@ impl Session {
             end: None,
             used: now,
             typed: String::new(),
-            typed_by_person: 0,
+            typed_by_person: false,
             exit_code: None,
             marks: MarkScanner::new(nonce),
             is_at_prompt: false,
@@ -120,6 +122,7 @@ impl Session {
             replies,
             wanted: AtomicU32::new(0),
             watchers: AtomicU32::new(0),
+            is_shown_live: AtomicBool::new(false),
         };
         (session, queue)
     }

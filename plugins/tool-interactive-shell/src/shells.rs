@@ -49,6 +49,8 @@ struct Table {
     next_name: u64,
     /// Sessions that are being started.
     starting: usize,
+    /// Names of sessions that are not in the list yet.
+    named: Vec<String>,
     /// Which were closed without being asked, and why.
     reaped: Vec<(String, String)>,
     is_reaping: bool,
@@ -258,7 +260,11 @@ impl Inner {
         let max = self.settings.sessions_max;
         if alive.len() + table.starting >= max {
             let text = format!("as many sessions live as may: {max}");
-            let hint = format!("close one of {alive:?} with shell_close first").replace('"', "`");
+            let hint = if alive.is_empty() {
+                "wait for those that are being started".to_owned()
+            } else {
+                format!("close one of {alive:?} with shell_close first").replace('"', "`")
+            };
             return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
         }
         table.starting += 1;
@@ -268,7 +274,10 @@ impl Inner {
     /// Makes a name that no session has.
     fn name(&self, wanted: Option<&str>) -> String {
         let mut table = self.lock();
-        let is_taken = |table: &Table, name: &str| table.sessions.values().any(|s| s.id == name);
+        let is_taken = |table: &Table, name: &str| {
+            table.named.iter().any(|named| named == name)
+                || table.sessions.values().any(|session| session.id == name)
+        };
         if let Some(wanted) = wanted {
             let mut name = wanted.to_owned();
             let mut number = 0;
@@ -276,6 +285,7 @@ impl Inner {
                 number += 1;
                 name = format!("{wanted}_{number}");
             }
+            table.named.push(name.clone());
             return name;
         }
         loop {
@@ -295,9 +305,11 @@ impl Inner {
             .filter(|(_, session)| !session.is_alive())
             .map(|(number, _)| *number)
             .collect();
-        if ended.len() >= ENDED_MAX {
-            table.sessions.remove(&ended[0]);
+        let excess = (ended.len() + 1).saturating_sub(ENDED_MAX);
+        for number in &ended[..excess] {
+            table.sessions.remove(number);
         }
+        table.named.retain(|named| *named != session.id);
         table.last += 1;
         let number = table.last;
         table.sessions.insert(number, Arc::clone(session));

@@ -1,8 +1,9 @@
 //! Asks the person for what nobody but a program may see, and hands it to the program.
 //!
 //! What was typed goes from the person's side straight to the terminal: it is told to nobody, not even how long it
-//! was, and is overwritten once it is handed over. It is handed over only while the terminal does not show
-//! what is typed: a program that ended meanwhile may have left a shell there that does.
+//! was, and this side's copy is overwritten once it is on its way; those on the way are the environment's. It is handed over
+//! only while the terminal does not show what is typed, and who asked reads still: a program that ended meanwhile
+//! may have left a shell there that shows it.
 
 use std::sync::Arc;
 
@@ -57,9 +58,9 @@ pub(super) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
         let reason = "somebody has joined the terminal and can type there".to_owned();
         return Ok(TerminalAsked::Nobody { reason });
     }
-    asked.check_hidden().await?;
     // One question at a time, whoever asks.
     let _turn = asked.until_over(asked.board.asking.lock()).await?;
+    let before = asked.check_hidden().await?;
     let (source, name) = asked.source_and_name();
     let TerminalAsk { command, prompt, .. } = asked.ask.clone();
     audience.emitter.emit(Event::TerminalAsked { source, name, command, prompt });
@@ -82,7 +83,11 @@ pub(super) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
             return Ok(asked.nobody(&reason));
         }
     };
-    asked.check_hidden().await?;
+    let after = asked.check_hidden().await?;
+    if !is_same_reader(&before, &after) {
+        let text = "another program reads there by now than the one that asked";
+        return Err(Error::new(ErrorKind::Conflict, text).with_hint("nothing was handed over"));
+    }
     if !secret.push(LINE_END) {
         return Err(Error::new(ErrorKind::HostBug, "what was typed has no room for its line end"));
     }
@@ -92,6 +97,16 @@ pub(super) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     asked.until_over(written).await??;
     ending.outcome = SecretOutcome::Typed;
     Ok(TerminalAsked::Typed)
+}
+
+/// Tells whether who asked reads still: a shell at its prompt hides nothing of what it is given, though its terminal
+/// does.
+fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
+    let is_same_program = match (before.foreground_pid, after.foreground_pid) {
+        (Some(before), Some(after)) => before == after,
+        (Some(_) | None, _) => true,
+    };
+    is_same_program && (before.reads_lines, before.echoes) == (after.reads_lines, after.echoes)
 }
 
 impl Asked {
@@ -113,7 +128,7 @@ impl Asked {
     }
 
     /// Checks that the terminal does not show what is typed. Where that cannot be known, the plugin's word counts.
-    async fn check_hidden(&self) -> Result<(), Error> {
+    async fn check_hidden(&self) -> Result<TerminalState, Error> {
         let number = TerminalRef { terminal: self.ask.terminal };
         let request = Frame::write(&number)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
@@ -128,7 +143,7 @@ impl Asked {
             return Err(Error::new(ErrorKind::Conflict, text)
                 .with_hint("ask while the program hides it; nothing was handed over"));
         }
-        Ok(())
+        Ok(state)
     }
 
     /// Waits for something as long as the terminal is there.

@@ -82,7 +82,14 @@ impl Shown {
 
     /// Takes the next screen.
     pub(super) fn put(self: &Arc<Self>, picture: Arc<Picture>) {
-        self.newest.send_replace(picture);
+        // One that comes after the end is late.
+        self.newest.send_if_modified(|newest| {
+            let is_live = !newest.is_last;
+            if is_live {
+                *newest = picture;
+            }
+            is_live
+        });
         self.tell_screen();
     }
 

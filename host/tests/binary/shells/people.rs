@@ -29,7 +29,7 @@ fn a_person_joins_and_types_and_the_model_is_told_how_much() {
         types.wait_with_open_input().code(0);
         let read = calls.call("shell_read", &json!({ "session_id": session }));
         assert!(output(&read).contains("from-42"), "{read}");
-        assert_eq!(read["typed_by_person_bytes"], line.len(), "{read}");
+        assert_eq!(read["typed_by_person"], true, "{read}");
         let seen = house.run(&["shell", "attach", &session]).silent();
         assert!(seen.stdout.contains("from-42"), "{seen}");
         calls.close(&session);

@@ -97,8 +97,16 @@ impl Tool for ShellControl {
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
             }
         }
-        let what = self.key.unwrap_or_else(|| format!("{:?}", self.signal));
-        shells.trace.line(format_args!("control: id={}, key={what}", session.id));
+        match (self.key, self.signal) {
+            (None, Some(signal)) => {
+                let signal = Signal::from(signal);
+                shells.trace.line(format_args!("control: id={}, signal={signal:?}", session.id));
+            }
+            (key, _) => {
+                let key = key.unwrap_or_default();
+                shells.trace.line(format_args!("control: id={}, key={key}", session.id));
+            }
+        }
         let longest = longest(self.timeout, SECONDS);
         let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
         Ok(Output::json(Value::Object(answer(cx, &session, &waited).await)))

@@ -86,12 +86,15 @@ impl Tool for ShellInput {
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
             }
         };
+        // A person who is asked takes their time: the session is in use meanwhile.
+        let wanted = session.want();
         let state = session.control().state().await.unwrap_or_default();
         if is_asked {
             ask(&session).await?;
         } else {
             type_text(&session, &state, &text).await?;
         }
+        drop(wanted);
         shells.trace.line(format_args!("input: id={}", session.id));
         let longest = longest(self.timeout, SECONDS);
         let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
@@ -152,10 +155,7 @@ async fn ask(session: &Session) -> Result<()> {
     };
     session.note_typed();
     match session.control().ask(ask).await? {
-        TerminalAsked::Typed => {
-            session.note_typed();
-            Ok(())
-        }
+        TerminalAsked::Typed => Ok(()),
         TerminalAsked::Declined => {
             Err(Error::new(ErrorKind::PermissionDenied, "the user would not type anything")
                 .with_hint("shell_control with c-c leaves the prompt"))

@@ -10,8 +10,8 @@ use crate::ready::Reason;
 use crate::shells::Shells;
 use crate::wait::{Until, wait};
 
-/// Characters of a session's name.
-const NAME_CHARACTERS_MAX: usize = 64;
+/// Characters of a session's name: with the number of a name that is taken it stays within the host's 64.
+const NAME_CHARACTERS_MAX: usize = 56;
 
 /// Start an interactive program (a shell, a REPL, a debugger, ssh, an editor) on a terminal of its own. Returns
 /// session_id and what it has shown once it waits for input.
