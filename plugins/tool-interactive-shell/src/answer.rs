@@ -40,8 +40,7 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
 
 /// Adds the output; returns it, as a person is shown it.
 fn tell_output(answer: &mut Map<String, Value>, live: &mut Live) -> String {
-    // Not every program that draws a screen asks for one of its own (`dialog`, `top`).
-    let is_screen = live.screen.is_full_screen() || live.screen.has_text_below();
+    let is_screen = live.screen.is_drawn();
     let (whole, lines_lost) = if is_screen {
         (live.screen.lines().join("\n"), 0)
     } else {

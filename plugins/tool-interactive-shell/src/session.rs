@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use futures_util::future::select;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::ProcessExit;
+use jaato_plugin_sdk::terminal::TerminalHappened;
 use tokio::sync::{mpsc, watch};
 
-use crate::backend::{Control, Events, Happened, Name};
+use crate::backend::{Control, Events, Name};
 use crate::marks::{MarkKind, MarkScanner, Nonce};
 use crate::raw::Raw;
 use crate::ready::Look;
@@ -159,6 +160,11 @@ impl Session {
         self.wanted.load(SeqCst) > 0
     }
 
+    /// Tells whether somebody looks at it.
+    pub fn is_watched(&self) -> bool {
+        self.watchers.load(SeqCst) > 0
+    }
+
     /// Types. What was shown before says nothing any more of whether the program waits.
     ///
     /// # Errors
@@ -204,7 +210,7 @@ impl Session {
             idle_timeout,
             is_mid_line: live.screen.is_mid_line(),
             is_marked: live.is_marked,
-            is_drawn: live.screen.is_full_screen() || live.screen.has_text_below(),
+            is_drawn: live.screen.is_drawn(),
         })
     }
 
@@ -213,7 +219,7 @@ impl Session {
         let mut unpaid = 0;
         loop {
             match events.next().await {
-                Ok(Some(Happened::Output(bytes))) => {
+                Ok(Some(TerminalHappened::Output(bytes))) => {
                     self.take(&bytes);
                     unpaid += bytes.len() as u64;
                     if unpaid >= BACKGROUND_BYTES {
@@ -221,7 +227,7 @@ impl Session {
                         self.pause(host).await;
                     }
                 }
-                Ok(Some(Happened::Exited(exit))) => return self.finish(End::Exit(exit)),
+                Ok(Some(TerminalHappened::Exited(exit))) => return self.finish(End::Exit(exit)),
                 Ok(None) => {
                     return self.finish(End::Lost("its terminal tells no more".to_owned()));
                 }

@@ -1,7 +1,6 @@
 //! The plugin's state: its sessions, their limits and their end.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -323,12 +322,5 @@ impl Inner {
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.lock().starting -= 1;
-    }
-}
-
-impl Session {
-    /// Tells whether somebody looks at it.
-    pub fn is_watched(&self) -> bool {
-        self.watchers.load(SeqCst) > 0
     }
 }

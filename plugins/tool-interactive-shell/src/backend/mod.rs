@@ -12,9 +12,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{ProcessExit, Signal};
+use jaato_plugin_sdk::process::Signal;
 use jaato_plugin_sdk::terminal::{
-    TerminalAsk, TerminalAsked, TerminalScreen, TerminalShown, TerminalState,
+    TerminalAsk, TerminalAsked, TerminalHappened, TerminalScreen, TerminalShown, TerminalState,
 };
 
 /// A future that a trait object can give.
@@ -58,15 +58,6 @@ pub enum Name {
     Console,
 }
 
-/// What a program has done.
-#[derive(Debug)]
-pub enum Happened {
-    /// It has shown something.
-    Output(Vec<u8>),
-    /// It has ended.
-    Exited(ProcessExit),
-}
-
 /// What can be done with a running program. Dropped after its [`Events`].
 pub trait Control: Send + Sync {
     /// Types; waits while nobody reads.
@@ -94,7 +85,7 @@ pub trait Control: Send + Sync {
 /// What happens with a running program. Dropping it ends the program.
 pub trait Events: Send {
     /// Waits for what happens next; nothing after the exit.
-    fn next(&mut self) -> Boxed<'_, Result<Option<Happened>>>;
+    fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>>;
 }
 
 /// A way of running programs.

@@ -3,14 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{
-    Happened as ProcessHappened, ProcessControl, ProcessEvents, Signal, Spawn, Stdin,
-};
+use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, Signal, Spawn, Stdin};
 use jaato_plugin_sdk::terminal::{
-    TerminalAsk, TerminalAsked, TerminalScreen, TerminalShown, TerminalState,
+    TerminalAsk, TerminalAsked, TerminalHappened, TerminalScreen, TerminalShown, TerminalState,
 };
 
-use super::{Backend, Boxed, Control, Events, Happened, Name, Start, Started};
+use super::{Backend, Boxed, Control, Events, Name, Start, Started};
 
 /// The way over pipes.
 pub struct Pipes;
@@ -93,11 +91,11 @@ impl Control for PipeControl {
 }
 
 impl Events for PipeEvents {
-    fn next(&mut self) -> Boxed<'_, Result<Option<Happened>>> {
+    fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>> {
         Box::pin(async {
             Ok(self.0.next().await?.map(|happened| match happened {
-                ProcessHappened::Output { bytes, .. } => Happened::Output(with_returns(&bytes)),
-                ProcessHappened::Exited(exit) => Happened::Exited(exit),
+                Happened::Output { bytes, .. } => TerminalHappened::Output(with_returns(&bytes)),
+                Happened::Exited(exit) => TerminalHappened::Exited(exit),
             }))
         })
     }

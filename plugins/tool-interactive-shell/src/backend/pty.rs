@@ -7,7 +7,7 @@ use jaato_plugin_sdk::terminal::{
     TerminalSpawn, TerminalState, TerminalStream,
 };
 
-use super::{Backend, Boxed, Control, Events, Happened, Name, Start, Started};
+use super::{Backend, Boxed, Control, Events, Name, Start, Started};
 use crate::keys::END_OF_TRANSMISSION;
 
 /// The way over a terminal.
@@ -79,12 +79,7 @@ impl Control for TerminalControl {
 }
 
 impl Events for TerminalStream {
-    fn next(&mut self) -> Boxed<'_, Result<Option<Happened>>> {
-        Box::pin(async {
-            Ok(Self::next(self).await?.map(|happened| match happened {
-                TerminalHappened::Output(bytes) => Happened::Output(bytes),
-                TerminalHappened::Exited(exit) => Happened::Exited(exit),
-            }))
-        })
+    fn next(&mut self) -> Boxed<'_, Result<Option<TerminalHappened>>> {
+        Box::pin(Self::next(self))
     }
 }

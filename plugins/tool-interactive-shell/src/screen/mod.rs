@@ -149,10 +149,10 @@ impl Screen {
         !self.cursor_line().trim().is_empty()
     }
 
-    /// Whether there is text below the cursor's line, as where a program draws a screen without asking for one of its
-    /// own.
-    pub fn has_text_below(&self) -> bool {
-        self.lines().len() > usize::from(self.cursor().row) + 1
+    /// Whether a program draws the screen: it has the terminal for itself, or there is text below the
+    /// cursor's line. Not every one that draws asks for a screen of its own (`dialog`, `top`).
+    pub fn is_drawn(&self) -> bool {
+        self.is_full_screen() || text::has_text_below_cursor(self.emulator.term.grid())
     }
 
     /// The line in which the cursor stands up to it, blanks before it included. A line that the

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use alacritty_terminal::grid::{Dimensions, Grid, Row};
 use alacritty_terminal::index::{Column, Line};
-use alacritty_terminal::term::cell::{Cell, Flags};
+use alacritty_terminal::term::cell::{Cell, Flags, LineLength as _};
 
 /// A line as the program wrote it: one row, or several that the terminal wrapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,20 +29,29 @@ pub(super) fn is_wrapped(row: &Row<Cell>) -> bool {
     row.len() > 0 && row[Column(row.len() - 1)].flags.contains(Flags::WRAPLINE)
 }
 
+/// Whether there is text in a row below the cursor's. A blank row has no cell that is not blank, so that most rows
+/// are told by their length alone.
+pub(super) fn has_text_below_cursor(grid: &Grid<Cell>) -> bool {
+    let below = grid.cursor.point.line.0 + 1..grid.screen_lines() as i32;
+    below.map(Line).any(|row| grid[row].line_length().0 > 0 && !row_text(grid, row).is_empty())
+}
+
 /// The visible rows, each alone, without the blank ones below.
 pub(super) fn rows(grid: &Grid<Cell>) -> Vec<String> {
-    let mut rows: Vec<String> = (0..grid.screen_lines())
-        .map(|row| {
-            let mut text = String::new();
-            push_cells(&mut text, &grid[Line(row as i32)][..]);
-            text.truncate(text.trim_end_matches(' ').len());
-            text
-        })
-        .collect();
+    let mut rows: Vec<String> =
+        (0..grid.screen_lines()).map(|row| row_text(grid, Line(row as i32))).collect();
     while rows.last().is_some_and(String::is_empty) {
         rows.pop();
     }
     rows
+}
+
+/// What a row shows, without blanks at its end.
+fn row_text(grid: &Grid<Cell>, row: Line) -> String {
+    let mut text = String::new();
+    push_cells(&mut text, &grid[row][..]);
+    text.truncate(text.trim_end_matches(' ').len());
+    text
 }
 
 /// The lines in a range of rows, wrapped ones joined. The last may go on below the range.

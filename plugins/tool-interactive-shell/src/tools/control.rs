@@ -3,13 +3,12 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 
-use super::{SECONDS, given, has_exited, longest};
-use crate::answer::answer;
+use super::{SECONDS, alive, longest, respond};
 use crate::backend::Name;
 use crate::keys::{self, CursorKeys};
 use crate::session::Session;
 use crate::shells::Shells;
-use crate::wait::{Until, wait};
+use crate::wait::Until;
 
 /// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\ (quit), or
 /// another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to what runs in the foreground.
@@ -78,10 +77,7 @@ impl Tool for ShellControl {
 
     async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = shells.get(given("shell_control", "session_id", &self.session_id)?)?;
-        if !session.is_alive() {
-            return Err(has_exited(&session.id));
-        }
+        let session = alive(shells, "shell_control", &self.session_id)?;
         match (self.key.as_deref().map(str::trim).filter(|key| !key.is_empty()), self.signal) {
             (Some(key), None) => press(&session, key).await?,
             (None, Some(signal)) => {
@@ -108,8 +104,8 @@ impl Tool for ShellControl {
             }
         }
         let longest = longest(self.timeout, SECONDS);
-        let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
-        Ok(Output::json(Value::Object(answer(cx, &session, &waited).await)))
+        let (told, _) = respond(cx, &session, &Until::Ready, longest).await?;
+        Ok(Output::json(Value::Object(told)))
     }
 }
 

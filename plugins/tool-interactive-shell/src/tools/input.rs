@@ -3,14 +3,14 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
 
-use super::{SECONDS, given, has_exited, longest};
-use crate::answer::{Wanted, answer, wanted};
+use super::{SECONDS, alive, longest, respond};
+use crate::answer::{Wanted, wanted};
 use crate::backend::Name;
 use crate::marks::Shell;
 use crate::session::Session;
 use crate::shells::Shells;
 use crate::typing;
-use crate::wait::{Until, wait};
+use crate::wait::Until;
 
 /// Bytes that one call may type.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -68,10 +68,7 @@ impl Tool for ShellInput {
 
     async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
         let shells = &cx.state().0;
-        let session = shells.get(given("shell_input", "session_id", &self.session_id)?)?;
-        if !session.is_alive() {
-            return Err(has_exited(&session.id));
-        }
+        let session = alive(shells, "shell_input", &self.session_id)?;
         let is_asked = self.ask_user == Some(true);
         let text = match (self.input, is_asked, self.mark_prompts) {
             (Some(input), false, None) => input,
@@ -97,8 +94,7 @@ impl Tool for ShellInput {
         drop(wanted);
         shells.trace.line(format_args!("input: id={}", session.id));
         let longest = longest(self.timeout, SECONDS);
-        let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
-        let mut told = answer(cx, &session, &waited).await;
+        let (mut told, _) = respond(cx, &session, &Until::Ready, longest).await?;
         if is_asked {
             told.insert("typed_by_user".to_owned(), true.into());
         }

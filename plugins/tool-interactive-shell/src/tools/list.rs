@@ -25,8 +25,8 @@ impl Tool for ShellList {
         let shells = &cx.state().0;
         let now = Instant::now();
         let seconds = |time: Duration| (time.as_secs_f64() * 10.0).round() / 10.0;
-        let sessions: Vec<Value> = shells
-            .list()
+        let listed = shells.list();
+        let sessions: Vec<Value> = listed
             .iter()
             .map(|session| {
                 let live = session.live();
@@ -41,7 +41,7 @@ impl Tool for ShellList {
             })
             .collect();
         let mut told = json!({ "count": sessions.len(), "sessions": sessions });
-        let backend = shells.list().last().map_or_else(backend::preferred, |last| last.backend);
+        let backend = listed.last().map_or_else(backend::preferred, |last| last.backend);
         told["backend"] = backend.as_str().into();
         match shells.trace.place() {
             Ok(path) => told["trace_log"] = path.into(),

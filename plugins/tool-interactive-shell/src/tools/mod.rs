@@ -7,9 +7,17 @@ mod list;
 mod read;
 mod spawn;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde_json::Map;
+
+use crate::answer::answer;
+use crate::ready::Reason;
+use crate::session::Session;
+use crate::shells::{Inner, Shells};
+use crate::wait::{Until, wait};
 
 /// Seconds that a call waits for a busy program, where nobody says otherwise.
 const SECONDS: f64 = 10.0;
@@ -31,11 +39,27 @@ fn given<'a>(tool: &str, name: &str, value: &'a str) -> Result<&'a str> {
     Ok(value)
 }
 
-/// Says that a program can be typed at no more.
-fn has_exited(id: &str) -> Error {
-    let text = format!("session `{id}` has exited");
-    Error::new(ErrorKind::Failed, text)
-        .with_hint("shell_read gives what it showed last, shell_close its exit status")
+/// Finds a session that a program can be typed at in.
+fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
+    let session = shells.get(given(tool, "session_id", id)?)?;
+    if session.is_alive() {
+        return Ok(session);
+    }
+    let text = format!("session `{}` has exited", session.id);
+    Err(Error::new(ErrorKind::Failed, text)
+        .with_hint("shell_read gives what it showed last, shell_close its exit status"))
+}
+
+/// Waits, and tells what came of it and why.
+async fn respond(
+    cx: &Cx<Shells>,
+    session: &Session,
+    until: &Until,
+    longest: Duration,
+) -> Result<(Map<String, Value>, Reason)> {
+    let silence = cx.state().0.settings.silence;
+    let waited = wait(session, cx, until, silence, longest).await?;
+    Ok((answer(cx, session, &waited).await, waited.reason))
 }
 
 #[cfg(test)]

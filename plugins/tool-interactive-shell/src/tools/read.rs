@@ -3,11 +3,10 @@
 use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
-use super::{given, longest};
-use crate::answer::answer;
+use super::{given, longest, respond};
 use crate::raw::Piece;
 use crate::shells::Shells;
-use crate::wait::{Until, wait};
+use crate::wait::Until;
 
 /// Seconds that a read waits, where nobody says otherwise: the seed's.
 const SECONDS: f64 = 2.0;
@@ -65,8 +64,7 @@ impl Tool for ShellRead {
         }
         let until = until(self.wait_for.as_deref())?;
         let longest = longest(self.timeout, SECONDS);
-        let waited = wait(&session, cx, &until, shells.settings.silence, longest).await?;
-        let told = answer(cx, &session, &waited).await;
+        let (told, _) = respond(cx, &session, &until, longest).await?;
         Ok(Output::json(Value::Object(told)))
     }
 }

@@ -3,12 +3,11 @@
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::SIZE;
 
-use super::{SECONDS, given, longest};
-use crate::answer::answer;
+use super::{SECONDS, given, longest, respond};
 use crate::command;
 use crate::ready::Reason;
 use crate::shells::Shells;
-use crate::wait::{Until, wait};
+use crate::wait::Until;
 
 /// Characters of a session's name: with the number of a name that is taken it stays within the host's 64.
 const NAME_CHARACTERS_MAX: usize = 56;
@@ -53,15 +52,14 @@ impl Tool for ShellSpawn {
         let size = (self.rows.unwrap_or(SIZE.0), self.cols.unwrap_or(SIZE.1));
         let session = shells.spawn(line, parsed, name, size).await?;
         let longest = longest(self.timeout, SECONDS);
-        let waited = wait(&session, cx, &Until::Ready, shells.settings.silence, longest).await?;
-        let mut told = answer(cx, &session, &waited).await;
+        let (mut told, reason) = respond(cx, &session, &Until::Ready, longest).await?;
         told.insert("session_id".to_owned(), session.id.clone().into());
         let limits = session.backend.limits();
         if !limits.is_empty() {
             told.insert("backend".to_owned(), session.backend.as_str().into());
             told.insert("limits".to_owned(), limits.into());
         }
-        if waited.reason == Reason::Exit {
+        if reason == Reason::Exit {
             let note = "Process exited immediately. Check the command and output.";
             told.insert("note".to_owned(), note.into());
         }
