@@ -59,7 +59,7 @@ pub trait ByteStream: Send + 'static {
     /// Gives the next piece, of any size; none at the end. An error ends it.
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Vec<u8>>>>;
 
-    /// Gives the next piece of a stream of frames in the memory in which it came.
+    /// Gives the next piece in the memory in which it came; what the host asks for.
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         self.poll_piece(cx).map(|piece| piece.map(|piece| piece.map(Bytes::from)))
     }

@@ -129,26 +129,18 @@ impl Future for Next {
             let Some(source) = &mut slot.source else {
                 return Poll::Ready(RResult::ROk(ROption::RNone));
             };
-            if gives_frames {
-                // Fenced here too, so that a source that panicked is never polled again.
-                match host_code(|| source.poll_frame(cx)) {
-                    Ok(Poll::Pending) => {
-                        slot.reader = Some(cx.waker().clone());
-                        return Poll::Pending;
-                    }
-                    Ok(Poll::Ready(Some(Ok(frame)))) => return Poll::Ready(checked(frame)),
-                    Ok(Poll::Ready(None)) => return Poll::Ready(slot.over(Ok(()))),
-                    Ok(Poll::Ready(Some(Err(error)))) | Err(error) => {
-                        return Poll::Ready(slot.over(Err(error)));
-                    }
-                }
-            }
-            match host_code(|| source.poll_piece(cx)) {
+            // Fenced here too, so that a source that panicked is never polled again.
+            match host_code(|| source.poll_frame(cx)) {
                 Ok(Poll::Pending) => {
                     slot.reader = Some(cx.waker().clone());
                     return Poll::Pending;
                 }
-                Ok(Poll::Ready(Some(Ok(piece)))) => (slot.rest, slot.read) = (piece, 0),
+                Ok(Poll::Ready(Some(Ok(frame)))) if gives_frames => {
+                    return Poll::Ready(checked(frame));
+                }
+                Ok(Poll::Ready(Some(Ok(piece)))) => {
+                    (slot.rest, slot.read) = (piece.into_vec(), 0);
+                }
                 Ok(Poll::Ready(None)) => return Poll::Ready(slot.over(Ok(()))),
                 Ok(Poll::Ready(Some(Err(error)))) | Err(error) => {
                     return Poll::Ready(slot.over(Err(error)));
