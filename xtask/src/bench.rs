@@ -5,12 +5,12 @@
 //! slows down.
 
 mod agent;
-mod batch;
 mod boundary;
 mod containers;
 mod files;
 mod first_answer;
 mod home;
+mod installed;
 mod list;
 mod model;
 mod objects;

@@ -5,6 +5,7 @@
 
 mod accuracy;
 mod artifacts;
+mod batch;
 mod bench;
 mod build_plugins;
 mod check_macos;

@@ -1,24 +1,20 @@
 //! One session of the real `jaato`: a line in, a line out.
 
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
-use serde_json::{Value, json};
+use anyhow::Result;
+use serde_json::Value;
 
 use super::services::Place;
+use crate::batch::Batch;
 
 /// Where an ordinary user finds programs: what root has in folders of its own is none of them.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 /// A `jaato call --batch`.
-pub struct Caller {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
+pub struct Caller(Batch);
 
 /// What a call answered, and when.
 #[derive(Debug)]
@@ -55,32 +51,19 @@ impl Caller {
         command.args(["call", "--batch"]).env_clear().current_dir(&place.work);
         command.env("HOME", &place.home).env("PATH", path);
         command.env("LANG", "C.UTF-8").env("JAATO_TRACE_LOG", place.home.join("trace"));
-        // What it shows a person is in the answers too.
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child =
-            command.spawn().with_context(|| format!("starting `{}`", jaato.display()))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let output = BufReader::new(output.context("no output")?);
-        Ok(Self { child, input, output })
+        Batch::start(&mut command).map(Self)
     }
 
     /// The process, by which its terminals are found.
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.id()
     }
 
     /// Calls a tool and waits for its answer.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Answer> {
-        let line = json!({ "tool": tool, "args": arguments }).to_string() + "\n";
         let asked = Instant::now();
-        let input = self.input.as_mut().context("it is closed")?;
-        input.write_all(line.as_bytes()).context("asking jaato")?;
-        let mut line = String::new();
-        if self.output.read_line(&mut line).context("reading jaato's answer")? == 0 {
-            bail!("jaato ended without an answer");
-        }
+        let answer = self.0.ask(tool, arguments)?;
         let answered = Instant::now();
-        let answer: Value = serde_json::from_str(&line).context("reading jaato's answer")?;
         let result = &answer["result"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let reason = match &answer["error"] {
@@ -92,9 +75,8 @@ impl Caller {
     }
 
     /// Ends it, and with it all that it started.
-    pub fn finish(mut self) {
-        drop(self.input.take());
+    pub fn finish(self) {
         // The exit code tells of calls that failed, which were counted one by one.
-        let _ = self.child.wait();
+        let _ = self.0.end();
     }
 }

@@ -7,10 +7,11 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
-use super::batch::{Batch, Installed};
+use super::installed::Installed;
 use super::table::{Figure, Target};
 use super::yardstick::figure;
 use super::{Outcome, ROUNDS};
+use crate::batch::Batch;
 use crate::child;
 use crate::setup::Engine;
 use crate::workspace::Workspace;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::json;
 
 use super::Outcome;
-use super::batch::Installed;
+use super::installed::Installed;
 use super::table::{Figure, Target};
 use super::yardstick::figure;
 use crate::child;

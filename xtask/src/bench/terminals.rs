@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use super::batch::{Batch, Installed};
+use super::installed::Installed;
 use super::processes::{descendants_of, processor_ns, pss_kib};
 use super::table::{Figure, Target, median};
 use super::yardstick::figure;
 use super::{Outcome, ROUNDS};
+use crate::batch::Batch;
 use crate::child;
 use crate::workspace::Workspace;
 
