@@ -92,81 +92,79 @@ fn lives(pid: u64) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
 
+/// Plays with a host in each place; nothing may live when it is over.
 #[track_caller]
-fn run(future: impl Future<Output = ()>) {
+fn in_each_place(play: impl AsyncFn(&House, Runtime)) {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio.block_on(future);
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        tokio.block_on(async {
+            let runtime = Runtime::start(setup(&house)).await;
+            play(&house, runtime).await;
+        });
+        house.nothing_lives();
+    }
 }
 
 #[test]
 fn sessions_that_share_one_see_the_same_files_and_it_ends_with_the_last() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        run(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            let shared = runtime.environment("local", Map::new()).unwrap();
-            let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
-            let alone = begin(&runtime, None);
-            let folder = temporary_folder(&first).await;
-            assert_eq!(temporary_folder(&second).await, folder);
-            assert_ne!(temporary_folder(&alone).await, folder);
-            let path = format!("{folder}/note");
-            write(&first, &path, "moon").await;
-            assert_eq!(read(&second, &path).await.as_deref(), Ok("moon"));
-            write(&second, &path, "sun").await;
-            assert_eq!(read(&first, &path).await.as_deref(), Ok("sun"));
-            assert_eq!(read(&alone, &path).await, Err(ErrorKind::PermissionDenied));
-            runtime.close_session(first.id()).await;
-            assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "it goes on");
-            runtime.close_session(second.id()).await;
-            assert!(!Path::new(&folder).exists(), "it ended with the last");
-            // Who comes after that has a new one.
-            let third = begin(&runtime, Some(&shared));
-            assert_ne!(temporary_folder(&third).await, folder);
-            runtime.close().await;
-        });
-        house.nothing_lives();
-    }
+    in_each_place(async |_, runtime| {
+        let shared = runtime.environment("local", Map::new()).unwrap();
+        let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
+        let alone = begin(&runtime, None);
+        let folder = temporary_folder(&first).await;
+        assert_eq!(temporary_folder(&second).await, folder);
+        assert_ne!(temporary_folder(&alone).await, folder);
+        let path = format!("{folder}/note");
+        write(&first, &path, "moon").await;
+        assert_eq!(read(&second, &path).await.as_deref(), Ok("moon"));
+        write(&second, &path, "sun").await;
+        assert_eq!(read(&first, &path).await.as_deref(), Ok("sun"));
+        assert_eq!(read(&alone, &path).await, Err(ErrorKind::PermissionDenied));
+        runtime.close_session(first.id()).await;
+        assert_eq!(read(&second, &path).await.as_deref(), Ok("sun"), "it goes on");
+        runtime.close_session(second.id()).await;
+        assert!(!Path::new(&folder).exists(), "it ended with the last");
+        // Who comes after that has a new one.
+        let third = begin(&runtime, Some(&shared));
+        assert_ne!(temporary_folder(&third).await, folder);
+        runtime.close().await;
+    });
 }
 
 #[test]
 fn a_program_is_its_own_sessions_and_ends_with_that() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        run(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            let shared = runtime.environment("local", Map::new()).unwrap();
-            let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
-            let (own, own_pid) = start(&first, "exec sleep 300").await;
-            let (other, other_pid) = start(&second, "exec sleep 300").await;
-            assert_ne!(own, other, "one environment numbers them");
-            let requests = [
-                ("process.wait", json!({ "process": own, "timeout_ms": 1 })),
-                ("process.output", json!({ "process": own })),
-                ("process.signal", json!({ "process": own, "signal": "kill" })),
-                ("process.end", json!({ "process": own })),
-                ("process.forget", json!({ "process": own })),
-            ];
-            for (operation, request) in requests {
-                let error = try_ask(&second, operation, request).await.unwrap_err();
-                assert_eq!(error.kind, ErrorKind::NotFound, "{operation}");
-                assert_eq!(error.message, format!("this session has no process {own}"));
-            }
-            for (session, number) in [(&first, own), (&second, other)] {
-                let listed = ask(session, "process.list", Value::Null).await;
-                let numbers: Vec<_> =
-                    listed.as_array().unwrap().iter().map(|it| it["process"].clone()).collect();
-                assert_eq!(numbers, [json!(number)]);
-            }
-            assert!(lives(own_pid) && lives(other_pid));
-            runtime.close_session(first.id()).await;
-            assert!(!lives(own_pid) && lives(other_pid), "it ends with its session alone");
-            runtime.close_session(second.id()).await;
-            assert!(!lives(other_pid));
-            runtime.close().await;
-        });
-        house.nothing_lives();
-    }
+    in_each_place(async |_, runtime| {
+        let shared = runtime.environment("local", Map::new()).unwrap();
+        let (first, second) = (begin(&runtime, Some(&shared)), begin(&runtime, Some(&shared)));
+        let (own, own_pid) = start(&first, "exec sleep 300").await;
+        let (other, other_pid) = start(&second, "exec sleep 300").await;
+        assert_ne!(own, other, "one environment numbers them");
+        let requests = [
+            ("process.wait", json!({ "process": own, "timeout_ms": 1 })),
+            ("process.output", json!({ "process": own })),
+            ("process.signal", json!({ "process": own, "signal": "kill" })),
+            ("process.end", json!({ "process": own })),
+            ("process.forget", json!({ "process": own })),
+        ];
+        for (operation, request) in requests {
+            let error = try_ask(&second, operation, request).await.unwrap_err();
+            assert_eq!(error.kind, ErrorKind::NotFound, "{operation}");
+            assert_eq!(error.message, format!("this session has no process {own}"));
+        }
+        for (session, number) in [(&first, own), (&second, other)] {
+            let listed = ask(session, "process.list", Value::Null).await;
+            let numbers: Vec<_> =
+                listed.as_array().unwrap().iter().map(|it| it["process"].clone()).collect();
+            assert_eq!(numbers, [json!(number)]);
+        }
+        assert!(lives(own_pid) && lives(other_pid));
+        runtime.close_session(first.id()).await;
+        assert!(!lives(own_pid) && lives(other_pid), "it ends with its session alone");
+        runtime.close_session(second.id()).await;
+        assert!(!lives(other_pid));
+        runtime.close().await;
+    });
 }
 
 /// Another file of the same plugin.
@@ -180,94 +178,79 @@ fn replace(path: &Path) {
 
 #[test]
 fn an_environment_whose_file_is_replaced_goes_on_until_its_last_session_ends() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        run(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            runtime.watch_plugins().await;
-            let session = begin(&runtime, None);
-            let folder = temporary_folder(&session).await;
-            let path = format!("{folder}/note");
-            write(&session, &path, "moon").await;
-            let (process, pid) = start(&session, "echo begun; exec sleep 300").await;
-            replace(&house.path().join("plugins").join(library_name("environment_local")));
-            assert_eq!(temporary_folder(&session).await, folder);
-            runtime.reload_plugins(None).await.unwrap();
-            assert_eq!(read(&session, &path).await.as_deref(), Ok("moon"));
-            let waited = json!({ "process": process, "timeout_ms": 1 });
-            assert_eq!(ask(&session, "process.wait", waited).await, json!({}));
-            assert!(lives(pid));
-            // A session that begins has the other one.
-            let next = begin(&runtime, None);
-            assert_ne!(temporary_folder(&next).await, folder);
-            runtime.close_session(session.id()).await;
-            assert!(!lives(pid) && !Path::new(&folder).exists());
-            runtime.close().await;
-        });
-        house.nothing_lives();
-    }
+    in_each_place(async |house, runtime| {
+        runtime.watch_plugins().await;
+        let session = begin(&runtime, None);
+        let folder = temporary_folder(&session).await;
+        let path = format!("{folder}/note");
+        write(&session, &path, "moon").await;
+        let (process, pid) = start(&session, "echo begun; exec sleep 300").await;
+        replace(&house.path().join("plugins").join(library_name("environment_local")));
+        assert_eq!(temporary_folder(&session).await, folder);
+        runtime.reload_plugins(None).await.unwrap();
+        assert_eq!(read(&session, &path).await.as_deref(), Ok("moon"));
+        let waited = json!({ "process": process, "timeout_ms": 1 });
+        assert_eq!(ask(&session, "process.wait", waited).await, json!({}));
+        assert!(lives(pid));
+        // A session that begins has the other one.
+        let next = begin(&runtime, None);
+        assert_ne!(temporary_folder(&next).await, folder);
+        runtime.close_session(session.id()).await;
+        assert!(!lives(pid) && !Path::new(&folder).exists());
+        runtime.close().await;
+    });
 }
 
 #[test]
 fn what_a_replaced_plugin_keeps_stays_open_until_it_is_removed_and_is_made_anew_by_the_other() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        run(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            runtime.watch_plugins().await;
-            let session = begin(&runtime, None);
-            let made = json!({ "name": "made" });
-            let count = json!({ "name": "made", "operation": "count" });
-            ask(&session, "resources.get_or_create", made.clone()).await;
-            assert_eq!(ask(&session, "resources.call", count.clone()).await, 1);
-            replace(&house.path().join("plugins").join(library_name("fixture_keeps")));
-            // Its file is looked at before its next call.
-            let read = call(&session, "read_counter", made.clone()).await.unwrap();
-            assert_eq!(read["count"], Value::Null, "it is not the new instance's");
-            ask(&session, "resources.get_or_create", made.clone()).await;
-            assert_eq!(ask(&session, "resources.call", count.clone()).await, 2, "it is the same");
-            assert_eq!(notes(&house), ["making made"]);
-            ask(&session, "resources.remove", made.clone()).await;
-            assert_eq!(notes(&house)[1], "closed made");
-            ask(&session, "resources.get_or_create", made.clone()).await;
-            assert_eq!(ask(&session, "resources.call", count).await, 1);
-            let read = call(&session, "read_counter", made).await.unwrap();
-            assert_eq!(read["count"], 1, "the new instance has it");
-            runtime.close_session(session.id()).await;
-            runtime.close().await;
-        });
-        let ends = notes(&house).iter().filter(|note| *note == "instance closed").count();
+    in_each_place(async |house, runtime| {
+        runtime.watch_plugins().await;
+        let session = begin(&runtime, None);
+        let made = json!({ "name": "made" });
+        let count = json!({ "name": "made", "operation": "count" });
+        ask(&session, "resources.get_or_create", made.clone()).await;
+        assert_eq!(ask(&session, "resources.call", count.clone()).await, 1);
+        replace(&house.path().join("plugins").join(library_name("fixture_keeps")));
+        // Its file is looked at before its next call.
+        let read = call(&session, "read_counter", made.clone()).await.unwrap();
+        assert_eq!(read["count"], Value::Null, "it is not the new instance's");
+        ask(&session, "resources.get_or_create", made.clone()).await;
+        assert_eq!(ask(&session, "resources.call", count.clone()).await, 2, "it is the same");
+        assert_eq!(notes(house), ["making made"]);
+        ask(&session, "resources.remove", made.clone()).await;
+        assert_eq!(notes(house)[1], "closed made");
+        ask(&session, "resources.get_or_create", made.clone()).await;
+        assert_eq!(ask(&session, "resources.call", count).await, 1);
+        let read = call(&session, "read_counter", made).await.unwrap();
+        assert_eq!(read["count"], 1, "the new instance has it");
+        runtime.close_session(session.id()).await;
+        runtime.close().await;
+        let ends = notes(house).iter().filter(|note| *note == "instance closed").count();
         let resources: Vec<_> =
-            notes(&house).into_iter().filter(|note| note != "instance closed").collect();
+            notes(house).into_iter().filter(|note| note != "instance closed").collect();
         assert_eq!(resources, ["making made", "closed made", "making made", "closed made"]);
-        assert_eq!((ends, notes(&house).last().unwrap().as_str()), (2, "instance closed"));
-        house.nothing_lives();
-    }
+        assert_eq!((ends, notes(house).last().unwrap().as_str()), (2, "instance closed"));
+    });
 }
 
 #[test]
 fn an_environment_keeps_resources_itself_and_its_plugin_asks_for_them_from_the_first_moment() {
-    for place in PLACES {
-        let Some(house) = furnish(place) else { return };
-        run(async {
-            let runtime = Runtime::start(setup(&house)).await;
-            let shared = runtime.environment("rooms", Map::new()).unwrap();
-            let session = begin(&runtime, Some(&shared));
-            // A session's own instance of the plugin, before anything was set up.
-            let found = call(&session, "found_at_start", json!({})).await.unwrap();
-            assert_eq!(found["found"], 1, "{found}");
-            let facts = ask(&session, "environment.describe", Value::Null).await;
-            let expected = json!({ "found": 2, "resources": ["made", "room"] });
-            assert_eq!(facts["details"], expected, "{facts}");
-            let enter = json!({ "name": "room", "operation": "enter" });
-            assert_eq!(ask(&session, "resources.call", enter).await, "welcome");
-            runtime.close_session(session.id()).await;
-            assert_eq!(runtime.close().await.resources, Vec::<String>::new());
-        });
-        let notes = notes(&house);
+    in_each_place(async |house, runtime| {
+        let shared = runtime.environment("rooms", Map::new()).unwrap();
+        let session = begin(&runtime, Some(&shared));
+        // A session's own instance of the plugin, before anything was set up.
+        let found = call(&session, "found_at_start", json!({})).await.unwrap();
+        assert_eq!(found["found"], 1, "{found}");
+        let facts = ask(&session, "environment.describe", Value::Null).await;
+        let expected = json!({ "found": 2, "resources": ["made", "room"] });
+        assert_eq!(facts["details"], expected, "{facts}");
+        let enter = json!({ "name": "room", "operation": "enter" });
+        assert_eq!(ask(&session, "resources.call", enter).await, "welcome");
+        runtime.close_session(session.id()).await;
+        assert_eq!(runtime.close().await.resources, Vec::<String>::new());
+        let notes = notes(house);
         let at = |line: &str| notes.iter().position(|note| note == line).unwrap_or(usize::MAX);
         assert!(at("closed room") < at("taken down with 0 resources"), "{notes:?}");
         assert_eq!(at("taken down with 0 resources"), notes.len() - 1, "{notes:?}");
-        house.nothing_lives();
-    }
+    });
 }

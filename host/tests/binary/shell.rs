@@ -20,6 +20,9 @@ const STRANGER: u32 = 4711;
 const ECHOES: &str =
     "echo ready; while read -r line; do [ \"$line\" = bye ] && exit; echo \"got $line\"; done";
 
+/// What ends the program that echoes.
+const BYE: &[u8] = b"bye\r";
+
 /// A house in which `play_terminals` can be called.
 pub fn with_terminals() -> Option<House> {
     let house = House::new()?;
@@ -95,14 +98,24 @@ fn answers(running: Running) -> Value {
     running.finish().code(0).json()["terminals"][0]["answers"].clone()
 }
 
+/// Joins a terminal, types, and waits for the end of that; none where the test has no terminal to join from.
+#[track_caller]
+fn type_in(
+    house: &House,
+    name: &str,
+    change: impl Fn(Command) -> Command,
+    bytes: &[u8],
+) -> Option<()> {
+    let mut types = on_terminal(house, &format!("shell attach {name} --type"), change)?;
+    types.wait_for_text("you type");
+    types.write(bytes);
+    types.wait_with_open_input().code(0);
+    Some(())
+}
+
 /// Lets the program end, by typing what ends it.
 fn say_bye(house: &House) {
-    let Some(mut attached) = on_terminal(house, "shell attach session_0 --type", as_it_is) else {
-        return;
-    };
-    attached.wait_for_text("you type");
-    attached.write(b"bye\r");
-    attached.wait_with_open_input().code(0);
+    type_in(house, "session_0", as_it_is, BYE);
 }
 
 fn as_it_is(command: Command) -> Command {
@@ -178,7 +191,7 @@ fn who_looks_sees_it_live_and_changes_nothing() {
     }
     assert!(looked.stdout.contains("\u{1b}[?1049h"), "{:?}", looked.stdout);
     assert!(looked.stdout.trim_end().ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{:?}", looked.stdout);
-    types.write(b"bye\r");
+    types.write(BYE);
     let typed = types.wait_with_open_input().code(0);
     assert!(typed.stdout.contains("session_0` has ended"), "{:?}", typed.stdout);
     let news = answers(running)[0].as_array().unwrap().clone();
@@ -194,12 +207,7 @@ fn who_looks_sees_it_live_and_changes_nothing() {
 fn what_is_typed_just_before_leaving_is_typed() {
     let Some(house) = with_terminals() else { return };
     let running = echoing(&house);
-    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", as_it_is) else {
-        return;
-    };
-    types.wait_for_text("you type");
-    types.write(b"bye\r\x1d");
-    types.wait_with_open_input().code(0);
+    let Some(()) = type_in(&house, "session_0", as_it_is, b"bye\r\x1d") else { return };
     let news = answers(running)[0].to_string();
     assert!(news.contains("\"bytes\":4"), "{news}");
 }
@@ -317,12 +325,7 @@ fn a_part_of_a_name_is_enough_where_it_fits_one() {
     assert_eq!(house.run(&["shell", "attach", "n_1"]).silent().stdout, "ready\n\n");
     let output = house.run(&["shell", "attach", "nowhere"]).code(2);
     assert!(output.stderr.contains("`jaato shell list` lists them"), "{output}");
-    let Some(mut types) = on_terminal(&house, "shell attach other --type", as_it_is) else {
-        return;
-    };
-    types.wait_for_text("you type");
-    types.write(b"bye\r");
-    types.wait_with_open_input().code(0);
+    let Some(()) = type_in(&house, "other", as_it_is, BYE) else { return };
     running.finish().code(0);
 }
 
@@ -469,12 +472,7 @@ fn a_folder_among_temporary_files_serves_where_there_is_no_better_one() {
     let list = || change(house.command(&["shell", "list"])).run().stdout;
     wait_until("it is listed", || list().contains("session_0"));
     assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
-    let Some(mut types) = on_terminal(&house, "shell attach session_0 --type", change) else {
-        return;
-    };
-    types.wait_for_text("you type");
-    types.write(b"bye\r");
-    types.wait_with_open_input().code(0);
+    let Some(()) = type_in(&house, "session_0", change, BYE) else { return };
     running.finish().code(0);
 }
 
@@ -558,7 +556,7 @@ fn one_that_reads_slowly_gets_the_newest_screen_and_slows_nobody() {
         }
     }
     assert!(screens < 1000, "{screens}");
-    types.write(b"bye\r");
+    types.write(BYE);
     types.wait_with_open_input().code(0);
     running.finish().code(0);
 }

@@ -3,35 +3,18 @@
 //! `cargo run --release -p tool-interactive-shell --example screen_bench [MEGABYTES]`
 #![allow(clippy::unwrap_used)]
 
+mod yardstick;
+
 use std::time::Instant;
 
-use alacritty_terminal::event::VoidListener;
-use alacritty_terminal::grid::Dimensions;
-use alacritty_terminal::term::Config;
-use alacritty_terminal::vte::ansi::Processor;
-use alacritty_terminal::{Term, vte};
 use tool_interactive_shell::marks::{MarkScanner, Nonce};
-use tool_interactive_shell::screen::{HISTORY_ROWS_MAX, Screen};
+use tool_interactive_shell::screen::Screen;
 
 /// As much as a reader takes from a terminal at once.
 const READ_BYTES: usize = 64 * 1024;
 
 /// Rounds of each; the fastest counts, as noise only slows down.
 const ROUNDS: usize = 5;
-
-struct Size;
-
-impl Dimensions for Size {
-    fn total_lines(&self) -> usize {
-        24
-    }
-    fn screen_lines(&self) -> usize {
-        24
-    }
-    fn columns(&self) -> usize {
-        80
-    }
-}
 
 fn main() {
     let megabytes = std::env::args().nth(1).map_or(100, |text| text.parse().unwrap());
@@ -61,10 +44,7 @@ fn main() {
         // In turns, so that what else the machine does slows all of them down.
         for _ in 0..ROUNDS {
             alone = alone.max(speed(&|| {
-                let config = Config { scrolling_history: HISTORY_ROWS_MAX, ..Config::default() };
-                let mut term = Term::new(config, &Size, VoidListener);
-                let mut parser = Processor::<vte::ansi::StdSyncHandler>::new();
-                (0..count).for_each(|_| parser.advance(&mut term, &chunk));
+                yardstick::emulate(std::iter::repeat_n(&chunk[..], count));
             }));
             ours = ours.max(speed(&|| {
                 let mut screen = Screen::new(24, 80);

@@ -4,19 +4,15 @@
 //! `terminal_bench FILE`; `cargo xtask bench terminals` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod yardstick;
+
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use alacritty_terminal::Term;
-use alacritty_terminal::event::VoidListener;
-use alacritty_terminal::grid::Dimensions;
-use alacritty_terminal::term::Config;
-use alacritty_terminal::vte::ansi::{Processor, StdSyncHandler};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use tool_interactive_shell::screen::HISTORY_ROWS_MAX;
 
 /// As much as a reader takes from a terminal at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -24,27 +20,13 @@ const READ_BYTES: usize = 64 * 1024;
 /// Rounds of each; the fastest counts.
 const ROUNDS: usize = 2;
 
-struct Size;
-
-impl Dimensions for Size {
-    fn total_lines(&self) -> usize {
-        24
-    }
-    fn screen_lines(&self) -> usize {
-        24
-    }
-    fn columns(&self) -> usize {
-        80
-    }
-}
-
 fn main() {
     let file = std::env::args().nth(1).expect("usage: terminal_bench FILE");
     // As a terminal shows it.
     let text = fs::read_to_string(&file).unwrap().replace('\n', "\r\n").into_bytes();
     let (mut emulator, mut reader) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
-        emulator = emulator.min(ms(|| emulate(&text)));
+        emulator = emulator.min(ms(|| yardstick::emulate(text.chunks(READ_BYTES))));
         reader = reader.min(ms(|| assert_eq!(drain(&file), text.len())));
     }
     println!("{{\"emulator_ms\":{emulator},\"reader_ms\":{reader}}}");
@@ -54,13 +36,6 @@ fn ms(work: impl FnOnce()) -> f64 {
     let begun = Instant::now();
     work();
     begun.elapsed().as_secs_f64() * 1e3
-}
-
-fn emulate(text: &[u8]) {
-    let config = Config { scrolling_history: HISTORY_ROWS_MAX, ..Config::default() };
-    let mut term = Term::new(config, &Size, VoidListener);
-    let mut parser = Processor::<StdSyncHandler>::new();
-    text.chunks(READ_BYTES).for_each(|chunk| parser.advance(&mut term, chunk));
 }
 
 /// Runs `cat` on a terminal and counts what it shows.
