@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -19,8 +20,10 @@ const WORKSPACE: &str = "/workspace";
 /// A house whose sessions can work in containers; or says loudly why there is none.
 fn furnish() -> Option<House> {
     let house = with_cli()?;
-    if let Err(reason) = import(&house) {
-        skip(&reason);
+    // Once: each import of the same name leaves a nameless image on the engine.
+    static IMPORTED: OnceLock<Result<(), String>> = OnceLock::new();
+    if let Err(reason) = IMPORTED.get_or_init(|| import(&house)) {
+        skip(reason);
         return None;
     }
     house.ship(&fixtures::house()?.join("plugins").join(library_name("environment_docker")));
@@ -123,6 +126,40 @@ fn the_report_of_the_environment_is_the_containers() {
     assert!(shell["path"].as_str().unwrap().ends_with("/sh"), "{shell}");
     assert_eq!(ask("os")["type"], "linux");
     assert_eq!(containers(&house), Vec::<String>::new());
+}
+
+/// A container that somebody has brought, and that goes when the test ends.
+struct Brought(String);
+
+impl Drop for Brought {
+    fn drop(&mut self) {
+        // Nobody is there to be told.
+        let _ = docker(&["rm", "--force", &self.0]);
+    }
+}
+
+#[test]
+fn work_is_done_in_a_container_that_was_brought_and_goes_on_without_us() {
+    let Some(house) = furnish() else { return };
+    let mount = format!("{}:/src", house.workspace().display());
+    let words = ["run", "--detach", "--network=none", "--volume", &mount];
+    let id = docker(&[&words[..], &["--workdir=/src", IMAGE, "sleep", "300"]].concat()).unwrap();
+    let brought = Brought(id);
+    let arguments = json!({ "command": "pwd; echo moon > made; cat made" }).to_string();
+    let words = ["call", "--container", &brought.0, "cli_based_tool", &arguments];
+    let told = in_docker(&house, &words).no_input().patient().run().code(0).json();
+    assert_eq!(told["stdout"], "/src\nmoon\n", "{told}");
+    assert_eq!(std::fs::read_to_string(house.workspace().join("made")).unwrap(), "moon\n");
+    let state = docker(&["inspect", "--format", "{{.State.Running}}", &brought.0]);
+    assert_eq!(state.as_deref(), Ok("true"), "it is the user's");
+    // The same by configuration, where one is not named on the command line.
+    house
+        .configure_more(&format!("[plugins.environment-docker]\ncontainer_id = {:?}\n", brought.0));
+    let words = ["environment", "exec", "--environment", "docker", "--", "cat", "/src/made"];
+    let told = in_docker(&house, &words).no_input().patient().run().code(0);
+    assert_eq!(told.stdout, "moon\n");
+    drop(brought);
+    house.nothing_lives();
 }
 
 #[test]

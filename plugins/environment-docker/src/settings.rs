@@ -27,7 +27,7 @@ pub struct Settings {
     /// The image that a container is made from, such as `debian:12`.
     pub image: Option<String>,
     /// Id or name of a container that runs already, instead of an image. It is never stopped or removed.
-    pub container: Option<String>,
+    pub container_id: Option<String>,
     /// Where the workspace appears in a container that is made; of one that is there, its mounts tell.
     pub container_workdir: Option<PathBuf>,
     /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default
@@ -68,7 +68,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             image: None,
-            container: None,
+            container_id: None,
             container_workdir: None,
             user: None,
             network: None,
@@ -101,12 +101,12 @@ impl Settings {
             let chosen = value.as_str().map(str::to_owned);
             match (name.as_str(), chosen) {
                 ("image", Some(image)) => {
-                    self.container = None;
+                    self.container_id = None;
                     self.image = Some(image);
                 }
-                ("container", Some(container)) => {
+                ("container_id", Some(container)) => {
                     self.image = None;
-                    self.container = Some(container);
+                    self.container_id = Some(container);
                 }
                 _ => {
                     let text = format!("the environment `docker` has no option `{name}={value}`");
@@ -128,7 +128,7 @@ impl Settings {
             return Err(Error::new(ErrorKind::Configuration, text));
         }
         let hint = "`--image IMAGE` for a new container, `--container NAME` for one that runs";
-        match (self.image.as_deref(), self.container.as_deref()) {
+        match (self.image.as_deref(), self.container_id.as_deref()) {
             (Some(image), None) if !image.is_empty() => Ok(Wanted::Image(image)),
             (None, Some(container)) if !container.is_empty() => Ok(Wanted::Container(container)),
             (Some(image), Some(container)) => {
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn exactly_one_of_image_and_container_is_wanted() {
         assert_eq!(wanted(r#"{"image":"a"}"#).unwrap(), r#"Image("a")"#);
-        assert_eq!(wanted(r#"{"container":"b"}"#).unwrap(), r#"Container("b")"#);
-        for text in ["{}", r#"{"image":""}"#, r#"{"image":"a","container":"b"}"#] {
+        assert_eq!(wanted(r#"{"container_id":"b"}"#).unwrap(), r#"Container("b")"#);
+        for text in ["{}", r#"{"image":""}"#, r#"{"image":"a","container_id":"b"}"#] {
             assert_eq!(wanted(text).unwrap_err().kind, ErrorKind::Configuration, "{text}");
         }
     }
@@ -179,10 +179,12 @@ mod tests {
     #[test]
     fn what_a_person_chose_wins_over_the_configuration() {
         let chosen = |settings: Settings, options: Value| {
-            settings.with_options(options.as_object().unwrap()).map(|it| (it.image, it.container))
+            settings
+                .with_options(options.as_object().unwrap())
+                .map(|it| (it.image, it.container_id))
         };
         let image = Settings { image: Some("a".to_owned()), ..Settings::default() };
-        let found = chosen(image.clone(), json!({ "container": "web" })).unwrap();
+        let found = chosen(image.clone(), json!({ "container_id": "web" })).unwrap();
         assert_eq!(found, (None, Some("web".to_owned())));
         let found = chosen(image.clone(), json!({ "image": "b" })).unwrap();
         assert_eq!(found, (Some("b".to_owned()), None));

@@ -1,14 +1,21 @@
 //! Finds containers that a killed host left behind, and removes them.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bollard::errors::Error as EngineError;
-use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
+use bollard::query_parameters::{
+    ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder,
+};
+use futures_util::StreamExt as _;
 use jaato_plugin_sdk::types::Result;
 
 use crate::engine::Engine;
 use crate::errors::Doing;
 use crate::owner::{self, Owner};
+
+/// Longest wait for a removal that the engine itself has begun; it takes tenths of a second.
+const REMOVAL_MAX: Duration = Duration::from_secs(5);
 
 /// Removes the containers whose host has ended; gives their names. Those of living hosts, of other machines, and
 /// those that were made to stay are left alone.
@@ -39,7 +46,7 @@ pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
     failure.map_or(Ok(removed), Err)
 }
 
-/// Removes a container, running or not. One that is gone, or being removed by somebody else, counts as removed.
+/// Removes a container, running or not, and returns when it is gone. One that is gone already counts as removed.
 pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match engine.docker().remove_container(id, Some(options)).await {
@@ -47,8 +54,18 @@ pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
         Err(EngineError::DockerResponseServerError { status_code: 409, message })
             if message.contains("already in progress") =>
         {
+            // The engine removes it by itself when it has ended.
+            until_removed(engine, id).await;
             Ok(())
         }
         other => other,
     }
+}
+
+/// Waits for a removal that goes on, but not for ever: the engine has said that it sees to it.
+async fn until_removed(engine: &Engine, id: &str) {
+    let options = WaitContainerOptionsBuilder::new().condition("removed").build();
+    let mut removed = engine.docker().wait_container(id, Some(options));
+    // Whether it tells an exit code or that it knows no such container: it is gone.
+    let _ = tokio::time::timeout(REMOVAL_MAX, removed.next()).await;
 }

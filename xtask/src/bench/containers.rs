@@ -39,7 +39,7 @@ pub fn containers(workspace: &Workspace) -> Result<Outcome> {
     let plugins = ["environment-docker", "tool-cli"];
     let installed = Installed::new(workspace, "containers", &plugins, &[], "version = 1\n")?;
     let container = Container::start(&engine, &installed)?;
-    let variable = engine.variable();
+    let variable = engine.variable_for_strangers();
     let variables: Vec<_> = variable.iter().map(|(name, value)| (*name, value.clone())).collect();
     let words = ["--environment", "docker", "--container", container.id.as_str()];
     let mut session = installed.start(&variables, &words)?;
@@ -88,8 +88,10 @@ impl<'a> Container<'a> {
         let image = installed.home.beside("image.tar");
         fs::write(&image, busybox()?).with_context(|| format!("writing `{}`", image.display()))?;
         child::output(docker(engine, &["import"]).arg(&image).arg(IMAGE))?;
-        let words = ["run", "--detach", "--network=none", IMAGE, "sleep", "3600"];
-        let id = child::output(&mut docker(engine, &words))?.trim().to_owned();
+        let mount = format!("{}:/workspace", installed.home.work().display());
+        let words = ["run", "--detach", "--network=none", "--volume", mount.as_str(), IMAGE];
+        let mut run = docker(engine, &words);
+        let id = child::output(run.args(["sleep", "3600"]))?.trim().to_owned();
         Ok(Self { engine, id })
     }
 }

@@ -69,6 +69,12 @@ impl Engine {
         Ok(Self::Ours(daemon))
     }
 
+    /// The variable by which it is found by whoever is given no variables but those that are named to it.
+    pub fn variable_for_strangers(&self) -> Option<(&'static str, OsString)> {
+        let inherited = || std::env::var_os(VARIABLE).map(|address| (VARIABLE, address));
+        self.variable().or_else(inherited)
+    }
+
     /// The variable by which tests find it, where they would not find it anyway.
     pub fn variable(&self) -> Option<(&'static str, OsString)> {
         match self {

@@ -31,7 +31,7 @@ async fn start(lab: &Lab, id: &str) {
 }
 
 fn naming(id: &str) -> Settings {
-    Settings { container: Some(id.to_owned()), ..Settings::default() }
+    Settings { container_id: Some(id.to_owned()), ..Settings::default() }
 }
 
 async fn refused(lab: &Lab, settings: &Settings, folder: &Path) -> Error {

@@ -62,7 +62,7 @@ fn a_made_container_and_its_files_agree() {
 fn a_container_that_was_brought_and_its_files_agree() {
     with_engine(async |lab| {
         let (folder, id) = running(&lab).await;
-        let settings = Settings { container: Some(id.clone()), ..Settings::default() };
+        let settings = Settings { container_id: Some(id.clone()), ..Settings::default() };
         let container = open(&lab, settings, folder.path()).await;
         agree(&container).await;
         keeps_results(&container).await;

@@ -32,7 +32,7 @@ fn host_to_be_killed() {
         let folder = PathBuf::from(std::env::var_os(WORKSPACE).unwrap());
         let settings = match name.as_str() {
             "" => Settings { tmp_base_dir: Some(folder.clone()), ..settings() },
-            name => Settings { container: Some(name.to_owned()), ..Settings::default() },
+            name => Settings { container_id: Some(name.to_owned()), ..Settings::default() },
         };
         let container = Container::open(engine, &settings, &folder).await.unwrap();
         let command = container.start(sh("trap '' TERM HUP; sleep 1000")).await.unwrap();

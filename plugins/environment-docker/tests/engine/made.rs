@@ -80,7 +80,7 @@ fn one_that_is_to_stay_stays_and_can_be_taken_again() {
         let name = container.name().to_owned();
         container.close().await.unwrap();
         assert!(lab.is_running(&name).await);
-        let again = Settings { container: Some(name.clone()), ..Settings::default() };
+        let again = Settings { container_id: Some(name.clone()), ..Settings::default() };
         let again = Container::open(lab.engine.clone(), &again, folder.path()).await.unwrap();
         assert_eq!(stdout(&again, "cat kept").await, "kept\n");
         again.close().await.unwrap();
