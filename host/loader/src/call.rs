@@ -69,6 +69,15 @@ impl RunningCall {
         }
     }
 
+    /// Has the call begin on another thread, where it would wait for the end of the poll that made it. It costs a wake: for
+    /// whoever has long work to do meanwhile.
+    pub fn hasten(&self) {
+        match &self.work {
+            Work::Local(_) => self.core.0.executor.hasten(),
+            Work::Remote(_) => {}
+        }
+    }
+
     /// Returns what cancels the call while somebody else waits for it.
     pub fn canceller(&self) -> Canceller {
         let remote = match &self.work {

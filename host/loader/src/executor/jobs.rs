@@ -26,6 +26,16 @@ const IDLE_MAX: Duration = Duration::from_secs(10);
 /// Blocking work, with all that is to be dropped on the pool.
 pub(crate) type Job = Box<dyn FnOnce() + Send>;
 
+/// What becomes of a job.
+pub(super) enum Admitted {
+    /// It is to be run now.
+    ToRun(Job),
+    /// It runs when one of its plugin's has ended.
+    Waits,
+    /// Too many wait already.
+    Refused,
+}
+
 /// The jobs of one plugin.
 #[derive(Default)]
 pub(super) struct Lane {
@@ -58,22 +68,40 @@ impl Jobs {
         Self { pool: Arc::new(pool), watch }
     }
 
-    pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
+    /// Takes a job into its plugin's lane.
+    pub(super) fn admit(guest: &Guest, job: Job) -> Admitted {
         let mut lane = lock(&guest.lane);
-        if lane.running >= JOBS_PER_PLUGIN_MAX {
-            let has_room = lane.waiting.len() < JOBS_WAITING_MAX;
-            if has_room {
-                lane.waiting.push_back(job);
-            }
-            return has_room;
+        if lane.running < JOBS_PER_PLUGIN_MAX {
+            lane.running += 1;
+            return Admitted::ToRun(job);
         }
-        lane.running += 1;
-        drop(lane);
-        let started = self.start(guest, job);
+        if lane.waiting.len() >= JOBS_WAITING_MAX {
+            return Admitted::Refused;
+        }
+        lane.waiting.push_back(job);
+        Admitted::Waits
+    }
+
+    /// Has an admitted job run by a thread of the pool; false where the system gives none.
+    pub(super) fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
+        let started = self.pool_up(guest, job);
         if !started {
             lock(&guest.lane).running -= 1;
         }
         started
+    }
+
+    /// Runs an admitted job on the calling thread. What waits behind it goes to the pool.
+    pub(super) fn run(&self, guest: &Arc<Guest>, job: Job) {
+        run(job);
+        if let Some(next) = next_of(guest) {
+            self.start(guest, next);
+        }
+    }
+
+    /// Makes the calling thread one of the pool, until there is nothing left to do.
+    pub(super) fn work(&self) {
+        self.pool.work();
     }
 
     /// Lets idle threads end.
@@ -82,7 +110,7 @@ impl Jobs {
         self.pool.more.notify_all();
     }
 
-    fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
+    fn pool_up(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let mut state = lock(&self.pool.state);
         if state.ready.len() >= state.idle {
             let pool = Arc::clone(&self.pool);
@@ -105,9 +133,7 @@ impl Pool {
         while let Some((guest, job)) = self.next() {
             let mut job = Some(job);
             while let Some(work) = job {
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-                    bury(payload);
-                }
+                run(work);
                 job = next_of(&guest);
             }
         }
@@ -131,6 +157,12 @@ impl Pool {
                 return None;
             }
         }
+    }
+}
+
+fn run(job: Job) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(job)) {
+        bury(payload);
     }
 }
 

@@ -29,7 +29,7 @@ pub use guest::{REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 pub(crate) use jobs::Job;
 pub use jobs::{JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
 use queue::Shared;
-pub(crate) use slot::HostCode;
+pub(crate) use slot::{HostCode, end_job};
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
 /// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others; more
@@ -118,9 +118,14 @@ impl Executor {
         task.fallible()
     }
 
+    /// Has another thread take tasks that were woken in this poll: for one that goes on for longer.
+    pub(crate) fn hasten(&self) {
+        self.shared().hasten();
+    }
+
     /// Hands blocking work of a plugin to the pool. False: too much of it waits already.
     pub(crate) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
-        self.shared().jobs.submit(guest, job)
+        self.shared().submit(guest, job)
     }
 
     fn shared(&self) -> &Arc<Shared> {

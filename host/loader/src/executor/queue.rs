@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
 
 use async_task::Runnable;
@@ -11,8 +11,8 @@ use tokio::runtime::Handle;
 
 use super::TaskFacts;
 use super::guest::Guest;
-use super::jobs::Jobs;
-use super::slot::Slot;
+use super::jobs::{Admitted, Job, Jobs};
+use super::slot::{self, Slot};
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
 use crate::live::Live;
@@ -91,6 +91,15 @@ impl Shared {
             return;
         }
         queue.tasks.push_back(task);
+        // To wake another thread takes longer than most polls: this one takes it when it is done, unless another is free
+        // before. The watchdog sees to it that it does not wait for a poll that blocks.
+        if queue.tasks.len() > 1 || !slot::looks_next(self.number()) {
+            self.call_a_thread(queue);
+        }
+    }
+
+    /// Has a thread look for tasks.
+    fn call_a_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
         }
@@ -100,8 +109,61 @@ impl Shared {
         }
     }
 
+    /// Has a thread take what waits for the end of the calling thread's poll.
+    pub(super) fn hasten(self: &Arc<Self>) {
+        let queue = lock(&self.queue);
+        if !queue.tasks.is_empty() {
+            self.call_a_thread(queue);
+        }
+    }
+
+    /// Tells executors apart while they live.
+    fn number(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Takes blocking work of a plugin; false where too much of it waits.
+    ///
+    /// What a poll hands over is kept for its end: a thread that has nothing else to do then runs it itself, as to wake
+    /// another one takes longer than most of such work.
+    pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
+        let job = match Jobs::admit(guest, job) {
+            Admitted::ToRun(job) => job,
+            Admitted::Waits => return true,
+            Admitted::Refused => return false,
+        };
+        match slot::keep_job(self.number(), guest, job) {
+            Some(job) => self.jobs.start(guest, job),
+            None => true,
+        }
+    }
+
+    /// Runs what a poll has handed over, in the pool where other tasks wait. False when another thread has taken this
+    /// one's place meanwhile.
+    fn work_off(self: &Arc<Self>, slot: &Arc<Slot>, (guest, job): (Arc<Guest>, Job)) -> bool {
+        let mut queue = lock(&self.queue);
+        if !queue.tasks.is_empty() || slot.is_written_off() {
+            drop(queue);
+            self.jobs.start(&guest, job);
+            return true;
+        }
+        // Tasks that come while it blocks are another's.
+        queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
+        drop(queue);
+        self.jobs.run(&guest, job);
+        let mut queue = lock(&self.queue);
+        let has_room = queue.threads.len() < self.threads_wanted && !queue.closing;
+        if has_room {
+            queue.threads.push(Arc::clone(slot));
+        } else if !queue.tasks.is_empty() {
+            // What the job's end woke.
+            self.call_a_thread(queue);
+        }
+        has_room
+    }
+
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
-        let slot = Arc::new(Slot::new(queue.threads_started + 1));
+        let slot = Arc::new(Slot::new(queue.threads_started + 1, self.number()));
         let name = format!("jaato-plugin-{}", slot.number);
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
         match thread::Builder::new().name(name).spawn(move || shared.work(&own)) {
@@ -121,6 +183,12 @@ impl Shared {
         slot.adopt();
         while let Some(task) = self.next_task(slot) {
             self.run(slot, task);
+            if let Some(job) = slot.take_job()
+                && !self.work_off(slot, job)
+            {
+                Slot::leave();
+                return self.jobs.work();
+            }
         }
     }
 
@@ -185,6 +253,14 @@ impl Shared {
 
     pub(super) fn has_parked(&self) -> bool {
         !lock(&self.queue).parked.is_empty()
+    }
+
+    /// Has others do what waits for the end of a poll that does not come to it.
+    pub(super) fn relieve(self: &Arc<Self>, slot: &Slot) {
+        if let Some((guest, job)) = slot.take_job() {
+            self.jobs.start(&guest, job);
+        }
+        self.hasten();
     }
 
     /// Gives up a thread that a plugin blocks, and starts another in its place.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqC
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::guest::Guest;
+use super::jobs::Job;
 use crate::lock;
 
 thread_local! {
@@ -14,6 +15,8 @@ thread_local! {
 /// One thread of the executor.
 pub(super) struct Slot {
     pub(super) number: usize,
+    /// Tells executors apart.
+    executor: usize,
     /// The system's number of the thread; set by the thread itself.
     thread: OnceLock<Option<u64>>,
     /// Odd while a plugin's code runs. No clock is read per poll: the watchdog compares.
@@ -21,24 +24,41 @@ pub(super) struct Slot {
     in_host_code: AtomicBool,
     written_off: AtomicBool,
     guest: Mutex<Option<Arc<Guest>>>,
+    /// Blocking work that the poll has handed over.
+    job: Mutex<Option<(Arc<Guest>, Job)>>,
+    /// Whether that runs and is all but done.
+    ends_job: AtomicBool,
 }
 
 impl Slot {
-    pub(super) fn new(number: usize) -> Self {
+    pub(super) fn new(number: usize, executor: usize) -> Self {
         Self {
             number,
+            executor,
             thread: OnceLock::new(),
             sequence: AtomicU64::new(0),
             in_host_code: AtomicBool::new(false),
             written_off: AtomicBool::new(false),
             guest: Mutex::new(None),
+            job: Mutex::new(None),
+            ends_job: AtomicBool::new(false),
         }
+    }
+
+    /// Takes the blocking work that a poll of this thread handed over.
+    pub(super) fn take_job(&self) -> Option<(Arc<Guest>, Job)> {
+        lock(&self.job).take()
     }
 
     /// Makes the slot the calling thread's own.
     pub(super) fn adopt(self: &Arc<Self>) {
         self.thread.get_or_init(super::clock::thread_number);
         OWN_SLOT.with(|own| own.replace(Some(Arc::clone(self))));
+    }
+
+    /// The calling thread is the executor's no more.
+    pub(super) fn leave() {
+        OWN_SLOT.with(|own| own.replace(None));
     }
 
     pub(super) fn thread(&self) -> Option<u64> {
@@ -74,6 +94,52 @@ impl Slot {
     pub(super) fn is_written_off(&self) -> bool {
         self.written_off.load(SeqCst)
     }
+}
+
+/// The calling thread's slot, where it is one of this executor.
+fn own(executor: usize) -> Option<Arc<Slot>> {
+    let own = OWN_SLOT.try_with(|own| own.try_borrow().ok()?.clone()).ok().flatten();
+    own.filter(|slot| slot.executor == executor)
+}
+
+/// Keeps blocking work for the end of the calling thread's poll. Gives it back where that polls nothing for this executor,
+/// and where work is kept already.
+pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<Job> {
+    let Some(slot) = own(executor).filter(|slot| is_polling(slot.sequence())) else {
+        return Some(job);
+    };
+    let mut kept = lock(&slot.job);
+    if kept.is_some() {
+        return Some(job);
+    }
+    *kept = Some((Arc::clone(guest), job));
+    None
+}
+
+/// Tells whether the calling thread looks for tasks of this executor as soon as it is done with what it does.
+pub(super) fn looks_next(executor: usize) -> bool {
+    own(executor).is_some_and(|slot| {
+        let is_busy = is_polling(slot.sequence()) || slot.ends_job.load(Relaxed);
+        is_busy && !slot.is_written_off()
+    })
+}
+
+/// Does the last thing of a job: nothing but to tell of its end comes after it.
+pub(crate) fn end_job(tell: impl FnOnce()) {
+    let ends = |is: bool| {
+        let set = |own: &RefCell<Option<Arc<Slot>>>| {
+            if let Ok(own) = own.try_borrow()
+                && let Some(slot) = own.as_ref()
+            {
+                slot.ends_job.store(is, Relaxed);
+            }
+        };
+        // A thread that goes down has no slot any more.
+        let _ = OWN_SLOT.try_with(set);
+    };
+    ends(true);
+    tell();
+    ends(false);
 }
 
 /// Tells whether a sequence number stands for a poll that goes on.

@@ -120,6 +120,9 @@ impl Watchdog {
     fn look_at(&mut self, slot: &Arc<Slot>) -> bool {
         let sequence = slot.sequence();
         let polling = is_polling(sequence);
+        if polling {
+            self.shared.relieve(slot);
+        }
         let seen = self.seen.entry(slot.number).or_insert(Seen { sequence: 0, meter: None });
         if seen.sequence != sequence {
             let meter = polling.then(|| Meter::start(slot.thread()));

@@ -18,6 +18,9 @@ use super::scope::{Ready, write};
 /// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
 const SLICE_BYTES: usize = 64 * 1024;
 
+/// To work on a piece of so many bytes takes longer than to wake another thread for the next one.
+const LARGE_BYTES: usize = 16 * 1024;
+
 /// Bytes of a frame's length.
 const HEAD_BYTES: usize = 4;
 
@@ -82,9 +85,12 @@ impl EnvironmentStream {
         self
     }
 
-    /// Asks for the next piece; the environment begins at once.
-    fn ask(&self) -> Result<Coming, Error> {
+    /// Asks for the next piece; the environment begins at once where the last one was so large that its reader has work.
+    fn ask(&self, last_bytes: usize) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
+        if last_bytes >= LARGE_BYTES {
+            running.hasten();
+        }
         Ok(answer(running).boxed())
     }
 
@@ -107,7 +113,7 @@ impl EnvironmentStream {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let mut coming = match self.coming.take().map_or_else(|| self.ask(), Ok) {
+        let mut coming = match self.coming.take().map_or_else(|| self.ask(0), Ok) {
             Ok(coming) => coming,
             Err(error) => {
                 self.is_over = true;
@@ -131,7 +137,7 @@ impl EnvironmentStream {
             return Poll::Ready(None);
         }
         // One that cannot be asked for is told when this one was read.
-        self.coming = self.ask().ok();
+        self.coming = self.ask(piece.len()).ok();
         Poll::Ready(Some(Ok(piece)))
     }
 }

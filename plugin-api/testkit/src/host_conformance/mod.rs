@@ -126,7 +126,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a stream gives its pieces and then its end, and nothing after close", streams_end),
     ("what is known before a stream's first byte comes with it", a_head_comes_with_its_stream),
     ("dropping a waiting next loses nothing", a_dropped_next_loses_nothing),
-    ("a pool job runs, on another thread", jobs_run),
+    ("a pool job runs, and its call goes on beside it", jobs_run),
     ("a call's context takes no background work", calls_spawn_nothing),
     ("a context that is kept after its call refuses everything", kept_contexts_refuse),
     ("a cancelled call is dropped, not polled again", a_cancel_drops),
