@@ -150,6 +150,44 @@ fn any_cut_of_a_stream_gives_the_same_screen() {
     }
 }
 
+/// A flood of lines, most of them plain, between pieces of the other kinds.
+fn flood(random: &mut fastrand::Rng) -> Vec<u8> {
+    let mut bytes = if random.bool() { stream(random) } else { b"$ \r\n".to_vec() };
+    for number in 0..random.usize(0..6000) {
+        match random.u16(0..4000) {
+            0 => bytes.extend_from_slice(random.choice(PIECES).unwrap()),
+            1..10 => bytes.extend_from_slice(b"a line that does not fit into one row"),
+            10..400 => {}
+            400..500 => bytes.extend_from_slice(b"\ta\tb"),
+            _ => bytes.extend_from_slice(format!("line {number}").as_bytes()),
+        }
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes.extend_from_slice(random.choice(PIECES).unwrap());
+    bytes
+}
+
+#[test]
+fn a_flood_that_comes_in_large_pieces_gives_the_same_screen() {
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut whole, mut cut) = (Screen::new(6, 17), Screen::new(6, 17));
+        for _ in 0..random.u8(1..5) {
+            let bytes = flood(&mut random);
+            whole.feed(&bytes);
+            bytes.chunks(1000).for_each(|piece| cut.feed(piece));
+            match random.u8(0..6) {
+                0 => [&mut whole, &mut cut].map(|screen| screen.resize(9, 30)).into(),
+                1 => [&mut whole, &mut cut].map(|screen| screen.resize(6, 17)).into(),
+                2..4 => [&mut whole, &mut cut].map(Screen::mark_seen).into(),
+                _ => vec![],
+            };
+        }
+        assert_eq!(seen(&mut whole), seen(&mut cut), "seed {seed}");
+        assert_eq!((whole.bytes(), whole.line_feeds()), (cut.bytes(), cut.line_feeds()));
+    }
+}
+
 #[test]
 fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
     for seed in 0..600 {

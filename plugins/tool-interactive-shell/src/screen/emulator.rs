@@ -18,7 +18,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use super::Size;
 use super::baseline::{Baseline, Unseen};
-use super::history::{EMULATOR_ROWS_MAX, History};
+use super::history::{EMULATOR_ROWS_MAX, HISTORY_ROWS_MAX, History, ROWS_KEPT_MAX};
 use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
 use super::replies::Replies;
 use super::text;
@@ -79,6 +79,39 @@ impl Emulator {
             self.history.wipe(&self.term);
         }
         self.settle();
+    }
+
+    /// How many lines must come before a flood of them has all of the history, and nothing that was told is left in it.
+    pub(super) fn lines_to_flooded(&self) -> usize {
+        let grid = self.term.grid();
+        let is_told_gone = self.history.lines_gone >= self.baseline.lines_told();
+        let below = grid.screen_lines() - 1 - self.row();
+        match grid.history_size() {
+            rows if rows >= HISTORY_ROWS_MAX && is_told_gone => below,
+            rows => below + ROWS_KEPT_MAX.saturating_sub(rows),
+        }
+    }
+
+    /// Whether each plain line now moves the screen and a full history by one row, and does nothing else.
+    pub(super) fn is_flooded(&self) -> bool {
+        let cursor = &self.term.grid().cursor;
+        let is_scrolling = self.is_primary() && self.region == (0..self.term.screen_lines());
+        is_scrolling
+            && cursor.point.column == 0
+            && !cursor.input_needs_wrap
+            && self.lines_to_flooded() == 0
+    }
+
+    /// Counts the characters that came, in a byte.
+    pub(super) fn inputs(&self) -> u8 {
+        self.inputs
+    }
+
+    /// Passes over plain lines that would leave the history again.
+    pub(super) fn pass_over(&mut self, lines: usize, letters: usize) {
+        self.history.pass_over(lines as u64);
+        // Modulo 256, as it is counted.
+        self.inputs = self.inputs.wrapping_add(letters as u8);
     }
 
     fn lines_to_cursor(&self) -> u64 {

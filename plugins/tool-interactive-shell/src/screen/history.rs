@@ -15,7 +15,10 @@ pub const HISTORY_ROWS_MAX: usize = 768;
 
 /// Rows beyond that before the oldest are dropped together: dropping each by itself would cost as
 /// much as all the rest of a line feed.
-const SLACK_ROWS: usize = 224;
+pub(super) const SLACK_ROWS: usize = 224;
+
+/// A row that so many others follow is gone, wherever the screen begins.
+pub(super) const ROWS_KEPT_MAX: usize = HISTORY_ROWS_MAX + SLACK_ROWS;
 
 /// What the emulator is told. It is never reached, so that no row is dropped uncounted: between
 /// two looks one operation scrolls by a screen at most, or 256 characters by a row each.
@@ -51,6 +54,14 @@ impl History {
         let grid = term.grid_mut();
         grid.update_history(HISTORY_ROWS_MAX);
         grid.update_history(EMULATOR_ROWS_MAX);
+    }
+
+    /// Takes note of lines of one row each that came and went, a multiple of [`SLACK_ROWS`]. All that was told must have
+    /// gone before.
+    pub(super) fn pass_over(&mut self, lines: u64) {
+        self.rows_gone += lines;
+        self.lines_gone += lines;
+        self.lines_lost += lines;
     }
 
     /// Takes note that the program erases the history (`ESC [ 3 J`), before it does.

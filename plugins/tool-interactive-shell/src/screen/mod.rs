@@ -9,6 +9,7 @@
 mod ansi;
 mod baseline;
 mod emulator;
+mod flood;
 mod history;
 mod invisible;
 mod letters;
@@ -22,6 +23,8 @@ use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
 use self::emulator::Emulator;
+use self::flood::Plain;
+use self::history::ROWS_KEPT_MAX;
 use self::letters::LetterGuard;
 use self::strings::StringGuard;
 
@@ -78,6 +81,46 @@ impl Screen {
     pub fn feed(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
         self.line_feeds += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        let mut rest = bytes;
+        while rest.len() >= flood::PIECE_BYTES_MIN {
+            let plain = Plain::at(rest, self.emulator.term.columns(), usize::MAX);
+            if plain.lines > 0 {
+                self.feed_plain(&rest[..plain.bytes], plain.lines);
+                rest = &rest[plain.bytes..];
+            } else {
+                let end = memchr::memchr(b'\n', &rest[flood::PIECE_BYTES_MIN - 1..]);
+                let piece = end.map_or(rest.len(), |end| end + flood::PIECE_BYTES_MIN);
+                self.advance(&rest[..piece]);
+                rest = &rest[piece..];
+            }
+        }
+        self.advance(rest);
+    }
+
+    /// Takes plain lines. Those of a flood that nobody will see are only counted.
+    fn feed_plain(&mut self, mut bytes: &[u8], lines: usize) {
+        let columns = self.emulator.term.columns();
+        let rows_kept = ROWS_KEPT_MAX + self.emulator.term.screen_lines();
+        let lines_before = self.emulator.lines_to_flooded() + 1;
+        if flood::lines_unseen(lines.saturating_sub(lines_before), rows_kept) > 0 {
+            let before = Plain::at(bytes, columns, lines_before);
+            let (others, last) = bytes[..before.bytes].split_at(before.last);
+            self.advance(others);
+            let inputs = self.emulator.inputs();
+            self.advance(last);
+            bytes = &bytes[before.bytes..];
+            // That has text. As it was put on the screen, no sequence is open that would swallow what follows.
+            if self.emulator.inputs() != inputs && self.emulator.is_flooded() {
+                let unseen = flood::lines_unseen(lines - before.lines, rows_kept);
+                let unseen = Plain::exactly(bytes, columns, unseen);
+                self.emulator.pass_over(unseen.lines, unseen.letters);
+                bytes = &bytes[unseen.bytes..];
+            }
+        }
+        self.advance(bytes);
+    }
+
+    fn advance(&mut self, bytes: &[u8]) {
         let Self { parser, strings, letters, emulator, .. } = self;
         strings.pass(bytes, |passed| {
             letters.pass(passed, |letters| parser.advance(emulator, letters));

@@ -1,0 +1,111 @@
+//! Finds what of a flood nobody will ever see: lines that scroll off the screen and out of the history before the
+//! flood's piece ends.
+//!
+//! Only the plainest of lines are taken for such: printable ASCII and tabs that fit into one row. Each of them moves
+//! the screen by exactly one row, and says nothing to the terminal but that.
+
+use super::history::SLACK_ROWS;
+
+/// A piece that is shorter can hide too little for a look at it to pay.
+pub(super) const PIECE_BYTES_MIN: usize = 4 * 1024;
+
+/// Columns that a tab takes at most.
+const TAB_COLUMNS: usize = 8;
+
+/// Lines that are written whole, one after the other.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Plain {
+    /// How many.
+    pub lines: usize,
+    /// Their bytes.
+    pub bytes: usize,
+    /// Where the last of them begins.
+    pub last: usize,
+    /// Characters that are put on the screen; tabs put none.
+    pub letters: usize,
+}
+
+impl Plain {
+    /// Finds the plain lines that `bytes` begins with, at most so many, up to the last that has text.
+    pub(super) fn at(bytes: &[u8], columns: usize, lines_max: usize) -> Self {
+        let (mut all, mut with_text) = (Self::default(), Self::default());
+        while all.lines < lines_max && all.take(bytes, columns) {
+            if all.letters > with_text.letters {
+                with_text = all;
+            }
+        }
+        with_text
+    }
+
+    /// Takes just so many of the plain lines that `bytes` begins with.
+    pub(super) fn exactly(bytes: &[u8], columns: usize, lines: usize) -> Self {
+        let mut all = Self::default();
+        while all.lines < lines && all.take(bytes, columns) {}
+        all
+    }
+
+    /// Adds the next line; false where it is not plain, or not whole.
+    fn take(&mut self, bytes: &[u8], columns: usize) -> bool {
+        let rest = &bytes[self.bytes..];
+        let Some(end) = memchr::memchr(b'\n', rest) else { return false };
+        let Some(letters) = letters_of(&rest[..end], columns) else { return false };
+        self.last = self.bytes;
+        self.bytes += end + 1;
+        self.lines += 1;
+        self.letters += letters;
+        true
+    }
+}
+
+/// How many of so many lines nobody will see once all of them are written, where the last so many rows are kept: as many
+/// as make the history what it is without them.
+pub(super) fn lines_unseen(lines: usize, rows_kept: usize) -> usize {
+    let unseen = lines.saturating_sub(rows_kept);
+    unseen - unseen % SLACK_ROWS
+}
+
+/// Counts the characters of a line that is plain.
+fn letters_of(line: &[u8], columns: usize) -> Option<usize> {
+    let text = line.strip_suffix(b"\r")?;
+    let (mut tabs, mut others) = (0, false);
+    for byte in text {
+        let is_tab = *byte == b'\t';
+        tabs += usize::from(is_tab);
+        others |= !(is_tab || matches!(byte, b' '..=b'~'));
+    }
+    let width = text.len() + tabs * (TAB_COLUMNS - 1);
+    (!others && width <= columns).then_some(text.len() - tabs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_lines_are_counted_up_to_the_last_one_with_text() {
+        let plain = |text: &str| {
+            let found = Plain::at(text.as_bytes(), 10, 100);
+            (found.lines, found.bytes, found.letters)
+        };
+        assert_eq!(plain("one\r\n\r\n\two\r\n\r\n"), (3, 12, 5));
+        assert_eq!(plain("0123456789\r\n0123456789a\r\n"), (1, 12, 10), "one that wraps is not");
+        assert_eq!(plain("0\t1\r\n01\t2\r\n"), (1, 5, 2), "nor one that might");
+        for other in ["\x1b[m", "\u{e9}", "\x08", "\x7f", "\r"] {
+            assert_eq!(plain(&format!("a\r\nb{other}c\r\nd\r\n")), (1, 3, 1), "{other:?}");
+        }
+        assert_eq!(plain("a\nb\r\n"), (0, 0, 0), "a line feed alone leaves the column");
+        assert_eq!(plain("a\r\nb"), (1, 3, 1));
+        let two = Plain { lines: 2, bytes: 6, last: 3, letters: 2 };
+        assert_eq!(Plain::at(b"a\r\nb\r\nc\r\n", 10, 2), two);
+        let two = Plain { lines: 2, bytes: 5, last: 3, letters: 1 };
+        assert_eq!(Plain::exactly(b"a\r\n\r\nc\r\n", 10, 2), two);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_a_multiple_of_what_the_history_drops_at_once() {
+        let unseen = |lines| lines_unseen(lines, 1000);
+        assert_eq!(unseen(900), 0);
+        assert_eq!(unseen(1000 + SLACK_ROWS - 1), 0);
+        assert_eq!(unseen(1000 + 2 * SLACK_ROWS + 1), 2 * SLACK_ROWS);
+    }
+}
