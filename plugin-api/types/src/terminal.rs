@@ -257,7 +257,7 @@ pub enum TerminalNews {
     Typed {
         /// The terminal's number.
         terminal: u64,
-        /// How many bytes.
+        /// How many bytes of those that the terminal showed: 0 where it hides what is typed.
         bytes: u64,
     },
     /// Something that this side does not know; it is passed over.

@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::pipes::without_terminals;
 use super::{BASH, Calls, PLACES, furnish, output, play, reason};
+use crate::support::Command;
+use crate::terminal::on_terminal;
 
 /// More than any terminal or pipe holds.
 const INPUT_BYTES: usize = 200_000;
@@ -116,4 +118,24 @@ fn of_a_line_that_a_terminal_would_cut_nothing_is_typed() {
         let shown = calls.input(session, &format!("{longest}\n"));
         assert_eq!(output(&shown).matches('x').count(), longest.len(), "{shown}");
     });
+}
+
+#[test]
+fn a_person_is_told_that_a_program_does_not_read_and_interrupts_it() {
+    let Some(house) = furnish(PLACES[0]) else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    start_in_shell(&mut calls, &session, "-icanon -echo");
+    let words = format!("shell attach {session} --type");
+    let as_it_is = |command: Command| command;
+    let Some(mut types) = on_terminal(&house, &words, as_it_is) else { return };
+    types.wait_for_text("you type");
+    types.write(&[b'x'; 40_000]);
+    types.wait_for_text("does not read");
+    types.write(b"\x03");
+    types.write(b"echo from-$((40+2))\r");
+    types.wait_for_text("from-42");
+    types.write(b"\x1d");
+    types.wait_with_open_input().code(0);
+    calls.end(&house);
 }

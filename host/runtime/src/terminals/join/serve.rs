@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::line::{self, Lines};
 use super::place::{Door, own_user};
 use super::protocol::{REQUEST_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
-use crate::terminals::board::{Look, Terminals};
+use crate::terminals::board::{Look, TYPE_MAX, Terminals};
 use crate::terminals::shown::Picture;
 
 /// Clients at once. One more is told so.
@@ -252,11 +252,17 @@ async fn hand_over(
     mut to_type: mpsc::Receiver<Vec<u8>>,
     say: mpsc::Sender<Reply>,
 ) {
+    let mut longest = TYPE_MAX;
     while let Some(bytes) = to_type.recv().await {
-        if let Err(error) = board.type_into(&look.shown, bytes).await {
-            // As above.
-            let _ = say.try_send(Reply::NotTyped { message: error.message });
-        }
+        longest = match board.type_into(&look.shown, bytes, longest).await {
+            Ok(()) => TYPE_MAX,
+            Err(error) => {
+                // As above.
+                let _ = say.try_send(Reply::NotTyped { message: error.message });
+                // What was typed behind it is not waited for again: a Ctrl-C may be among it.
+                Duration::ZERO
+            }
+        };
     }
 }
 
