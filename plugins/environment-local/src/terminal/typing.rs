@@ -35,8 +35,10 @@ impl Typing {
         bytes: &[u8],
         until: Option<Instant>,
     ) -> Result<usize> {
-        let interrupts = pty.interrupt_in(bytes) == Some(0);
-        if interrupts {
+        // What stands before such a key is thrown away for it, and would keep it back where nobody takes it.
+        let keeps_back = |key: &usize| *key == 0 || pty.has_input().unwrap_or(false);
+        let key = pty.interrupt_in(bytes).filter(keeps_back);
+        if key.is_some() {
             self.interrupts.fetch_add(1, SeqCst);
             // Whoever waits for room finds it, and that this is no longer for them.
             pty.discard_input().map_err(|error| lost(&error))?;
@@ -45,11 +47,11 @@ impl Typing {
         if !comes(&turn, home, until).await? {
             return Ok(0);
         }
-        if interrupts {
+        if key.is_some() {
             // They may have typed until now.
             pty.discard_input().map_err(|error| lost(&error))?;
         }
-        let mut taken = 0;
+        let mut taken = key.unwrap_or(0);
         poll_fn(|cx| {
             while taken < bytes.len() && self.interrupts.load(SeqCst) == before {
                 if pty.is_closed() {
