@@ -236,7 +236,8 @@ async fn hear(
         if bytes.len() > TYPED_BYTES_MAX {
             return Err(format!("more than {TYPED_BYTES_MAX} bytes were typed at once"));
         }
-        if typed.try_send(bytes).is_err() {
+        // Longer than a program is given to read it: a Ctrl-C behind much that was pasted must not get lost.
+        if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
             let message = "the program does not read what is typed".to_owned();
             // One word of that is enough.
             let _ = say.try_send(Reply::NotTyped { message });
