@@ -11,7 +11,7 @@ use nix::sys::termios::{
 
 use crate::ask::something_is_typed;
 
-/// Bytes of a secret: a terminal takes no longer line.
+/// Bytes of a secret: the terminal of a program that reads lines takes no longer one, and says nothing of what it drops.
 const SECRET_BYTES_MAX: usize = 4095;
 
 /// What came of it.
@@ -43,6 +43,14 @@ pub async fn ask(question: &str) -> io::Result<Hidden> {
         }
         match line.take(byte[0]) {
             Step::More => {}
+            Step::TooLong => {
+                let again = format!(
+                    "\nlonger than {SECRET_BYTES_MAX} bytes, which no terminal takes as one line: nothing of it was \
+                     handed over\n{question}"
+                );
+                io::stderr().write_all(again.as_bytes())?;
+                line = Line::new();
+            }
             Step::Done => return Ok(Hidden::Typed(line.secret)),
             Step::Declined => return Ok(Hidden::Declined),
         }
@@ -54,6 +62,8 @@ struct Line {
     secret: Secret,
     /// Inside of what a key like an arrow sends.
     key: Key,
+    /// Whether more was typed than is taken: what was taken is half of something then.
+    is_too_long: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,13 +78,16 @@ enum Key {
 enum Step {
     More,
     Done,
+    /// The line is over, and none.
+    TooLong,
     Declined,
 }
 
 impl Line {
     fn new() -> Self {
         // One more for the end of the line.
-        Self { secret: Secret::with_capacity(SECRET_BYTES_MAX + 1), key: Key::Plain }
+        let secret = Secret::with_capacity(SECRET_BYTES_MAX + 1);
+        Self { secret, key: Key::Plain, is_too_long: false }
     }
 
     fn take(&mut self, byte: u8) -> Step {
@@ -84,15 +97,22 @@ impl Line {
             (Key::Escape, _) => self.key = Key::Plain,
             (Key::Sequence, b'@'..=b'~') => self.key = Key::Plain,
             (Key::Sequence, _) => {}
+            (Key::Plain, b'\r' | b'\n') if self.is_too_long => return Step::TooLong,
             (Key::Plain, b'\r' | b'\n') => return Step::Done,
             (Key::Plain, 0x03) => return Step::Declined,
             (Key::Plain, 0x04) if self.secret.bytes().is_empty() => return Step::Declined,
+            (Key::Plain, 0x08 | 0x7f) if self.is_too_long => {}
             (Key::Plain, 0x08 | 0x7f) => self.take_back(),
-            (Key::Plain, 0x15) => while self.secret.pop().is_some() {},
+            (Key::Plain, 0x15) => {
+                while self.secret.pop().is_some() {}
+                self.is_too_long = false;
+            }
             (Key::Plain, b' '.. | b'\t') if self.secret.bytes().len() < SECRET_BYTES_MAX => {
                 // There is room: it was counted.
                 let _ = self.secret.push(byte);
             }
+            // Where it ended is not known any more, so that nothing can be taken back of it but all.
+            (Key::Plain, b' '.. | b'\t') => self.is_too_long = true,
             (Key::Plain, _) => {}
         }
         Step::More
@@ -165,10 +185,22 @@ mod tests {
 
     #[test]
     fn a_line_has_room_for_its_end() {
-        let long = vec![b'x'; SECRET_BYTES_MAX + 10];
+        let longest = vec![b'x'; SECRET_BYTES_MAX];
+        check(&[&longest[..], b"\r"].concat(), &longest, Step::Done);
         let mut line = Line::new();
-        long.iter().for_each(|byte| assert_eq!(line.take(*byte), Step::More));
-        assert_eq!(line.secret.bytes().len(), SECRET_BYTES_MAX);
+        longest.iter().for_each(|byte| assert_eq!(line.take(*byte), Step::More));
         assert!(line.secret.push(b'\r'));
+    }
+
+    #[test]
+    fn a_longer_one_is_none_until_it_is_typed_anew() {
+        let longer = vec![b'x'; SECRET_BYTES_MAX + 1];
+        let check_end = |keys: &[u8], expected: &[u8], end| {
+            check(&[&longer[..], keys].concat(), expected, end);
+        };
+        check_end(b"\r", &longer[1..], Step::TooLong);
+        check_end(b"\x7f\x7f\r", &longer[1..], Step::TooLong);
+        check_end(b"\x15right\r", b"right", Step::Done);
+        check_end(b"\x03", &longer[1..], Step::Declined);
     }
 }

@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Services;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_store::Ledger;
-use jaato_types::terminal::{TerminalRef, WRITE};
-use jaato_types::{Asset, Delta, Error, ErrorKind, Frame, Kind, PluginName, SessionId};
+use jaato_types::terminal::{
+    STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWritten, WRITE,
+};
+use jaato_types::{Asset, Delta, Error, ErrorKind, Frame, FrameError, Kind, PluginName, SessionId};
 use serde_json::Value;
 
 use crate::credentials::Credentials;
@@ -184,22 +187,51 @@ impl Host {
 /// Types into terminals of a host's sessions.
 pub(crate) struct HostHands(pub(crate) Weak<Host>);
 
+impl HostHands {
+    /// Asks the environment of a session.
+    fn ask(
+        &self,
+        session: &SessionId,
+        operation: &'static str,
+        request: Result<Vec<u8>, FrameError>,
+    ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        let (host, session) = (self.0.upgrade(), session.clone());
+        Box::pin(async move {
+            let gone = || Error::new(ErrorKind::Unavailable, "the session has ended");
+            let host = host.ok_or_else(gone)?;
+            let member = host.environments.of(&session).ok_or_else(gone)?;
+            let request =
+                request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+            member.answer(host, operation, request).await
+        })
+    }
+}
+
 impl Hands for HostHands {
     fn write(
         &self,
         session: &SessionId,
         terminal: u64,
         bytes: Vec<u8>,
-    ) -> BoxFuture<'static, Result<(), Error>> {
-        let (host, session) = (self.0.upgrade(), session.clone());
+        longest: Duration,
+    ) -> BoxFuture<'static, Result<usize, Error>> {
+        let wait_ms = u64::try_from(longest.as_millis()).ok();
+        let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
+        let answer = self.ask(session, WRITE, request);
         Box::pin(async move {
-            let gone = || Error::new(ErrorKind::Unavailable, "the session has ended");
-            let host = host.ok_or_else(gone)?;
-            let member = host.environments.of(&session).ok_or_else(gone)?;
-            let request = Frame::write_with_bytes(&TerminalRef { terminal }, &bytes);
-            let request =
-                request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
-            member.answer(host, WRITE, request).await.map(drop)
+            let written: Option<TerminalWritten> =
+                Frame::read(&answer.await?).map_err(crate::tools::misbehaved)?;
+            // One that is older says nothing, once it has taken all.
+            let taken = written.and_then(|written| usize::try_from(written.bytes).ok());
+            Ok(taken.unwrap_or(bytes.len()))
+        })
+    }
+
+    fn is_shown(&self, session: &SessionId, terminal: u64) -> BoxFuture<'static, bool> {
+        let answer = self.ask(session, STATE, Frame::write(&TerminalRef { terminal }));
+        Box::pin(async move {
+            let state = answer.await.ok().and_then(|answer| Frame::read(&answer).ok());
+            state.is_some_and(|state: TerminalState| state.echoes == Some(true))
         })
     }
 }

@@ -84,6 +84,26 @@ fn a_person_types_it_and_only_the_program_has_it() {
 }
 
 #[test]
+fn of_one_that_is_too_long_nothing_is_taken_and_the_person_is_told() {
+    let Some(house) = with_terminals() else { return };
+    let steps = login(&[json!({ "shown": "letters" }), json!("exit")]);
+    let Some(mut running) = asking(&house, LOGIN, steps) else { return };
+    running.wait_for_text("Ctrl-C declines");
+    running.write("x".repeat(4096).as_bytes());
+    running.write(b"\r");
+    running.wait_for_text("longer than 4095 bytes");
+    running.wait_for_text("Password:");
+    // One byte less is as much as there is room for.
+    let longest = format!("{SECRET}{}\r", "y".repeat(4095 - SECRET.len()));
+    running.write(longest.as_bytes());
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("4095 letters"), "{output}");
+    assert!(!output.stdout.contains("xx") && !output.stdout.contains("yy"), "{output}");
+    is_nowhere(&house);
+    house.nothing_lives();
+}
+
+#[test]
 fn events_tell_that_it_was_asked_and_how_that_ended() {
     let Some(house) = with_terminals() else { return };
     let arguments: Value = serde_json::from_str(&plays(LOGIN, login(&[json!("exit")]))).unwrap();

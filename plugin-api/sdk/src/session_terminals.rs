@@ -1,11 +1,13 @@
 //! Terminals of the session's execution environment, as a tool uses them: [`SessionTerminal`].
 
+use std::time::Duration;
+
 use jaato_types::Result;
 use jaato_types::process::Signal;
 use jaato_types::terminal::{
     ASK, END, RESIZE, SHOW, SIGNAL, SPAWN, STATE, TerminalAsk, TerminalAsked, TerminalEvent,
     TerminalNews, TerminalRef, TerminalResize, TerminalScreen, TerminalShown, TerminalSignal,
-    TerminalSpawn, TerminalSpawned, TerminalState, WATCH, WRITE,
+    TerminalSpawn, TerminalSpawned, TerminalState, TerminalWrite, TerminalWritten, WATCH, WRITE,
 };
 
 use crate::context::{Reporter, Stream};
@@ -145,6 +147,20 @@ impl TerminalControl {
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
         let terminal = TerminalRef { terminal: self.number };
         self.host.service_with_bytes(WRITE, &terminal, bytes).await
+    }
+
+    /// Types within that time; returns how many bytes the terminal took. The rest is never typed. An environment that
+    /// is older, or cannot tell, waits until all is taken.
+    ///
+    /// # Errors
+    /// `io` when the terminal is closed.
+    pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
+        let wait_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
+        let terminal = TerminalWrite { terminal: self.number, wait_ms };
+        let written: Option<TerminalWritten> =
+            self.host.service_with_bytes(WRITE, &terminal, bytes).await?;
+        let taken = written.and_then(|written| usize::try_from(written.bytes).ok());
+        Ok(taken.unwrap_or(bytes.len()).min(bytes.len()))
     }
 
     /// Sets the size; each at least 1.

@@ -250,7 +250,8 @@ pub enum Event {
         source: String,
         /// What the plugin calls the terminal.
         name: String,
-        /// How many bytes since this was told last.
+        /// How many bytes since this was told last, of those that the terminal showed: what it hides may be a
+        /// password, of which nobody is told the length.
         bytes: u64,
     },
     /// The person is asked to type something into a terminal that nobody else may see.

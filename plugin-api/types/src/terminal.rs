@@ -12,7 +12,8 @@ use crate::process::{ProcessExit, Signal};
 /// Starts a program on a new terminal: [`TerminalSpawn`], [`TerminalSpawned`]. The stream's frames are
 /// [`TerminalEvent`]s.
 pub const SPAWN: &str = "terminal.spawn";
-/// Types the bytes beside the request: [`TerminalRef`]; no answer JSON.
+/// Types the bytes beside the request: [`TerminalWrite`]; answers [`TerminalWritten`] where the request says how long
+/// that may take, else no JSON.
 pub const WRITE: &str = "terminal.write";
 /// Sets the size: [`TerminalResize`]; no answer JSON.
 pub const RESIZE: &str = "terminal.resize";
@@ -76,6 +77,24 @@ pub struct TerminalSpawned {
 pub struct TerminalRef {
     /// Its number.
     pub terminal: u64,
+}
+
+/// What is to be typed: the bytes stand beside it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalWrite {
+    /// The terminal's number.
+    pub terminal: u64,
+    /// How long that may take where nobody reads; without it, as long as it takes. An older environment does not
+    /// know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+}
+
+/// How much was typed in that time. What was not is never typed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TerminalWritten {
+    /// Bytes that the terminal took.
+    pub bytes: u64,
 }
 
 /// Sets a terminal's size.
@@ -238,7 +257,7 @@ pub enum TerminalNews {
     Typed {
         /// The terminal's number.
         terminal: u64,
-        /// How many bytes.
+        /// How many bytes of those that the terminal showed: 0 where it hides what is typed.
         bytes: u64,
     },
     /// Something that this side does not know; it is passed over.

@@ -1,6 +1,6 @@
 //! A program on a terminal of the container: bytes both ways, its size, who reads from it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bollard::query_parameters::ResizeExecOptionsBuilder;
@@ -116,6 +116,32 @@ impl Terminal {
         };
         written
             .map_err(|error| Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")))
+    }
+
+    /// Writes to the terminal within that time; returns how many bytes the engine took. It keeps some of them back where
+    /// nobody reads, how many it does not tell.
+    ///
+    /// # Errors
+    /// Kind `io` when it is closed.
+    pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
+        let taken = AtomicUsize::new(0);
+        let write = async {
+            let mut writer = self.writer.lock().await;
+            loop {
+                let rest = &bytes[taken.load(Ordering::Relaxed)..];
+                if rest.is_empty() {
+                    return writer.flush().await;
+                }
+                match writer.write(rest).await? {
+                    0 => return Err(std::io::ErrorKind::WriteZero.into()),
+                    more => taken.fetch_add(more, Ordering::Relaxed),
+                };
+            }
+        };
+        if let Ok(Err(error)) = timeout(longest, write).await {
+            return Err(Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")));
+        }
+        Ok(taken.into_inner())
     }
 
     /// Changes the size.

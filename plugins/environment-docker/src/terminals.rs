@@ -100,6 +100,12 @@ impl DockerTerminal {
 }
 
 impl DockerTerminal {
+    fn note_typed(&self, bytes: &[u8]) {
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        typed.seen.typed(bytes);
+        (typed.since, typed.waiter_before) = (Some(Instant::now()), typed.waiter.clone());
+    }
+
     fn seen(&self, sight: Sight) -> TerminalState {
         let (echoes, reads_lines) = sight.modes.unzip();
         let mut state = TerminalState {
@@ -142,12 +148,13 @@ impl HostTerminal for DockerTerminal {
     }
 
     async fn write(&self, bytes: Vec<u8>) -> Result<()> {
-        {
-            let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
-            typed.seen.typed(&bytes);
-            (typed.since, typed.waiter_before) = (Some(Instant::now()), typed.waiter.clone());
-        }
+        self.note_typed(&bytes);
         self.run(|terminal| async move { terminal.write(&bytes).await }).await
+    }
+
+    async fn write_within(&self, bytes: Vec<u8>, longest: Duration) -> Result<usize> {
+        self.note_typed(&bytes);
+        self.run(|terminal| async move { terminal.write_within(&bytes, longest).await }).await
     }
 
     async fn resize(&self, size: TerminalResize) -> Result<()> {

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 
 use crate::cut::{self, TEXT_BYTES_MAX};
 use crate::ready::Reason;
-use crate::session::{End, Live, Session};
+use crate::session::{End, Live, Session, Taken};
 use crate::wait::Waited;
 use crate::{echo, join};
 
@@ -36,6 +36,28 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
         cx.output(if text.ends_with('\n') { text } else { text + "\n" });
     }
     answer
+}
+
+/// Adds how much of an input was typed, where that is not all: then the time is over, whatever else was seen.
+pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
+    let (typed, how_much) = match taken {
+        Taken::All => return,
+        Taken::Bytes(bytes) => (json!(bytes), format!("{bytes} of {} bytes", input.len())),
+        Taken::Unknown => (Value::Null, format!("not all of {} bytes", input.len())),
+    };
+    answer.insert("typed_bytes".to_owned(), typed);
+    answer.insert("input_bytes".to_owned(), input.len().into());
+    let exit = Reason::Exit.as_str();
+    if answer.get("reason").is_some_and(|reason| reason == exit) {
+        return;
+    }
+    answer.insert("reason".to_owned(), Reason::Limit.as_str().into());
+    answer.remove("expects");
+    let note = format!(
+        "the program does not read: {how_much} were typed, and the rest is dropped. shell_control with c-c, or with \
+         `signal`, interrupts it; shell_read waits for it"
+    );
+    answer.insert("note".to_owned(), note.into());
 }
 
 /// Adds the output; returns it, as a person is shown it.
@@ -175,6 +197,24 @@ mod tests {
         assert_eq!(told(&exit(None, Some(1))), hung_up);
         let lost = json!({ "exit_status": null, "lost": "the worker died" });
         assert_eq!(told(&End::Lost("the worker died".to_owned())), lost);
+    }
+
+    #[test]
+    fn what_was_not_typed_is_told_and_is_no_prompt() {
+        let told = |reason: &str, taken| {
+            let mut answer = Map::new();
+            answer.insert("reason".to_owned(), reason.into());
+            answer.insert("expects".to_owned(), "line".into());
+            tell_taken(&mut answer, taken, &[b'x'; 9]);
+            answer.remove("note");
+            Value::Object(answer)
+        };
+        assert_eq!(told("waiting", Taken::All), json!({ "reason": "waiting", "expects": "line" }));
+        let cut = json!({ "reason": "limit", "typed_bytes": 4, "input_bytes": 9 });
+        assert_eq!(told("silence", Taken::Bytes(4)), cut);
+        let unknown = json!({ "reason": "limit", "typed_bytes": null, "input_bytes": 9 });
+        assert_eq!(told("limit", Taken::Unknown), unknown);
+        assert_eq!(told("exit", Taken::Bytes(0))["reason"], "exit");
     }
 
     #[test]

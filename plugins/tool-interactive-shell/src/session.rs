@@ -3,11 +3,12 @@
 //! A task of its own reads what the program shows; calls wait for changes. While no call waits, a program that
 //! floods is read slowly, so that it costs little and never stands still for good.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::select;
+use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::ProcessExit;
 use jaato_plugin_sdk::terminal::TerminalHappened;
@@ -28,6 +29,23 @@ const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
 /// Answers of the terminal to the program's questions that may wait to be typed. A program that asks more and
 /// reads none gets no more.
 const REPLIES_MAX: usize = 16;
+
+/// How much later than it should a way of typing may tell how much was taken. One that cannot tell is given up then.
+const ANSWER_DELAY: Duration = Duration::from_millis(100);
+
+/// How long an answer of the terminal's waits for a program to take what is before it: one that reads nothing gets none.
+const REPLY_LONGEST: Duration = Duration::from_secs(1);
+
+/// How much of what was to be typed was taken. The rest is not typed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// All of it.
+    All,
+    /// So many bytes.
+    Bytes(usize),
+    /// It cannot be known.
+    Unknown,
+}
 
 /// A session.
 pub struct Session {
@@ -165,13 +183,29 @@ impl Session {
         self.watchers.load(SeqCst) > 0
     }
 
-    /// Types. What was shown before says nothing any more of whether the program waits.
+    /// Types within that time. What was shown before says nothing any more of whether the program waits.
     ///
     /// # Errors
     /// What keeps it from being typed.
-    pub async fn write(&self, bytes: &[u8]) -> Result<()> {
+    pub async fn write(&self, host: &Reporter, bytes: &[u8], longest: Duration) -> Result<Taken> {
         self.note_typed();
-        self.control.write(bytes).await
+        let write = pin!(self.control.write(bytes, longest));
+        let late = pin!(host.sleep(longest + ANSWER_DELAY));
+        Ok(match select(write, late).await {
+            Either::Left((taken, _)) => match taken? {
+                taken if taken >= bytes.len() => Taken::All,
+                taken => Taken::Bytes(taken),
+            },
+            Either::Right((slept, _)) => {
+                slept?;
+                Taken::Unknown
+            }
+        })
+    }
+
+    /// Types what the terminal answers by itself. A terminal that is closed asks no more.
+    pub async fn reply(&self, bytes: &[u8]) {
+        let _ = self.control.write(bytes, REPLY_LONGEST).await;
     }
 
     /// Notes that something was typed.
@@ -257,12 +291,12 @@ impl Session {
     /// Lets a flood wait while nobody wants it.
     async fn pause(&self, host: &Reporter) {
         let mut changes = self.changes();
-        let mut slept = std::pin::pin!(host.sleep(BACKGROUND_PAUSE));
+        let mut slept = pin!(host.sleep(BACKGROUND_PAUSE));
         while !self.is_wanted() {
-            let changed = std::pin::pin!(changes.changed());
+            let changed = pin!(changes.changed());
             match select(changed, slept).await {
-                futures_util::future::Either::Left((_, rest)) => slept = rest,
-                futures_util::future::Either::Right(_) => return,
+                Either::Left((_, rest)) => slept = rest,
+                Either::Right(_) => return,
             }
         }
     }

@@ -168,8 +168,7 @@ impl Inner {
         self.home.spawn(async move {
             while let Some(bytes) = replies.recv().await {
                 let Some(session) = typist.upgrade() else { return };
-                // A terminal that is closed asks no more.
-                let _ = session.control().write(&bytes).await;
+                session.reply(&bytes).await;
             }
         });
         let (is_reaping, is_watching) = {

@@ -2,6 +2,9 @@
 
 use crate::keys::{PASTE_BEGIN, PASTE_END};
 
+/// Bytes of a line that a terminal takes where the program reads lines. It drops what is more, and says nothing.
+pub const LINE_BYTES_MAX: usize = 4095;
+
 /// How a program reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -39,6 +42,17 @@ pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
     }
 }
 
+/// Returns how long a line is of which the terminal would drop the end.
+pub fn line_too_long(bytes: &[u8], mode: Mode) -> Option<usize> {
+    match mode {
+        Mode::Lines => {
+            let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::len);
+            lines.max().filter(|longest| *longest > LINE_BYTES_MAX)
+        }
+        Mode::Pipe | Mode::Keys | Mode::Paste => None,
+    }
+}
+
 fn with_returns(text: &str) -> Vec<u8> {
     text.replace('\n', "\r").into_bytes()
 }
@@ -60,6 +74,18 @@ mod tests {
         check("ls\n", Mode::Keys, "ls\r");
         check(":q!\r", Mode::Keys, ":q!\r");
         check("ls\n", Mode::Paste, "ls\r");
+    }
+
+    #[test]
+    fn a_line_that_a_terminal_would_cut_is_found() {
+        let longest = "x".repeat(LINE_BYTES_MAX);
+        let lines = format!("{longest}\n{longest}");
+        assert_eq!(line_too_long(lines.as_bytes(), Mode::Lines), None);
+        let longer = format!("a\nx{longest}\n");
+        assert_eq!(line_too_long(longer.as_bytes(), Mode::Lines), Some(LINE_BYTES_MAX + 1));
+        for mode in [Mode::Pipe, Mode::Keys, Mode::Paste] {
+            assert_eq!(line_too_long(longer.as_bytes(), mode), None);
+        }
     }
 
     #[test]

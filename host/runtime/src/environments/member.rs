@@ -1,6 +1,6 @@
 //! A session in its environment: what its tools ask for is passed on, and what it runs is its own.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::BoxFuture;
@@ -21,6 +21,10 @@ use crate::services::Tell;
 /// Keys by which requests and answers name what runs or is open.
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
 
+/// Terminals that have ended of which is still known whose they were: their last screens come in the moment after. As many
+/// as a session may have in an environment at once can end together.
+const ENDED_TERMINALS_MAX: usize = 1024;
+
 /// A session in its environment.
 pub struct Member {
     scope: Arc<Scope>,
@@ -29,8 +33,15 @@ pub struct Member {
     numbers: Mutex<HashSet<u64>>,
     /// Of that, programs that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
-    /// Its terminals, those that have ended too: their last screens may come late.
-    terminals: Mutex<HashMap<u64, HeldTerminal>>,
+    terminals: Mutex<HeldTerminals>,
+}
+
+/// The terminals of a session, those that ended last too: their last screens may come late.
+#[derive(Default)]
+struct HeldTerminals {
+    by_number: HashMap<u64, HeldTerminal>,
+    /// Those that have ended, the oldest first.
+    ended: VecDeque<u64>,
 }
 
 /// A terminal, and whose it is.
@@ -104,19 +115,23 @@ impl Member {
     /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no such terminal.
     pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
         let terminals = lock(&self.terminals);
-        let held = terminals.get(&number).filter(|held| held.plugin == *plugin)?;
+        let held = terminals.by_number.get(&number).filter(|held| held.plugin == *plugin)?;
         Some(held.over.clone())
     }
 
     /// Notes whose a new terminal is; returns what is to be done when its stream ends.
-    fn hold_terminal(&self, host: &Arc<Host>, number: u64, plugin: PluginName) -> OnEnd {
+    fn hold_terminal(self: &Arc<Self>, host: &Arc<Host>, number: u64, plugin: PluginName) -> OnEnd {
         let over = Cancel::new();
         let held = HeldTerminal { plugin, over: over.clone() };
-        lock(&self.terminals).insert(number, held);
+        lock(&self.terminals).by_number.insert(number, held);
         let (board, session) = (Arc::clone(&host.terminals), self.session.clone());
+        let own = Arc::downgrade(self);
         OnEnd::new(move || {
             over.cancel();
             board.forget(&session, number);
+            if let Some(own) = own.upgrade() {
+                lock(&own.terminals).end(number);
+            }
         })
     }
 
@@ -198,6 +213,18 @@ impl Member {
     }
 }
 
+impl HeldTerminals {
+    /// Notes that one has ended, and forgets the oldest where that is one too many.
+    fn end(&mut self, number: u64) {
+        self.ended.push_back(number);
+        if self.ended.len() > ENDED_TERMINALS_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.by_number.remove(&oldest);
+        }
+    }
+}
+
 /// Tells how a reader takes what it asks for.
 fn takes(operation: &str, request: &[u8]) -> Takes {
     let asks = |request: Value| request.get(WHOLE_PIECES_KEY).and_then(Value::as_bool);
@@ -220,4 +247,27 @@ fn bad_request(error: FrameError) -> Error {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_terminals_that_have_ended_the_oldest_are_forgotten() {
+        let mut terminals = HeldTerminals::default();
+        let held = || HeldTerminal { plugin: PluginName::from("tool-x"), over: Cancel::new() };
+        let last = 3 * ENDED_TERMINALS_MAX as u64;
+        // One that lives is older than all of them.
+        terminals.by_number.insert(0, held());
+        for number in 1..=last {
+            terminals.by_number.insert(number, held());
+            terminals.end(number);
+        }
+        let mut left: Vec<_> = terminals.by_number.into_keys().collect();
+        left.sort_unstable();
+        let oldest = last - ENDED_TERMINALS_MAX as u64 + 1;
+        assert_eq!(left, std::iter::once(0).chain(oldest..=last).collect::<Vec<_>>());
+        assert_eq!(terminals.ended.len(), ENDED_TERMINALS_MAX);
+    }
 }

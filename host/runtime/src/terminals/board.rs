@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{Asker, Cancel, Emitter};
@@ -18,6 +19,9 @@ use crate::log::Log;
 /// Terminals on the board at once: more than a machine has sense for, each with one screen.
 const TERMINALS_MAX: usize = 1024;
 
+/// How long a program may take to read what a person typed. Longer, and they should be told that it does not.
+pub(super) const TYPE_MAX: Duration = Duration::from_secs(1);
+
 /// Streams of news that one plugin of a session may have open: one for its instance, and one that is being replaced.
 const NEWS_MAX: usize = 4;
 
@@ -32,13 +36,17 @@ pub(crate) struct Audience {
 
 /// Types into terminals of sessions.
 pub(crate) trait Hands: Send + Sync {
-    /// Types these bytes.
+    /// Types these bytes within that time; returns how many were taken.
     fn write(
         &self,
         session: &SessionId,
         terminal: u64,
         bytes: Vec<u8>,
-    ) -> BoxFuture<'static, Result<(), Error>>;
+        longest: Duration,
+    ) -> BoxFuture<'static, Result<usize, Error>>;
+
+    /// Tells whether the terminal shows what is typed; false where that cannot be known.
+    fn is_shown(&self, session: &SessionId, terminal: u64) -> BoxFuture<'static, bool>;
 }
 
 /// The terminals that people may see.
@@ -232,28 +240,50 @@ impl Terminals {
         look
     }
 
-    /// Types what a person typed, and tells the plugin and the session how much that was.
-    pub(super) async fn type_into(&self, shown: &Arc<Shown>, bytes: Vec<u8>) -> Result<(), Error> {
-        let count = bytes.len() as u64;
-        self.write(&shown.session, shown.number, bytes).await?;
-        shown.tell_typed(count);
-        for news in self.readers(shown) {
-            news.typed(shown.number, count);
+    /// Types what a person typed, and tells the plugin and the session that somebody did, and how much of it the
+    /// terminal showed: what it hides may be a password, of which not even the length is told.
+    ///
+    /// # Errors
+    /// `unavailable` when the program does not read it in that time; the rest is never typed.
+    pub(super) async fn type_into(
+        &self,
+        shown: &Arc<Shown>,
+        bytes: Vec<u8>,
+        longest: Duration,
+    ) -> Result<(), Error> {
+        let hands = self.hands()?;
+        // Before, not after: it is the terminal as it was when they typed.
+        let is_shown = hands.is_shown(&shown.session, shown.number).await;
+        let length = bytes.len();
+        let taken = hands.write(&shown.session, shown.number, bytes, longest).await?;
+        if taken > 0 {
+            let told = if is_shown { taken as u64 } else { 0 };
+            shown.tell_typed(told);
+            for news in self.readers(shown) {
+                news.typed(shown.number, told);
+            }
         }
-        Ok(())
+        if taken < length { Err(not_read()) } else { Ok(()) }
     }
 
     /// Types into a terminal; nobody is told.
+    ///
+    /// # Errors
+    /// `unavailable` when the program does not read it.
     pub(super) async fn write(
         &self,
         session: &SessionId,
         number: u64,
         bytes: Vec<u8>,
     ) -> Result<(), Error> {
-        let Some(hands) = self.hands.get() else {
-            return Err(Error::new(ErrorKind::Unavailable, "this host has no terminals"));
-        };
-        hands.write(session, number, bytes).await
+        let length = bytes.len();
+        let taken = self.hands()?.write(session, number, bytes, TYPE_MAX).await?;
+        if taken < length { Err(not_read()) } else { Ok(()) }
+    }
+
+    fn hands(&self) -> Result<&Arc<dyn Hands>, Error> {
+        let none = || Error::new(ErrorKind::Unavailable, "this host has no terminals");
+        self.hands.get().ok_or_else(none)
     }
 
     /// Tells whether people can join.
@@ -295,6 +325,11 @@ impl Terminals {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn not_read() -> Error {
+    Error::new(ErrorKind::Unavailable, "the program does not read what is typed")
+        .with_hint("Ctrl-C interrupts it, and drops what it did not read")
 }
 
 impl Look {

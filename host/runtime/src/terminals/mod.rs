@@ -5,8 +5,8 @@
 //! those who join from another terminal ([`join`]).
 //!
 //! Invariants: a plugin shows and asks for its own terminals alone; of what people type nothing is kept, told or
-//! logged but how much it was, which the model is not told, and of an answered question not even that; who looks slowly gets the newest screen, and
-//! holds nobody up.
+//! logged but how much it was where the terminal shows it, which the model is not told; who looks slowly gets the newest
+//! screen, and holds nobody up.
 
 mod asking;
 mod board;

@@ -51,7 +51,8 @@ struct Told {
     screen: Option<Arc<Picture>>,
     screen_at: Option<Instant>,
     screen_waits: bool,
-    typed: u64,
+    /// Bytes that were typed where the terminal showed them, since that was told; none where nothing was typed.
+    typed: Option<u64>,
     typed_at: Option<Instant>,
     typed_waits: bool,
 }
@@ -152,10 +153,11 @@ impl Shown {
         }
     }
 
-    /// Tells who follows the session that a person typed: at once, or with what else is typed soon after.
+    /// Tells who follows the session that a person typed, and how much of it was shown: at once, or with what else is
+    /// typed soon after.
     pub(super) fn tell_typed(self: &Arc<Self>, bytes: u64) {
         let mut told = self.told();
-        told.typed += bytes;
+        told.typed = Some(told.typed.unwrap_or_default() + bytes);
         match wait(told.typed_at, TYPED_EVERY) {
             None => self.emit_typed(&mut told),
             Some(_) if told.typed_waits => {}
@@ -205,10 +207,7 @@ impl Shown {
     }
 
     fn emit_typed(&self, told: &mut Told) {
-        let bytes = std::mem::take(&mut told.typed);
-        if bytes == 0 {
-            return;
-        }
+        let Some(bytes) = told.typed.take() else { return };
         told.typed_at = Some(Instant::now());
         if let Some(emitter) = &self.emitter {
             let (source, name) =

@@ -12,7 +12,7 @@ use jaato_types::terminal::{TerminalNews, TerminalScreen};
 use jaato_types::{Envelope, Error, Event, Frame, PluginName, SessionId};
 use tokio::runtime::Handle;
 
-use super::board::{Audience, Hands, Terminals};
+use super::board::{Audience, Hands, TYPE_MAX, Terminals};
 use super::join::{Door, Reply, find_terminals, join_terminal};
 use super::shown::{SCREEN_EVERY, TYPED_EVERY};
 use crate::log::Log;
@@ -54,9 +54,19 @@ impl Asker for Nobody {
     }
 }
 
-/// Notes what is typed.
-#[derive(Default)]
-struct Noted(Mutex<Vec<u8>>);
+/// Notes what is typed, as a terminal that has room for so much and shows it, or does not.
+struct Noted {
+    bytes: Mutex<Vec<u8>>,
+    room: Mutex<usize>,
+    shows: Mutex<bool>,
+}
+
+impl Default for Noted {
+    fn default() -> Self {
+        let (room, shows) = (Mutex::new(usize::MAX), Mutex::new(true));
+        Self { bytes: Mutex::default(), room, shows }
+    }
+}
 
 impl Hands for Noted {
     fn write(
@@ -64,9 +74,17 @@ impl Hands for Noted {
         _session: &SessionId,
         _terminal: u64,
         bytes: Vec<u8>,
-    ) -> BoxFuture<'static, Result<(), Error>> {
-        self.0.lock().unwrap().extend(bytes);
-        std::future::ready(Ok(())).boxed()
+        _longest: Duration,
+    ) -> BoxFuture<'static, Result<usize, Error>> {
+        let mut room = self.room.lock().unwrap();
+        let taken = bytes.len().min(*room);
+        *room -= taken;
+        self.bytes.lock().unwrap().extend(&bytes[..taken]);
+        std::future::ready(Ok(taken)).boxed()
+    }
+
+    fn is_shown(&self, _session: &SessionId, _terminal: u64) -> BoxFuture<'static, bool> {
+        std::future::ready(*self.shows.lock().unwrap()).boxed()
     }
 }
 
@@ -193,16 +211,16 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     assert!(!shown.has_typers());
     // No queue: of each thing the newest, or the sum.
     for bytes in [b"ab".as_slice(), b"c"] {
-        bench.board.type_into(&shown, bytes.to_vec()).await.unwrap();
+        bench.board.type_into(&shown, bytes.to_vec(), TYPE_MAX).await.unwrap();
     }
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
     assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 3 });
     drop(first);
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 0 });
-    assert_eq!(*bench.noted.0.lock().unwrap(), b"abc");
+    assert_eq!(*bench.noted.bytes.lock().unwrap(), b"abc");
     // Another plugin of the session learns nothing.
     let mut others = bench.board.news(&bench.session, &PluginName::from("tool-y")).unwrap();
-    bench.board.type_into(&shown, b"d".to_vec()).await.unwrap();
+    bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX).await.unwrap();
     assert!(others.next().now_or_never().is_none());
 }
 
@@ -212,11 +230,46 @@ async fn typing_is_counted_once_a_second_and_not_key_by_key() {
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
     for _ in 0..5 {
-        bench.board.type_into(&shown, b"k".to_vec()).await.unwrap();
+        bench.board.type_into(&shown, b"k".to_vec(), TYPE_MAX).await.unwrap();
     }
     assert_eq!(bench.seen.take(), ["a", "typed 1"]);
     tokio::time::sleep(TYPED_EVERY * 2).await;
     assert_eq!(bench.seen.take(), ["typed 4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_terminal_hides_is_told_to_be_typed_and_not_how_much() {
+    let bench = Bench::new(None);
+    bench.show("Password:");
+    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
+    *bench.noted.shows.lock().unwrap() = false;
+    for key in [b"h", b"u", b"n", b"\r"] {
+        bench.board.type_into(&shown, key.to_vec(), TYPE_MAX).await.unwrap();
+    }
+    *bench.noted.shows.lock().unwrap() = true;
+    bench.board.type_into(&shown, b"ls\r".to_vec(), TYPE_MAX).await.unwrap();
+    assert_eq!(bench.seen.take(), ["Password:", "typed 0"]);
+    tokio::time::sleep(TYPED_EVERY * 2).await;
+    assert_eq!(bench.seen.take(), ["typed 3"]);
+    assert_eq!(*bench.noted.bytes.lock().unwrap(), b"hun\rls\r");
+    let frame = news.next().await.unwrap().unwrap();
+    let typed = TerminalNews::Typed { terminal: 1, bytes: 3 };
+    assert_eq!(Frame::read::<TerminalNews>(&frame).unwrap(), typed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted() {
+    let bench = Bench::new(None);
+    bench.show("a");
+    let shown = bench.board.find(&bench.session, 1).unwrap();
+    *bench.noted.room.lock().unwrap() = 3;
+    let error = bench.board.type_into(&shown, b"four".to_vec(), TYPE_MAX).await.unwrap_err();
+    assert_eq!(error.message, "the program does not read what is typed");
+    assert!(bench.board.type_into(&shown, b"more".to_vec(), TYPE_MAX).await.is_err());
+    assert!(bench.board.write(&bench.session, 1, b"secret".to_vec()).await.is_err());
+    assert_eq!(bench.seen.take(), ["a", "typed 3"]);
+    assert_eq!(*bench.noted.bytes.lock().unwrap(), b"fou");
 }
 
 #[tokio::test]
@@ -253,7 +306,7 @@ async fn it_is_joined_through_the_socket_and_told_of_the_end() {
         match joined.next().await.unwrap() {
             Some(Reply::Screen { screen, .. }) if screen.lines == ["first"] => {
                 joined.type_bytes(&[b'x'; 5000]).await.unwrap();
-                while bench.noted.0.lock().unwrap().len() < 5000 {
+                while bench.noted.bytes.lock().unwrap().len() < 5000 {
                     tokio::task::yield_now().await;
                 }
                 bench.show("second");

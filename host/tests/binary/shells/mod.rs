@@ -9,6 +9,7 @@ mod programs;
 mod screens;
 mod servers;
 mod sessions;
+mod unread;
 
 use serde_json::{Value, json};
 

@@ -1,10 +1,13 @@
 //! People see the shells of the plugin that ships, type there, and give what the model must not see.
 
-use serde_json::json;
+use std::time::Instant;
+
+use serde_json::{Value, json};
 
 use super::{BASH, Calls, PLACES, furnish, output};
 use crate::secrets::{SECRET, is_nowhere};
-use crate::support::Command;
+use crate::support::command::{DEADLINE, LOOK_AGAIN, Running};
+use crate::support::{Command, House};
 use crate::terminal::on_terminal;
 
 fn as_it_is(command: Command) -> Command {
@@ -67,4 +70,51 @@ fn a_person_types_the_password_that_a_program_asks_the_model_for() {
         is_nowhere(&house);
         house.nothing_lives();
     }
+}
+
+#[test]
+fn how_long_a_password_is_that_a_person_types_after_joining_is_told_to_nobody() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let line = "stty -echo; printf 'Password: '; read -r word; stty echo; printf 'Name: '; read -r name; echo on";
+        let spawn = json!({ "command": format!("sh -c \"{line}\"") });
+        let read = json!({ "session_id": "session_0", "wait_for": "^Name: moon", "timeout": 20 });
+        house.script(&json!({ "answers": [
+            { "steps": [{ "call": { "name": "shell_spawn", "arguments": spawn } }] },
+            {
+                "expect": { "tool_result": "Password: " },
+                "steps": [{ "call": { "name": "shell_read", "arguments": read } }],
+            },
+            { "expect": { "tool_result": "typed_by_person" }, "steps": [{ "text": "done" }] },
+        ] }));
+        house.configure_more(place);
+        let running = house.command(&["run", "--yes", "--output", "json", "go"]);
+        let running = running.no_input().start();
+        let Some(mut types) = joined(&house) else { return };
+        types.write(format!("{SECRET}\r").as_bytes());
+        types.wait_for_text("Name:");
+        types.write(b"moon\r");
+        let output = running.finish().code(0);
+        types.wait_with_open_input();
+        let typed = |event: &Value| event["event"] == "terminal_typed";
+        let events = output.stdout.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let told: Vec<u64> =
+            events.filter(typed).map(|event| event["bytes"].as_u64().unwrap()).collect();
+        assert_eq!(told.first(), Some(&0), "{output}");
+        assert_eq!(told.iter().sum::<u64>(), "moon\r".len() as u64, "{output}");
+        is_nowhere(&house);
+        house.nothing_lives();
+    }
+}
+
+/// Joins the first terminal that there is, to type there.
+fn joined(house: &House) -> Option<Running> {
+    let begun = Instant::now();
+    while house.run(&["shell", "list", "--json"]).silent().json() == json!([]) {
+        assert!(begun.elapsed() < DEADLINE, "no terminal is there");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    let types = on_terminal(house, "shell attach session_0 --type", as_it_is)?;
+    types.wait_for_text("Password:");
+    Some(types)
 }

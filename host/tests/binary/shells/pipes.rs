@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Calls, furnish, is_there, output, reason};
 use crate::support::{House, fixture};
 
-fn without_terminals() -> Option<House> {
+pub fn without_terminals() -> Option<House> {
     let house = furnish("environment = \"pipes\"\n")?;
     house.ship(&fixture("pipes"));
     Some(house)

@@ -1,9 +1,11 @@
 //! The operations `terminal.*`.
 
+use std::time::Duration;
+
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::terminal::{
     END, RESIZE, SIGNAL, SIZE, SPAWN, STATE, TerminalRef, TerminalResize, TerminalSignal,
-    TerminalSpawn, WRITE,
+    TerminalSpawn, TerminalWrite, TerminalWritten, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::json;
@@ -30,7 +32,16 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     let open = desk.find(number).ok_or_else(|| unknown("terminal", number))?;
     let Open::Terminal { terminal, .. } = &*open else { return Err(unknown("terminal", number)) };
     match operation {
-        WRITE => terminal.write(bytes).await?,
+        WRITE => {
+            let TerminalWrite { wait_ms, .. } = parsed(&request)?;
+            let Some(wait_ms) = wait_ms else {
+                terminal.write(bytes).await?;
+                return done();
+            };
+            let taken = terminal.write_within(bytes, Duration::from_millis(wait_ms)).await?;
+            let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
+            return value_frame(&TerminalWritten { bytes });
+        }
         RESIZE => {
             let size: TerminalResize = parsed(&request)?;
             if size.rows == 0 || size.columns == 0 {

@@ -1,6 +1,7 @@
 //! What runs programs on terminals in an execution environment: what authors implement.
 
 use std::future::Future;
+use std::time::Duration;
 
 use jaato_types::Result;
 use jaato_types::process::{ProcessExit, Signal};
@@ -55,6 +56,26 @@ pub trait Terminal: Send + Sync + 'static {
     /// # Errors
     /// `io` when the terminal is closed.
     fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
+
+    /// Types within that time; returns how many bytes the terminal took, the rest is never typed. Who asks so must have
+    /// an answer whatever the program does, so implement it wherever the system tells how much it took: without it all
+    /// is waited for.
+    ///
+    /// # Errors
+    /// `io` when the terminal is closed.
+    fn write_within(
+        &self,
+        bytes: Vec<u8>,
+        longest: Duration,
+    ) -> impl Future<Output = Result<usize>> + Send {
+        // Nothing tells how much was taken of a write that is given up.
+        let _ = longest;
+        async move {
+            let length = bytes.len();
+            self.write(bytes).await?;
+            Ok(length)
+        }
+    }
 
     /// Sets the size.
     ///

@@ -7,7 +7,7 @@ use jaato_types::process::*;
 use jaato_types::terminal::{
     self, TerminalAsk, TerminalAsked, TerminalEvent, TerminalNews, TerminalRef, TerminalResize,
     TerminalScreen, TerminalShown, TerminalSignal, TerminalSpawn, TerminalSpawned, TerminalState,
-    TerminalWait,
+    TerminalWait, TerminalWrite, TerminalWritten,
 };
 use serde_json::json;
 
@@ -96,6 +96,9 @@ fn terminals(shapes: &mut Shapes) {
     });
     shapes.add(&TerminalSpawned { terminal: 1, pid: Some(2), handle: 3 });
     shapes.add(&TerminalRef { terminal: 1 });
+    shapes.add(&TerminalWrite { terminal: 1, wait_ms: None });
+    shapes.add(&TerminalWrite { terminal: 1, wait_ms: Some(2) });
+    shapes.add(&TerminalWritten { bytes: 3 });
     shapes.add(&TerminalResize { terminal: 1, rows: 2, columns: 3 });
     shapes.add(&TerminalSignal { terminal: 1, signal: Signal::Interrupt });
     shapes.add(&TerminalEvent::Output);

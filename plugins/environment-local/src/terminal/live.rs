@@ -1,7 +1,6 @@
 //! A program on a terminal: its two halves.
 
 use std::future::poll_fn;
-use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +16,7 @@ use rustix::process::Signal as SystemSignal;
 
 use super::pty::{Got, Pty};
 use super::readiness::{Readiness, Wanted};
-use super::turns::Turns;
+use super::typing::{Typing, closed, lost};
 use crate::waiting::{self, Memory, look};
 
 /// Bytes of one piece of what is shown.
@@ -60,7 +59,8 @@ impl Drop for Shared {
 pub struct LocalTerminal {
     shared: Arc<Shared>,
     program: ProcessControl,
-    turns: Turns,
+    typing: Typing,
+    home: Home,
 }
 
 /// What happens on a terminal of this machine.
@@ -102,9 +102,9 @@ pub(super) fn halves(
         phase: Phase::Running,
         buffer: Vec::new(),
         flood: None,
-        home,
+        home: home.clone(),
     };
-    (LocalTerminal { shared, program, turns: Turns::default() }, events)
+    (LocalTerminal { shared, program, typing: Typing::default(), home }, events)
 }
 
 /// What happened first.
@@ -312,38 +312,26 @@ impl Shared {
     }
 }
 
+impl LocalTerminal {
+    async fn put(&self, bytes: &[u8], until: Option<Instant>) -> Result<usize> {
+        let Shared { pty, readiness, seen, .. } = &*self.shared;
+        let taken = self.typing.put((pty, readiness), &self.home, bytes, until).await?;
+        lock(seen).0.typed(&bytes[..taken]);
+        Ok(taken)
+    }
+}
+
 impl Terminal for LocalTerminal {
     fn pid(&self) -> Option<u32> {
         Some(self.program.pid())
     }
 
     async fn write(&self, bytes: Vec<u8>) -> Result<()> {
-        let turn = self.turns.join();
-        turn.come().await;
-        let Shared { pty, readiness, seen, .. } = &*self.shared;
-        let mut written = 0;
-        poll_fn(|cx| {
-            while written < bytes.len() {
-                if pty.is_closed() {
-                    return Poll::Ready(Err(closed()));
-                }
-                match pty.write(&bytes[written..]) {
-                    Ok(0) => {
-                        let waits = readiness.wake(pty, Wanted::ToWrite, None, cx.waker());
-                        return match waits {
-                            Ok(()) => Poll::Pending,
-                            Err(error) => Poll::Ready(Err(lost(&error))),
-                        };
-                    }
-                    Ok(more) => written += more,
-                    Err(error) => return Poll::Ready(Err(lost(&error))),
-                }
-            }
-            Poll::Ready(Ok(()))
-        })
-        .await?;
-        lock(seen).0.typed(&bytes);
-        Ok(())
+        self.put(&bytes, None).await.map(drop)
+    }
+
+    async fn write_within(&self, bytes: Vec<u8>, longest: Duration) -> Result<usize> {
+        self.put(&bytes, Instant::now().checked_add(longest)).await
     }
 
     async fn resize(&self, size: TerminalResize) -> Result<()> {
@@ -412,15 +400,6 @@ impl Shared {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn lost(error: &io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("the terminal is lost: {error}"))
-}
-
-fn closed() -> Error {
-    let text = "the terminal is closed";
-    Error::new(ErrorKind::Io, text).with_hint("its program has ended")
 }
 
 fn system_signal(signal: Signal) -> SystemSignal {

@@ -9,6 +9,7 @@ mod live;
 mod pty;
 mod readiness;
 mod turns;
+mod typing;
 
 use std::path::PathBuf;
 use std::sync::Arc;

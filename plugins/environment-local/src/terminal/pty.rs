@@ -15,7 +15,8 @@ use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio, read, write};
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{
-    InputModes, LocalModes, OptionalActions, Winsize, tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
+    InputModes, LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Winsize, tcflush,
+    tcgetattr, tcgetpgrp, tcsetattr, tcsetwinsize,
 };
 
 use crate::waiting::Device;
@@ -132,6 +133,26 @@ impl Pty {
         tcgetpgrp(&self.own).ok()
     }
 
+    /// Finds the first key of which the terminal makes a signal, for which it throws away what was typed before it.
+    pub(super) fn interrupt_in(&self, keys: &[u8]) -> Option<usize> {
+        // Nothing can be typed at one that tells no modes.
+        let modes = tcgetattr(&self.own).ok()?;
+        let flags = modes.local_modes;
+        if !flags.contains(LocalModes::ISIG) || flags.contains(LocalModes::NOFLSH) {
+            return None;
+        }
+        let interrupts =
+            [SpecialCodeIndex::VINTR, SpecialCodeIndex::VQUIT, SpecialCodeIndex::VSUSP]
+                .map(|index| modes.special_codes[index]);
+        // 0 is the key that is switched off.
+        keys.iter().position(|key| *key != 0 && interrupts.contains(key))
+    }
+
+    /// Throws away what was typed and not taken.
+    pub(super) fn discard_input(&self) -> io::Result<()> {
+        self.theirs().as_ref().map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
+    }
+
     /// Whether something that was typed was not taken yet. To ask the programs' side makes the system hand on
     /// first what it holds back.
     pub(super) fn has_input(&self) -> io::Result<bool> {
@@ -214,5 +235,34 @@ mod tests {
         assert_eq!(pty.write(b" moon\n").unwrap(), 6);
         assert!(pty.has_input().unwrap());
         assert!(pty.has_output().unwrap(), "its echo");
+    }
+
+    #[test]
+    fn what_nobody_takes_fills_it_and_can_be_thrown_away() {
+        let pty = Pty::open(24, 80).unwrap();
+        let lines = [b'\n'; 64 * 1024];
+        let mut taken = 0;
+        while let more @ 1.. = pty.write(&lines).unwrap() {
+            taken += more;
+        }
+        assert!((4096..64 * 1024).contains(&taken), "{taken}");
+        assert!(pty.has_input().unwrap());
+        pty.discard_input().unwrap();
+        assert!(!pty.has_input().unwrap());
+        assert_eq!(pty.write(b"moon\n").unwrap(), 5);
+    }
+
+    #[test]
+    fn only_a_key_of_which_the_terminal_makes_a_signal_interrupts() {
+        let pty = Pty::open(24, 80).unwrap();
+        let interrupts = || [3, 0x1c, 0x1a, 0, b'y'].map(|key| pty.interrupt_in(&[b'x', key]));
+        assert_eq!(interrupts(), [Some(1), Some(1), Some(1), None, None]);
+        let mut modes = tcgetattr(&pty.own).unwrap();
+        modes.local_modes |= LocalModes::NOFLSH;
+        tcsetattr(&pty.own, OptionalActions::Now, &modes).unwrap();
+        assert_eq!(interrupts(), [None; 5]);
+        modes.local_modes &= !(LocalModes::NOFLSH | LocalModes::ISIG);
+        tcsetattr(&pty.own, OptionalActions::Now, &modes).unwrap();
+        assert_eq!(interrupts(), [None; 5]);
     }
 }

@@ -130,9 +130,11 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Adds what the program and its descendants tell.
-    pub(super) fn add_tree(&mut self, memory: &mut Memory) {
-        let tree = self.tree(self.terminal.program);
+    /// Adds what the program and its descendants tell. Who leads the foreground was looked at: it may be the program.
+    pub(super) fn add_tree(&mut self, leader: Option<Process>, memory: &mut Memory) {
+        let leader = leader.filter(|leader| leader.pid == self.terminal.program);
+        let program = leader.or_else(|| Process::read(self.terminal.program));
+        let tree = program.map_or_else(Vec::new, |program| self.tree(program));
         let Terminal { device, foreground, .. } = *self.terminal;
         for process in members(&tree, device, foreground) {
             self.add(process, device);
@@ -144,8 +146,8 @@ impl<'a> Group<'a> {
     }
 
     /// Lists a process and its descendants.
-    pub(super) fn tree(&mut self, program: u32) -> Vec<Process> {
-        let (mut tree, mut at) = (Vec::from_iter(Process::read(program)), 0);
+    pub(super) fn tree(&mut self, program: Process) -> Vec<Process> {
+        let (mut tree, mut at) = (vec![program], 0);
         while let Some(parent) = tree.get(at) {
             let children = parent.children();
             tree.extend(children.into_iter().filter_map(Process::read));

@@ -45,11 +45,12 @@ pub fn look(terminal: &Terminal, memory: &mut Memory) -> Waiting {
     let name = leader.as_ref().map(|leader| leader.name.clone());
     let Some(numbers) = Numbers::own() else { return Waiting { name, ..Waiting::default() } };
     let mut group = Group::new(terminal, numbers);
-    if let Some(leader) = leader.filter(|leader| leader.group == terminal.foreground) {
-        group.add(&leader, terminal.device);
+    let leader = leader.filter(|leader| leader.group == terminal.foreground);
+    if let Some(leader) = &leader {
+        group.add(leader, terminal.device);
     }
     if !group.is_certain() {
-        group.add_tree(memory);
+        group.add_tree(leader, memory);
     }
     let (waits, waiter) = group.answer();
     Waiting { waits, waiter, name }

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use jaato_plugin_sdk_environment::waiting::terminal_index;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
 
 /// The device behind `/dev/tty`: whatever terminal controls who opens it.
 const OWN_TERMINAL: u64 = device(5, 0);
@@ -22,6 +23,12 @@ const THREADS_MAX: usize = 64;
 
 /// Descriptors of a process that are looked through.
 const DESCRIPTORS_MAX: usize = 256;
+
+/// Bytes that are asked for at once: what the kernel makes of such a file at a time.
+const PIECE_BYTES: usize = 4096;
+
+/// A read of less was all that there was: the kernel ends a piece early only where the next line has no room in it.
+const WHOLE_BYTES: usize = PIECE_BYTES / 2;
 
 /// Numbers a device as the kernel does.
 const fn device(major: u64, minor: u64) -> u64 {
@@ -78,7 +85,7 @@ pub(super) struct Process {
 impl Process {
     /// Looks at a process.
     pub(super) fn read(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        Self::parse(&text(&format!("/proc/{pid}/stat")).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -121,7 +128,7 @@ impl Process {
         let mut children = Vec::new();
         for thread in self.threads() {
             let path = format!("/proc/{}/task/{thread}/children", self.pid);
-            let listed = fs::read_to_string(path).unwrap_or_default();
+            let listed = text(&path).unwrap_or_default();
             children.extend(listed.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
         }
         children
@@ -129,17 +136,17 @@ impl Process {
 
     /// Tells what a thread does, as the kernel writes it.
     pub(super) fn call_of(&self, thread: u32) -> io::Result<String> {
-        fs::read_to_string(format!("/proc/{}/task/{thread}/syscall", self.pid))
+        text(&format!("/proc/{}/task/{thread}/syscall", self.pid))
     }
 
     /// Tells in which function of the kernel a thread sleeps.
     pub(super) fn sleeps_in(&self, thread: u32) -> String {
-        fs::read_to_string(format!("/proc/{}/task/{thread}/wchan", self.pid)).unwrap_or_default()
+        text(&format!("/proc/{}/task/{thread}/wchan", self.pid)).unwrap_or_default()
     }
 
     /// Tells how much a thread has run: the same text means that it did not.
     pub(super) fn run_of(&self, thread: u32) -> Option<String> {
-        fs::read_to_string(format!("/proc/{}/task/{thread}/schedstat", self.pid)).ok()
+        text(&format!("/proc/{}/task/{thread}/schedstat", self.pid)).ok()
     }
 
     /// Reads its memory; nothing where that cannot be read whole.
@@ -152,7 +159,7 @@ impl Process {
 
     /// Tells what `/proc` has of a descriptor beyond its file.
     pub(super) fn descriptor(&self, number: u32) -> Option<String> {
-        fs::read_to_string(format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
+        text(&format!("/proc/{}/fdinfo/{number}", self.pid)).ok()
     }
 
     /// Whether a descriptor is a terminal.
@@ -182,31 +189,58 @@ impl Process {
     }
 
     fn device(&self, number: u32) -> Option<u64> {
-        // The link leads to the file itself, whatever is mounted where for this process.
-        let metadata = fs::metadata(format!("/proc/{}/fd/{number}", self.pid)).ok()?;
-        metadata.file_type().is_char_device().then(|| metadata.rdev())
+        device_of(self.pid, number)
     }
 }
 
-/// Lists the programs of a name that have a terminal open: who serves the clients of a multiplexer.
-pub(super) fn holders(name: &str, terminal: Device) -> Vec<u32> {
+/// Reads a file of `/proc`. Most of them come whole with one read, where the standard library asks for length and place first,
+/// reads in growing steps, and once more for the end.
+fn text(path: &str) -> io::Result<String> {
+    let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    let mut piece = [0; PIECE_BYTES];
+    let mut bytes = Vec::new();
+    loop {
+        let read = match read(&file, &mut piece) {
+            Ok(read) => read,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        bytes.extend_from_slice(&piece[..read]);
+        if read < WHOLE_BYTES {
+            break;
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Lists the programs of a name that have a terminal open, and as which descriptor: who serves the clients of a
+/// multiplexer.
+pub(super) fn holders(name: &str, terminal: Device) -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let named = pids.filter(|pid: &u32| {
-        let own = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let own = text(&format!("/proc/{pid}/comm")).unwrap_or_default();
         own.trim_end() == name
     });
-    named.filter(|pid| holds(*pid, terminal)).collect()
+    named.filter_map(|pid| Some((pid, descriptor_of(pid, terminal)?))).collect()
 }
 
-/// Whether a process has a terminal open.
-pub(super) fn holds(pid: u32, terminal: Device) -> bool {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    let mut devices = entries.flatten().take(DESCRIPTORS_MAX).filter_map(|entry| {
-        let metadata = fs::metadata(entry.path()).ok()?;
-        metadata.file_type().is_char_device().then(|| metadata.rdev())
-    });
-    devices.any(|device| device == terminal.0)
+/// Finds as which descriptor a process has a terminal open.
+fn descriptor_of(pid: u32, terminal: Device) -> Option<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.take(DESCRIPTORS_MAX).find(|number| holds(pid, *number, terminal))
+}
+
+/// Whether a process has a terminal open as that descriptor.
+pub(super) fn holds(pid: u32, number: u32, terminal: Device) -> bool {
+    device_of(pid, number) == Some(terminal.0)
+}
+
+fn device_of(pid: u32, number: u32) -> Option<u64> {
+    // The link leads to the file itself, whatever is mounted where for this process.
+    let metadata = fs::metadata(format!("/proc/{pid}/fd/{number}")).ok()?;
+    metadata.file_type().is_char_device().then(|| metadata.rdev())
 }
 
 #[cfg(test)]
@@ -232,6 +266,20 @@ mod tests {
         let daemon = Process::parse(daemon).unwrap();
         assert_eq!((daemon.terminal, daemon.foreground), (Device(0), 0));
         assert_eq!(Process::parse("7 (d) S 1 7"), None);
+    }
+
+    #[test]
+    fn a_file_is_read_whole_however_long_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for bytes in [0, 1, WHOLE_BYTES - 1, WHOLE_BYTES, PIECE_BYTES, 3 * PIECE_BYTES + 7] {
+            let path = folder.path().join(bytes.to_string());
+            fs::write(&path, "x".repeat(bytes)).unwrap();
+            assert_eq!(text(path.to_str().unwrap()).unwrap(), "x".repeat(bytes));
+        }
+        let own = text("/proc/self/status").unwrap();
+        assert!(own.ends_with('\n') && own.contains("nonvoluntary_ctxt_switches"), "{own}");
+        let missing = text("/proc/self/none").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub(super) const RELAYS: [&str; 10] = [
 /// Clients of a server that has their terminal open and reads it, and what the server is called.
 const SERVED: [(&str, &str); 2] = [("tmux: client", "tmux: server"), ("screen", "screen")];
 
+/// Relays that make one terminal, and start one program on it.
+const SINGLE: [&str; 4] = ["sudo", "su", "script", "rlwrap"];
+
 /// Terminals inside of terminals (`sudo` in `script`) that are gone into.
 const DEPTH_MAX: usize = 4;
 
@@ -33,8 +36,10 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(100);
 /// What is kept of a terminal from look to look.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// The server that reads the terminal.
-    server: Option<u32>,
+    /// The server that reads the terminal, and as which descriptor.
+    server: Option<(u32, u32)>,
+    /// Relays that start one program on a terminal of their own, and that terminal: at most [`DEPTH_MAX`].
+    inner: Vec<(u32, Device)>,
     searched: Option<Instant>,
 }
 
@@ -79,14 +84,18 @@ impl Group<'_> {
         at: &Inner,
         memory: &mut Memory,
     ) -> (Process, Vec<Inner>) {
-        let own = inners(relay, &at.tree);
         let served = SERVED.iter().find(|(client, _)| *client == relay.name);
+        // A client that is called otherwise than its server has no terminals, so they are not looked for.
+        let own = match served {
+            Some((client, server)) if client != server => Vec::new(),
+            Some(_) | None => memory.inners(relay, &at.tree),
+        };
         let Some((_, server)) = served.filter(|_| own.is_empty()) else {
             return (relay.clone(), own);
         };
         let server = memory.server(server, relay.pid, at.device).and_then(Process::read);
         let Some(server) = server else { return (relay.clone(), own) };
-        let tree = self.tree(server.pid);
+        let tree = self.tree(server.clone());
         let inners = inners(&server, &tree);
         (server, inners)
     }
@@ -134,24 +143,54 @@ impl Group<'_> {
 
 /// Lists the terminals whose other side a process holds, with who is in their foreground.
 fn inners(holder: &Process, tree: &[Process]) -> Vec<Inner> {
-    let inner = |device| {
+    let terminals = holder.inner_terminals().into_iter();
+    terminals.filter_map(|device| Inner::of(device, tree)).collect()
+}
+
+impl Inner {
+    /// Makes it of a terminal that somebody is on.
+    fn of(device: Device, tree: &[Process]) -> Option<Self> {
         let member = tree.iter().find(|process| process.terminal == device)?;
-        Some(Inner { device, foreground: member.foreground, tree: tree.to_vec() })
-    };
-    holder.inner_terminals().into_iter().filter_map(inner).collect()
+        Some(Self { device, foreground: member.foreground, tree: tree.to_vec() })
+    }
 }
 
 impl Memory {
+    /// Finds the terminals that a relay has itself. One of those that make a single one keeps it as long as somebody is on
+    /// it, so that its descriptors need not be looked through each time.
+    fn inners(&mut self, relay: &Process, tree: &[Process]) -> Vec<Inner> {
+        let kept = self.inner.iter().position(|(pid, _)| *pid == relay.pid);
+        if let Some(at) = kept {
+            let (_, device) = self.inner.remove(at);
+            if let Some(inner) = Inner::of(device, tree) {
+                self.inner.push((relay.pid, device));
+                return vec![inner];
+            }
+        }
+        let inners = inners(relay, tree);
+        if let [inner] = &inners[..]
+            && SINGLE.contains(&relay.name.as_str())
+        {
+            self.inner.push((relay.pid, inner.device));
+            // The one that was not needed for the longest time goes.
+            let excess = self.inner.len().saturating_sub(DEPTH_MAX);
+            self.inner.drain(..excess);
+        }
+        inners
+    }
+
     /// Finds the server that reads a terminal.
     fn server(&mut self, name: &str, client: u32, terminal: Device) -> Option<u32> {
-        if self.server.is_some_and(|server| holds(server, terminal)) {
-            return self.server;
+        if let Some((server, number)) = self.server
+            && holds(server, number, terminal)
+        {
+            return Some(server);
         }
         if self.searched.is_some_and(|at| at.elapsed() < SEARCH_PAUSE) {
             return None;
         }
         self.searched = Some(Instant::now());
-        self.server = holders(name, terminal).into_iter().find(|pid| *pid != client);
-        self.server
+        self.server = holders(name, terminal).into_iter().find(|(pid, _)| *pid != client);
+        self.server.map(|(server, _)| server)
     }
 }

@@ -10,6 +10,7 @@ mod pty;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
@@ -60,8 +61,9 @@ pub enum Name {
 
 /// What can be done with a running program. Dropped after its [`Events`].
 pub trait Control: Send + Sync {
-    /// Types; waits while nobody reads.
-    fn write<'a>(&'a self, bytes: &'a [u8]) -> Boxed<'a, Result<()>>;
+    /// Types within that time, where it can be known how much was taken; returns how many bytes that is. The rest is
+    /// never typed.
+    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> Boxed<'a, Result<usize>>;
     /// Sends a signal to what is in the foreground.
     fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>>;
     /// Ends the input: what Ctrl-D does where there is a terminal.

@@ -1,6 +1,7 @@
 //! Pipes, where the execution environment has no terminals.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, Signal, Spawn, Stdin};
@@ -50,12 +51,14 @@ fn spawn(start: &Start) -> Spawn {
 }
 
 impl Control for PipeControl {
-    fn write<'a>(&'a self, bytes: &'a [u8]) -> Boxed<'a, Result<()>> {
+    /// How much of it a pipe took is told by nobody, so all is waited for.
+    fn write<'a>(&'a self, bytes: &'a [u8], _longest: Duration) -> Boxed<'a, Result<usize>> {
         Box::pin(async move {
             if self.is_closed.load(Relaxed) {
                 return Err(Error::new(ErrorKind::Io, "the program's input was ended by `c-d`"));
             }
-            self.process.write(bytes).await
+            self.process.write(bytes).await?;
+            Ok(bytes.len())
         })
     }
 

@@ -1,5 +1,7 @@
 //! A terminal of the session's execution environment.
 
+use std::time::Duration;
+
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 use jaato_plugin_sdk::terminal::{
@@ -41,8 +43,8 @@ fn spawn(start: &Start) -> TerminalSpawn {
 }
 
 impl Control for TerminalControl {
-    fn write<'a>(&'a self, bytes: &'a [u8]) -> Boxed<'a, Result<()>> {
-        Box::pin(Self::write(self, bytes))
+    fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> Boxed<'a, Result<usize>> {
+        Box::pin(self.write_within(bytes, longest))
     }
 
     fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>> {

@@ -1,14 +1,15 @@
 //! The tool `shell_control`.
 
+use std::time::{Duration, Instant};
+
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::Signal;
 
-use super::{SECONDS, alive, longest, respond};
+use super::{SECONDS, Typed, alive, longest, put, respond_to};
 use crate::backend::Name;
 use crate::keys::{self, CursorKeys};
-use crate::session::Session;
+use crate::session::{Session, Taken};
 use crate::shells::Shells;
-use crate::wait::Until;
 
 /// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\ (quit), or
 /// another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to what runs in the foreground.
@@ -78,11 +79,14 @@ impl Tool for ShellControl {
     async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
         let shells = &cx.state().0;
         let session = alive(shells, "shell_control", &self.session_id)?;
-        match (self.key.as_deref().map(str::trim).filter(|key| !key.is_empty()), self.signal) {
-            (Some(key), None) => press(&session, key).await?,
+        let (begun, longest) = (Instant::now(), longest(self.timeout, SECONDS));
+        let key = self.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
+        let typed = match (key, self.signal) {
+            (Some(key), None) => press(cx, &session, key, longest).await?,
             (None, Some(signal)) => {
                 session.note_typed();
                 session.control().signal(signal.into()).await?;
+                NOTHING_TYPED
             }
             (None, None) => {
                 let text = "shell_control: key is required";
@@ -92,7 +96,7 @@ impl Tool for ShellControl {
                 let text = "shell_control: give a key or a signal, not both";
                 return Err(Error::new(ErrorKind::InvalidArguments, text));
             }
-        }
+        };
         match (self.key, self.signal) {
             (None, Some(signal)) => {
                 let signal = Signal::from(signal);
@@ -103,15 +107,17 @@ impl Tool for ShellControl {
                 shells.trace.line(format_args!("control: id={}, key={key}", session.id));
             }
         }
-        let longest = longest(self.timeout, SECONDS);
-        let (told, _) = respond(cx, &session, &Until::Ready, longest).await?;
+        let told = respond_to(cx, &session, &typed, (begun, longest)).await?;
         Ok(Output::json(Value::Object(told)))
     }
 }
 
 tool!(ShellControl);
 
-async fn press(session: &Session, key: &str) -> Result<()> {
+/// A signal is no key.
+const NOTHING_TYPED: Typed = Typed { bytes: Vec::new(), taken: Taken::All };
+
+async fn press(cx: &Reporter, session: &Session, key: &str, longest: Duration) -> Result<Typed> {
     let cursor_keys = if session.live().screen.wants_application_cursor() {
         CursorKeys::Application
     } else {
@@ -123,14 +129,16 @@ async fn press(session: &Session, key: &str) -> Result<()> {
         return Err(Error::new(ErrorKind::InvalidArguments, text).with_hint(hint));
     };
     if session.backend != Name::Pipes {
-        return session.write(&bytes).await;
+        return put(cx, session, bytes, longest).await;
     }
     // No driver makes signals of keys there.
-    session.note_typed();
+    let control = session.control();
     match key.to_ascii_lowercase().as_str() {
-        "c-c" | "c" => session.control().signal(Signal::Interrupt).await,
-        "c-\\" | "\\" => session.control().signal(Signal::Quit).await,
-        "c-d" | "d" => session.control().end_input().await,
-        _ => session.control().write(&bytes).await,
+        "c-c" | "c" => control.signal(Signal::Interrupt).await?,
+        "c-\\" | "\\" => control.signal(Signal::Quit).await?,
+        "c-d" | "d" => control.end_input().await?,
+        _ => return put(cx, session, bytes, longest).await,
     }
+    session.note_typed();
+    Ok(NOTHING_TYPED)
 }

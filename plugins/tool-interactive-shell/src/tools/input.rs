@@ -1,16 +1,17 @@
 //! The tool `shell_input`.
 
+use std::time::{Duration, Instant};
+
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::terminal::{TerminalAsk, TerminalAsked, TerminalState};
 
-use super::{SECONDS, alive, longest, respond};
+use super::{SECONDS, Typed, alive, longest, put, respond_to};
 use crate::answer::{Wanted, wanted};
 use crate::backend::Name;
 use crate::marks::Shell;
-use crate::session::Session;
+use crate::session::{Session, Taken};
 use crate::shells::Shells;
-use crate::typing;
-use crate::wait::Until;
+use crate::typing::{self, LINE_BYTES_MAX};
 
 /// Bytes that one call may type.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
@@ -86,15 +87,17 @@ impl Tool for ShellInput {
         // A person who is asked takes their time: the session is in use meanwhile.
         let wanted = session.want();
         let state = session.control().state().await.unwrap_or_default();
-        if is_asked {
+        let longest = longest(self.timeout, SECONDS);
+        let (typed, begun) = if is_asked {
             ask(&session).await?;
+            (Typed { bytes: Vec::new(), taken: Taken::All }, Instant::now())
         } else {
-            type_text(&session, &state, &text).await?;
-        }
+            let begun = Instant::now();
+            (type_text(cx, &session, &state, &text, longest).await?, begun)
+        };
         drop(wanted);
         shells.trace.line(format_args!("input: id={}", session.id));
-        let longest = longest(self.timeout, SECONDS);
-        let (mut told, _) = respond(cx, &session, &Until::Ready, longest).await?;
+        let mut told = respond_to(cx, &session, &typed, (begun, longest)).await?;
         if is_asked {
             told.insert("typed_by_user".to_owned(), true.into());
         }
@@ -104,7 +107,13 @@ impl Tool for ShellInput {
 
 tool!(ShellInput);
 
-async fn type_text(session: &Session, state: &TerminalState, text: &str) -> Result<()> {
+async fn type_text(
+    cx: &Reporter,
+    session: &Session,
+    state: &TerminalState,
+    text: &str,
+    longest: Duration,
+) -> Result<Typed> {
     if text.len() > INPUT_BYTES_MAX {
         let text =
             format!("input has {} bytes, at most {INPUT_BYTES_MAX} may be typed", text.len());
@@ -129,8 +138,17 @@ async fn type_text(session: &Session, state: &TerminalState, text: &str) -> Resu
     } else {
         typing::Mode::Keys
     };
+    let bytes = typing::bytes(text, mode);
+    if let Some(line) = typing::line_too_long(&bytes, mode) {
+        let text = format!(
+            "a line of the input has {line} bytes, and of a line that is read whole a terminal takes {LINE_BYTES_MAX}"
+        );
+        return Err(Error::new(ErrorKind::LimitReached, text).with_hint(
+            "nothing was typed, as the rest would be lost; end the lines sooner, or let the program read a file",
+        ));
+    }
     note_echo(session, text);
-    session.write(&typing::bytes(text, mode)).await
+    put(cx, session, bytes, longest).await
 }
 
 /// Notes what is going to be shown again. Neither a pipe nor a full-screen program does that.

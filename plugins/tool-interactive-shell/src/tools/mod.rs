@@ -8,14 +8,14 @@ mod read;
 mod spawn;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
-use crate::answer::answer;
+use crate::answer::{answer, tell_taken};
 use crate::ready::Reason;
-use crate::session::Session;
+use crate::session::{Session, Taken};
 use crate::shells::{Inner, Shells};
 use crate::wait::{Until, wait};
 
@@ -24,6 +24,9 @@ const SECONDS: f64 = 10.0;
 
 /// Most seconds that a call may wait: the original's bound.
 const SECONDS_MAX: f64 = 30.0;
+
+/// Least time that a text is given to be typed in: who does not wait for a result wants it typed all the same.
+const TYPING_MIN: Duration = Duration::from_millis(100);
 
 /// Returns how long a call waits at most.
 fn longest(asked: Option<f64>, default: f64) -> Duration {
@@ -48,6 +51,35 @@ fn alive(shells: &Inner, tool: &str, id: &str) -> Result<Arc<Session>> {
     let text = format!("session `{}` has exited", session.id);
     Err(Error::new(ErrorKind::Failed, text)
         .with_hint("shell_read gives what it showed last, shell_close its exit status"))
+}
+
+/// What a call typed, and how much of it was taken.
+struct Typed {
+    bytes: Vec<u8>,
+    taken: Taken,
+}
+
+/// Types for a call that may take so long in all.
+async fn put(cx: &Reporter, session: &Session, bytes: Vec<u8>, longest: Duration) -> Result<Typed> {
+    let taken = session.write(cx, &bytes, longest.max(TYPING_MIN)).await?;
+    Ok(Typed { bytes, taken })
+}
+
+/// Waits for what comes of what was typed, in the time that is left since the call began to type.
+async fn respond_to(
+    cx: &Cx<Shells>,
+    session: &Session,
+    typed: &Typed,
+    (begun, longest): (Instant, Duration),
+) -> Result<Map<String, Value>> {
+    let left = match typed.taken {
+        Taken::All => longest.saturating_sub(begun.elapsed()),
+        // Who does not read what is typed says nothing to it.
+        Taken::Bytes(_) | Taken::Unknown => Duration::ZERO,
+    };
+    let (mut told, _) = respond(cx, session, &Until::Ready, left).await?;
+    tell_taken(&mut told, typed.taken, &typed.bytes);
+    Ok(told)
 }
 
 /// Waits, and tells what came of it and why.

@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 use super::line::{self, Lines};
 use super::place::{Door, own_user};
 use super::protocol::{REQUEST_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
-use crate::terminals::board::{Look, Terminals};
+use crate::terminals::board::{Look, TYPE_MAX, Terminals};
 use crate::terminals::shown::Picture;
 
 /// Clients at once. One more is told so.
@@ -236,7 +236,8 @@ async fn hear(
         if bytes.len() > TYPED_BYTES_MAX {
             return Err(format!("more than {TYPED_BYTES_MAX} bytes were typed at once"));
         }
-        if typed.try_send(bytes).is_err() {
+        // Longer than a program is given to read it: a Ctrl-C behind much that was pasted must not get lost.
+        if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
             let message = "the program does not read what is typed".to_owned();
             // One word of that is enough.
             let _ = say.try_send(Reply::NotTyped { message });
@@ -252,11 +253,17 @@ async fn hand_over(
     mut to_type: mpsc::Receiver<Vec<u8>>,
     say: mpsc::Sender<Reply>,
 ) {
+    let mut longest = TYPE_MAX;
     while let Some(bytes) = to_type.recv().await {
-        if let Err(error) = board.type_into(&look.shown, bytes).await {
-            // As above.
-            let _ = say.try_send(Reply::NotTyped { message: error.message });
-        }
+        longest = match board.type_into(&look.shown, bytes, longest).await {
+            Ok(()) => TYPE_MAX,
+            Err(error) => {
+                // As above.
+                let _ = say.try_send(Reply::NotTyped { message: error.message });
+                // What was typed behind it is not waited for again: a Ctrl-C may be among it.
+                Duration::ZERO
+            }
+        };
     }
 }
 

@@ -1,0 +1,141 @@
+//! Input that a program does not read: calls end in time, tell how much was typed, and interrupt at once.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::pipes::without_terminals;
+use super::{BASH, Calls, PLACES, furnish, output, play, reason};
+use crate::support::Command;
+use crate::terminal::on_terminal;
+
+/// More than any terminal or pipe holds.
+const INPUT_BYTES: usize = 200_000;
+
+/// What a call that is told to take a tenth of a second may take on a busy machine.
+const CALL_MAX: Duration = Duration::from_secs(8);
+
+/// Starts something in a shell that reads nothing, and waits until it runs.
+fn start_in_shell(calls: &mut Calls, session: &str, modes: &str) {
+    let line = format!("stty {modes}; echo ready; sleep 300\n");
+    let begin = json!({ "session_id": session, "input": line, "timeout": 0 });
+    calls.call("shell_input", &begin);
+    let ready = json!({ "session_id": session, "wait_for": "^ready$", "timeout": 20 });
+    calls.call("shell_read", &ready);
+}
+
+/// Types too much, and checks that the call ends in time and tells it.
+#[track_caller]
+fn type_too_much(calls: &mut Calls, session: &str, piece: &str) -> Value {
+    let input = piece.repeat(INPUT_BYTES / piece.len());
+    let begun = Instant::now();
+    let arguments = json!({ "session_id": session, "input": input, "timeout": 0.1 });
+    let mut told = calls.call("shell_input", &arguments);
+    assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
+    // What it shows again of that.
+    told["output"].take();
+    assert_eq!((reason(&told), &told["is_alive"]), ("limit", &json!(true)), "{told}");
+    assert_eq!(told["input_bytes"], INPUT_BYTES, "{told}");
+    assert!(told["note"].as_str().unwrap().contains("does not read"), "{told}");
+    assert_eq!(told.get("expects"), None, "{told}");
+    told
+}
+
+#[test]
+fn what_a_sleeping_program_does_not_read_is_told_and_c_c_comes_before_it() {
+    play(BASH, |calls, session, _| {
+        for (modes, piece) in [("-icanon", "x"), ("icanon", "yes\n")] {
+            start_in_shell(calls, session, modes);
+            let told = type_too_much(calls, session, piece);
+            let typed = told["typed_bytes"].as_u64().unwrap();
+            assert!((4_000..100_000).contains(&typed), "{told}");
+            let begun = Instant::now();
+            let interrupted = calls.key(session, "c-c");
+            assert!(begun.elapsed() < CALL_MAX, "{:?}", begun.elapsed());
+            assert_eq!(reason(&interrupted), "waiting", "{interrupted}");
+            assert!(output(&interrupted).ends_with("^C\n$ "), "{interrupted}");
+            // Nothing of it comes to the shell.
+            assert_eq!(output(&calls.input(session, "echo on\n")), "on\n$ ");
+        }
+    });
+}
+
+#[test]
+fn where_c_c_is_no_signal_a_signal_reaches_the_program() {
+    play(BASH, |calls, session, _| {
+        start_in_shell(calls, session, "raw -echo");
+        type_too_much(calls, session, "x");
+        let key = json!({ "session_id": session, "key": "c-c", "timeout": 0.1 });
+        let told = calls.call("shell_control", &key);
+        assert_eq!(reason(&told), "limit", "{told}");
+        let signal = json!({ "session_id": session, "signal": "KILL" });
+        let killed = calls.call("shell_control", &signal);
+        assert!(output(&killed).contains("Killed"), "{killed}");
+    });
+}
+
+#[test]
+fn a_stopped_program_is_typed_at_in_time_and_ends_by_c_c_when_it_goes_on() {
+    let line = "sh -c 'echo ready; kill -STOP $$; while read -r line; do :; done'";
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let mut calls = Calls::of(&house);
+        let spawn = json!({ "command": line, "timeout": 0 });
+        calls.call("shell_spawn", &spawn);
+        let ready = json!({ "session_id": "session_0", "wait_for": "^ready$", "timeout": 20 });
+        calls.call("shell_read", &ready);
+        type_too_much(&mut calls, "session_0", "yes\n");
+        let key = json!({ "session_id": "session_0", "key": "c-c", "timeout": 0.1 });
+        let stopped = calls.call("shell_control", &key);
+        assert_eq!((reason(&stopped), stopped.get("typed_bytes")), ("limit", None), "{stopped}");
+        let signal = json!({ "session_id": "session_0", "signal": "CONT" });
+        let ended = calls.call("shell_control", &signal);
+        assert_eq!(ended["signal"]["name"], "SIGINT", "{ended}");
+        calls.end(&house);
+    }
+}
+
+#[test]
+fn on_pipes_a_call_ends_in_time_too() {
+    let Some(house) = without_terminals() else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn("sleep 300");
+    let told = type_too_much(&mut calls, &session, "yes\n");
+    assert_eq!(told["typed_bytes"], Value::Null, "{told}");
+    let ended = calls.key(&session, "c-c");
+    assert_eq!(ended["signal"]["name"], "SIGINT", "{ended}");
+    calls.end(&house);
+}
+
+#[test]
+fn of_a_line_that_a_terminal_would_cut_nothing_is_typed() {
+    play("cat", |calls, session, _| {
+        let longest = "x".repeat(4095);
+        let input = json!({ "session_id": session, "input": format!("x{longest}\n") });
+        let error = calls.refused("shell_input", &input);
+        assert_eq!(error["kind"], "limit_reached", "{error}");
+        assert!(error["message"].as_str().unwrap().contains("4096 bytes"), "{error}");
+        let shown = calls.input(session, &format!("{longest}\n"));
+        assert_eq!(output(&shown).matches('x').count(), longest.len(), "{shown}");
+    });
+}
+
+#[test]
+fn a_person_is_told_that_a_program_does_not_read_and_interrupts_it() {
+    let Some(house) = furnish(PLACES[0]) else { return };
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn(BASH);
+    start_in_shell(&mut calls, &session, "-icanon -echo");
+    let words = format!("shell attach {session} --type");
+    let as_it_is = |command: Command| command;
+    let Some(mut types) = on_terminal(&house, &words, as_it_is) else { return };
+    types.wait_for_text("you type");
+    types.write(&[b'x'; 40_000]);
+    types.wait_for_text("does not read");
+    types.write(b"\x03");
+    types.write(b"echo from-$((40+2))\r");
+    types.wait_for_text("from-42");
+    types.write(b"\x1d");
+    types.wait_with_open_input().code(0);
+    calls.end(&house);
+}
