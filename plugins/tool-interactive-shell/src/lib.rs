@@ -12,6 +12,7 @@ mod command;
 mod config;
 mod cut;
 mod echo;
+mod gather;
 mod join;
 mod keys;
 pub mod marks;

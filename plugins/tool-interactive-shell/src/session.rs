@@ -15,6 +15,7 @@ use jaato_plugin_sdk::terminal::TerminalHappened;
 use tokio::sync::{mpsc, watch};
 
 use crate::backend::{Control, Events, Name};
+use crate::gather::Gathered;
 use crate::marks::{MarkKind, MarkScanner, Nonce};
 use crate::raw::Raw;
 use crate::ready::Look;
@@ -23,7 +24,8 @@ use crate::screen::Screen;
 /// Bytes that are read at once while no call waits, before the program must wait
 const BACKGROUND_BYTES: u64 = 64 * 1024;
 
-/// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor.
+/// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor. All that flood so share
+/// them, so that what a call waits for is not held up.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
 
 /// Answers of the terminal to the program's questions that may wait to be typed. A program that asks more and
@@ -249,10 +251,10 @@ impl Session {
     }
 
     /// Reads what happens until the program has ended.
-    pub async fn read(&self, mut events: Box<dyn Events>, host: &Reporter) {
-        let mut unpaid = 0;
+    pub async fn read(&self, events: Box<dyn Events>, host: &Reporter) {
+        let (mut events, mut unpaid) = (Gathered::new(events), 0);
         loop {
-            match events.next().await {
+            match events.next(host, || self.is_wanted()).await {
                 Ok(Some(TerminalHappened::Output(bytes))) => {
                     self.take(&bytes);
                     unpaid += bytes.len() as u64;
@@ -288,10 +290,12 @@ impl Session {
         self.tell();
     }
 
-    /// Lets a flood wait while nobody wants it.
+    /// Lets a flood wait while nobody wants it: the longer, the more of them there are.
     async fn pause(&self, host: &Reporter) {
+        static PAUSING: AtomicU32 = AtomicU32::new(0);
+        let _pausing = Counted::in_(&PAUSING);
         let mut changes = self.changes();
-        let mut slept = pin!(host.sleep(BACKGROUND_PAUSE));
+        let mut slept = pin!(host.sleep(BACKGROUND_PAUSE * PAUSING.load(SeqCst)));
         while !self.is_wanted() {
             let changed = pin!(changes.changed());
             match select(changed, slept).await {
@@ -309,6 +313,22 @@ impl Session {
     /// Wakes whoever waits for a change.
     pub fn tell(&self) {
         self.changes.send_modify(|number| *number = number.wrapping_add(1));
+    }
+}
+
+/// Counts as long as it lives.
+struct Counted(&'static AtomicU32);
+
+impl Counted {
+    fn in_(counter: &'static AtomicU32) -> Self {
+        counter.fetch_add(1, SeqCst);
+        Self(counter)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
+use std::time::Duration;
 
 use async_task::Runnable;
 use jaato_types::PluginName;
@@ -20,6 +21,13 @@ use crate::lock;
 use crate::watch::Watch;
 
 type Task = Runnable<TaskFacts>;
+
+/// Threads beyond those that are wanted which may wait for tasks: others took the places of some that did blocking work,
+/// and will be wanted again when those do more.
+const SPARE_MAX: usize = 2;
+
+/// How long one waits before it ends.
+const SPARE_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// What handles, tasks, threads and the watchdog of one executor share.
 pub(super) struct Shared {
@@ -152,7 +160,7 @@ impl Shared {
         drop(queue);
         self.jobs.run(&guest, job);
         let mut queue = lock(&self.queue);
-        let has_room = queue.threads.len() < self.threads_wanted && !queue.closing;
+        let has_room = queue.threads.len() < self.threads_wanted + SPARE_MAX && !queue.closing;
         if has_room {
             queue.threads.push(Arc::clone(slot));
         } else if !queue.tasks.is_empty() {
@@ -208,8 +216,18 @@ impl Shared {
                 return None;
             }
             queue.idle += 1;
-            queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            let (guard, waited) = self
+                .ready
+                .wait_timeout_while(queue, SPARE_IDLE_MAX, |queue| {
+                    queue.tasks.is_empty() && !queue.closing && !slot.is_written_off()
+                })
+                .unwrap_or_else(PoisonError::into_inner);
+            queue = guard;
             queue.idle -= 1;
+            if waited.timed_out() && queue.threads.len() > self.threads_wanted {
+                queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
+                return None;
+            }
         }
     }
 
