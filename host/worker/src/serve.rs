@@ -15,8 +15,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_loader::remote::link::{Link, Message, Reader};
 use jaato_loader::remote::wire::{self, Flag, Kind};
 use jaato_loader::{
-    ByteStream, Caller, Canceller, Executor, Instance, Library, Plugin, Report, RunningCall,
-    Served, Services, Watch,
+    ByteStream, Bytes, Caller, Canceller, EMITTED_BYTES_MAX, Executor, Instance, Library, Outlet,
+    Plugin, Report, Served, Services, Watch,
 };
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use serde_json::{Map, Value};
@@ -168,6 +168,16 @@ impl House {
         match self.plugin.create(services, saved).await {
             Ok(instance) => {
                 let has = instance.facets().write();
+                if let Some(disabled) = instance.disabled() {
+                    // Weak: what has ended meanwhile is not held.
+                    let own = Arc::downgrade(&self);
+                    tokio::spawn(async move {
+                        let error = disabled.await;
+                        if let Some(own) = own.upgrade() {
+                            own.fail_all(&error);
+                        }
+                    });
+                }
                 *lock(&self.instance) = Some(Arc::new(instance));
                 self.link.send(Kind::Created, Flag::Frame, id, b"", &has);
             }
@@ -176,31 +186,62 @@ impl House {
     }
 
     fn call(self: Arc<Self>, id: u64, payload: &[u8]) {
-        let running = match (self.instance(), wire::read_call(payload)) {
+        // Held over the beginning: an answer that comes at once finds its call.
+        let mut calls = lock(&self.calls);
+        let begun = match (self.instance(), wire::read_call(payload)) {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
                 let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
-                instance.call(facet, name, frame.to_vec(), services)
+                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id });
+                instance.call_into(facet, name, frame.to_vec(), services, outlet)
             }
-            _ => Err(Error::cancelled()),
+            _ => None,
         };
-        let running = match running {
-            Ok(running) => running,
-            Err(error) => return tell(&self.link, Kind::Answer, id, Err(error)),
-        };
-        lock(&self.calls).insert(id, running.canceller());
-        tokio::spawn(async move {
-            let answer = self.drive(id, running).await;
-            lock(&self.calls).remove(&id);
-            tell(&self.link, Kind::Answer, id, answer.map(Some));
-        });
+        match begun.unwrap_or_else(|| Err(Error::cancelled())) {
+            Ok(canceller) => {
+                calls.insert(id, canceller);
+            }
+            Err(error) => tell(&self.link, Kind::Answer, id, Err(error)),
+        }
     }
 
-    async fn drive(&self, id: u64, mut running: RunningCall) -> Result<Vec<u8>, Error> {
-        while let Some(frame) = running.next_emission().await {
-            self.link.send(Kind::Emit, Flag::Frame, id, b"", &frame);
+    /// Answers all calls in flight for a plugin that is disabled: one may be in the middle of a poll that hangs.
+    fn fail_all(&self, error: &Error) {
+        let calls = std::mem::take(&mut *lock(&self.calls));
+        for id in calls.into_keys() {
+            tell(&self.link, Kind::Answer, id, Err(error.clone()));
         }
-        running.answer().await
+    }
+}
+
+/// The way of a call's emissions and answer to the host, from whichever thread they come.
+struct ToHost {
+    house: Arc<House>,
+    id: u64,
+}
+
+impl Outlet for ToHost {
+    fn emitted(&self, frame: &[u8]) -> bool {
+        let link = &self.house.link;
+        // Far below what the link itself takes: the rest is for answers and questions.
+        let has_room = link.waiting_bytes() + frame.len() <= EMITTED_BYTES_MAX;
+        if has_room {
+            link.send(Kind::Emit, Flag::Frame, self.id, b"", frame);
+        }
+        has_room
+    }
+
+    fn answered(&self, answer: Result<Bytes, Error>) {
+        // One answer a call: it may have been failed meanwhile.
+        if lock(&self.house.calls).remove(&self.id).is_none() {
+            return;
+        }
+        match answer {
+            Ok(frame) => {
+                self.house.link.send(Kind::Answer, Flag::Frame, self.id, b"", &frame);
+            }
+            Err(error) => tell(&self.house.link, Kind::Answer, self.id, Err(error)),
+        }
     }
 }
 

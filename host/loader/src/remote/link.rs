@@ -99,6 +99,12 @@ impl Link {
         open
     }
 
+    /// Counts the bytes that wait for the other end.
+    pub fn waiting_bytes(&self) -> usize {
+        let out = lock(&self.out);
+        out.bytes.len() - out.written
+    }
+
     /// Refuses what is sent from here on.
     pub fn close(&self) {
         lock(&self.out).close(false);
