@@ -1,6 +1,7 @@
 //! One call of a plugin: the future that runs it, and what its session holds.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -99,17 +100,30 @@ impl RunningCall {
     ///
     /// # Errors
     /// As [`RunningCall::answer`].
-    pub async fn answer_bytes(mut self) -> Result<Bytes, Error> {
+    pub async fn answer_bytes(self) -> Result<Bytes, Error> {
+        self.answer_lending().await.map(|(frame, _)| frame)
+    }
+
+    /// Waits for the answer, and for the open file that a plugin in a worker lends with it: it is whatever the worker
+    /// sent, and nothing is known of it.
+    ///
+    /// # Errors
+    /// As [`RunningCall::answer`].
+    pub async fn answer_lending(mut self) -> Result<(Bytes, Option<OwnedFd>), Error> {
         let guest = Arc::clone(&self.core.0.guest);
         let task = match &mut self.work {
             Work::Local(task) => task,
-            Work::Remote(call) => return call.answer().await.map(Bytes::from),
+            Work::Remote(call) => {
+                let (frame, lent) = call.answer().await?;
+                return Ok((Bytes::from(frame), lent));
+            }
         };
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
             answer = task => answer.unwrap_or_else(|| Err(guest.lost_error())),
             () = guest.disabled() => Err(guest.disabled_error()),
-        }
+        };
+        answer.map(|frame| (frame, None))
     }
 }
 

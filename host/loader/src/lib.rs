@@ -25,6 +25,7 @@ mod live;
 mod local;
 mod manifest;
 mod open;
+mod platform;
 mod plugin;
 pub mod remote;
 mod services;

@@ -13,11 +13,12 @@ use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_loader::remote::link::{Link, Message, Reader};
-use jaato_loader::remote::wire::{self, Flag, Kind};
+use jaato_loader::remote::wire::{self, Facet, Flag, Kind};
 use jaato_loader::{
     ByteStream, Bytes, Caller, Canceller, EMITTED_BYTES_MAX, Executor, Instance, Library, Outlet,
     Plugin, Report, Served, Services, Watch,
 };
+use jaato_types::files::{DESCRIPTOR_KEY, READ_STREAM, WRITE_STREAM};
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use serde_json::{Map, Value};
 use tokio::net::UnixStream;
@@ -112,7 +113,7 @@ struct House {
 impl House {
     fn take(self: &Arc<Self>, message: Message) {
         let own = Arc::clone(self);
-        let Message { kind, flag, id, payload } = message;
+        let Message { kind, flag, id, payload, lent: _ } = message;
         match kind {
             Kind::Create => {
                 let saved = (flag == Flag::Frame).then_some(payload);
@@ -192,7 +193,9 @@ impl House {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
                 let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
-                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id });
+                let may_lend =
+                    facet == Facet::Environment && [READ_STREAM, WRITE_STREAM].contains(&name);
+                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id, may_lend });
                 instance.call_into(facet, name, frame.to_vec(), services, outlet)
             }
             _ => None,
@@ -218,6 +221,8 @@ impl House {
 struct ToHost {
     house: Arc<House>,
     id: u64,
+    /// Whether the answer may lend an open file.
+    may_lend: bool,
 }
 
 impl Outlet for ToHost {
@@ -238,11 +243,25 @@ impl Outlet for ToHost {
         }
         match answer {
             Ok(frame) => {
-                self.house.link.send(Kind::Answer, Flag::Frame, self.id, b"", &frame);
+                let (link, id) = (&self.house.link, self.id);
+                let lending = self.may_lend.then(|| descriptor(&frame)).flatten();
+                let lend = |number| {
+                    platform::lend(number, |file| link.send_lending(Kind::Answer, id, &frame, file))
+                };
+                if lending.and_then(lend).is_none() {
+                    link.send(Kind::Answer, Flag::Frame, id, b"", &frame);
+                }
             }
             Err(error) => tell(&self.house.link, Kind::Answer, self.id, Err(error)),
         }
     }
+}
+
+/// Reads the number of the open file that an answer lends.
+fn descriptor(answer: &[u8]) -> Option<i32> {
+    let head: Map<String, Value> = Frame::read(answer).ok()?;
+    let number = head.get(DESCRIPTOR_KEY)?.get("number")?.as_i64()?;
+    i32::try_from(number).ok()
 }
 
 /// Sends an answer; an error that does not fit is replaced by a short one.
@@ -286,7 +305,7 @@ impl Questions {
         // Whoever asked may have gone.
         let _ = sender.send(match flag {
             Flag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
-            Flag::Frame | Flag::Nothing | Flag::Stream => Ok((flag, payload)),
+            Flag::Frame | Flag::Nothing | Flag::Stream | Flag::Lent => Ok((flag, payload)),
         });
     }
 }

@@ -294,7 +294,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
     assert_eq!(host.next().0.kind, Kind::Created);
     let piece = 1024 * 1024;
     let arguments = Frame::write(&json!({ "pieces": 100, "bytes": piece })).unwrap();
-    let head = wire::call_head(wire::Facet::Tool, "emit");
+    let head = wire::call_head(Facet::Tool, "emit");
     host.send(Kind::Call, Flag::Frame, &[head, arguments].concat());
     let (link, executor) = worker_of.recv().unwrap();
     let begun = std::time::Instant::now();
