@@ -45,7 +45,7 @@ mod linux {
     pub(crate) fn read_with_files(
         socket: &UnixStream,
         buffer: &mut [u8],
-        mut take: impl FnMut(OwnedFd) -> io::Result<()>,
+        mut take: impl FnMut(OwnedFd),
     ) -> io::Result<usize> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut beside = RecvAncillaryBuffer::new(&mut space);
@@ -55,9 +55,7 @@ mod linux {
         })?;
         for message in beside.drain() {
             if let RecvAncillaryMessage::ScmRights(files) = message {
-                for file in files {
-                    take(file)?;
-                }
+                files.for_each(&mut take);
             }
         }
         Ok(came.bytes)
@@ -84,7 +82,7 @@ mod elsewhere {
     pub(crate) fn read_with_files(
         socket: &UnixStream,
         buffer: &mut [u8],
-        _take: impl FnMut(OwnedFd) -> io::Result<()>,
+        _take: impl FnMut(OwnedFd),
     ) -> io::Result<usize> {
         socket.try_read(buffer)
     }

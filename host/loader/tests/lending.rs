@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{IoSlice, Read as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use jaato_loader::{Executor, Instance, NoServices, Report, RunningCall, Watch};
 use jaato_types::{Error, ErrorKind, Frame, Manifest, PluginName};
 use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Longer than any of this takes; a test that would hang fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -172,6 +173,9 @@ fn a_file_comes_with_the_answer_that_lends_it_and_is_closed_where_it_is_not_take
             File::from(lent).read_to_string(&mut text).unwrap();
             assert_eq!(text, "moon");
         }
+        let (without, id) = call(&instance, &mut worker);
+        worker.send((Kind::Answer, Flag::Lent), id, &answer, &[]);
+        assert!(guarded(without.answer_lending()).await.unwrap().1.is_none());
         let (not_taken, id) = call(&instance, &mut worker);
         worker.send((Kind::Answer, Flag::Lent), id, &answer, &[file.as_fd()]);
         guarded(not_taken.answer()).await.unwrap();
@@ -201,11 +205,6 @@ fn files_that_nobody_asked_for_end_the_worker_and_none_stays_open() {
             worker.send((Kind::Emit, Flag::Frame), id, &answer, &[file]);
         });
         check(error.await, "sent what is no message: a file that no message lends");
-        let error = refused(|worker, id, _| {
-            worker.send((Kind::Answer, Flag::Lent), id, &answer, &[]);
-        });
-        check(error.await, "sent what is no message: a message that lends a file, without one");
-        // The call has its answer; that the worker is of no use any more is told to the next.
         for files in [2, 4, 200] {
             let file = File::open("/proc/self/exe").unwrap();
             let before = descriptors();
@@ -267,6 +266,22 @@ fn what_is_lent_keeps_its_place_among_large_messages_and_does_not_wait_for_room(
             let message = guarded(reader.next(&host)).await.unwrap().unwrap();
             assert_eq!((message.id, message.lent.is_some()), (id, id % 2 == 0));
         }
+        // This process has no room for a descriptor more: the message comes without, and takes no other's.
+        let other = File::open("/dev/null").unwrap();
+        assert!(worker.send_lending(Kind::Answer, 7, b"lost", file.as_fd()));
+        assert!(worker.send_lending(Kind::Answer, 8, b"lends", other.as_fd()));
+        let room = getrlimit(Resource::Nofile);
+        let first_free = file.try_clone().unwrap().as_raw_fd();
+        let current = Some(u64::try_from(first_free).unwrap());
+        setrlimit(Resource::Nofile, Rlimit { current, ..room }).unwrap();
+        let message = guarded(reader.next(&host)).await;
+        setrlimit(Resource::Nofile, room).unwrap();
+        let message = message.unwrap().unwrap();
+        assert_eq!((message.id, message.lent.is_some()), (7, false));
+        let message = guarded(reader.next(&host)).await.unwrap().unwrap();
+        let stat = |file: &dyn AsFd| rustix::fs::fstat(file.as_fd()).unwrap().st_rdev;
+        assert_eq!((message.id, stat(&message.lent.unwrap())), (8, stat(&other)));
+        drop(other);
         worker.close();
         guarded(writing).await.unwrap();
         drop((host, worker, reader));

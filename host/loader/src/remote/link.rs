@@ -237,7 +237,7 @@ impl Reader {
         let Header { kind, flag, id, length } = Header::read(header)?;
         let Some(payload) = rest.get(..length) else { return Ok(None) };
         let lent = match (flag, &mut self.lending) {
-            (Flag::Lent, Some(lending)) => Some(lending.files.take()?),
+            (Flag::Lent, Some(lending)) => lending.files.take(self.buffer.len() - self.read),
             (Flag::Lent, None) => return Err(Malformed("a file for who takes none".to_owned())),
             (Flag::Frame | Flag::Error | Flag::Nothing | Flag::Stream, _) => None,
         };
