@@ -1,6 +1,7 @@
 //! One call of a plugin: the future that runs it, and what its session holds.
 
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,8 +13,8 @@ use jaato_types::{Error, Frame};
 
 use crate::bytes::Bytes;
 use crate::context::{Core, EndOnDrop};
-use crate::executor::{Guest, PluginTask};
-use crate::fence::plugin_code;
+use crate::executor::{Guest, HostCode, PluginTask};
+use crate::fence::{host_code, plugin_code};
 use crate::local::{Living, Place};
 use crate::remote::{RemoteCall, RemoteCanceller};
 
@@ -99,17 +100,80 @@ impl RunningCall {
     ///
     /// # Errors
     /// As [`RunningCall::answer`].
-    pub async fn answer_bytes(mut self) -> Result<Bytes, Error> {
+    pub async fn answer_bytes(self) -> Result<Bytes, Error> {
+        self.answer_lending().await.map(|(frame, _)| frame)
+    }
+
+    /// Waits for the answer, and for the open file that a plugin in a worker lends with it: it is whatever the worker
+    /// sent, and nothing is known of it.
+    ///
+    /// # Errors
+    /// As [`RunningCall::answer`].
+    pub async fn answer_lending(mut self) -> Result<(Bytes, Option<OwnedFd>), Error> {
         let guest = Arc::clone(&self.core.0.guest);
         let task = match &mut self.work {
             Work::Local(task) => task,
-            Work::Remote(call) => return call.answer().await.map(Bytes::from),
+            Work::Remote(call) => {
+                let (frame, lent) = call.answer().await?;
+                return Ok((Bytes::from(frame), lent));
+            }
         };
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
             answer = task => answer.unwrap_or_else(|| Err(guest.lost_error())),
             () = guest.disabled() => Err(guest.disabled_error()),
+        };
+        answer.map(|frame| (frame, None))
+    }
+}
+
+/// Takes what a call gives from the thread that makes it, which wakes nobody who would only pass it on.
+///
+/// Called on the plugin executor: it must not block. All that the call emits comes before its answer.
+pub trait Outlet: Send + Sync + 'static {
+    /// Takes a frame that the call emits, in the order of emission; false where there is no room for it, which the
+    /// call's answer then tells. Called with the context locked: it must not come back to the call.
+    fn emitted(&self, frame: &[u8]) -> bool;
+
+    /// Takes the answer, once: what [`RunningCall::answer_bytes`] gives. That of a plugin which is disabled in the
+    /// middle of a poll does not come before the poll ends: see [`Instance::disabled`](crate::Instance::disabled).
+    fn answered(&self, answer: Result<Bytes, Error>);
+}
+
+/// Gives an outlet its answer, also where the call's future is dropped before there is one.
+struct Answering {
+    outlet: Option<Arc<dyn Outlet>>,
+    guest: Arc<Guest>,
+}
+
+impl Answering {
+    fn answer(&mut self, answer: Result<Bytes, Error>) {
+        let _host = HostCode::enter();
+        let Some(outlet) = self.outlet.take() else { return };
+        // The executor's own fence tells of it, without saying whose fault it is; whoever waits would wait for ever.
+        if host_code(|| outlet.answered(answer)).is_err() {
+            drop(host_code(|| outlet.answered(Err(self.guest.lost_error()))));
         }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.answer(Err(self.guest.lost_error()));
+    }
+}
+
+/// Runs a call whose answer goes to an outlet.
+pub(crate) fn pass_on(
+    call: CallFuture<impl Begin>,
+    guest: Arc<Guest>,
+    outlet: Arc<dyn Outlet>,
+) -> impl Future<Output = ()> {
+    let mut answering = Answering { outlet: Some(outlet), guest };
+    // The call has let go of everything when its answer leaves.
+    async move {
+        let answer = call.await;
+        answering.answer(answer);
     }
 }
 
@@ -120,6 +184,11 @@ pub struct Canceller {
 }
 
 impl Canceller {
+    /// Makes what cancels a call on the plugin executor.
+    pub(crate) fn local(core: Arc<Core>) -> Self {
+        Self { core, remote: None }
+    }
+
     /// Cancels the call: from here on nothing that it waits for is given to it.
     pub fn cancel(&self) {
         self.core.cancel();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jaato_types::{Error, Frame, PluginName};
 
-use crate::call::RunningCall;
+use crate::call::{Canceller, Outlet, RunningCall};
 use crate::executor::Executor;
 use crate::local::Local;
 use crate::remote::wire::{Facet, Facets};
@@ -203,6 +203,36 @@ impl Instance {
                 let (core, call) = worker.call(facet, name, &frame, services)?;
                 Ok(RunningCall::remote(core, call))
             }
+        }
+    }
+
+    /// Begins a call of a facet whose emissions and answer go to an outlet, and returns what cancels it: for a
+    /// worker. None for an instance in a worker.
+    ///
+    /// # Errors
+    /// As [`Instance::call_tool`].
+    #[doc(hidden)]
+    pub fn call_into(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+        outlet: Arc<dyn Outlet>,
+    ) -> Option<Result<Canceller, Error>> {
+        match &self.0 {
+            Place::Local(local) => Some(local.call_into(facet, name, frame, services, outlet)),
+            Place::Worker(_) => None,
+        }
+    }
+
+    /// Waits until the plugin is disabled, and gives the error of every call that it has in flight; usually for
+    /// ever. None for an instance in a worker.
+    #[doc(hidden)]
+    pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
+        match &self.0 {
+            Place::Local(local) => Some(local.disabled()),
+            Place::Worker(_) => None,
         }
     }
 

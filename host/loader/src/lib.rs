@@ -25,6 +25,7 @@ mod live;
 mod local;
 mod manifest;
 mod open;
+mod platform;
 mod plugin;
 pub mod remote;
 mod services;
@@ -35,7 +36,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use bytes::Bytes;
 pub use c_entry::factory_of_table;
 pub use cache::{Described, DescriptionCache, Entry, Stamp};
-pub use call::{Canceller, RunningCall};
+pub use call::{Canceller, Outlet, RunningCall};
 pub use context::{EMITTED_BYTES_MAX, PIECE_BYTES_MAX, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 pub use error::{LoadError, LoadProblem};
 pub use executor::{

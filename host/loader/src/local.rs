@@ -12,7 +12,9 @@ use jaato_types::{Error, ErrorKind, PluginName};
 use tokio::sync::Notify;
 
 use crate::bytes::Bytes;
-use crate::call::{Begin, CallFuture, RunningCall, checked, panicked, read_error};
+use crate::call::{
+    Begin, CallFuture, Canceller, Outlet, RunningCall, checked, panicked, pass_on, read_error,
+};
 use crate::context::{Core, EndOnDrop};
 use crate::executor::OnExecutor;
 use crate::fence::plugin_code;
@@ -168,30 +170,35 @@ impl Local {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Result<RunningCall, Error> {
-        let name = name.to_owned();
-        match facet {
-            Facet::Tool => self.start(services, begin_tool(name, frame)),
-            Facet::Gc => self.start(services, move |living: &Living, context: ContextBox| {
-                Some(living.get().gc.as_ref()?.plan(context, frame.into()))
-            }),
-            Facet::Complete => self.start(services, move |living: &Living, context: ContextBox| {
-                Some(living.get().provider.as_ref()?.complete(context, frame.into()))
-            }),
-            Facet::Models => self.start(services, move |living: &Living, context: ContextBox| {
-                Some(living.get().provider.as_ref()?.models(context, frame.into()))
-            }),
-            Facet::Environment => {
-                self.start(services, move |living: &Living, context: ContextBox| {
-                    let name = RStr::from_str(&name);
-                    Some(living.get().environment.as_ref()?.call(name, context, frame.into()))
-                })
-            }
-            Facet::Operation => {
-                self.start(services, move |living: &Living, context: ContextBox| {
-                    let name = RStr::from_str(&name);
-                    Some(living.get().instance.operation(name, context, frame.into()))
-                })
-            }
+        let core = self.context(services);
+        let future = self.prepare(&core, begin(facet, name.to_owned(), frame))?;
+        let task = core.executor.spawn(&core.guest, future);
+        Ok(RunningCall::new(core, task))
+    }
+
+    /// Begins a call of a facet whose emissions and answer go to an outlet.
+    pub(crate) fn call_into(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+        outlet: Arc<dyn Outlet>,
+    ) -> Result<Canceller, Error> {
+        let core = self.context(services);
+        core.pass_on_to(Arc::clone(&outlet));
+        let future = self.prepare(&core, begin(facet, name.to_owned(), frame))?;
+        let guest = Arc::clone(&core.guest);
+        core.executor.spawn(&core.guest, pass_on(future, guest, outlet)).detach();
+        Ok(Canceller::local(core))
+    }
+
+    /// Waits until the plugin is disabled, and makes the error of its calls; usually for ever.
+    pub(crate) fn disabled(&self) -> impl Future<Output = Error> + Send + use<> {
+        let guest = Arc::clone(&self.core.guest);
+        async move {
+            guest.disabled().await;
+            guest.disabled_error()
         }
     }
 
@@ -203,7 +210,8 @@ impl Local {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error> {
-        let (_, future) = self.prepare(services, begin_tool(name.to_owned(), frame))?;
+        let core = self.context(services);
+        let future = self.prepare(&core, begin(Facet::Tool, name.to_owned(), frame))?;
         Ok(async move { future.await.map(Bytes::into_vec) })
     }
 
@@ -276,31 +284,21 @@ impl Local {
         timeout.await.ok()
     }
 
-    fn start<B: Begin + Send + 'static>(
-        &self,
-        services: Arc<dyn Services>,
-        begin: B,
-    ) -> Result<RunningCall, Error> {
-        let (core, future) = self.prepare(services, begin)?;
-        let task = self.core.executor.spawn(&self.core.guest, future);
-        Ok(RunningCall::new(core, task))
+    /// Makes a call's context.
+    fn context(&self, services: Arc<dyn Services>) -> Arc<Core> {
+        Core::new(CallerKind::Call, &self.core.executor, &self.core.guest, services)
     }
 
-    fn prepare<B: Begin>(
-        &self,
-        services: Arc<dyn Services>,
-        begin: B,
-    ) -> Result<(Arc<Core>, CallFuture<B>), Error> {
+    fn prepare<B: Begin>(&self, core: &Arc<Core>, begin: B) -> Result<CallFuture<B>, Error> {
         let guest = &self.core.guest;
         if guest.is_disabled() {
             return Err(guest.disabled_error());
         }
-        let core = Core::new(CallerKind::Call, &self.core.executor, guest, services);
-        let (place, living) = self.calls.add(&core).ok_or_else(|| {
+        let (place, living) = self.calls.add(core).ok_or_else(|| {
             let text = format!("the plugin `{}` is closed", self.plugin());
             Error::new(ErrorKind::Cancelled, text)
         })?;
-        Ok((Arc::clone(&core), CallFuture::new(begin, core, living, place)))
+        Ok(CallFuture::new(begin, Arc::clone(core), living, place))
     }
 }
 
@@ -313,10 +311,17 @@ impl Drop for Local {
     }
 }
 
-fn begin_tool(name: String, frame: Vec<u8>) -> impl Begin + Send + 'static {
+fn begin(facet: Facet, name: String, frame: Vec<u8>) -> impl Begin + Send + 'static {
     move |living: &Living, context: ContextBox| -> Option<Answer> {
-        let tools = living.get().tools.as_ref()?;
-        Some(tools.call(RStr::from_str(&name), context, RVec::from(frame)))
+        let (rooms, name, frame) = (living.get(), RStr::from_str(&name), RVec::from(frame));
+        Some(match facet {
+            Facet::Tool => rooms.tools.as_ref()?.call(name, context, frame),
+            Facet::Gc => rooms.gc.as_ref()?.plan(context, frame),
+            Facet::Complete => rooms.provider.as_ref()?.complete(context, frame),
+            Facet::Models => rooms.provider.as_ref()?.models(context, frame),
+            Facet::Environment => rooms.environment.as_ref()?.call(name, context, frame),
+            Facet::Operation => rooms.instance.operation(name, context, frame),
+        })
     }
 }
 

@@ -55,6 +55,7 @@ mod ledger;
 mod log;
 mod objects;
 mod outputs;
+mod platform;
 mod processes;
 mod prompt;
 mod provider;

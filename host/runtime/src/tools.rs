@@ -1,9 +1,10 @@
 //! The tools of the plugins as the session sees them.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_loader::RunningCall;
+use jaato_loader::{Bytes, RunningCall};
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{CallScope, Cancel, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::{
@@ -147,10 +148,19 @@ fn known(tool: ToolEntry<'_>) -> KnownTool {
 
 /// Reads what a call emits until its answer is there. A cancel ends it at once.
 pub(crate) async fn drive(
+    running: RunningCall,
+    cancel: &Cancel,
+    take: impl FnMut(Delta),
+) -> Result<Vec<u8>, Error> {
+    drive_lending(running, cancel, take).await.map(|(frame, _)| frame.into_vec())
+}
+
+/// Does the same, and gives the open file beside the answer, where a plugin in a worker lends one.
+pub(crate) async fn drive_lending(
     mut running: RunningCall,
     cancel: &Cancel,
     mut take: impl FnMut(Delta),
-) -> Result<Vec<u8>, Error> {
+) -> Result<(Bytes, Option<OwnedFd>), Error> {
     let work = async {
         while let Some(emission) = running.next_emission().await {
             match Frame::read::<Delta>(&emission) {
@@ -158,7 +168,7 @@ pub(crate) async fn drive(
                 Err(error) => return Err(misbehaved(error)),
             }
         }
-        running.answer().await
+        running.answer_lending().await
     };
     tokio::select! {
         biased;

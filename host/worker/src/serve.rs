@@ -13,11 +13,12 @@ use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use jaato_loader::remote::link::{Link, Message, Reader};
-use jaato_loader::remote::wire::{self, Flag, Kind};
+use jaato_loader::remote::wire::{self, Facet, Flag, Kind};
 use jaato_loader::{
-    ByteStream, Caller, Canceller, Executor, Instance, Library, Plugin, Report, RunningCall,
-    Served, Services, Watch,
+    ByteStream, Bytes, Caller, Canceller, EMITTED_BYTES_MAX, Executor, Instance, Library, Outlet,
+    Plugin, Report, Served, Services, Watch,
 };
+use jaato_types::files::{DESCRIPTOR_KEY, READ_STREAM, WRITE_STREAM};
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use serde_json::{Map, Value};
 use tokio::net::UnixStream;
@@ -112,7 +113,7 @@ struct House {
 impl House {
     fn take(self: &Arc<Self>, message: Message) {
         let own = Arc::clone(self);
-        let Message { kind, flag, id, payload } = message;
+        let Message { kind, flag, id, payload, lent: _ } = message;
         match kind {
             Kind::Create => {
                 let saved = (flag == Flag::Frame).then_some(payload);
@@ -168,6 +169,16 @@ impl House {
         match self.plugin.create(services, saved).await {
             Ok(instance) => {
                 let has = instance.facets().write();
+                if let Some(disabled) = instance.disabled() {
+                    // Weak: what has ended meanwhile is not held.
+                    let own = Arc::downgrade(&self);
+                    tokio::spawn(async move {
+                        let error = disabled.await;
+                        if let Some(own) = own.upgrade() {
+                            own.fail_all(&error);
+                        }
+                    });
+                }
                 *lock(&self.instance) = Some(Arc::new(instance));
                 self.link.send(Kind::Created, Flag::Frame, id, b"", &has);
             }
@@ -176,32 +187,81 @@ impl House {
     }
 
     fn call(self: Arc<Self>, id: u64, payload: &[u8]) {
-        let running = match (self.instance(), wire::read_call(payload)) {
+        // Held over the beginning: an answer that comes at once finds its call.
+        let mut calls = lock(&self.calls);
+        let begun = match (self.instance(), wire::read_call(payload)) {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
                 let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
-                instance.call(facet, name, frame.to_vec(), services)
+                let may_lend =
+                    facet == Facet::Environment && [READ_STREAM, WRITE_STREAM].contains(&name);
+                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id, may_lend });
+                instance.call_into(facet, name, frame.to_vec(), services, outlet)
             }
-            _ => Err(Error::cancelled()),
+            _ => None,
         };
-        let running = match running {
-            Ok(running) => running,
-            Err(error) => return tell(&self.link, Kind::Answer, id, Err(error)),
-        };
-        lock(&self.calls).insert(id, running.canceller());
-        tokio::spawn(async move {
-            let answer = self.drive(id, running).await;
-            lock(&self.calls).remove(&id);
-            tell(&self.link, Kind::Answer, id, answer.map(Some));
-        });
+        match begun.unwrap_or_else(|| Err(Error::cancelled())) {
+            Ok(canceller) => {
+                calls.insert(id, canceller);
+            }
+            Err(error) => tell(&self.link, Kind::Answer, id, Err(error)),
+        }
     }
 
-    async fn drive(&self, id: u64, mut running: RunningCall) -> Result<Vec<u8>, Error> {
-        while let Some(frame) = running.next_emission().await {
-            self.link.send(Kind::Emit, Flag::Frame, id, b"", &frame);
+    /// Answers all calls in flight for a plugin that is disabled: one may be in the middle of a poll that hangs.
+    fn fail_all(&self, error: &Error) {
+        let calls = std::mem::take(&mut *lock(&self.calls));
+        for id in calls.into_keys() {
+            tell(&self.link, Kind::Answer, id, Err(error.clone()));
         }
-        running.answer().await
     }
+}
+
+/// The way of a call's emissions and answer to the host, from whichever thread they come.
+struct ToHost {
+    house: Arc<House>,
+    id: u64,
+    /// Whether the answer may lend an open file.
+    may_lend: bool,
+}
+
+impl Outlet for ToHost {
+    fn emitted(&self, frame: &[u8]) -> bool {
+        let link = &self.house.link;
+        // Far below what the link itself takes: the rest is for answers and questions.
+        let has_room = link.waiting_bytes() + frame.len() <= EMITTED_BYTES_MAX;
+        if has_room {
+            link.send(Kind::Emit, Flag::Frame, self.id, b"", frame);
+        }
+        has_room
+    }
+
+    fn answered(&self, answer: Result<Bytes, Error>) {
+        // One answer a call: it may have been failed meanwhile.
+        if lock(&self.house.calls).remove(&self.id).is_none() {
+            return;
+        }
+        match answer {
+            Ok(frame) => {
+                let (link, id) = (&self.house.link, self.id);
+                let lending = self.may_lend.then(|| descriptor(&frame)).flatten();
+                let lend = |number| {
+                    platform::lend(number, |file| link.send_lending(Kind::Answer, id, &frame, file))
+                };
+                if lending.and_then(lend).is_none() {
+                    link.send(Kind::Answer, Flag::Frame, id, b"", &frame);
+                }
+            }
+            Err(error) => tell(&self.house.link, Kind::Answer, self.id, Err(error)),
+        }
+    }
+}
+
+/// Reads the number of the open file that an answer lends.
+fn descriptor(answer: &[u8]) -> Option<i32> {
+    let head: Map<String, Value> = Frame::read(answer).ok()?;
+    let number = head.get(DESCRIPTOR_KEY)?.get("number")?.as_i64()?;
+    i32::try_from(number).ok()
 }
 
 /// Sends an answer; an error that does not fit is replaced by a short one.
@@ -245,7 +305,7 @@ impl Questions {
         // Whoever asked may have gone.
         let _ = sender.send(match flag {
             Flag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
-            Flag::Frame | Flag::Nothing | Flag::Stream => Ok((flag, payload)),
+            Flag::Frame | Flag::Nothing | Flag::Stream | Flag::Lent => Ok((flag, payload)),
         });
     }
 }

@@ -9,7 +9,7 @@ use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileGlob, FilePair, FilePath, FileRead,
     FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    ResultCut, ResultKept, WalkedPage,
+    LentFile, ResultCut, ResultKept, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 
@@ -147,6 +147,10 @@ impl FilePieces for HostPieces {
         locked(&self.0).skip(buffer.len() - start);
         Ok(buffer)
     }
+
+    fn lent(&self) -> Option<LentFile> {
+        locked(&self.0).lent()
+    }
 }
 
 impl FileWriter for HostWriter {
@@ -169,6 +173,10 @@ impl FileWriter for HostWriter {
             writer.ok_or_else(has_failed)?.finish()
         })
         .await?
+    }
+
+    fn lent(&self) -> Option<LentFile> {
+        locked(&self.0).as_ref().and_then(Writer::lent)
     }
 }
 

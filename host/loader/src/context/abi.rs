@@ -137,7 +137,7 @@ fn ready<T: Send + 'static>(value: T) -> FfiFuture<T> {
 }
 
 impl Core {
-    /// Takes a frame that the call emits. Copied rather than taken over: the buffer is not ours.
+    /// Takes a frame that the call emits.
     pub(crate) fn emit(&self, frame: &[u8]) -> bool {
         if !self.is_live() {
             return false;
@@ -147,7 +147,7 @@ impl Core {
             lock(&self.held).emissions.refuse(fault);
             return false;
         }
-        let taken = lock(&self.held).emissions.push(frame.to_vec());
+        let taken = lock(&self.held).emissions.push(frame);
         match taken {
             Taken::Yes(reader) => {
                 if let Some(reader) = reader {

@@ -1,16 +1,20 @@
 //! What a call emits, until its session has read it. Closed before the call's answer leaves.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use jaato_types::Error;
+
+use crate::call::Outlet;
 
 /// Emitted bytes that wait for the session. The channel has no other bound: a delta is never lost, and a
 /// plugin that outruns its reader by this much is stopped with an error.
 pub const EMITTED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// A queue of frames with one reader.
+/// A queue of frames with one reader, or the way to an outlet.
 pub(super) struct Emissions {
+    outlet: Option<Arc<dyn Outlet>>,
     queue: VecDeque<Vec<u8>>,
     bytes: usize,
     open: bool,
@@ -30,18 +34,27 @@ pub(super) enum Taken {
 
 impl Emissions {
     pub(super) fn new(open: bool) -> Self {
-        Self { queue: VecDeque::new(), bytes: 0, open, reader: None, fault: None }
+        Self { outlet: None, queue: VecDeque::new(), bytes: 0, open, reader: None, fault: None }
     }
 
-    pub(super) fn push(&mut self, frame: Vec<u8>) -> Taken {
+    /// Has frames go to an outlet from here on, rather than wait for a reader.
+    pub(super) fn pass_on_to(&mut self, outlet: Arc<dyn Outlet>) {
+        self.outlet = Some(outlet);
+    }
+
+    /// Takes a frame. Copied rather than taken over: the buffer is a plugin's.
+    pub(super) fn push(&mut self, frame: &[u8]) -> Taken {
         if !self.open || self.fault.is_some() {
             return Taken::Closed;
+        }
+        if let Some(outlet) = &self.outlet {
+            return if outlet.emitted(frame) { Taken::Yes(None) } else { Taken::Full };
         }
         if self.bytes + frame.len() > EMITTED_BYTES_MAX {
             return Taken::Full;
         }
         self.bytes += frame.len();
-        self.queue.push_back(frame);
+        self.queue.push_back(frame.to_vec());
         Taken::Yes(self.reader.take())
     }
 
@@ -56,9 +69,10 @@ impl Emissions {
         self.fault.take()
     }
 
-    pub(super) fn close(&mut self) -> Option<Waker> {
+    /// Gives the reader, which is to be woken, and the outlet, which may be dropped where nothing is locked.
+    pub(super) fn close(&mut self) -> (Option<Waker>, Option<Arc<dyn Outlet>>) {
         self.open = false;
-        self.reader.take()
+        (self.reader.take(), self.outlet.take())
     }
 
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<u8>>> {
@@ -80,15 +94,15 @@ mod tests {
 
     fn filled(bytes: usize) -> Emissions {
         let mut emissions = Emissions::new(true);
-        assert!(matches!(emissions.push(vec![0; bytes]), Taken::Yes(None)));
+        assert!(matches!(emissions.push(&vec![0; bytes]), Taken::Yes(None)));
         emissions
     }
 
     #[test]
     fn frames_fit_up_to_the_bound_and_not_one_byte_past_it() {
         let mut emissions = filled(EMITTED_BYTES_MAX - 4);
-        assert!(matches!(emissions.push(vec![0; 5]), Taken::Full));
-        assert!(matches!(emissions.push(vec![0; 4]), Taken::Yes(None)));
+        assert!(matches!(emissions.push(&[0; 5]), Taken::Full));
+        assert!(matches!(emissions.push(&[0; 4]), Taken::Yes(None)));
     }
 
     #[test]
@@ -96,14 +110,14 @@ mod tests {
         let mut emissions = filled(EMITTED_BYTES_MAX);
         let mut cx = Context::from_waker(Waker::noop());
         assert!(matches!(emissions.poll_next(&mut cx), Poll::Ready(Some(_))));
-        assert!(matches!(emissions.push(vec![0; EMITTED_BYTES_MAX]), Taken::Yes(None)));
+        assert!(matches!(emissions.push(&vec![0; EMITTED_BYTES_MAX]), Taken::Yes(None)));
     }
 
     #[test]
     fn what_was_taken_is_read_after_the_close_and_nothing_is_taken_any_more() {
         let mut emissions = filled(7);
         emissions.close();
-        assert!(matches!(emissions.push(vec![0; 4]), Taken::Closed));
+        assert!(matches!(emissions.push(&[0; 4]), Taken::Closed));
         let mut cx = Context::from_waker(Waker::noop());
         assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(Some(vec![0; 7])));
         assert_eq!(emissions.poll_next(&mut cx), Poll::Ready(None));
@@ -114,7 +128,7 @@ mod tests {
         let mut emissions = Emissions::new(true);
         emissions.refuse(Error::failed("first"));
         emissions.refuse(Error::failed("second"));
-        assert!(matches!(emissions.push(Vec::new()), Taken::Closed));
+        assert!(matches!(emissions.push(&[]), Taken::Closed));
         assert_eq!(emissions.take_fault(), Some(Error::failed("first")));
     }
 }

@@ -21,6 +21,7 @@ use abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::ContextBox;
 use jaato_types::{Error, PluginName};
 
+use crate::call::Outlet;
 use crate::executor::{Executor, Guest, PluginTask};
 use crate::fence::{host_code, plugin_code};
 use crate::live::Token;
@@ -94,6 +95,11 @@ impl Core {
         })
     }
 
+    /// Has what the call emits go to an outlet. Before the plugin has the context.
+    pub(crate) fn pass_on_to(&self, outlet: Arc<dyn Outlet>) {
+        lock(&self.held).emissions.pass_on_to(outlet);
+    }
+
     /// Makes the object that the plugin gets.
     pub(crate) fn lend(self: &Arc<Self>) -> ContextBox {
         ContextBox::from_value(abi::HostContext::new(Arc::clone(self)), TD_Opaque)
@@ -141,12 +147,13 @@ impl Core {
         }
         let mut held = lock(&self.held);
         let services = held.services.take();
-        let reader = held.emissions.close();
+        let (reader, outlet) = held.emissions.close();
         let streams = std::mem::take(&mut held.streams);
         let waiters = std::mem::take(&mut held.waiters);
         let tasks = std::mem::take(&mut held.tasks);
         held.call = None;
         drop(held);
+        drop(outlet);
         // Dropping a task closes it, so that the wakes below do not poll it.
         drop(tasks);
         // The plugin's waker may be of its own runtime: its code runs here, on the executor.

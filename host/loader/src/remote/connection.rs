@@ -1,6 +1,7 @@
 //! The connection to one worker: what is in flight on it, and what is done with each message that comes.
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use jaato_types::{Error, Frame};
@@ -14,8 +15,8 @@ use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
 use crate::fence::host_code;
 use crate::lock;
 
-/// What a call is answered with.
-pub(super) type Answer = Result<Vec<u8>, Error>;
+/// What a call is answered with: a frame, and the file that it lends.
+pub(super) type Answer = Result<(Vec<u8>, Option<OwnedFd>), Error>;
 /// What one of the instance's steps is answered with: a frame or nothing.
 pub(super) type Step = Result<Option<Vec<u8>>, Error>;
 
@@ -139,7 +140,7 @@ impl Connection {
 
     /// Reads until the worker is gone, then tells everybody who waits.
     pub(super) async fn serve(self: Arc<Self>) {
-        let mut reader = super::link::Reader::default();
+        let mut reader = super::link::Reader::taking_files();
         let talk = loop {
             match reader.next(&self.link).await {
                 Ok(Some(message)) => {
@@ -182,10 +183,11 @@ impl Connection {
 
     /// Does what a message asks for; an error says why it is none of ours.
     fn take(self: &Arc<Self>, message: Message) -> Result<(), String> {
-        let Message { kind, flag, id, payload } = message;
+        // What is lent with anything but an answer is closed.
+        let Message { kind, flag, id, payload, lent } = message;
         match kind {
             Kind::Emit => self.emit(id, &payload),
-            Kind::Answer => self.answer(id, flag, payload),
+            Kind::Answer => self.answer(id, flag, payload, lent),
             Kind::Ask => {
                 let (context, operation, frame) =
                     wire::read_ask(&payload).ok_or("a question that cannot be read")?;
@@ -232,7 +234,7 @@ impl Connection {
         }
     }
 
-    fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
+    fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>, lent: Option<OwnedFd>) {
         let Some(Pending { core, answer }) = lock(&self.state).calls.remove(&id) else { return };
         let fault = core.take_fault();
         core.end();
@@ -240,12 +242,11 @@ impl Connection {
         let result = match (fault, flag) {
             (Some(fault), _) => Err(fault),
             (None, Flag::Error) => Err(self.read_error(&payload)),
-            (None, Flag::Frame | Flag::Nothing | Flag::Stream) => match Frame::parse(&payload) {
-                Ok(_) => Ok(payload),
-                Err(error) => {
-                    Err(core.guest.misbehaved(format_args!("its answer is no frame: {error}")))
-                }
-            },
+            (None, Flag::Frame | Flag::Nothing | Flag::Stream | Flag::Lent) => {
+                let misbehaved =
+                    |error| core.guest.misbehaved(format_args!("its answer is no frame: {error}"));
+                Frame::parse(&payload).map(drop).map_err(misbehaved).map(|()| (payload, lent))
+            }
         };
         let _ = answer.send(result);
     }
@@ -255,7 +256,7 @@ impl Connection {
         let _ = reply.send(match flag {
             Flag::Error => Err(self.read_error(&payload)),
             Flag::Nothing => Ok(None),
-            Flag::Frame | Flag::Stream => Ok(Some(payload)),
+            Flag::Frame | Flag::Stream | Flag::Lent => Ok(Some(payload)),
         });
     }
 

@@ -4,13 +4,16 @@
 //! read is given up once too much waits for it.
 
 use std::io;
-use std::sync::Mutex;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard};
 
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
+use super::lend::Files;
 use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
 use crate::lock;
+use crate::platform::write_with_file;
 
 /// Bytes that may wait for an end that does not read.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -29,6 +32,8 @@ pub struct Message {
     pub id: u64,
     /// The payload.
     pub payload: Vec<u8>,
+    /// The open file that it lends.
+    pub lent: Option<OwnedFd>,
 }
 
 /// One end of the socket.
@@ -81,8 +86,28 @@ impl Link {
                 }
             }
         }
+        self.keep_rest(out, [&header, head, frame], sent)
+    }
+
+    /// Sends a frame and lends the other end an open file with it. Where that cannot be right now, the frame alone:
+    /// a file waits for nobody.
+    pub fn send_lending(&self, kind: Kind, id: u64, frame: &[u8], file: BorrowedFd<'_>) -> bool {
+        let header = Header { kind, flag: Flag::Lent, id, length: frame.len() }.write();
+        let out = lock(&self.out);
+        if !out.closed && out.bytes.is_empty() {
+            let parts = [&header, frame].map(io::IoSlice::new);
+            if let Ok(sent) = write_with_file(&self.stream, &parts, file) {
+                return self.keep_rest(out, [&header, frame, b""], sent);
+            }
+        }
+        drop(out);
+        self.send(kind, Flag::Frame, id, b"", frame)
+    }
+
+    /// Keeps what the socket did not take; false when that is too much.
+    fn keep_rest(&self, mut out: MutexGuard<'_, Out>, parts: [&[u8]; 3], mut sent: usize) -> bool {
         let mut rest = false;
-        for part in [&header[..], head, frame] {
+        for part in parts {
             let taken = sent.min(part.len());
             sent -= taken;
             out.bytes.extend_from_slice(&part[taken..]);
@@ -97,6 +122,12 @@ impl Link {
             self.waiting.notify_one();
         }
         open
+    }
+
+    /// Counts the bytes that wait for the other end.
+    pub fn waiting_bytes(&self) -> usize {
+        let out = lock(&self.out);
+        out.bytes.len() - out.written
     }
 
     /// Refuses what is sent from here on.
@@ -150,9 +181,25 @@ pub struct Reader {
     buffer: Vec<u8>,
     /// What of the buffer was handed out.
     read: usize,
+    /// What the other end may lend, where this one takes it.
+    lending: Option<Lending>,
+}
+
+/// What is needed to take open files.
+#[derive(Debug)]
+struct Lending {
+    files: Files,
+    /// What a read goes to first: the system call wants room that somebody has zeroed, once.
+    room: Box<[u8]>,
 }
 
 impl Reader {
+    /// Makes one that takes the open files which the other end lends.
+    pub fn taking_files() -> Self {
+        let room = vec![0; READ_BYTES].into_boxed_slice();
+        Self { lending: Some(Lending { files: Files::default(), room }), ..Self::default() }
+    }
+
     /// Waits for the next message; none at the end. May be dropped and asked again.
     ///
     /// # Errors
@@ -182,26 +229,39 @@ impl Reader {
     }
 
     fn take(&mut self) -> Result<Option<Message>, Malformed> {
-        let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
+        // Not through `rest`: what is lent is taken meanwhile.
+        let Some((header, rest)) = self.buffer[self.read..].split_first_chunk::<HEADER_BYTES>()
+        else {
             return Ok(None);
         };
         let Header { kind, flag, id, length } = Header::read(header)?;
         let Some(payload) = rest.get(..length) else { return Ok(None) };
-        if length >= READ_BYTES && self.read == 0 && HEADER_BYTES + length == self.buffer.len() {
+        let lent = match (flag, &mut self.lending) {
+            (Flag::Lent, Some(lending)) => lending.files.take(self.buffer.len() - self.read),
+            (Flag::Lent, None) => return Err(Malformed("a file for who takes none".to_owned())),
+            (Flag::Frame | Flag::Error | Flag::Nothing | Flag::Stream, _) => None,
+        };
+        let ends_here = self.read + HEADER_BYTES + length == self.buffer.len();
+        let payload = if length >= READ_BYTES && self.read == 0 && ends_here {
             // A large one that came alone: its memory goes along.
             let mut payload = std::mem::take(&mut self.buffer);
             payload.drain(..HEADER_BYTES);
-            return Ok(Some(Message { kind, flag, id, payload }));
-        }
-        let payload = payload.to_vec();
-        self.read += HEADER_BYTES + length;
-        if self.read == self.buffer.len() {
+            payload
+        } else {
+            let payload = payload.to_vec();
+            self.read += HEADER_BYTES + length;
+            payload
+        };
+        if ends_here {
             self.read = 0;
             self.buffer.clear();
             // One large message must not hold its memory for ever.
             self.buffer.shrink_to(READ_BYTES);
+            if let Some(lending) = &self.lending {
+                lending.files.check_is_empty()?;
+            }
         }
-        Ok(Some(Message { kind, flag, id, payload }))
+        Ok(Some(Message { kind, flag, id, payload, lent }))
     }
 
     fn fill(&mut self, stream: &UnixStream) -> io::Result<usize> {
@@ -214,6 +274,11 @@ impl Reader {
         // A length that is too great is refused as soon as the whole header is there.
         let room = wanted.saturating_sub(self.buffer.len());
         self.buffer.reserve_exact(room.clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX));
+        if let Some(Lending { files, room }) = &mut self.lending {
+            let count = files.read(stream, room)?;
+            self.buffer.extend_from_slice(&room[..count]);
+            return Ok(count);
+        }
         // Into room that nobody has zeroed: a message may come byte by byte.
         stream.try_read_buf(&mut self.buffer)
     }

@@ -7,6 +7,7 @@
 
 mod connection;
 mod death;
+mod lend;
 pub mod link;
 pub mod wire;
 mod worker;

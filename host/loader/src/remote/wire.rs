@@ -3,7 +3,8 @@
 //! ```text
 //! length of the payload  u32, little-endian
 //! kind                   u8
-//! flag                   u8: 0 a frame, 1 an error's frame, 2 nothing, 3 a frame and a stream
+//! flag                   u8: 0 a frame, 1 an error's frame, 2 nothing, 3 a frame and a stream,
+//!                        4 a frame, and an open file beside the message's first byte
 //! (zero)                 u16
 //! id                     u64, little-endian: the call, or the question
 //! payload                the frame; some kinds put a number or a name before it
@@ -15,7 +16,7 @@
 use jaato_types::FRAME_BYTES_MAX;
 
 /// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`] holds it.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
@@ -98,6 +99,8 @@ byte_enum! {
         Nothing = 2,
         /// A frame whose object holds the handle of a stream.
         Stream = 3,
+        /// A frame; an open file came with the message. Only of an environment's answer.
+        Lent = 4,
     }
 }
 
@@ -264,7 +267,7 @@ mod tests {
     #[test]
     fn a_header_is_read_as_it_was_written() {
         for kind in [Kind::Create, Kind::Closed] {
-            for flag in [Flag::Frame, Flag::Stream] {
+            for flag in [Flag::Frame, Flag::Stream, Flag::Lent] {
                 let header = Header { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
                 assert_eq!(Header::read(&header.write()), Ok(header));
             }

@@ -236,7 +236,7 @@ impl RemoteCall {
         RemoteCanceller { connection: Arc::downgrade(&self.connection), id: self.id }
     }
 
-    pub(crate) async fn answer(&mut self) -> Result<Vec<u8>, Error> {
+    pub(crate) async fn answer(&mut self) -> Answer {
         let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(Error::cancelled()));
         self.is_over = true;
         answer

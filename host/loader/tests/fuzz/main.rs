@@ -148,9 +148,9 @@ fn said(random: &mut Random) -> Vec<u8> {
         Kind::Ready,
         Kind::Call,
     ];
-    const FLAGS: [Flag; 4] = [Flag::Frame, Flag::Error, Flag::Nothing, Flag::Stream];
+    const FLAGS: [Flag; 5] = [Flag::Frame, Flag::Error, Flag::Nothing, Flag::Stream, Flag::Lent];
     let kind = KINDS[random.below(KINDS.len())];
-    let flag = FLAGS[random.below(4)];
+    let flag = FLAGS[random.below(FLAGS.len())];
     let id = random.below(4) as u64;
     let mut payload = match kind {
         Kind::Ask => {

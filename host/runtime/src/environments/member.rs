@@ -8,12 +8,13 @@ use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::Served;
 use jaato_session::Cancel;
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
-use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY};
+use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM};
 use jaato_types::process::{FORGET, LIST, ProcessFacts, ProcessRef, SPAWN, START};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use serde_json::{Map, Value};
 
-use super::scope::{Scope, read, write};
+use super::lent::{Lent, LentReader, Upload, Uploads};
+use super::scope::{Answered, Scope, read, write};
 use super::stream::{EnvironmentStream, OnEnd, Takes};
 use crate::host::Host;
 use crate::services::Tell;
@@ -34,6 +35,8 @@ pub struct Member {
     /// Of that, programs that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
     terminals: Mutex<HeldTerminals>,
+    /// Files that are written here for the environment.
+    uploads: Arc<Uploads>,
 }
 
 /// The terminals of a session, those that ended last too: their last screens may come late.
@@ -66,6 +69,7 @@ impl Member {
             numbers: Mutex::default(),
             lasting: Mutex::default(),
             terminals: Mutex::default(),
+            uploads: Arc::default(),
         }
     }
 
@@ -88,12 +92,28 @@ impl Member {
         Box::pin(async move {
             let takes = takes(&operation, &request);
             let request = own.prepared(&operation, request)?;
+            if let Some(upload) = own.upload_of(&operation, &request) {
+                if operation == WRITE_PIECE {
+                    let pass_on = async |rest| {
+                        let (answer, _) = own.scope.call(&host, WRITE_PIECE, rest, &tell).await?;
+                        Ok(answer.frame)
+                    };
+                    return upload.write(request, pass_on).await.map(Served::Frame);
+                }
+                upload.finish().await?;
+            }
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
-            own.served(&operation, answer, |stream, number| {
-                let stream = EnvironmentStream::new(ready, stream, takes);
-                match number.filter(|_| operation == terminal::SPAWN) {
-                    Some(number) => stream.with_end(own.hold_terminal(&host, number, plugin)),
-                    None => stream,
+            own.served(&operation, answer, |stream, number, lent| {
+                let stream = EnvironmentStream::new(Arc::clone(&ready), stream, takes);
+                match (operation.as_str(), number, lent) {
+                    (terminal::SPAWN, Some(number), _) => {
+                        stream.with_end(own.hold_terminal(&host, number, plugin))
+                    }
+                    (WRITE_STREAM, Some(number), Some(lent)) => {
+                        stream.with_end(own.uploads.hold(number, lent, ready))
+                    }
+                    (READ_STREAM, _, Some(lent)) => stream.with_lent(LentReader::new(lent, takes)),
+                    _ => stream,
                 }
             })
         })
@@ -109,7 +129,12 @@ impl Member {
         let request = self.prepared(operation, request)?;
         let quiet: Tell = Arc::new(|_| {});
         let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
-        Ok(answer)
+        Ok(answer.frame)
+    }
+
+    /// Returns the file that a request writes or finishes, where it is written here.
+    fn upload_of(&self, operation: &str, request: &[u8]) -> Option<Arc<Upload>> {
+        [WRITE_PIECE, WRITE_FINISH].contains(&operation).then(|| self.uploads.of(request))?
     }
 
     /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no such terminal.
@@ -169,9 +194,10 @@ impl Member {
     fn served(
         &self,
         operation: &str,
-        answer: Vec<u8>,
-        stream_of: impl FnOnce(u64, Option<u64>) -> EnvironmentStream,
+        answer: Answered,
+        stream_of: impl FnOnce(u64, Option<u64>, Option<Lent>) -> EnvironmentStream,
     ) -> Result<Served, Error> {
+        let Answered { frame: answer, lent } = answer;
         if operation == LIST {
             let all: Vec<ProcessFacts> = read(&answer)?;
             let numbers = lock(&self.numbers);
@@ -189,8 +215,12 @@ impl Member {
                 lock(&self.lasting).insert(number);
             }
         }
+        let lent = Lent::taken(&mut head, lent);
         match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
-            Some(stream) => Ok(Served::StreamWith(head, Box::new(stream_of(stream, number)))),
+            Some(stream) => {
+                let stream = stream_of(stream, number, lent);
+                Ok(Served::StreamWith(head, Box::new(stream)))
+            }
             None => Ok(Served::Frame(answer)),
         }
     }
@@ -237,7 +267,7 @@ fn takes(operation: &str, request: &[u8]) -> Takes {
 
 /// Tells whether an operation's answer names something new.
 fn opens(operation: &str) -> bool {
-    use jaato_types::files::{WALK, WRITE_STREAM};
+    use jaato_types::files::WALK;
     [SPAWN, START, terminal::SPAWN, READ_STREAM, WALK, WRITE_STREAM].contains(&operation)
 }
 

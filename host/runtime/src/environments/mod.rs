@@ -7,6 +7,7 @@
 //! anew, and the session is told; resources close before the environment, in reverse order.
 
 mod describe;
+mod lent;
 mod member;
 mod resources;
 mod scope;

@@ -1,5 +1,6 @@
 //! One execution environment: its life, and the calls of its plugin.
 
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
@@ -8,7 +9,7 @@ use jaato_session::Cancel;
 use jaato_types::execution::{
     DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, STREAM_CLOSE, StreamClose, TEARDOWN,
 };
-use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName, SessionId};
+use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -18,7 +19,7 @@ use super::resources::Resources;
 use crate::host::Host;
 use crate::instances::Lease;
 use crate::services::{Environment, Place, Tell};
-use crate::tools::{drive, misbehaved};
+use crate::tools::{drive, drive_lending, misbehaved};
 
 /// How long an environment may take to be taken down.
 const TEARDOWN_MAX: std::time::Duration = std::time::Duration::from_secs(10);
@@ -52,6 +53,13 @@ pub struct Scope {
 struct Life {
     /// Whether it was set up before.
     was_ready: bool,
+}
+
+/// What an environment answered.
+pub(super) struct Answered {
+    pub(super) frame: Vec<u8>,
+    /// The open file that it lends.
+    pub(super) lent: Option<OwnedFd>,
 }
 
 /// An environment that is set up.
@@ -112,10 +120,11 @@ impl Scope {
         operation: &str,
         frame: Vec<u8>,
         tell: &Tell,
-    ) -> Result<(Vec<u8>, Arc<Ready>), Error> {
+    ) -> Result<(Answered, Arc<Ready>), Error> {
         let ready = self.ready(host, tell).await?;
-        let answer = ready.call(operation, frame, tell).await?;
-        Ok((answer, ready))
+        let running = ready.begin(operation, frame)?;
+        let (frame, lent) = drive_lending(running, &Cancel::new(), |delta| tell(delta)).await?;
+        Ok((Answered { frame: frame.into_vec(), lent }, ready))
     }
 
     /// Runs an operation where the environment is set up; what it comes to is nobody's concern any more.
@@ -135,7 +144,7 @@ impl Scope {
         tell: &Tell,
     ) -> Result<EnvironmentFacts, Error> {
         let (answer, _) = self.call(host, DESCRIBE, Frame::empty(), tell).await?;
-        Frame::read(&answer).map_err(misbehaved)
+        Frame::read(&answer.frame).map_err(misbehaved)
     }
 
     /// Returns it set up; sets it up where that was not done, or where its worker died.
@@ -210,6 +219,11 @@ impl Scope {
 }
 
 impl Ready {
+    /// Tells whether it is gone.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lease.ended().is_some()
+    }
+
     /// Runs one operation to its answer.
     pub(super) async fn call(
         &self,
@@ -241,7 +255,12 @@ impl Ready {
 
 /// Writes a request of the host's own.
 pub(super) fn write(value: &impl Serialize) -> Result<Vec<u8>, Error> {
-    Frame::write(value).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+    Frame::write(value).map_err(host_bug)
+}
+
+/// Makes the error of a frame of the host's own that is none.
+pub(super) fn host_bug(error: FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
 }
 
 /// Reads what an environment answered.

@@ -13,16 +13,17 @@ use jaato_types::execution::{STREAM_NEXT, StreamNext};
 use jaato_types::{Error, Frame};
 use tokio::runtime::Handle;
 
+use super::lent::{Came, LentReader};
 use super::scope::{Ready, write};
 
 /// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
-const SLICE_BYTES: usize = 64 * 1024;
+pub(super) const SLICE_BYTES: usize = 64 * 1024;
 
 /// To work on a piece of so many bytes takes longer than to wake another thread for the next one.
 const LARGE_BYTES: usize = 16 * 1024;
 
 /// Bytes of a frame's length.
-const HEAD_BYTES: usize = 4;
+pub(super) const HEAD_BYTES: usize = 4;
 
 /// The JSON of a stream's end.
 const END: &[u8] = b"false";
@@ -49,6 +50,10 @@ pub(super) struct EnvironmentStream {
     /// A large piece, and how far it was handed out.
     rest: Option<(Bytes, usize)>,
     takes: Takes,
+    /// The open file, where it is read here.
+    lent: Option<LentReader>,
+    /// Bytes that were read here before that failed, which the environment gives once more.
+    skip: u64,
     is_over: bool,
     /// Done when what it stands for has ended.
     end: Option<OnEnd>,
@@ -76,7 +81,24 @@ impl EnvironmentStream {
     /// Makes it. Must be called with the runtime entered.
     pub(super) fn new(ready: Arc<Ready>, stream: u64, takes: Takes) -> Self {
         let runtime = Handle::current();
-        Self { ready, stream, runtime, coming: None, rest: None, takes, is_over: false, end: None }
+        Self {
+            ready,
+            stream,
+            runtime,
+            coming: None,
+            rest: None,
+            takes,
+            lent: None,
+            skip: 0,
+            is_over: false,
+            end: None,
+        }
+    }
+
+    /// Has the bytes read here, where the environment lends the file.
+    pub(super) fn with_lent(mut self, lent: Option<LentReader>) -> Self {
+        self.lent = lent;
+        self
     }
 
     /// Adds what is to be done when what it stands for has ended: when it is lost or dropped.
@@ -106,6 +128,30 @@ impl EnvironmentStream {
             self.rest = None;
         }
         Some(frame)
+    }
+
+    /// Gives the next piece: of the file that is lent, or what the environment answers.
+    fn poll_whole(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
+        if let Some(lent) = &mut self.lent {
+            match ready!(lent.poll(&self.runtime, cx)) {
+                Came::Piece(frame) => return Poll::Ready(Some(Ok(frame.into()))),
+                Came::End => {
+                    self.lent = None;
+                    self.is_over = true;
+                }
+                // The environment does the same, and says what is wrong.
+                Came::Failed(bytes) => (self.lent, self.skip) = (None, bytes),
+            }
+        }
+        loop {
+            let piece = match ready!(self.poll_answer(cx)) {
+                Some(Ok(piece)) if self.skip > 0 => piece,
+                other => return Poll::Ready(other),
+            };
+            if let Some(rest) = behind(piece, &mut self.skip) {
+                return Poll::Ready(Some(Ok(rest)));
+            }
+        }
     }
 
     /// Waits for what the environment answers, and asks for what comes next.
@@ -147,6 +193,15 @@ async fn answer(mut running: RunningCall) -> Result<Bytes, Error> {
     running.answer_bytes().await
 }
 
+/// Leaves out what comes a second time; none where that is all of it.
+fn behind(piece: Bytes, skip: &mut u64) -> Option<Bytes> {
+    let bytes = parsed(&piece).bytes;
+    let skipped = usize::try_from(*skip).unwrap_or(usize::MAX).min(bytes.len());
+    *skip -= skipped as u64;
+    let rest = &bytes[skipped..];
+    (!rest.is_empty()).then(|| [&[0; HEAD_BYTES], rest].concat().into())
+}
+
 fn parsed(piece: &Bytes) -> Frame<'_> {
     let Ok(parsed) = Frame::parse(piece) else { unreachable!("an answer is a checked frame") };
     parsed
@@ -161,7 +216,7 @@ impl ByteStream for EnvironmentStream {
         if let Some(frame) = self.slice() {
             return Poll::Ready(Some(Ok(frame.into())));
         }
-        let piece = match ready!(self.poll_answer(cx)) {
+        let piece = match ready!(self.poll_whole(cx)) {
             Some(Ok(piece)) => piece,
             over => return Poll::Ready(over),
         };
@@ -187,5 +242,22 @@ impl Drop for EnvironmentStream {
         self.coming = None;
         let (ready, stream) = (Arc::clone(&self.ready), self.stream);
         self.runtime.spawn(async move { ready.close_stream(stream).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_before_is_left_out_wherever_pieces_begin() {
+        let mut skip = 5;
+        let mut left = Vec::new();
+        for piece in [&b"moo"[..], b"n a", b"nd sun"] {
+            let frame = [&[0; HEAD_BYTES], piece].concat().into();
+            left.extend(behind(frame, &mut skip).map(|rest| parsed(&rest).bytes.to_vec()));
+        }
+        assert_eq!(left, [b"a".to_vec(), b"nd sun".to_vec()]);
+        assert_eq!(skip, 0);
     }
 }

@@ -4,8 +4,8 @@
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Duration;
 
-use jaato_loader::NoServices;
 use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_loader::{NoServices, RunningCall};
 use jaato_plugin_testkit::host_conformance::{
     BODIES_MANIFEST, Bodies, Body, CallUnderTest, Ended, HostUnderTest, TestReply,
     host_conformance, test_service,

@@ -8,9 +8,9 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use jaato_loader::NoServices;
 use jaato_loader::remote::wire::Header;
 use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_loader::{NoServices, RunningCall, STRIKES_MAX};
 use jaato_types::{Completion, Delta, GcPlan, Manifest, Message as Said, Part};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -48,7 +48,7 @@ fn library(folder: &Path, krate: &str) -> PathBuf {
 
 fn fixture(name: &str) -> PathBuf {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let packages = ["fixture-many", "fixture-paints", "fixture-recalls"];
+    let packages = ["fixture-many", "fixture-paints", "fixture-probe", "fixture-recalls"];
     library(FOLDER.get_or_init(|| build("", &packages)), &format!("fixture_{name}"))
 }
 
@@ -229,4 +229,93 @@ async fn a_worker_of_another_jaato_is_asked_for_nothing() {
         let asked = other.read(&mut [0]).map_err(|error| error.kind());
         assert!(matches!(asked, Ok(0) | Err(WouldBlock)), "{asked:?}");
     }
+}
+
+#[tokio::test]
+async fn calls_of_a_plugin_that_hangs_until_it_is_disabled_are_answered() {
+    let worker = Worker::new();
+    let instance = worker.instance("probe", None).await;
+    let folder = tempfile::tempdir().unwrap();
+    let until = folder.path().join("until");
+    let mut blockers = Vec::new();
+    for _ in 0..STRIKES_MAX {
+        let arguments = Frame::write(&json!({ "how": "sleep", "until": until })).unwrap();
+        let mut call = instance.call_tool("block", arguments, Arc::new(NoServices)).unwrap();
+        assert!(guarded(call.next_emission()).await.is_some());
+        blockers.push(call);
+    }
+    for mut blocker in blockers {
+        assert_eq!(guarded(blocker.next_emission()).await, None);
+        let error = guarded(blocker.answer()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::PluginDisabled);
+    }
+    std::fs::write(&until, "").unwrap();
+    worker.end();
+}
+
+/// The host's end of a worker's socket, written and read by hand.
+struct ByHand(std::os::unix::net::UnixStream);
+
+impl ByHand {
+    fn send(&mut self, kind: Kind, flag: Flag, payload: &[u8]) {
+        let header = Header { kind, flag, id: 1, length: payload.len() }.write();
+        self.0.write_all(&[&header, payload].concat()).unwrap();
+    }
+
+    fn next(&mut self) -> (Header, Vec<u8>) {
+        let mut header = [0; wire::HEADER_BYTES];
+        self.0.read_exact(&mut header).unwrap();
+        let header = Header::read(&header).unwrap();
+        let mut payload = vec![0; header.length];
+        self.0.read_exact(&mut payload).unwrap();
+        (header, payload)
+    }
+}
+
+#[test]
+fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
+    let worker = Worker::new();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(PATIENCE)).unwrap();
+    theirs.set_nonblocking(true).unwrap();
+    let file = fixture("probe");
+    let (give, worker_of) = std::sync::mpsc::channel();
+    worker.0.spawn(async move {
+        let link = Arc::new(Link::new(UnixStream::from_std(theirs).unwrap()));
+        let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
+        give.send((Arc::clone(&link), executor.clone())).unwrap();
+        let writing = Arc::clone(&link);
+        tokio::spawn(async move { writing.write_waiting().await });
+        talk(link, open(&executor, &file).await.unwrap()).await
+    });
+    let mut host = ByHand(ours);
+    assert_eq!(host.next().0.kind, Kind::Ready);
+    host.send(Kind::Create, Flag::Nothing, b"");
+    assert_eq!(host.next().0.kind, Kind::Created);
+    let piece = 1024 * 1024;
+    let arguments = Frame::write(&json!({ "pieces": 100, "bytes": piece })).unwrap();
+    let head = wire::call_head(Facet::Tool, "emit");
+    host.send(Kind::Call, Flag::Frame, &[head, arguments].concat());
+    let (link, executor) = worker_of.recv().unwrap();
+    let begun = std::time::Instant::now();
+    // Until the call has ended: the instance's own context is left.
+    while link.waiting_bytes() == 0 || executor.live().contexts > 1 {
+        assert!(begun.elapsed() < PATIENCE, "it does not end");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let mut emitted = 0;
+    let answer = loop {
+        match host.next() {
+            (Header { kind: Kind::Emit, .. }, _) => emitted += 1,
+            answer => break answer,
+        }
+    };
+    // What the socket itself holds comes on top.
+    assert!((31..=34).contains(&emitted), "{emitted}");
+    assert_eq!((answer.0.kind, answer.0.flag), (Kind::Answer, Flag::Error));
+    let error: Error = Frame::read(&answer.1).unwrap();
+    assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
+    host.send(Kind::Save, Flag::Nothing, b"");
+    assert_eq!(host.next().0.kind, Kind::Saved);
+    worker.end();
 }
