@@ -16,6 +16,7 @@ mod model;
 mod objects;
 mod patch;
 mod processes;
+mod stolen;
 mod table;
 mod terminals;
 mod weights;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use self::stolen::Ticks;
 use self::table::{Figure, Verdict};
 use crate::workspace::Workspace;
 
@@ -169,7 +171,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let workspace = Workspace::load()?;
-    let busy = busy();
+    let (busy, ticks) = (busy(), Ticks::now());
     let (mut figures, mut lines) = (Vec::new(), Vec::new());
     let (mut failed, mut voided) = (0, 0);
     for bench in chosen {
@@ -189,7 +191,8 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         }
     }
     print!("\n{}", table::render(&figures));
-    lines.iter().chain(&busy).for_each(|line| println!("{line}"));
+    let stolen = ticks.and_then(|before| before.stolen_until(&Ticks::now()?));
+    lines.iter().chain(&busy).chain(&stolen).for_each(|line| println!("{line}"));
     let missed = figures.iter().filter(|figure| figure.verdict() == Verdict::Missed).count();
     if missed > 0 {
         println!("{missed} targets missed");

@@ -9,14 +9,15 @@ use jaato_plugin_sdk::terminal::TerminalHappened;
 
 use crate::backend::Events;
 
-/// A piece of so many bytes is one of a flood: environments tell more at once only of a program that prints on and on.
-const FLOOD_BYTES: usize = 32 * 1024;
+/// A piece of so many bytes is one of a flood: a terminal holds half of that at a time, and more is told at once only of a
+/// program that prints on and on.
+const FLOOD_BYTES: usize = 8 * 1024;
 
 /// Bytes that are gathered: of many times more lines than screen and history have.
 const GATHER_BYTES: usize = 1024 * 1024;
 
-/// How long it is gathered at most. Nobody sees that a flood is shown a fiftieth of a second late;
-const GATHER_MAX: Duration = Duration::from_millis(20);
+/// How long it is gathered at most. Nobody sees that a flood is shown a twentieth of a second late;
+const GATHER_MAX: Duration = Duration::from_millis(50);
 
 /// but its end is to be seen at once: one that pauses for so long is over.
 const PAUSE: Duration = Duration::from_millis(2);

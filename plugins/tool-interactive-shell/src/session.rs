@@ -259,8 +259,9 @@ impl Session {
                     self.take(&bytes);
                     unpaid += bytes.len() as u64;
                     if unpaid >= BACKGROUND_BYTES {
+                        let pauses = u32::try_from(unpaid / BACKGROUND_BYTES).unwrap_or(u32::MAX);
                         unpaid = 0;
-                        self.pause(host).await;
+                        self.pause(host, BACKGROUND_PAUSE.saturating_mul(pauses)).await;
                     }
                 }
                 Ok(Some(TerminalHappened::Exited(exit))) => return self.finish(End::Exit(exit)),
@@ -291,11 +292,11 @@ impl Session {
     }
 
     /// Lets a flood wait while nobody wants it: the longer, the more of them there are.
-    async fn pause(&self, host: &Reporter) {
+    async fn pause(&self, host: &Reporter, pause: Duration) {
         static PAUSING: AtomicU32 = AtomicU32::new(0);
         let _pausing = Counted::in_(&PAUSING);
         let mut changes = self.changes();
-        let mut slept = pin!(host.sleep(BACKGROUND_PAUSE * PAUSING.load(SeqCst)));
+        let mut slept = pin!(host.sleep(pause.saturating_mul(PAUSING.load(SeqCst))));
         while !self.is_wanted() {
             let changed = pin!(changes.changed());
             match select(changed, slept).await {

@@ -29,7 +29,14 @@ const FLOOD_BYTES: usize = 4000;
 const GATHER_PAUSE: Duration = Duration::from_micros(200);
 
 /// and how long it is gathered at most.
-const GATHER_MAX: Duration = Duration::from_millis(2);
+const GATHER_MAX: Duration = Duration::from_millis(8);
+
+/// Bytes of one piece of a flood.
+const FLOOD_PIECE_BYTES: usize = 256 * 1024;
+
+/// How long its next bytes are looked for before the thread sleeps. The system brings the next few KiB within that, and to
+/// be woken for them takes longer.
+const LOOK_FOR: Duration = Duration::from_micros(40);
 
 /// How long after the exit a terminal that somebody still holds is read: as long as a program's pipes are.
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
@@ -278,15 +285,18 @@ impl Shared {
     fn gather(&self, bytes: &mut Vec<u8>) {
         let begun = Instant::now();
         let mut filled = bytes.len();
-        bytes.resize(PIECE_BYTES, 0);
-        while filled < PIECE_BYTES && begun.elapsed() < GATHER_MAX {
-            // First the wait: right behind a read there is nothing yet.
-            if !self.pty.shows_more(GATHER_PAUSE) {
+        bytes.resize(FLOOD_PIECE_BYTES, 0);
+        let mut last = begun;
+        while filled < FLOOD_PIECE_BYTES && begun.elapsed() < GATHER_MAX {
+            if last.elapsed() > LOOK_FOR && !self.pty.shows_more(GATHER_PAUSE) {
                 break;
             }
             match self.read_now(&mut bytes[filled..]) {
-                Ok(Got::Bytes(more)) => filled += more,
-                Ok(Got::Nothing) => {}
+                Ok(Got::Bytes(more)) => {
+                    filled += more;
+                    last = Instant::now();
+                }
+                Ok(Got::Nothing) => std::hint::spin_loop(),
                 // What it was lost by is told when it is read without a flood.
                 Ok(Got::End) | Err(_) => break,
             }

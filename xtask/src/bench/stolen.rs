@@ -1,0 +1,50 @@
+//! Tells how much of a virtual machine's processors was given to others while it measured.
+
+/// From this share on, in percent, times say more about those others.
+const PERCENT_MIN: u64 = 2;
+
+/// Processor time so far, in ticks, where the system tells (Linux).
+pub struct Ticks {
+    all: u64,
+    stolen: u64,
+}
+
+impl Ticks {
+    /// Reads it.
+    pub fn now() -> Option<Self> {
+        Self::read(&std::fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, and two that are parts of
+    /// the first two (proc(5)).
+    fn read(text: &str) -> Option<Self> {
+        let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
+        let fields: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;
+        Some(Self { all: fields.iter().sum(), stolen: *fields.get(7)? })
+    }
+
+    /// A line where much was stolen since `self`.
+    pub fn stolen_until(&self, later: &Self) -> Option<String> {
+        let all = later.all.saturating_sub(self.all);
+        let percent = (100 * later.stolen.saturating_sub(self.stolen)).checked_div(all)?;
+        (percent >= PERCENT_MIN).then(|| {
+            format!("STOLEN: the host of this machine gave {percent} % of its processors to others; times are too long")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_stolen_is_told_from_a_few_percent_on() {
+        let ticks = |text: &str| Ticks::read(text).unwrap();
+        let before = ticks("cpu  100 0 100 700 0 0 0 100 50 0\ncpu0 1 2 3");
+        let line = before.stolen_until(&ticks("cpu  110 0 110 760 0 0 0 120 60 0\n")).unwrap();
+        assert!(line.starts_with("STOLEN: the host of this machine gave 20 % of"), "{line}");
+        assert_eq!(before.stolen_until(&ticks("cpu  199 0 100 700 0 0 0 101 50 0\n")), None);
+        assert_eq!(before.stolen_until(&before), None);
+        assert!(Ticks::read("cpu  1 2 3").is_none() && Ticks::read("intr 1").is_none());
+    }
+}
