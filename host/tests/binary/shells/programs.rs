@@ -165,6 +165,29 @@ fn top() {
     );
 }
 
+/// Its loop waits for lines all the time, while a thread does what a line has asked for.
+const WORKS_BESIDE_ITS_LOOP: &str = "python3 -c \"
+import select, sys, threading, time
+def work(line):
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end: pass
+    print(line, 'is done', flush=True)
+print('ready', flush=True)
+while True:
+    select.select([sys.stdin], [], [])
+    threading.Thread(target=work, args=[sys.stdin.readline().strip()]).start()
+\"";
+
+#[test]
+fn a_program_that_works_in_a_thread_beside_its_loop_is_waited_for() {
+    let steps = [
+        Type("one\n", "one is done\n"),
+        Type("two\n", "two is done\n"),
+        Type("three\n", "three is done\n"),
+    ];
+    check(WORKS_BESIDE_ITS_LOOP, "ready\n", &steps);
+}
+
 #[test]
 fn npm_init() {
     check(

@@ -32,6 +32,8 @@ pub struct Seen {
 
 struct Wait {
     waiter: Waiter,
+    /// Whether it ends by itself.
+    is_timed: bool,
     shown_bytes: Option<u64>,
     since: Instant,
     /// How often it began anew.
@@ -90,6 +92,8 @@ impl Seen {
         let goes_on = |wait: &Wait| {
             let is_same = (wait.waiter.pid, wait.waiter.thread) == (waiter.pid, waiter.thread);
             let has_not_run = wait.waiter.run == waiter.run;
+            // One that others worked beside begins when they are done.
+            let is_same = is_same && wait.is_timed == is_timed;
             is_same && (has_not_run || is_timed) && wait.shown_bytes == shown_bytes
         };
         let takes_ms = waiter.takes_ms;
@@ -98,7 +102,10 @@ impl Seen {
                 let again = wait.again + u32::from(wait.waiter.run != waiter.run);
                 Wait { waiter, again, takes_ms: wait.takes_ms.max(takes_ms), ..wait }
             }
-            None => Wait { waiter, shown_bytes, since: Instant::now(), again: 0, takes_ms },
+            None => {
+                let since = Instant::now();
+                Wait { waiter, is_timed, shown_bytes, since, again: 0, takes_ms }
+            }
         };
         self.last.insert(wait)
     }
@@ -124,6 +131,15 @@ mod tests {
             before.is_some() && before == seen.last.as_ref().map(|wait| wait.since),
             state.waited_again,
         )
+    }
+
+    #[test]
+    fn a_wait_begins_when_those_that_worked_beside_it_are_done() {
+        let (mut seen, timed) = (Seen::default(), TerminalWait::ReadingForAWhile);
+        goes_on(&mut seen, look(timed, "1 0 1"), 5);
+        assert_eq!(goes_on(&mut seen, look(timed, "1 0 1"), 5), (true, Some(0)));
+        assert_eq!(goes_on(&mut seen, look(TerminalWait::Reading, "1 0 1"), 5), (false, None));
+        assert_eq!(goes_on(&mut seen, look(TerminalWait::Reading, "1 0 1"), 5), (true, None));
     }
 
     #[test]

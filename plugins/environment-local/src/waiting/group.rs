@@ -10,6 +10,10 @@ use super::relays::{Memory, RELAYS};
 /// Processes of a terminal that are looked at. Where there are more, a wait may be missed, and nothing is said.
 const PROCESSES_MAX: usize = 256;
 
+/// How long a thread is taken to work beside one that waits: longer than a pause for the rest of a key, so that behind a
+/// prompt it counts as a wait all the same.
+const WORK_MS: u64 = 150;
+
 /// What was found so far, of the processes in the foreground.
 pub(super) struct Group<'a> {
     pub(super) terminal: &'a Terminal,
@@ -65,9 +69,14 @@ impl<'a> Group<'a> {
                 }
             };
             let Some(doing) = self.numbers.read(&text) else { continue };
-            let Some((found, takes_ms)) = self.evidence(process, thread, terminal, doing) else {
+            let Some((mut found, mut takes_ms)) = self.evidence(process, thread, terminal, doing)
+            else {
                 continue;
             };
+            if found == Evidence::Reading && !is_read(doing) && process.works_beside(thread) {
+                // What that one comes to may be what this one waits for.
+                (found, takes_ms) = (Evidence::ForAWhile, Some(WORK_MS));
+            }
             let run = process.run_of(thread);
             let waiter = Waiter { pid: process.pid, thread, run, takes_ms };
             if self.best.as_ref().is_none_or(|best| best.0 < found) {
@@ -180,6 +189,11 @@ impl<'a> Group<'a> {
             None => (Some(TerminalWait::Busy), None),
         }
     }
+}
+
+/// Whether it is the terminal alone that is waited for.
+fn is_read(doing: Doing) -> bool {
+    matches!(doing, Doing::Blocked(Call::Read { .. }))
 }
 
 /// Lists who is in a terminal's foreground, and who left its session below them (a sandbox's inside).

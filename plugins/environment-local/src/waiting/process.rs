@@ -134,6 +134,16 @@ impl Process {
         children
     }
 
+    /// Whether another thread runs, or waits for a disk: one that does what its loop of events has handed to it.
+    pub(super) fn works_beside(&self, thread: u32) -> bool {
+        let mut others = self.threads().into_iter().filter(|other| *other != thread);
+        others.any(|other| {
+            let read = text(&format!("/proc/{}/task/{other}/stat", self.pid)).ok();
+            let read = read.and_then(|text| Self::parse(&text));
+            read.is_some_and(|other| matches!(other.state, 'R' | 'D'))
+        })
+    }
+
     /// Tells what a thread does, as the kernel writes it.
     pub(super) fn call_of(&self, thread: u32) -> io::Result<String> {
         text(&format!("/proc/{}/task/{thread}/syscall", self.pid))
