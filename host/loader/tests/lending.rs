@@ -10,15 +10,19 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
+use jaato_loader::remote::Start;
 use jaato_loader::remote::link::{Link, Reader};
 use jaato_loader::remote::wire::{self, Flag, Header, Kind};
-use jaato_loader::remote::{Start, WorkerProcess};
-use jaato_loader::{Executor, Instance, NoServices, Report, RunningCall, Watch};
-use jaato_types::{Error, ErrorKind, Frame, Manifest, PluginName};
+use jaato_loader::{Executor, Instance, NoServices, RunningCall};
+use jaato_types::{Error, ErrorKind, Frame, Manifest};
 use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+#[path = "support/workers.rs"]
+mod workers;
+
+use workers::{EndsWithItsSocket, Silent};
 
 /// Longer than any of this takes; a test that would hang fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,33 +37,6 @@ fn alone(test: impl Future<Output = ()>) {
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
-}
-
-struct Silent;
-
-impl Watch for Silent {
-    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-
-    fn misbehaved(&self, _report: &Report) {}
-
-    fn trouble(&self, _text: &str) {}
-}
-
-/// A worker that ends with its socket.
-struct ByHand;
-
-impl WorkerProcess for ByHand {
-    fn ended(&self) -> BoxFuture<'_, String> {
-        Box::pin(std::future::pending())
-    }
-
-    fn end(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn printed(&self) -> String {
-        String::new()
-    }
 }
 
 /// The worker's end of the socket, written and read by hand.
@@ -110,7 +87,7 @@ async fn begun() -> (Instance, Worker) {
     let start = Start {
         manifest: Manifest::parse(manifest).unwrap(),
         stream: tokio::net::UnixStream::from_std(ours).unwrap(),
-        process: Arc::new(ByHand),
+        process: Arc::new(EndsWithItsSocket),
         services: Arc::new(NoServices),
         saved: None,
     };

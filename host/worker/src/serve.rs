@@ -431,3 +431,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests;
 #[cfg(test)]
 mod unusual;
+#[cfg(test)]
+#[path = "../../loader/tests/support/workers.rs"]
+mod workers;

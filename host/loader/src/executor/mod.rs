@@ -33,7 +33,7 @@ pub(crate) use slot::{HostCode, end_job};
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
 /// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others; more
-/// buys nothing, for polls are short.
+/// buys nothing, for polls are short. Some more may wait for a while after blocking work was done.
 pub const THREADS: usize = 2;
 
 /// The plugin executor. Cloning gives another handle; its threads end with the last one and the last task.

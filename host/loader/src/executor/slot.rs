@@ -96,50 +96,45 @@ impl Slot {
     }
 }
 
-/// The calling thread's slot, where it is one of this executor.
-fn own(executor: usize) -> Option<Arc<Slot>> {
-    let own = OWN_SLOT.try_with(|own| own.try_borrow().ok()?.clone()).ok().flatten();
-    own.filter(|slot| slot.executor == executor)
+/// Gives work the calling thread's slot; none on threads that are not an executor's, or that go down.
+fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
+    OWN_SLOT.try_with(|own| own.try_borrow().ok()?.as_deref().map(work)).ok().flatten()
 }
 
 /// Keeps blocking work for the end of the calling thread's poll. Gives it back where that polls nothing for this executor,
 /// and where work is kept already.
 pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<Job> {
-    let Some(slot) = own(executor).filter(|slot| is_polling(slot.sequence())) else {
-        return Some(job);
-    };
-    let mut kept = lock(&slot.job);
-    if kept.is_some() {
-        return Some(job);
-    }
-    *kept = Some((Arc::clone(guest), job));
-    None
+    let mut job = Some(job);
+    with_own(|slot| {
+        let mut kept = lock(&slot.job);
+        if slot.executor == executor && is_polling(slot.sequence()) && kept.is_none() {
+            *kept = job.take().map(|job| (Arc::clone(guest), job));
+        }
+    });
+    job
 }
 
 /// Tells whether the calling thread looks for tasks of this executor as soon as it is done with what it does.
 pub(super) fn looks_next(executor: usize) -> bool {
-    own(executor).is_some_and(|slot| {
+    let looks = with_own(|slot| {
         let is_busy = is_polling(slot.sequence()) || slot.ends_job.load(Relaxed);
-        is_busy && !slot.is_written_off()
-    })
+        slot.executor == executor && is_busy && !slot.is_written_off()
+    });
+    looks.unwrap_or(false)
 }
 
 /// Does the last thing of a job: nothing but to tell of its end comes after it.
 pub(crate) fn end_job(tell: impl FnOnce()) {
-    let ends = |is: bool| {
-        let set = |own: &RefCell<Option<Arc<Slot>>>| {
-            if let Ok(own) = own.try_borrow()
-                && let Some(slot) = own.as_ref()
-            {
-                slot.ends_job.store(is, Relaxed);
-            }
-        };
-        // A thread that goes down has no slot any more.
-        let _ = OWN_SLOT.try_with(set);
-    };
-    ends(true);
+    /// A waker may panic.
+    struct Ends;
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            with_own(|slot| slot.ends_job.store(false, Relaxed));
+        }
+    }
+    with_own(|slot| slot.ends_job.store(true, Relaxed));
+    let _ends = Ends;
     tell();
-    ends(false);
 }
 
 /// Tells whether a sequence number stands for a poll that goes on.
@@ -164,13 +159,10 @@ impl Drop for HostCode {
 
 /// Sets the mark and returns what it was. Without effect on threads that are not the executor's.
 fn mark(in_host_code: bool) -> bool {
-    let set = |own: &RefCell<Option<Arc<Slot>>>| {
-        let own = own.try_borrow().ok()?;
-        let slot = own.as_ref()?;
+    let before = with_own(|slot| {
         let before = slot.in_host_code.load(Relaxed);
         slot.in_host_code.store(in_host_code, Relaxed);
-        Some(before)
-    };
-    // A thread that goes down has no slot any more.
-    OWN_SLOT.try_with(set).ok().flatten().unwrap_or(false)
+        before
+    });
+    before.unwrap_or(false)
 }

@@ -4,7 +4,7 @@
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::time::Duration;
 
-use jaato_loader::remote::{Start, WorkerProcess};
+use jaato_loader::remote::Start;
 use jaato_loader::{NoServices, RunningCall};
 use jaato_plugin_testkit::host_conformance::{
     BODIES_MANIFEST, Bodies, Body, CallUnderTest, Ended, HostUnderTest, TestReply,
@@ -13,6 +13,7 @@ use jaato_plugin_testkit::host_conformance::{
 use jaato_types::Manifest;
 use tokio::runtime::{Builder, Runtime};
 
+use super::workers::{EndsWithItsSocket, Silent};
 use super::*;
 
 /// How long a check may wait for the worker to let go of a call.
@@ -52,33 +53,6 @@ impl Services for TestServices {
     }
 }
 
-struct Silent;
-
-impl Watch for Silent {
-    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-
-    fn misbehaved(&self, _report: &Report) {}
-
-    fn trouble(&self, _text: &str) {}
-}
-
-/// A worker that ends with its socket.
-struct InThisProcess;
-
-impl WorkerProcess for InThisProcess {
-    fn ended(&self) -> BoxFuture<'_, String> {
-        Box::pin(std::future::pending())
-    }
-
-    fn end(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn printed(&self) -> String {
-        String::new()
-    }
-}
-
 struct WorkerHost {
     bodies: Bodies,
     instance: Arc<Instance>,
@@ -114,7 +88,7 @@ impl WorkerHost {
             let start = Start {
                 manifest,
                 stream: UnixStream::from_std(ours).unwrap(),
-                process: Arc::new(InThisProcess),
+                process: Arc::new(EndsWithItsSocket),
                 services: Arc::new(NoServices),
                 saved: None,
             };

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use jaato_loader::remote::Start;
 use jaato_loader::remote::wire::Header;
-use jaato_loader::remote::{Start, WorkerProcess};
 use jaato_loader::{NoServices, RunningCall, STRIKES_MAX};
 use jaato_types::{Completion, Delta, GcPlan, Manifest, Message as Said, Part};
 use serde_json::json;
@@ -20,6 +20,7 @@ use super::*;
 #[path = "../../../loader/tests/support/blobs.rs"]
 mod blobs;
 
+use super::workers::{EndsWithItsSocket, Silent};
 use blobs::Blobs;
 
 /// Longer than any of this takes; a test that would hang fails.
@@ -52,33 +53,6 @@ fn fixture(name: &str) -> PathBuf {
     library(FOLDER.get_or_init(|| build("", &packages)), &format!("fixture_{name}"))
 }
 
-struct Silent;
-
-impl Watch for Silent {
-    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-
-    fn misbehaved(&self, _report: &Report) {}
-
-    fn trouble(&self, _text: &str) {}
-}
-
-/// A worker that ends with its socket.
-struct InThisProcess;
-
-impl WorkerProcess for InThisProcess {
-    fn ended(&self) -> BoxFuture<'_, String> {
-        Box::pin(std::future::pending())
-    }
-
-    fn end(&self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-
-    fn printed(&self) -> String {
-        String::new()
-    }
-}
-
 /// The runtime of a worker, which lives as long as this.
 struct Worker(Runtime);
 
@@ -96,7 +70,7 @@ impl Worker {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let theirs = theirs.into_std().unwrap();
         self.0.spawn(async move { serve(UnixStream::from_std(theirs).unwrap(), &file).await });
-        let process = Arc::new(InThisProcess);
+        let process = Arc::new(EndsWithItsSocket);
         let services = Arc::new(NoServices);
         let start = Start { manifest, stream: ours, process, services, saved };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
@@ -219,7 +193,7 @@ async fn a_worker_of_another_jaato_is_asked_for_nothing() {
         let mut other = theirs.into_std().unwrap();
         let header = Header { kind: Kind::Ready, flag, id: 0, length: version.len() };
         other.write_all(&[&header.write(), version].concat()).unwrap();
-        let (process, services) = (Arc::new(InThisProcess), Arc::new(NoServices));
+        let (process, services) = (Arc::new(EndsWithItsSocket), Arc::new(NoServices));
         let start =
             Start { manifest: manifest.clone(), stream: ours, process, services, saved: None };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));

@@ -1,0 +1,33 @@
+//! Stand-ins for tests of workers: a watch that tells nobody, and a worker that ends with its socket.
+
+use futures_util::future::BoxFuture;
+use jaato_loader::remote::WorkerProcess;
+use jaato_loader::{Report, Watch};
+use jaato_types::PluginName;
+
+pub struct Silent;
+
+impl Watch for Silent {
+    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
+
+    fn misbehaved(&self, _report: &Report) {}
+
+    fn trouble(&self, _text: &str) {}
+}
+
+/// A worker that ends with its socket.
+pub struct EndsWithItsSocket;
+
+impl WorkerProcess for EndsWithItsSocket {
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(std::future::pending())
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn printed(&self) -> String {
+        String::new()
+    }
+}
