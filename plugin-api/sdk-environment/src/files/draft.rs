@@ -4,6 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::fs::{
     AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, fchmod, fchown, linkat, openat, renameat,
@@ -113,7 +115,16 @@ pub(crate) fn rename_new(
 
 /// Makes a name that nothing has, hidden, and that tells whose it is.
 pub(crate) fn unique_name() -> rustix::io::Result<OsString> {
-    let number = getrandom::u64().map_err(|_| Errno::IO)?;
+    /// Numbers from a random one on: processes do not meet.
+    static NEXT: OnceLock<AtomicU64> = OnceLock::new();
+    let next = match NEXT.get() {
+        Some(next) => next,
+        None => {
+            let first = getrandom::u64().map_err(|_| Errno::IO)?;
+            NEXT.get_or_init(|| AtomicU64::new(first))
+        }
+    };
+    let number = next.fetch_add(1, Relaxed);
     Ok(format!(".jaato-{number:016x}.tmp").into())
 }
 

@@ -28,18 +28,16 @@ impl Confined {
         let Some(old) = &target.old else {
             return Err(errors::failed(Verb::Edit, &shown, rustix::io::Errno::NOENT));
         };
-        if old.facts.size > EDIT_BYTES_MAX {
-            let what = format!(
-                "it has {} bytes, more than {EDIT_BYTES_MAX} are not edited",
-                old.facts.size
-            );
+        if old.size > EDIT_BYTES_MAX {
+            let size = old.size;
+            let what = format!("it has {size} bytes, more than {EDIT_BYTES_MAX} are not edited");
             return Err(errors::too_large(Verb::Edit, &shown, &what));
         }
         target.check_expected(request.expected.as_deref())?;
         let content = target.content(Verb::Edit)?;
         let (edited, replaced) = edited(&shown, &content, &request.edits)?;
         let facts = if edited == content {
-            old.facts.told(&shown)
+            old.told(&shown)
         } else {
             target.replace(&edited, Verb::Edit)?
         };

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 
 use jaato_types::Result;
 use jaato_types::files::{FileFacts, FileKind, FileWrite, WriteMode};
-use rustix::fs::{Mode, OFlags, fstat, ftruncate, openat};
+use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, fstat, ftruncate, openat};
 use rustix::io::Errno;
 
 use super::asked::Asked;
@@ -19,14 +19,8 @@ use crate::platform::Facts;
 /// What stands where a file is to be written.
 pub(crate) struct Target {
     pub(crate) place: Place,
-    pub(crate) old: Option<Old>,
-}
-
-/// The file that is there.
-pub(crate) struct Old {
-    pub(crate) facts: Facts,
-    /// Open to be written; none where it runs as a program.
-    file: Option<File>,
+    /// The file that is there.
+    pub(crate) old: Option<Facts>,
 }
 
 impl Confined {
@@ -66,11 +60,11 @@ impl Confined {
         Ok(asked)
     }
 
-    /// Goes to where a file is to be written, through links, and opens what is there.
+    /// Goes to where a file is to be written, through links, and looks at what is there.
     pub(crate) fn target(&self, asked: &Asked, missing: Missing, verb: Verb) -> Result<Target> {
         let mut place = self.roots.find_name(asked, Last::Follow, missing, verb)?;
         for _ in 0..RACES_MAX {
-            match Target::open(place, verb)? {
+            match Target::look(place, verb)? {
                 Some(target) => return Ok(target),
                 None => place = self.roots.find_target(asked, missing, verb)?,
             }
@@ -140,45 +134,49 @@ const TO_WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 impl Target {
-    /// Opens what is at a place. None where that is a link.
-    fn open(place: Place, verb: Verb) -> Result<Option<Self>> {
+    /// Looks at what is at a place, and whether it may be written. None where that is a link.
+    ///
+    /// It is not opened: a file that is replaced while somebody has it open to be written costs file systems more.
+    fn look(place: Place, verb: Verb) -> Result<Option<Self>> {
+        let failed = |errno| errors::failed(verb, &place.shown, errno);
         let name = place.name(verb)?;
-        let file = match openat(&*place.dir, name, TO_WRITE, Mode::empty()) {
-            Ok(file) => Some(file),
+        let facts = match place.facts() {
+            Ok(facts) => facts,
             Err(Errno::NOENT) => return Ok(Some(Self { place, old: None })),
-            Err(Errno::LOOP) => return Ok(None),
-            Err(Errno::TXTBSY) => None,
-            Err(errno) => return Err(not_to_open(&place, errno, verb)),
+            Err(errno) => return Err(failed(errno)),
         };
-        let facts = match &file {
-            Some(file) => fstat(file).map(|stat| Facts::from(&stat)),
-            None => place.facts(),
-        };
-        let facts = facts.map_err(|errno| errors::failed(verb, &place.shown, errno))?;
         if facts.kind == FileKind::Link {
             return Ok(None);
         }
         check_is_file(&facts, &place, verb)?;
-        Ok(Some(Self { place, old: Some(Old { facts, file: file.map(File::from) }) }))
+        match accessat(&*place.dir, name, Access::WRITE_OK, AtFlags::EACCESS) {
+            Ok(()) => Ok(Some(Self { place, old: Some(facts) })),
+            // It went away meanwhile.
+            Err(Errno::NOENT) => Ok(Some(Self { place, old: None })),
+            Err(errno) => Err(failed(errno)),
+        }
     }
 
     pub(crate) fn check_expected(&self, expected: Option<&str>) -> Result<()> {
         let Some(expected) = expected else { return Ok(()) };
         match &self.old {
-            Some(old) if old.facts.version() == expected => Ok(()),
+            Some(old) if old.version() == expected => Ok(()),
             _ => Err(errors::changed(&self.place.shown)),
         }
     }
 
-    /// Opens the old file to read it: the same that is open to be written.
+    /// Opens the old file to read it: the same that was looked at.
     pub(crate) fn open_old(&self, verb: Verb) -> Result<File> {
+        self.open_same(OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC, verb)
+    }
+
+    fn open_same(&self, flags: OFlags, verb: Verb) -> Result<File> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let name = self.place.name(verb)?;
         let file = openat(&*self.place.dir, name, flags, Mode::empty()).map_err(failed)?;
         let facts = Facts::from(&fstat(&file).map_err(failed)?);
         match &self.old {
-            Some(old) if old.facts.identity == facts.identity => Ok(file.into()),
+            Some(old) if old.identity == facts.identity => Ok(file.into()),
             _ => Err(errors::changed(&self.place.shown)),
         }
     }
@@ -196,8 +194,7 @@ impl Target {
     /// Begins the file that comes there. None where the old one has to be written in place.
     pub(crate) fn draft(&self, verb: Verb) -> Result<Option<Draft>> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
-        let can_write_in_place = self.old.as_ref().is_some_and(|old| old.file.is_some());
-        let is_refused = |errno| can_write_in_place && matches!(errno, Errno::ACCESS | Errno::PERM);
+        let is_refused = |errno| self.old.is_some() && matches!(errno, Errno::ACCESS | Errno::PERM);
         let draft = match Draft::begin(&self.place.dir) {
             Ok(draft) => draft,
             Err(errno) if is_refused(errno) => return Ok(None),
@@ -205,7 +202,7 @@ impl Target {
         };
         if let Some(old) = &self.old {
             let fresh = Facts::from(&fstat(&draft.file).map_err(failed)?);
-            match draft.like(&old.facts, &fresh) {
+            match draft.like(old, &fresh) {
                 Ok(()) => {}
                 Err(errno) if is_refused(errno) => return Ok(None),
                 Err(errno) => return Err(failed(errno)),
@@ -215,10 +212,8 @@ impl Target {
     }
 
     /// Puts bytes there.
-    pub(crate) fn replace(mut self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
+    pub(crate) fn replace(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
         let Some(mut draft) = self.draft(verb)? else { return self.write_in_place(bytes, verb) };
-        // A file that is replaced while somebody has it open costs file systems much more.
-        self.old = None;
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
         draft.write(bytes).map_err(failed)?;
         draft.place(self.place.name(verb)?, Taken::Replaced).map_err(failed)?;
@@ -229,9 +224,7 @@ impl Target {
     /// Writes over the old content.
     pub(crate) fn write_in_place(self, bytes: &[u8], verb: Verb) -> Result<FileFacts> {
         let failed = |errno| errors::failed(verb, &self.place.shown, errno);
-        let Some(mut file) = self.old.and_then(|old| old.file) else {
-            return Err(failed(Errno::ACCESS));
-        };
+        let mut file = self.open_same(TO_WRITE, verb)?;
         ftruncate(&file, 0).map_err(failed)?;
         file.write_all(bytes).map_err(|error| failed(errno_of(&error)))?;
         let stat = fstat(&file).map_err(failed)?;
