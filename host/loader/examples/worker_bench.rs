@@ -154,7 +154,6 @@ fn services() -> Arc<dyn Services> {
 /// Starts a worker and makes its instance; gives its process id too.
 async fn in_worker(executor: &Executor, jaato: &Path, plugin: &Path) -> Outcome<(Instance, u32)> {
     let (ours, theirs) = StdUnixStream::pair()?;
-    ours.set_nonblocking(true)?;
     // The shell puts the socket where a worker looks for it, and becomes the worker.
     let child = Command::new("sh")
         .args(["-c", r#"exec "$0" plugin-worker "$1" 3<&0 </dev/null"#])
@@ -164,7 +163,7 @@ async fn in_worker(executor: &Executor, jaato: &Path, plugin: &Path) -> Outcome<
     let pid = child.id();
     let start = remote::Start {
         manifest: read_manifest(plugin)?,
-        stream: UnixStream::from_std(ours)?,
+        socket: ours,
         process: Arc::new(OwnChild(Mutex::new(child))),
         services: services(),
         saved: None,

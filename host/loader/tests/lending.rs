@@ -73,7 +73,6 @@ async fn guarded<T>(future: impl Future<Output = T>) -> T {
 
 async fn begun() -> (Instance, Worker) {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_nonblocking(true).unwrap();
     theirs.set_read_timeout(Some(PATIENCE)).unwrap();
     let worker = tokio::task::spawn_blocking(move || {
         let mut worker = Worker(theirs);
@@ -86,7 +85,7 @@ async fn begun() -> (Instance, Worker) {
         br#"{"v":1,"name":"environment-moon","version":"1","api":"1.1.0","kinds":["environment"]}"#;
     let start = Start {
         manifest: Manifest::parse(manifest).unwrap(),
-        stream: tokio::net::UnixStream::from_std(ours).unwrap(),
+        socket: ours,
         process: Arc::new(EndsWithItsSocket),
         services: Arc::new(NoServices),
         saved: None,
@@ -219,8 +218,8 @@ fn what_is_lent_keeps_its_place_among_large_messages_and_does_not_wait_for_room(
     alone(async {
         let file = File::open("/proc/self/exe").unwrap();
         let before = descriptors();
-        let (host, worker) = tokio::net::UnixStream::pair().unwrap();
-        let (host, worker) = (Link::new(host), Arc::new(Link::new(worker)));
+        let (host, worker) = UnixStream::pair().unwrap();
+        let (host, worker) = (Link::new(host).unwrap(), Arc::new(Link::new(worker).unwrap()));
         let writing = tokio::spawn({
             let worker = Arc::clone(&worker);
             async move { worker.write_waiting().await }

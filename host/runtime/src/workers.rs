@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,6 @@ use jaato_process::{Child, ChildOutput, Command, ErrorOutput, Exit, Limits, Outp
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
 use jaato_worker::SERVE_ARGUMENTS;
 use tokio::io::AsyncReadExt as _;
-use tokio::net::UnixStream;
 use tokio::sync::watch;
 
 use crate::log::Log;
@@ -56,7 +55,7 @@ pub struct WorkerOf<'a> {
 
 /// A worker that was started: the host's end of its socket, and its process.
 pub struct StartedWorker {
-    pub stream: UnixStream,
+    pub socket: UnixStream,
     pub process: Arc<dyn WorkerProcess>,
 }
 
@@ -75,9 +74,7 @@ impl Workers {
         let failed = |what: String| Error::new(ErrorKind::Io, what);
         let no_socket =
             |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
-        let (ours, theirs) = StdUnixStream::pair().map_err(no_socket)?;
-        ours.set_nonblocking(true).map_err(no_socket)?;
-        let stream = UnixStream::from_std(ours).map_err(no_socket)?;
+        let (socket, theirs) = UnixStream::pair().map_err(no_socket)?;
         let mut command = Command::new(&self.executable, std::env::temp_dir());
         command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
         command.args.push(file.into());
@@ -104,7 +101,7 @@ impl Workers {
                 drop(reading);
             });
         }
-        Ok(StartedWorker { stream, process: Arc::new(WorkerChild { child, printed, read }) })
+        Ok(StartedWorker { socket, process: Arc::new(WorkerChild { child, printed, read }) })
     }
 }
 

@@ -5,6 +5,7 @@
 //! emissions, answers and lines for the log. When the host's end closes, the process ends.
 
 use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,7 +22,6 @@ use jaato_loader::{
 use jaato_types::files::{DESCRIPTOR_KEY, READ_STREAM, WRITE_STREAM};
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use serde_json::{Map, Value};
-use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
 use crate::platform;
@@ -42,10 +42,7 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let served = runtime.and_then(|runtime| {
-        let served = runtime.block_on(async {
-            socket.set_nonblocking(true)?;
-            serve(UnixStream::from_std(socket)?, plugin).await
-        });
+        let served = runtime.block_on(serve(socket, plugin));
         // A job of the plugin that hangs must not hold up the end.
         runtime.shutdown_background();
         served
@@ -60,7 +57,7 @@ pub fn serve_main(plugin: &Path) -> ExitCode {
 }
 
 async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
-    let link = Arc::new(Link::new(socket));
+    let link = Arc::new(Link::new(socket)?);
     let watch = Arc::new(HostLog(Arc::clone(&link)));
     let executor = Executor::new(tokio::runtime::Handle::current(), watch);
     let writing = Arc::clone(&link);

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-
-use tokio::net::UnixStream;
+use std::os::unix::net::UnixStream;
 
 use super::wire::Malformed;
 use crate::platform::{FILES_MAX, read_with_files};

@@ -3,17 +3,20 @@
 //! What the socket does not take at once waits here, so that no sender blocks; an end that does not
 //! read is given up once too much waits for it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard};
 
-use tokio::net::UnixStream;
+use rustix::buffer::spare_capacity;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
 use super::lend::Files;
 use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
 use crate::lock;
-use crate::platform::write_with_file;
+use crate::platform::{waited_for, write_with_file};
 
 /// Bytes that may wait for an end that does not read.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -39,7 +42,10 @@ pub struct Message {
 /// One end of the socket.
 #[derive(Debug)]
 pub struct Link {
-    stream: UnixStream,
+    socket: UnixStream,
+    /// The same socket, waited for to read, and for nothing else: who waits to write is woken by whatever the other
+    /// end reads.
+    incoming: AsyncFd<OwnedFd>,
     out: Mutex<Out>,
     /// Wakes the task that writes what waits.
     waiting: Notify,
@@ -62,9 +68,17 @@ impl Out {
 }
 
 impl Link {
-    /// Takes an end of a socket pair. [`Link::write_waiting`] must run beside it.
-    pub fn new(stream: UnixStream) -> Self {
-        Self { stream, out: Mutex::default(), waiting: Notify::new() }
+    /// Takes an end of a socket pair, which does not block from here on. [`Link::write_waiting`] must run beside it.
+    ///
+    /// # Errors
+    /// Where the system refuses to wait for it, or another descriptor of it.
+    ///
+    /// # Panics
+    /// Outside of a runtime that waits for sockets.
+    pub fn new(socket: UnixStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let incoming = waited_for(socket.try_clone()?.into(), Interest::READABLE)?;
+        Ok(Self { socket, incoming, out: Mutex::default(), waiting: Notify::new() })
     }
 
     /// Sends a message whose payload is `head` and `frame`; false when the other end is gone.
@@ -77,7 +91,7 @@ impl Link {
         let mut sent = 0;
         if out.bytes.is_empty() {
             let parts = [&header, head, frame].map(io::IoSlice::new);
-            match self.stream.try_write_vectored(&parts) {
+            match (&self.socket).write_vectored(&parts) {
                 Ok(written) => sent = written,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => {
@@ -96,7 +110,7 @@ impl Link {
         let out = lock(&self.out);
         if !out.closed && out.bytes.is_empty() {
             let parts = [&header, frame].map(io::IoSlice::new);
-            if let Ok(sent) = write_with_file(&self.stream, &parts, file) {
+            if let Ok(sent) = write_with_file(&self.socket, &parts, file) {
                 return self.keep_rest(out, [&header, frame, b""], sent);
             }
         }
@@ -139,13 +153,19 @@ impl Link {
     /// Writes what waits, until the other end is gone or this one is closed; true if the other end was given
     /// up because it does not read.
     pub async fn write_waiting(&self) -> bool {
+        // Made before there is need of it: a process may come to have no room for descriptors.
+        let mut socket = self.socket.try_clone().map(OwnedFd::from);
         loop {
-            self.waiting.notified().await;
-            while self.waits() {
-                if self.stream.writable().await.is_err() || !self.write_some() {
-                    self.close();
+            socket = match socket {
+                Ok(socket) => {
+                    self.waiting.notified().await;
+                    self.write_all(socket).await
                 }
-            }
+                Err(_) => {
+                    self.close();
+                    return lock(&self.out).given_up;
+                }
+            };
             let out = lock(&self.out);
             if out.closed {
                 return out.given_up;
@@ -157,21 +177,30 @@ impl Link {
         !lock(&self.out).bytes.is_empty()
     }
 
-    fn write_some(&self) -> bool {
-        let mut out = lock(&self.out);
-        match self.stream.try_write(&out.bytes[out.written..]) {
-            Ok(written) => {
-                out.written += written;
-                if out.written == out.bytes.len() {
-                    (out.bytes, out.written) = (Vec::new(), 0);
-                } else if out.written > out.bytes.len() / 2 {
-                    let written = std::mem::take(&mut out.written);
-                    out.bytes.drain(..written);
-                }
-                true
-            }
-            Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    /// Writes what waits; gives back the descriptor that it waits by.
+    async fn write_all(&self, socket: OwnedFd) -> io::Result<OwnedFd> {
+        if !self.waits() {
+            return Ok(socket);
         }
+        let outgoing = waited_for(socket, Interest::WRITABLE)?;
+        while self.waits() {
+            if let Ok(failed) = outgoing.writable().await?.try_io(|_| self.write_some()) {
+                failed?;
+            }
+        }
+        Ok(outgoing.into_inner())
+    }
+
+    fn write_some(&self) -> io::Result<()> {
+        let mut out = lock(&self.out);
+        out.written += (&self.socket).write(&out.bytes[out.written..])?;
+        if out.written == out.bytes.len() {
+            (out.bytes, out.written) = (Vec::new(), 0);
+        } else if out.written > out.bytes.len() / 2 {
+            let written = std::mem::take(&mut out.written);
+            out.bytes.drain(..written);
+        }
+        Ok(())
     }
 }
 
@@ -209,15 +238,19 @@ impl Reader {
             if let Some(message) = self.take()? {
                 return Ok(Some(message));
             }
-            link.stream.readable().await.map_err(|error| Malformed(error.to_string()))?;
-            match self.fill(&link.stream) {
+            let ready = link.incoming.readable().await;
+            let mut ready = ready.map_err(|error| Malformed(error.to_string()))?;
+            let Ok(read) = ready.try_io(|_| self.fill(&link.socket)) else {
+                // There was nothing.
+                continue;
+            };
+            match read {
                 Ok(0) if self.rest().is_empty() => return Ok(None),
                 Ok(0) => {
                     let text = format!("the end after {} bytes of a message", self.rest().len());
                     return Err(Malformed(text));
                 }
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
                 Err(error) => return Err(Malformed(error.to_string())),
             }
@@ -264,7 +297,7 @@ impl Reader {
         Ok(Some(Message { kind, flag, id, payload, lent }))
     }
 
-    fn fill(&mut self, stream: &UnixStream) -> io::Result<usize> {
+    fn fill(&mut self, socket: &UnixStream) -> io::Result<usize> {
         self.buffer.drain(..self.read);
         self.read = 0;
         let wanted = match self.buffer.first_chunk::<4>() {
@@ -275,12 +308,12 @@ impl Reader {
         let room = wanted.saturating_sub(self.buffer.len());
         self.buffer.reserve_exact(room.clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX));
         if let Some(Lending { files, room }) = &mut self.lending {
-            let count = files.read(stream, room)?;
+            let count = files.read(socket, room)?;
             self.buffer.extend_from_slice(&room[..count]);
             return Ok(count);
         }
         // Into room that nobody has zeroed: a message may come byte by byte.
-        stream.try_read_buf(&mut self.buffer)
+        Ok(rustix::io::read(socket, spare_capacity(&mut self.buffer))?)
     }
 }
 
@@ -292,7 +325,7 @@ mod tests {
 
     fn pair() -> (Arc<Link>, Arc<Link>) {
         let (a, b) = UnixStream::pair().unwrap();
-        (Arc::new(Link::new(a)), Arc::new(Link::new(b)))
+        (Arc::new(Link::new(a).unwrap()), Arc::new(Link::new(b).unwrap()))
     }
 
     #[tokio::test]
@@ -328,8 +361,8 @@ mod tests {
     async fn an_end_in_the_middle_of_a_message_is_told() {
         let (host, worker) = pair();
         let header = Header { kind: Kind::Emit, flag: Flag::Frame, id: 0, length: 10 }.write();
-        host.stream.try_write(&header).unwrap();
-        host.stream.try_write(b"only").unwrap();
+        (&host.socket).write_all(&header).unwrap();
+        (&host.socket).write_all(b"only").unwrap();
         drop(host);
         let error = Reader::default().next(&worker).await.unwrap_err();
         assert_eq!(error.0, "the end after 20 bytes of a message");

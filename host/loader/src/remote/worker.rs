@@ -1,11 +1,11 @@
 //! An instance in a worker, and its calls.
 
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, ErrorKind, Manifest, PluginName};
-use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
 use super::connection::{Answer, Connection, State};
@@ -38,7 +38,7 @@ pub struct Start {
     /// The plugin.
     pub manifest: Manifest,
     /// The host's end of the socket pair; the worker has the other as descriptor 3.
-    pub stream: UnixStream,
+    pub socket: UnixStream,
     /// The worker.
     pub process: Arc<dyn WorkerProcess>,
     /// What the instance is lent outside of calls.
@@ -87,10 +87,13 @@ fn speaks_as_this_host(version: &[u8]) -> Result<(), Error> {
 impl Worker {
     /// Makes the instance in a worker that was just started.
     pub(crate) async fn start(executor: &Executor, start: Start) -> Result<Self, Error> {
-        let Start { manifest, stream, process, services, saved } = start;
+        let Start { manifest, socket, process, services, saved } = start;
         let guest = executor.guest(manifest.name);
         let core = Core::new(CallerKind::Instance, executor, &guest, services);
-        let (link, state) = (Link::new(stream), State::default().into());
+        let link = Link::new(socket).map_err(|error| {
+            Error::new(ErrorKind::Io, format!("the socket of a worker cannot be used: {error}"))
+        })?;
+        let state = State::default().into();
         let connection = Arc::new(Connection { link, process, core, state });
         let ready = connection.ready();
         let runtime = executor.runtime();

@@ -192,7 +192,7 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
         let ended = Arc::new(AtomicUsize::new(0));
         let start = Start {
             manifest: manifest.clone(),
-            stream: host,
+            socket: host.into_std().unwrap(),
             process: Arc::new(NoProcess(Arc::clone(&ended))),
             services: services(),
             saved: None,

@@ -216,7 +216,7 @@ impl Instances {
         let started = started.await?;
         let start = remote::Start {
             manifest: manifest.clone(),
-            stream: started.stream,
+            socket: started.socket,
             process: started.process,
             services: services.for_instance(),
             saved,

@@ -1,7 +1,7 @@
 //! A host whose plugin lives in a worker, under the testkit's checks of a host: the fake host and the host
 //! without a worker pass the very same. The worker is the real one, on a runtime of its own in this process.
 
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use jaato_loader::remote::Start;
@@ -71,15 +71,13 @@ impl WorkerHost {
         let runtime =
             || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (host, worker) = (runtime(), runtime());
-        let (ours, theirs) = StdUnixStream::pair().unwrap();
-        ours.set_nonblocking(true).unwrap();
-        theirs.set_nonblocking(true).unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
         let bodies = Bodies::default();
         let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
         let executor = Executor::new(worker.handle().clone(), Arc::new(Silent));
         let plugin = Plugin::of(&executor, bodies.factory(), manifest.clone());
         worker.spawn(async move {
-            let link = Arc::new(Link::new(UnixStream::from_std(theirs).unwrap()));
+            let link = Arc::new(Link::new(theirs).unwrap());
             let writing = Arc::clone(&link);
             tokio::spawn(async move { writing.write_waiting().await });
             talk(link, plugin).await.unwrap();
@@ -87,7 +85,7 @@ impl WorkerHost {
         let instance = host.block_on(async {
             let start = Start {
                 manifest,
-                stream: UnixStream::from_std(ours).unwrap(),
+                socket: ours,
                 process: Arc::new(EndsWithItsSocket),
                 services: Arc::new(NoServices),
                 saved: None,

@@ -68,11 +68,10 @@ impl Worker {
     async fn instance_of(&self, file: PathBuf, saved: Option<Vec<u8>>) -> Instance {
         let manifest = jaato_loader::read_manifest(&file).unwrap();
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let theirs = theirs.into_std().unwrap();
-        self.0.spawn(async move { serve(UnixStream::from_std(theirs).unwrap(), &file).await });
+        self.0.spawn(async move { serve(theirs, &file).await });
         let process = Arc::new(EndsWithItsSocket);
         let services = Arc::new(NoServices);
-        let start = Start { manifest, stream: ours, process, services, saved };
+        let start = Start { manifest, socket: ours, process, services, saved };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         guarded(Instance::in_worker(&executor, start)).await.unwrap()
     }
@@ -189,13 +188,13 @@ async fn a_worker_of_another_jaato_is_asked_for_nothing() {
     let manifest = br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
     let manifest = Manifest::parse(manifest).unwrap();
     for (flag, version) in [(Flag::Nothing, &[][..]), (Flag::Frame, &[1]), (Flag::Frame, &[2, 2])] {
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut other = theirs.into_std().unwrap();
+        let (ours, mut other) = UnixStream::pair().unwrap();
+        other.set_nonblocking(true).unwrap();
         let header = Header { kind: Kind::Ready, flag, id: 0, length: version.len() };
         other.write_all(&[&header.write(), version].concat()).unwrap();
         let (process, services) = (Arc::new(EndsWithItsSocket), Arc::new(NoServices));
         let start =
-            Start { manifest: manifest.clone(), stream: ours, process, services, saved: None };
+            Start { manifest: manifest.clone(), socket: ours, process, services, saved: None };
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         let error = guarded(Instance::in_worker(&executor, start)).await.err().unwrap();
         assert_eq!(error.kind, ErrorKind::Unavailable);
@@ -228,7 +227,7 @@ async fn calls_of_a_plugin_that_hangs_until_it_is_disabled_are_answered() {
 }
 
 /// The host's end of a worker's socket, written and read by hand.
-struct ByHand(std::os::unix::net::UnixStream);
+struct ByHand(UnixStream);
 
 impl ByHand {
     fn send(&mut self, kind: Kind, flag: Flag, payload: &[u8]) {
@@ -249,13 +248,12 @@ impl ByHand {
 #[test]
 fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
     let worker = Worker::new();
-    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let (ours, theirs) = UnixStream::pair().unwrap();
     ours.set_read_timeout(Some(PATIENCE)).unwrap();
-    theirs.set_nonblocking(true).unwrap();
     let file = fixture("probe");
     let (give, worker_of) = std::sync::mpsc::channel();
     worker.0.spawn(async move {
-        let link = Arc::new(Link::new(UnixStream::from_std(theirs).unwrap()));
+        let link = Arc::new(Link::new(theirs).unwrap());
         let executor = Executor::new(tokio::runtime::Handle::current(), Arc::new(Silent));
         give.send((Arc::clone(&link), executor.clone())).unwrap();
         let writing = Arc::clone(&link);
