@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use jaato_loader::remote::link::{Link, Message, Reader};
-use jaato_loader::remote::wire::{self, Facet, Flag, Kind};
+use jaato_loader::remote::link::{Link, Message, Messages};
+use jaato_loader::remote::wire::{self, Facet, Flag, Kind, Malformed};
 use jaato_loader::{
     ByteStream, Bytes, Caller, Canceller, EMITTED_BYTES_MAX, Executor, Instance, Library, Outlet,
     Plugin, Report, Served, Services, Watch,
@@ -63,7 +63,7 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
     let writing = Arc::clone(&link);
     tokio::spawn(async move { writing.write_waiting().await });
     match open(&executor, file).await {
-        Ok(plugin) => talk(link, plugin).await,
+        Ok(plugin) => talk(link, plugin, &executor).await,
         Err(error) => {
             tell(&link, Kind::Ready, 0, Err(error));
             Ok(())
@@ -72,24 +72,31 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
 }
 
 /// Says that the plugin is open and does what the host asks, until its end closes.
-async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
+///
+/// What the host says is read by the executor's own threads: most of it has a plugin polled, and the thread that read it does that.
+async fn talk(link: Arc<Link>, plugin: Plugin, executor: &Executor) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(Questions::new(&link));
     let house = Arc::new(House {
         link,
         plugin,
+        runtime: tokio::runtime::Handle::current(),
         questions,
         instance: Mutex::default(),
         calls: Mutex::default(),
     });
-    let mut reader = Reader::default();
-    loop {
-        match reader.next(&house.link).await {
-            Ok(Some(message)) => house.take(message),
-            Ok(None) => return Ok(()),
-            Err(malformed) => return Err(std::io::Error::other(malformed.0)),
+    let (end, ended) = oneshot::channel();
+    let (mut messages, mut end) = (Messages::default(), Some(end));
+    executor.read(move || match house.read(&mut messages) {
+        Ok(true) => true,
+        over => {
+            let over = over.map(drop).map_err(|malformed| std::io::Error::other(malformed.0));
+            // Whoever waited may have gone.
+            end.take().map(|end| end.send(over));
+            false
         }
-    }
+    });
+    ended.await.unwrap_or_else(|_| Err(std::io::Error::other("nobody reads what the host says")))
 }
 
 async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
@@ -101,6 +108,8 @@ async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
 struct House {
     link: Arc<Link>,
     plugin: Plugin,
+    /// For what takes longer than to pass something on.
+    runtime: tokio::runtime::Handle,
     questions: Arc<Questions>,
     instance: Mutex<Option<Arc<Instance>>>,
     /// The calls in flight.
@@ -108,13 +117,26 @@ struct House {
 }
 
 impl House {
+    /// Waits for what the host says and does it; false at the end.
+    fn read(self: &Arc<Self>, messages: &mut Messages) -> Result<bool, Malformed> {
+        while messages.wait(&self.link)? {
+            let Some(first) = messages.take()? else { continue };
+            self.take(first);
+            while let Some(message) = messages.take()? {
+                self.take(message);
+            }
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     fn take(self: &Arc<Self>, message: Message) {
         let own = Arc::clone(self);
         let Message { kind, flag, id, payload, lent: _ } = message;
         match kind {
             Kind::Create => {
                 let saved = (flag == Flag::Frame).then_some(payload);
-                tokio::spawn(async move { own.create(id, saved).await });
+                self.runtime.spawn(async move { own.create(id, saved).await });
             }
             Kind::Call => own.call(id, &payload),
             Kind::Cancel => {
@@ -125,7 +147,7 @@ impl House {
             }
             Kind::Served | Kind::Piece => self.questions.answered(id, flag, payload),
             Kind::Save => {
-                tokio::spawn(async move {
+                self.runtime.spawn(async move {
                     let saved = match own.instance() {
                         Some(instance) => instance.save().await,
                         None => Err(Error::cancelled()),
@@ -134,7 +156,7 @@ impl House {
                 });
             }
             Kind::Close => {
-                tokio::spawn(async move {
+                self.runtime.spawn(async move {
                     let saved = match own.instance() {
                         Some(instance) => instance.close().await,
                         None => Err(Error::cancelled()),

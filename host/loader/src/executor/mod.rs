@@ -11,6 +11,8 @@ mod guest;
 mod jobs;
 mod queue;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod watchdog;
 
 use std::future::Future;
@@ -121,6 +123,16 @@ impl Executor {
     /// Has another thread take tasks that were woken in this poll: for one that goes on for longer.
     pub(crate) fn hasten(&self) {
         self.shared().hasten();
+    }
+
+    /// Has a thread that is without a task read messages, and poll itself what they wake: to wake another one takes longer
+    /// than most polls. For one source an executor.
+    ///
+    /// `source` waits for messages, does what they ask for, which must be short, and returns true; false at their end.
+    /// One thread at a time calls it, not always the same: another one while that runs blocking work, or is in a poll
+    /// that goes on for more than some 25 ms.
+    pub fn read(&self, source: impl FnMut() -> bool + Send + 'static) {
+        self.shared().read(Box::new(source));
     }
 
     /// Hands blocking work of a plugin to the pool. False: too much of it waits already.

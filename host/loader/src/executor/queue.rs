@@ -22,6 +22,9 @@ use crate::watch::Watch;
 
 type Task = Runnable<TaskFacts>;
 
+/// Waits for messages and does what they ask for; false at their end.
+pub(super) type Source = Box<dyn FnMut() -> bool + Send>;
+
 /// Threads beyond those that are wanted which may wait for tasks: others took the places of some that did blocking work,
 /// and will be wanted again when those do more.
 const SPARE_MAX: usize = 2;
@@ -36,7 +39,6 @@ pub(super) struct Shared {
     pub(super) jobs: Jobs,
     pub(super) live: Live,
     pub(super) bell: Bell,
-    threads_wanted: usize,
     queue: Mutex<Queue>,
     ready: Condvar,
     hop_guest: OnceLock<Arc<Guest>>,
@@ -49,6 +51,9 @@ struct Queue {
     parked: Vec<Task>,
     /// Threads that work, without those that are written off.
     threads: Vec<Arc<Slot>>,
+    threads_wanted: usize,
+    /// What a thread without a task reads. Away while one does.
+    source: Option<Source>,
     guests: Vec<Weak<Guest>>,
     idle: usize,
     threads_started: usize,
@@ -64,8 +69,7 @@ impl Shared {
             watch,
             live: Live::default(),
             bell: Bell::default(),
-            threads_wanted,
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue { threads_wanted, ..Queue::default() }),
             ready: Condvar::new(),
             hop_guest: OnceLock::new(),
         }
@@ -106,9 +110,35 @@ impl Shared {
         }
     }
 
+    /// Has a thread that is without a task read from here on.
+    pub(super) fn read(self: &Arc<Self>, source: Source) {
+        let mut queue = lock(&self.queue);
+        // Who reads is beside those who poll.
+        queue.threads_wanted += 1;
+        queue.source = Some(source);
+        drop(queue);
+        self.see_to_reading();
+    }
+
+    /// Has somebody read who does nothing else, if nobody does. Tells whether nobody did.
+    pub(super) fn see_to_reading(self: &Arc<Self>) -> bool {
+        let mut queue = lock(&self.queue);
+        let is_read = queue.source.is_none();
+        if is_read || queue.closing {
+            return false;
+        }
+        if queue.idle > 0 {
+            drop(queue);
+            self.ready.notify_one();
+        } else if queue.threads.len() < queue.threads_wanted + SPARE_MAX {
+            self.start_thread(&mut queue);
+        }
+        true
+    }
+
     /// Has a thread look for tasks.
     fn call_a_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
+        if queue.tasks.len() > queue.idle && queue.threads.len() < queue.threads_wanted {
             self.start_thread(&mut queue);
         }
         if queue.idle > 0 {
@@ -158,9 +188,10 @@ impl Shared {
         // Tasks that come while it blocks are another's.
         queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
         drop(queue);
+        self.see_to_reading();
         self.jobs.run(&guest, job);
         let mut queue = lock(&self.queue);
-        let has_room = queue.threads.len() < self.threads_wanted + SPARE_MAX && !queue.closing;
+        let has_room = queue.threads.len() < queue.threads_wanted + SPARE_MAX && !queue.closing;
         if has_room {
             queue.threads.push(Arc::clone(slot));
         } else if !queue.tasks.is_empty() {
@@ -215,18 +246,40 @@ impl Shared {
                 self.bell.ring();
                 return None;
             }
+            if let Some(source) = queue.source.take() {
+                drop(queue);
+                let source = self.read_on(slot, source);
+                queue = lock(&self.queue);
+                queue.source = source;
+                continue;
+            }
             queue.idle += 1;
             let (guard, waited) = self
                 .ready
                 .wait_timeout_while(queue, SPARE_IDLE_MAX, |queue| {
-                    queue.tasks.is_empty() && !queue.closing && !slot.is_written_off()
+                    let has_work = !queue.tasks.is_empty() || queue.source.is_some();
+                    !has_work && !queue.closing && !slot.is_written_off()
                 })
                 .unwrap_or_else(PoisonError::into_inner);
             queue = guard;
             queue.idle -= 1;
-            if waited.timed_out() && queue.threads.len() > self.threads_wanted {
+            if waited.timed_out() && queue.threads.len() > queue.threads_wanted {
                 queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
                 return None;
+            }
+        }
+    }
+
+    /// Reads once, and gives the source back; none at its end. The tasks that messages wake are for the calling thread,
+    /// which looks next; while it polls nobody reads, until the watchdog finds that this goes on.
+    fn read_on(&self, slot: &Arc<Slot>, mut source: Source) -> Option<Source> {
+        let read = slot.reading(|| catch_unwind(AssertUnwindSafe(&mut source)));
+        match read {
+            Ok(goes_on) => goes_on.then_some(source),
+            Err(payload) => {
+                self.watch.trouble("what came was not understood, and panicked");
+                bury(payload);
+                None
             }
         }
     }

@@ -28,6 +28,8 @@ pub(super) struct Slot {
     job: Mutex<Option<(Arc<Guest>, Job)>>,
     /// Whether that runs and is all but done.
     ends_job: AtomicBool,
+    /// Whether the thread does what messages ask for.
+    reads: AtomicBool,
 }
 
 impl Slot {
@@ -42,6 +44,7 @@ impl Slot {
             guest: Mutex::new(None),
             job: Mutex::new(None),
             ends_job: AtomicBool::new(false),
+            reads: AtomicBool::new(false),
         }
     }
 
@@ -73,6 +76,14 @@ impl Slot {
 
     pub(super) fn end(&self) {
         self.sequence.fetch_add(1, SeqCst);
+    }
+
+    /// Does work after which the thread looks for tasks.
+    pub(super) fn reading<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.reads.store(true, Relaxed);
+        let done = work();
+        self.reads.store(false, Relaxed);
+        done
     }
 
     pub(super) fn sequence(&self) -> u64 {
@@ -117,7 +128,8 @@ pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<
 /// Tells whether the calling thread looks for tasks of this executor as soon as it is done with what it does.
 pub(super) fn looks_next(executor: usize) -> bool {
     let looks = with_own(|slot| {
-        let is_busy = is_polling(slot.sequence()) || slot.ends_job.load(Relaxed);
+        let is_busy =
+            is_polling(slot.sequence()) || slot.ends_job.load(Relaxed) || slot.reads.load(Relaxed);
         slot.executor == executor && is_busy && !slot.is_written_off()
     });
     looks.unwrap_or(false)

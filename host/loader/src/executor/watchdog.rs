@@ -114,7 +114,8 @@ impl Watchdog {
         for slot in threads {
             active |= self.look_at(&slot);
         }
-        active
+        // Whoever read is at something that goes on.
+        active | self.shared.see_to_reading()
     }
 
     fn look_at(&mut self, slot: &Arc<Slot>) -> bool {

@@ -3,12 +3,14 @@
 //! What the socket does not take at once waits here, so that no sender blocks; an end that does not
 //! read is given up once too much waits for it.
 
+use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard};
 
 use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -43,9 +45,6 @@ pub struct Message {
 #[derive(Debug)]
 pub struct Link {
     socket: UnixStream,
-    /// The same socket, waited for to read, and for nothing else: who waits to write is woken by whatever the other
-    /// end reads.
-    incoming: AsyncFd<OwnedFd>,
     out: Mutex<Out>,
     /// Wakes the task that writes what waits.
     waiting: Notify,
@@ -71,14 +70,10 @@ impl Link {
     /// Takes an end of a socket pair, which does not block from here on. [`Link::write_waiting`] must run beside it.
     ///
     /// # Errors
-    /// Where the system refuses to wait for it, or another descriptor of it.
-    ///
-    /// # Panics
-    /// Outside of a runtime that waits for sockets.
+    /// Where the system refuses that.
     pub fn new(socket: UnixStream) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        let incoming = waited_for(socket.try_clone()?.into(), Interest::READABLE)?;
-        Ok(Self { socket, incoming, out: Mutex::default(), waiting: Notify::new() })
+        Ok(Self { socket, out: Mutex::default(), waiting: Notify::new() })
     }
 
     /// Sends a message whose payload is `head` and `frame`; false when the other end is gone.
@@ -93,7 +88,7 @@ impl Link {
             let parts = [&header, head, frame].map(io::IoSlice::new);
             match (&self.socket).write_vectored(&parts) {
                 Ok(written) => sent = written,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == WouldBlock => {}
                 Err(_) => {
                     out.closed = true;
                     return false;
@@ -204,9 +199,57 @@ impl Link {
     }
 }
 
-/// Reads messages off a link. One reader an end.
+/// Reads messages off a link, as a task. One reader an end.
 #[derive(Debug, Default)]
 pub struct Reader {
+    /// The socket, waited for to read and for nothing else: who waits to write is woken by whatever the other end reads.
+    incoming: Option<AsyncFd<OwnedFd>>,
+    messages: Messages,
+}
+
+impl Reader {
+    /// Makes one that takes the open files which the other end lends.
+    pub fn taking_files() -> Self {
+        let room = vec![0; READ_BYTES].into_boxed_slice();
+        let lending = Some(Lending { files: Files::default(), room });
+        Self { messages: Messages { lending, ..Messages::default() }, incoming: None }
+    }
+
+    /// Waits for the next message; none at the end. May be dropped and asked again.
+    ///
+    /// # Errors
+    /// When the socket fails, ends in the middle of a message, or gives what is none.
+    ///
+    /// # Panics
+    /// Outside of a runtime that waits for sockets.
+    pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
+        let failed = |error: io::Error| Malformed(error.to_string());
+        loop {
+            if let Some(message) = self.messages.take()? {
+                return Ok(Some(message));
+            }
+            let incoming = match &self.incoming {
+                Some(incoming) => incoming,
+                None => {
+                    let socket = link.socket.try_clone().map_err(failed)?;
+                    let incoming = waited_for(socket.into(), Interest::READABLE);
+                    self.incoming.insert(incoming.map_err(failed)?)
+                }
+            };
+            let mut ready = incoming.readable().await.map_err(failed)?;
+            // Where there was nothing, it waits again.
+            if let Ok(read) = ready.try_io(|_| self.messages.fill(&link.socket))
+                && self.messages.is_over(read)?
+            {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Messages in the bytes that were read.
+#[derive(Debug, Default)]
+pub struct Messages {
     buffer: Vec<u8>,
     /// What of the buffer was handed out.
     read: usize,
@@ -222,38 +265,35 @@ struct Lending {
     room: Box<[u8]>,
 }
 
-impl Reader {
-    /// Makes one that takes the open files which the other end lends.
-    pub fn taking_files() -> Self {
-        let room = vec![0; READ_BYTES].into_boxed_slice();
-        Self { lending: Some(Lending { files: Files::default(), room }), ..Self::default() }
-    }
-
-    /// Waits for the next message; none at the end. May be dropped and asked again.
+impl Messages {
+    /// Waits on the calling thread until there is something, and reads it; false at the end.
     ///
     /// # Errors
-    /// When the socket fails, ends in the middle of a message, or gives what is none.
-    pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
+    /// When the socket fails, or ends in the middle of a message.
+    pub fn wait(&mut self, link: &Link) -> Result<bool, Malformed> {
         loop {
-            if let Some(message) = self.take()? {
-                return Ok(Some(message));
-            }
-            let ready = link.incoming.readable().await;
-            let mut ready = ready.map_err(|error| Malformed(error.to_string()))?;
-            let Ok(read) = ready.try_io(|_| self.fill(&link.socket)) else {
-                // There was nothing.
-                continue;
+            let waits = poll(&mut [PollFd::new(&link.socket, PollFlags::IN)], None);
+            let read = match waits {
+                Ok(_) => self.fill(&link.socket),
+                Err(errno) => Err(errno.into()),
             };
             match read {
-                Ok(0) if self.rest().is_empty() => return Ok(None),
-                Ok(0) => {
-                    let text = format!("the end after {} bytes of a message", self.rest().len());
-                    return Err(Malformed(text));
-                }
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
-                Err(error) => return Err(Malformed(error.to_string())),
+                Err(error) if [WouldBlock, Interrupted].contains(&error.kind()) => {}
+                read => return self.is_over(read).map(|is_over| !is_over),
             }
+        }
+    }
+
+    /// Tells whether what a read gave is the end.
+    fn is_over(&self, read: io::Result<usize>) -> Result<bool, Malformed> {
+        match read {
+            Ok(0) if self.rest().is_empty() => Ok(true),
+            Ok(0) => {
+                Err(Malformed(format!("the end after {} bytes of a message", self.rest().len())))
+            }
+            Ok(_) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(true),
+            Err(error) => Err(Malformed(error.to_string())),
         }
     }
 
@@ -261,7 +301,11 @@ impl Reader {
         &self.buffer[self.read..]
     }
 
-    fn take(&mut self) -> Result<Option<Message>, Malformed> {
+    /// Takes the next message, if it was read whole.
+    ///
+    /// # Errors
+    /// When what came is none.
+    pub fn take(&mut self) -> Result<Option<Message>, Malformed> {
         // Not through `rest`: what is lent is taken meanwhile.
         let Some((header, rest)) = self.buffer[self.read..].split_first_chunk::<HEADER_BYTES>()
         else {
@@ -349,7 +393,8 @@ mod tests {
                     && message.payload.ends_with(&[7][..size.min(1)])
             );
         }
-        assert!(reader.buffer.capacity() <= 2 * READ_BYTES, "{}", reader.buffer.capacity());
+        let room = reader.messages.buffer.capacity();
+        assert!(room <= 2 * READ_BYTES, "{room}");
         host.close();
         writing.await.unwrap();
         drop(host);

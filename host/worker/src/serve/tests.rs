@@ -80,7 +80,7 @@ impl WorkerHost {
             let link = Arc::new(Link::new(theirs).unwrap());
             let writing = Arc::clone(&link);
             tokio::spawn(async move { writing.write_waiting().await });
-            talk(link, plugin).await.unwrap();
+            talk(link, plugin, &executor).await.unwrap();
         });
         let instance = host.block_on(async {
             let start = Start {

@@ -258,7 +258,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
         give.send((Arc::clone(&link), executor.clone())).unwrap();
         let writing = Arc::clone(&link);
         tokio::spawn(async move { writing.write_waiting().await });
-        talk(link, open(&executor, &file).await.unwrap()).await
+        talk(link, open(&executor, &file).await.unwrap(), &executor).await
     });
     let mut host = ByHand(ours);
     assert_eq!(host.next().0.kind, Kind::Ready);
