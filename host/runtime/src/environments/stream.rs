@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -19,8 +20,9 @@ use super::scope::{Ready, write};
 /// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
 pub(super) const SLICE_BYTES: usize = 64 * 1024;
 
-/// To work on a piece of so many bytes takes longer than to wake another thread for the next one.
-const LARGE_BYTES: usize = 16 * 1024;
+/// A reader that works for so long on a piece has the next one made beside that. To wake another thread takes up to
+/// 30 µs, and what another processor has read is farther away than what this one has.
+const LONG_WORK: Duration = Duration::from_micros(100);
 
 /// Bytes of a frame's length.
 pub(super) const HEAD_BYTES: usize = 4;
@@ -47,6 +49,10 @@ pub(super) struct EnvironmentStream {
     runtime: Handle,
     /// The piece that is on its way.
     coming: Option<Coming>,
+    /// When the last piece was handed out; none while another is waited for.
+    handed_out: Option<Instant>,
+    /// How long the reader worked on the piece before.
+    worked: Duration,
     /// A large piece, and how far it was handed out.
     rest: Option<(Bytes, usize)>,
     takes: Takes,
@@ -86,6 +92,8 @@ impl EnvironmentStream {
             stream,
             runtime,
             coming: None,
+            handed_out: None,
+            worked: Duration::ZERO,
             rest: None,
             takes,
             lent: None,
@@ -107,10 +115,10 @@ impl EnvironmentStream {
         self
     }
 
-    /// Asks for the next piece; the environment begins at once where the last one was so large that its reader has work.
-    fn ask(&self, last_bytes: usize) -> Result<Coming, Error> {
+    /// Asks for the next piece; the environment begins at once where the reader has work of its own.
+    fn ask(&self) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
-        if last_bytes >= LARGE_BYTES {
+        if self.worked >= LONG_WORK {
             running.hasten();
         }
         Ok(answer(running).boxed())
@@ -159,7 +167,10 @@ impl EnvironmentStream {
         if self.is_over {
             return Poll::Ready(None);
         }
-        let mut coming = match self.coming.take().map_or_else(|| self.ask(0), Ok) {
+        if let Some(handed_out) = self.handed_out.take() {
+            self.worked = handed_out.elapsed();
+        }
+        let mut coming = match self.coming.take().map_or_else(|| self.ask(), Ok) {
             Ok(coming) => coming,
             Err(error) => {
                 self.is_over = true;
@@ -183,7 +194,8 @@ impl EnvironmentStream {
             return Poll::Ready(None);
         }
         // One that cannot be asked for is told when this one was read.
-        self.coming = self.ask(piece.len()).ok();
+        self.coming = self.ask().ok();
+        self.handed_out = Some(Instant::now());
         Poll::Ready(Some(Ok(piece)))
     }
 }
