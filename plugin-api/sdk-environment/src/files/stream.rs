@@ -18,8 +18,8 @@ use super::place::Place;
 use super::steps::{Last, Missing};
 use crate::platform::Facts;
 
-/// Bytes of a piece that is read, at most: large enough that calls cost little, small enough for a processor's cache.
-pub const PIECE_BYTES: usize = 256 * 1024;
+/// Bytes of a piece that is read, at most. As many as may cross: a system call costs some microseconds beside what it reads.
+pub const PIECE_BYTES: usize = jaato_types::execution::PIECE_BYTES_MAX;
 
 /// A file that is read piece by piece.
 #[derive(Debug)]
