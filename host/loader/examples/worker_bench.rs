@@ -10,7 +10,7 @@
 use std::error::Error as AnyError;
 use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,8 +24,6 @@ use jaato_loader::{
 };
 use jaato_types::{Frame, PluginName};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle};
 
 type Outcome<T> = Result<T, Box<dyn AnyError>>;
@@ -77,7 +75,7 @@ async fn calls(jaato: &Path, echo: &Path) -> Outcome<Value> {
     }
     let (instance, pid) = in_worker(&executor, jaato, echo).await?;
     let frame = Frame::write(&json!({ "text": TEXT }))?;
-    let ping_us = ping().await?;
+    let ping_us = ping()?;
     let mut call_us = Vec::with_capacity(CALLS);
     for number in 0..WARM_UP + CALLS {
         let start = Instant::now();
@@ -153,7 +151,7 @@ fn services() -> Arc<dyn Services> {
 
 /// Starts a worker and makes its instance; gives its process id too.
 async fn in_worker(executor: &Executor, jaato: &Path, plugin: &Path) -> Outcome<(Instance, u32)> {
-    let (ours, theirs) = StdUnixStream::pair()?;
+    let (ours, theirs) = UnixStream::pair()?;
     // The shell puts the socket where a worker looks for it, and becomes the worker.
     let child = Command::new("sh")
         .args(["-c", r#"exec "$0" plugin-worker "$1" 3<&0 </dev/null"#])
@@ -193,20 +191,18 @@ impl WorkerProcess for OwnChild {
 }
 
 /// The median of a ping and its pong, with a process of its own at the other end, as a worker has.
-async fn ping() -> Outcome<f64> {
-    let (ours, theirs) = StdUnixStream::pair()?;
-    ours.set_nonblocking(true)?;
+fn ping() -> Outcome<f64> {
+    let (mut socket, theirs) = UnixStream::pair()?;
     let mut child = Command::new(std::env::current_exe()?)
         .arg("pong")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()?;
-    let mut socket = UnixStream::from_std(ours)?;
     let (ping, mut pong) = ([7; PING_BYTES], [0; PONG_BYTES]);
     let mut times = Vec::with_capacity(CALLS);
     for number in 0..WARM_UP + CALLS {
         let start = Instant::now();
-        socket.write_all(&ping).await?;
-        socket.read_exact(&mut pong).await?;
+        socket.write_all(&ping)?;
+        socket.read_exact(&mut pong)?;
         if number >= WARM_UP {
             times.push(start.elapsed().as_secs_f64() * 1e6);
         }
@@ -219,7 +215,7 @@ async fn ping() -> Outcome<f64> {
 fn pong() -> Outcome<()> {
     use std::os::fd::AsFd as _;
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let mut socket = StdUnixStream::from(input);
+    let mut socket = UnixStream::from(input);
     let (mut ping, pong) = ([0; PING_BYTES], [7; PONG_BYTES]);
     while socket.read_exact(&mut ping).is_ok() {
         socket.write_all(&pong)?;

@@ -277,7 +277,7 @@ impl Shared {
         match read {
             Ok(goes_on) => goes_on.then_some(source),
             Err(payload) => {
-                self.watch.trouble("what came was not understood, and panicked");
+                self.watch.trouble("reading messages panicked; nobody reads them any more");
                 bury(payload);
                 None
             }
