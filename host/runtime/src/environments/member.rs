@@ -112,7 +112,9 @@ impl Member {
                     (WRITE_STREAM, Some(number), Some(lent)) => {
                         stream.with_end(own.uploads.hold(number, lent, ready))
                     }
-                    (READ_STREAM, _, Some(lent)) => stream.with_lent(LentReader::new(lent, takes)),
+                    (READ_STREAM, _, lent) => {
+                        stream.of_file(lent.and_then(|lent| LentReader::new(lent, takes)))
+                    }
                     _ => stream,
                 }
             })

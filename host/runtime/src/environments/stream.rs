@@ -20,8 +20,11 @@ use super::scope::{Ready, write};
 /// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
 pub(super) const SLICE_BYTES: usize = 64 * 1024;
 
-/// A reader that works for so long on a piece has the next one made beside that. To wake another thread takes up to
-/// 30 µs, and what another processor has read is farther away than what this one has.
+/// To work on a piece of so many bytes takes longer than to wake another thread for the next one.
+const LARGE_BYTES: usize = 16 * 1024;
+
+/// A reader that works for so long on a piece of a file has the next one read beside that. Else one thread does both: what
+/// another processor has read is farther away than what this one has.
 const LONG_WORK: Duration = Duration::from_micros(100);
 
 /// Bytes of a frame's length.
@@ -53,6 +56,8 @@ pub(super) struct EnvironmentStream {
     handed_out: Option<Instant>,
     /// How long the reader worked on the piece before.
     worked: Duration,
+    /// Whether it is a file, which waits for its reader; a program that writes is held up by a slow one.
+    is_file: bool,
     /// A large piece, and how far it was handed out.
     rest: Option<(Bytes, usize)>,
     takes: Takes,
@@ -94,6 +99,7 @@ impl EnvironmentStream {
             coming: None,
             handed_out: None,
             worked: Duration::ZERO,
+            is_file: false,
             rest: None,
             takes,
             lent: None,
@@ -103,8 +109,9 @@ impl EnvironmentStream {
         }
     }
 
-    /// Has the bytes read here, where the environment lends the file.
-    pub(super) fn with_lent(mut self, lent: Option<LentReader>) -> Self {
+    /// Makes it one of a file, whose bytes are read here where the environment lends it.
+    pub(super) fn of_file(mut self, lent: Option<LentReader>) -> Self {
+        self.is_file = true;
         self.lent = lent;
         self
     }
@@ -115,10 +122,10 @@ impl EnvironmentStream {
         self
     }
 
-    /// Asks for the next piece; the environment begins at once where the reader has work of its own.
-    fn ask(&self) -> Result<Coming, Error> {
+    /// Asks for the next piece; the environment begins at once where the last one gives its reader work.
+    fn ask(&self, last_bytes: usize) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
-        if self.worked >= LONG_WORK {
+        if last_bytes >= LARGE_BYTES && (!self.is_file || self.worked >= LONG_WORK) {
             running.hasten();
         }
         Ok(answer(running).boxed())
@@ -170,7 +177,7 @@ impl EnvironmentStream {
         if let Some(handed_out) = self.handed_out.take() {
             self.worked = handed_out.elapsed();
         }
-        let mut coming = match self.coming.take().map_or_else(|| self.ask(), Ok) {
+        let mut coming = match self.coming.take().map_or_else(|| self.ask(0), Ok) {
             Ok(coming) => coming,
             Err(error) => {
                 self.is_over = true;
@@ -194,7 +201,7 @@ impl EnvironmentStream {
             return Poll::Ready(None);
         }
         // One that cannot be asked for is told when this one was read.
-        self.coming = self.ask().ok();
+        self.coming = self.ask(piece.len()).ok();
         self.handed_out = Some(Instant::now());
         Poll::Ready(Some(Ok(piece)))
     }
