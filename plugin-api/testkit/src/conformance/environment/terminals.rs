@@ -1,5 +1,7 @@
 //! Checks of environments that have terminals.
 
+use std::time::Duration;
+
 use jaato_types::execution::{STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT};
 use jaato_types::execution::{StreamClose, StreamNext};
 use jaato_types::process::{ProcessExit, Signal};
@@ -12,6 +14,9 @@ use serde_json::{Value, json};
 use super::{OUTPUT_BYTES_MAX, Ready, ask, ask_with_bytes, frame_of, shown};
 use crate::FakeHost;
 use crate::conformance::{Suite, Verdict, ensure, told};
+
+/// Longer than a program takes to read what is typed to it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The number of a terminal that nobody has.
 const NOBODYS: u64 = 1 << 40;
@@ -94,6 +99,17 @@ impl<'a> Screen<'a> {
             ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes());
         typed.map(drop).map_err(told("typing"))
     }
+
+    /// Types to who reads, and will not wait for ever for that. An environment that bounds it tells how much was taken.
+    fn types_within(&self, text: &str, longest: Duration) -> Verdict {
+        let wait_ms = longest.as_millis() as u64;
+        let named = json!({ "terminal": self.terminal, "wait_ms": wait_ms });
+        let typed: Value = ask_with_bytes(self.ready.instance, WRITE, &named, text.as_bytes())
+            .map_err(told("typing within a time"))?;
+        ensure(typed["bytes"].is_null() || typed["bytes"] == text.len(), || {
+            format!("of {} bytes that were typed it tells {}", text.len(), typed["bytes"])
+        })
+    }
 }
 
 /// Tells whether the environment has terminals: without them it does not know how to make one.
@@ -119,7 +135,7 @@ pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHo
         ensure(state.echoes != Some(false), || {
             format!("it does not show what is typed: {state:?}")
         })?;
-        screen.types("full\n")?;
+        screen.types_within("full\n", PATIENCE)?;
         screen.until("full\r\n5 70\r\n")?;
         screen.until("it is full\r\n")?;
         let exit = screen.rest()?;
