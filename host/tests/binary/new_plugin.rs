@@ -5,12 +5,17 @@ use std::fs;
 use crate::house;
 use crate::support::{Command, House};
 
-#[test]
-fn a_crate_is_written_against_the_sources_beside_the_executable() {
-    let house = house!();
+/// Puts an sdk beside the executable: that of the checkout is found only where the target folder lies in it.
+fn give_sdk(house: &House) {
     for part in ["sdk", "testkit"] {
         house.write(&format!("share/jaato/sdk/plugin-api/{part}/Cargo.toml"), "");
     }
+}
+
+#[test]
+fn a_crate_is_written_against_the_sources_beside_the_executable() {
+    let house = house!();
+    give_sdk(&house);
     house.write("share/jaato/sdk/Cargo.lock", "# locked\n");
     let output = house.run(&["plugin", "new", "tool-moon", "--kind", "tool"]).silent();
     expect_test::expect![[r#"
@@ -87,6 +92,7 @@ fn check_refused(house: &House, words: &[&str], expected: &str) {
 #[test]
 fn what_is_there_and_what_is_no_name_is_refused() {
     let house = house!();
+    give_sdk(&house);
     fs::create_dir(house.workspace().join("moon")).unwrap();
     check_refused(&house, &["moon"], "`moon` exists already\nhint: take it away");
     check_refused(&house, &["other", "--path", "moon"], "`moon` exists already");
