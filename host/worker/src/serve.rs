@@ -91,8 +91,10 @@ async fn talk(link: Arc<Link>, plugin: Plugin, executor: &Executor) -> std::io::
         Ok(true) => true,
         over => {
             let over = over.map(drop).map_err(|malformed| std::io::Error::other(malformed.0));
-            // Whoever waited may have gone.
-            end.take().map(|end| end.send(over));
+            if let Some(end) = end.take() {
+                // Whoever waited may have gone.
+                let _ = end.send(over);
+            }
             false
         }
     });
@@ -119,15 +121,11 @@ struct House {
 impl House {
     /// Waits for what the host says and does it; false at the end.
     fn read(self: &Arc<Self>, messages: &mut Messages) -> Result<bool, Malformed> {
-        while messages.wait(&self.link)? {
-            let Some(first) = messages.take()? else { continue };
-            self.take(first);
-            while let Some(message) = messages.take()? {
-                self.take(message);
-            }
-            return Ok(true);
+        let goes_on = messages.wait(&self.link)?;
+        while let Some(message) = messages.take()? {
+            self.take(message);
         }
-        Ok(false)
+        Ok(goes_on)
     }
 
     fn take(self: &Arc<Self>, message: Message) {

@@ -17,7 +17,7 @@ use super::emissions::Taken;
 use super::lent::{Crossed, Crossing, Lent, Refusable, error_answer};
 use super::streams::{self, Next, STREAMS_MAX};
 use super::{Core, TASKS_MAX, next_number};
-use crate::executor::{HostCode, Job, end_job};
+use crate::executor::{HostCode, Job, before_looking};
 use crate::fence::host_code;
 use crate::lock;
 use crate::services::{ByteStream, CallerKind, Served};
@@ -182,7 +182,7 @@ impl Core {
                 job.run();
             }
             drop(job);
-            end_job(|| {
+            before_looking(|| {
                 // Whoever waited may have gone.
                 let _ = done.send(wanted);
             });

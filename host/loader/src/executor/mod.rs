@@ -31,7 +31,7 @@ pub use guest::{REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 pub(crate) use jobs::Job;
 pub use jobs::{JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
 use queue::Shared;
-pub(crate) use slot::{HostCode, end_job};
+pub(crate) use slot::{HostCode, before_looking};
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
 /// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others; more

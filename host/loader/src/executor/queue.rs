@@ -116,13 +116,11 @@ impl Shared {
         // Who reads is beside those who poll.
         queue.threads_wanted += 1;
         queue.source = Some(source);
-        drop(queue);
-        self.see_to_reading();
+        self.call_a_reader(queue);
     }
 
     /// Has somebody read who does nothing else, if nobody does. Tells whether nobody did.
-    pub(super) fn see_to_reading(self: &Arc<Self>) -> bool {
-        let mut queue = lock(&self.queue);
+    fn call_a_reader(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) -> bool {
         let is_read = queue.source.is_none();
         if is_read || queue.closing {
             return false;
@@ -187,8 +185,7 @@ impl Shared {
         }
         // Tasks that come while it blocks are another's.
         queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
-        drop(queue);
-        self.see_to_reading();
+        self.call_a_reader(queue);
         self.jobs.run(&guest, job);
         let mut queue = lock(&self.queue);
         let has_room = queue.threads.len() < queue.threads_wanted + SPARE_MAX && !queue.closing;
@@ -248,7 +245,7 @@ impl Shared {
             }
             if let Some(source) = queue.source.take() {
                 drop(queue);
-                let source = self.read_on(slot, source);
+                let source = self.read_on(source);
                 queue = lock(&self.queue);
                 queue.source = source;
                 continue;
@@ -272,8 +269,8 @@ impl Shared {
 
     /// Reads once, and gives the source back; none at its end. The tasks that messages wake are for the calling thread,
     /// which looks next; while it polls nobody reads, until the watchdog finds that this goes on.
-    fn read_on(&self, slot: &Arc<Slot>, mut source: Source) -> Option<Source> {
-        let read = slot.reading(|| catch_unwind(AssertUnwindSafe(&mut source)));
+    fn read_on(&self, mut source: Source) -> Option<Source> {
+        let read = slot::before_looking(|| catch_unwind(AssertUnwindSafe(&mut source)));
         match read {
             Ok(goes_on) => goes_on.then_some(source),
             Err(payload) => {
@@ -332,6 +329,11 @@ impl Shared {
             self.jobs.start(&guest, job);
         }
         self.hasten();
+    }
+
+    /// Has another thread read where who read is at something that goes on. Tells whether nobody did.
+    pub(super) fn see_to_reading(self: &Arc<Self>) -> bool {
+        self.call_a_reader(lock(&self.queue))
     }
 
     /// Gives up a thread that a plugin blocks, and starts another in its place.

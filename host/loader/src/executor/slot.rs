@@ -26,10 +26,8 @@ pub(super) struct Slot {
     guest: Mutex<Option<Arc<Guest>>>,
     /// Blocking work that the poll has handed over.
     job: Mutex<Option<(Arc<Guest>, Job)>>,
-    /// Whether that runs and is all but done.
-    ends_job: AtomicBool,
-    /// Whether the thread does what messages ask for.
-    reads: AtomicBool,
+    /// Whether the thread looks for tasks as soon as what it does is done, though that is no poll.
+    looks_next: AtomicBool,
 }
 
 impl Slot {
@@ -43,8 +41,7 @@ impl Slot {
             written_off: AtomicBool::new(false),
             guest: Mutex::new(None),
             job: Mutex::new(None),
-            ends_job: AtomicBool::new(false),
-            reads: AtomicBool::new(false),
+            looks_next: AtomicBool::new(false),
         }
     }
 
@@ -76,14 +73,6 @@ impl Slot {
 
     pub(super) fn end(&self) {
         self.sequence.fetch_add(1, SeqCst);
-    }
-
-    /// Does work after which the thread looks for tasks.
-    pub(super) fn reading<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.reads.store(true, Relaxed);
-        let done = work();
-        self.reads.store(false, Relaxed);
-        done
     }
 
     pub(super) fn sequence(&self) -> u64 {
@@ -128,25 +117,24 @@ pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<
 /// Tells whether the calling thread looks for tasks of this executor as soon as it is done with what it does.
 pub(super) fn looks_next(executor: usize) -> bool {
     let looks = with_own(|slot| {
-        let is_busy =
-            is_polling(slot.sequence()) || slot.ends_job.load(Relaxed) || slot.reads.load(Relaxed);
-        slot.executor == executor && is_busy && !slot.is_written_off()
+        let is_at_it = is_polling(slot.sequence()) || slot.looks_next.load(Relaxed);
+        slot.executor == executor && is_at_it && !slot.is_written_off()
     });
     looks.unwrap_or(false)
 }
 
-/// Does the last thing of a job: nothing but to tell of its end comes after it.
-pub(crate) fn end_job(tell: impl FnOnce()) {
+/// Does work after which the calling thread looks for tasks at once: the last thing of a job, or what messages ask for.
+pub(crate) fn before_looking<T>(work: impl FnOnce() -> T) -> T {
     /// A waker may panic.
-    struct Ends;
-    impl Drop for Ends {
+    struct Done;
+    impl Drop for Done {
         fn drop(&mut self) {
-            with_own(|slot| slot.ends_job.store(false, Relaxed));
+            with_own(|slot| slot.looks_next.store(false, Relaxed));
         }
     }
-    with_own(|slot| slot.ends_job.store(true, Relaxed));
-    let _ends = Ends;
-    tell();
+    with_own(|slot| slot.looks_next.store(true, Relaxed));
+    let _done = Done;
+    work()
 }
 
 /// Tells whether a sequence number stands for a poll that goes on.

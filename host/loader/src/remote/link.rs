@@ -148,24 +148,20 @@ impl Link {
     /// Writes what waits, until the other end is gone or this one is closed; true if the other end was given
     /// up because it does not read.
     pub async fn write_waiting(&self) -> bool {
-        // Made before there is need of it: a process may come to have no room for descriptors.
-        let mut socket = self.socket.try_clone().map(OwnedFd::from);
-        loop {
-            socket = match socket {
-                Ok(socket) => {
-                    self.waiting.notified().await;
-                    self.write_all(socket).await
-                }
-                Err(_) => {
-                    self.close();
-                    return lock(&self.out).given_up;
-                }
-            };
-            let out = lock(&self.out);
-            if out.closed {
-                return out.given_up;
-            }
+        if self.write_on().await.is_err() {
+            self.close();
         }
+        lock(&self.out).given_up
+    }
+
+    async fn write_on(&self) -> io::Result<()> {
+        // Made before there is need of it: a process may come to have no room for descriptors.
+        let mut socket = OwnedFd::from(self.socket.try_clone()?);
+        while !lock(&self.out).closed {
+            self.waiting.notified().await;
+            socket = self.write_all(socket).await?;
+        }
+        Ok(())
     }
 
     fn waits(&self) -> bool {
