@@ -146,11 +146,11 @@ pub struct SessionArgs {
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub model: Option<String>,
 
-    /// Only these tools
+    /// Only these tools; `none` for a model that takes no tools
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Run this tool without asking; may be given again
+    /// Run this tool without asking; may be given again. One of a plugin that is not shipped is PLUGIN:TOOL
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub allow: Vec<String>,
 

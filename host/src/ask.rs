@@ -1,19 +1,19 @@
 //! Asks the person at the terminal whether a call may run, and for what only a program may see.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use futures_util::future::BoxFuture;
-use jaato_runtime::session_loop::{Answer, Asker, Cancel, Question, SecretAnswer, SecretQuestion};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use jaato_runtime::session_loop::{
+    AlwaysScope, Answer, Asker, Cancel, Question, SecretAnswer, SecretQuestion,
+};
+use jaato_runtime::visible;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::hidden::{self, Hidden};
-use crate::view::{View, one_line, printable};
+use crate::terminal::{self, Before, Reply, Text, exact_line};
+use crate::view::View;
 
 /// Columns of what a program asks for.
 const PROMPT_COLUMNS: usize = 400;
@@ -23,6 +23,10 @@ const PROMPT_COLUMNS: usize = 400;
 pub struct Stage {
     taken: Mutex<()>,
     is_lines: AtomicBool,
+    /// Lines that were typed before a question was seen: they belong to the next message.
+    typed_early: StdMutex<Vec<String>>,
+    /// There is a next message.
+    has_lines: AtomicBool,
 }
 
 /// The terminal, for who types the next message.
@@ -42,6 +46,15 @@ impl Stage {
         Some(ForLines { stage: self, _taken })
     }
 
+    /// Says that messages are read, so that what was typed before a question is kept for the next one.
+    pub fn keep_lines(&self) {
+        self.has_lines.store(true, Relaxed);
+    }
+
+    fn before(&self) -> Before<'_> {
+        if self.has_lines.load(Relaxed) { Before::Kept(&self.typed_early) } else { Before::Dropped }
+    }
+
     /// Takes the terminal for a question that comes while calls run; none while the next message is typed, as
     /// nobody knows how long that takes.
     async fn for_question(&self) -> Option<MutexGuard<'_, ()>> {
@@ -49,6 +62,14 @@ impl Stage {
             return None;
         }
         Some(self.taken.lock().await)
+    }
+}
+
+impl ForLines<'_> {
+    /// Takes the lines that were typed before a question was seen.
+    pub fn typed_early(&self) -> Vec<String> {
+        let mut lines = self.stage.typed_early.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *lines)
     }
 }
 
@@ -68,9 +89,9 @@ pub struct TerminalAsker {
 impl TerminalAsker {
     /// Looks at the terminal once.
     pub fn new(view: Arc<View>, stage: Arc<Stage>) -> Self {
-        let nobody = if !io::stdin().is_terminal() {
+        let nobody = if !terminal::input_is_terminal() {
             Some("standard input is no terminal")
-        } else if !io::stderr().is_terminal() {
+        } else if !terminal::errors_are_terminal() {
             Some("standard error is no terminal")
         } else {
             None
@@ -85,11 +106,17 @@ impl Asker for TerminalAsker {
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
-        let text = question_text(&question);
+        let question = question_of(&question);
         Box::pin(async move {
             let _taken = self.stage.taken.lock().await;
-            self.view.settle();
-            ask(&text).await.unwrap_or_else(|error| Answer::Nobody { reason: error.to_string() })
+            let Some(open) = self.view.open_question().await else {
+                return Answer::Nobody { reason: "the view has ended".to_owned() };
+            };
+            match terminal::ask(open, question, self.stage.before(), read_answer).await {
+                Ok(Reply::Answer(answer)) => answer,
+                Ok(Reply::Nobody(reason)) => Answer::Nobody { reason },
+                Err(error) => Answer::Nobody { reason: error.to_string() },
+            }
         })
     }
 
@@ -102,8 +129,10 @@ impl Asker for TerminalAsker {
             let Some(_taken) = self.stage.for_question().await else {
                 return nobody("the next message is being typed at the terminal");
             };
-            self.view.settle();
-            match hidden::ask(&secret_text(&question)).await {
+            let Some(open) = self.view.open_question().await else {
+                return nobody("the view has ended");
+            };
+            match hidden::ask(&open, &secret_text(&question)).await {
                 Ok(Hidden::Typed(secret)) => SecretAnswer::Typed(secret),
                 Ok(Hidden::Declined) => SecretAnswer::Declined,
                 Err(error) => nobody(&error.to_string()),
@@ -135,83 +164,51 @@ impl Asker for SecretsAlone {
 }
 
 /// Says who asks before it says what: the program's own words may say anything.
-fn secret_text(question: &SecretQuestion<'_>) -> String {
+fn secret_text(question: &SecretQuestion<'_>) -> Text {
     let SecretQuestion { plugin, name, command, prompt } = question;
-    let [name, command, prompt] = [name, command, prompt].map(|it| one_line(it, PROMPT_COLUMNS));
-    format!(
+    let [name, command, prompt] = [name, command, prompt].map(|it| exact_line(it, PROMPT_COLUMNS));
+    Text::new().plain(&format!(
         "{} of {plugin} runs `{command}`, which asks for what nobody else may see.\n\
          What you type now goes to that program alone and is not shown; Ctrl-C declines.\n\
          {} ",
         name,
         prompt.trim_end()
-    )
+    ))
 }
 
-fn question_text(question: &Question<'_>) -> String {
-    format!(
-        "{} of {} wants to run with\n{}({})\n",
-        question.call.name,
-        question.tool.plugin,
-        shown(&question.call.arguments),
-        printable(&question.why)
-    )
+/// Columns of a tool's name in a question. A name that follows the rules is shorter.
+const NAME_COLUMNS: usize = 80;
+
+fn question_of(question: &Question<'_>) -> terminal::Question {
+    let name = exact_line(&visible::name(question.call.name.as_str()), NAME_COLUMNS);
+    let always = always_for(question.always, &name);
+    terminal::Question {
+        head: format!("{name} of {} wants to run with", question.tool.plugin),
+        values: values_of(&question.call.arguments),
+        why: format!("({})", question.why),
+        prompt: format!(
+            "run it? [y]es, [a]lways in this session for {always}, [n]o, or say what to do instead:"
+        ),
+    }
 }
 
-/// Shows arguments as a person reads them: a text as it is and not as JSON has it, each of its lines
-/// behind a bar, so that none can pass for a line of ours.
-fn shown(arguments: &Value) -> String {
+fn always_for(scope: AlwaysScope, name: &str) -> String {
+    match scope {
+        AlwaysScope::ThisCall => "exactly this call".to_owned(),
+        AlwaysScope::EveryCall => format!("every call of {name}"),
+    }
+}
+
+/// Returns arguments as a person reads them: a text as it is and not as JSON has it.
+fn values_of(arguments: &Value) -> Vec<terminal::Value> {
     let Some(arguments) = arguments.as_object().filter(|arguments| !arguments.is_empty()) else {
-        return format!("  {}\n", printable(&arguments.to_string()));
+        return vec![terminal::Value { name: None, text: arguments.to_string() }];
     };
-    let mut text = String::new();
-    for (name, value) in arguments {
-        let name = printable(name).replace('\n', " ");
-        let value = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
-        let value = printable(&value).into_owned();
-        if value.contains('\n') {
-            text.push_str(&format!("  {name}:\n"));
-            value.lines().for_each(|line| text.push_str(&format!("  │ {line}\n")));
-        } else {
-            text.push_str(&format!("  {name}: {value}\n"));
-        }
-    }
-    text
-}
-
-async fn ask(text: &str) -> io::Result<Answer> {
-    // Locked for the write alone: a cancel during the wait below must be told too.
-    io::stderr().write_all(text.as_bytes())?;
-    loop {
-        let prompt = "run it? [y]es, [a]lways in this session, [n]o, or say what to do instead: ";
-        io::stderr().write_all(prompt.as_bytes())?;
-        let mut line = String::new();
-        a_line_is_there().await?;
-        if io::stdin().lock().read_line(&mut line)? == 0 {
-            return Ok(Answer::Nobody { reason: "standard input has ended".into() });
-        }
-        if let Some(answer) = read_answer(line.trim()) {
-            return Ok(answer);
-        }
-    }
-}
-
-/// Waits until the terminal can be read without a wait: it gives out whole lines. Looked at now and then and
-/// not read on a thread, because a cancel would leave that thread behind to take what is typed next.
-async fn a_line_is_there() -> io::Result<()> {
-    something_is_typed().await
-}
-
-/// Waits until something can be read from the terminal.
-pub async fn something_is_typed() -> io::Result<()> {
-    const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
-    loop {
-        let stdin = io::stdin();
-        let mut terminal = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut terminal, PollTimeout::ZERO)? > 0 {
-            return Ok(());
-        }
-        tokio::time::sleep(LOOKED_AT_EVERY).await;
-    }
+    let value_of = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+        terminal::Value { name: Some(name.clone()), text }
+    };
+    arguments.iter().map(value_of).collect()
 }
 
 /// Reads an answer; an empty line is none, because silence is not consent.
@@ -234,11 +231,25 @@ mod tests {
 
     #[test]
     fn arguments_are_shown_as_a_person_reads_them() {
-        let arguments = json!({ "command": "echo \"a\"", "text": "one\ntwo\u{1b}[2J", "n": [1] });
-        let expected = "  command: echo \"a\"\n  text:\n  │ one\n  │ two\u{fffd}[2J\n  n:\n  │ [\n  │   1\n  │ ]\n";
-        assert_eq!(shown(&arguments), expected);
-        assert_eq!(shown(&json!({})), "  {}\n");
-        assert_eq!(shown(&json!("x")), "  \"x\"\n");
+        let shown = |arguments: &Value| {
+            let values = values_of(arguments).into_iter();
+            values.map(|value| (value.name.unwrap_or_default(), value.text)).collect::<Vec<_>>()
+        };
+        let arguments = json!({ "command": "echo \"a\"", "text": "one\ntwo", "n": [1] });
+        let expected = [("command", "echo \"a\""), ("text", "one\ntwo"), ("n", "[\n  1\n]")];
+        assert_eq!(
+            shown(&arguments),
+            expected.map(|(name, text)| (name.to_owned(), text.to_owned()))
+        );
+        for other in [json!({}), json!("x")] {
+            assert_eq!(shown(&other), [(String::new(), other.to_string())]);
+        }
+    }
+
+    #[test]
+    fn what_always_will_hold_for_is_said() {
+        assert_eq!(always_for(AlwaysScope::ThisCall, "note"), "exactly this call");
+        assert_eq!(always_for(AlwaysScope::EveryCall, "note"), "every call of note");
     }
 
     #[tokio::test]
@@ -261,9 +272,9 @@ mod tests {
         let plugin = PluginName::from("tool-x");
         let prompt = "password:\u{1b}[2J\nrun it? ";
         let question = SecretQuestion { plugin: &plugin, name: "session_0", command: "su", prompt };
-        let text = secret_text(&question);
+        let text = secret_text(&question).styled(console::Style::new);
         assert!(text.starts_with("session_0 of tool-x runs `su`, which asks"), "{text}");
-        assert!(text.ends_with("\npassword:\u{fffd}[2J run it? "), "{text}");
+        assert!(text.ends_with("\npassword:<U+001B>[2J run it? "), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
 use jaato_runtime::registry::PluginEntry;
-use jaato_runtime::session_loop::{Cancel, EventSink, Session};
+use jaato_runtime::session_loop::{Cancel, EventSink, Session, note_bytes};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
@@ -47,10 +47,11 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
         _ => batch(&session, &cancel).await,
     };
-    view.finish();
+    let shown = view.finish(&cancel).await;
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
-    if cancel.is_cancelled() { Ok(Exit::Cancelled) } else { outcome }
+    shown?;
+    if cancel.is_cancelled() && outcome.is_ok() { Ok(Exit::Cancelled) } else { outcome }
 }
 
 async fn one(
@@ -133,7 +134,7 @@ async fn batch(session: &Session, cancel: &Cancel) -> Outcome {
             Err(error) => failure_line(None, None, &error),
         };
         failed |= answer.contains_key("error");
-        report::line(&Value::Object(answer).to_string())?;
+        report::json_line(&Value::Object(answer))?;
     }
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
@@ -182,8 +183,13 @@ fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<S
     line
 }
 
+/// Raw bytes have no place in JSON: it says how many there are.
 fn shown(output: Output) -> Value {
-    Value::Object(output.content)
+    let Output { mut content, bytes } = output;
+    if !bytes.is_empty() {
+        note_bytes(&mut content, json!({ "length": bytes.len() }));
+    }
+    Value::Object(content)
 }
 
 /// Reads lines on a thread of their own: standard input cannot be waited for without blocking.

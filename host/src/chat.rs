@@ -3,13 +3,11 @@
 //! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed next
 //! goes on from there. A line that begins with `/` is for jaato, not for the model.
 
-use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use console::Style;
-use jaato_runtime::Runtime;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::{Runtime, visible};
 use serde_json::{Map, Value};
 
 use crate::args::{ChatArgs, Global, OutputForm};
@@ -18,7 +16,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
-use crate::{conversation, reload, report, start};
+use crate::{conversation, reload, report, start, terminal};
 
 const HELP: &str = "\
 /again   send the last request again, after it failed
@@ -42,7 +40,8 @@ enum Wish<'a> {
     Command(&'a str, &'a str),
 }
 
-/// Talks until the lines end. The exit code is that of the last turn, as a shell has it.
+/// Talks until the lines end. Where a person sits, the exit code is that of the last line, as a shell has
+/// it; where lines are piped in nobody sees a failure go by, and the worst line decides.
 pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let runtime = conversation::runtime(global, &args.session, true).await?;
     runtime.watch_plugins().await;
@@ -52,18 +51,24 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     interrupt_on_signals(over.clone(), move || current.stop());
     let view = View::start(OutputForm::Text, over.clone());
     let stage = Arc::<Stage>::default();
+    stage.keep_lines();
     let mut session = conversation::start(&runtime, &args.session, Arc::clone(&view), &stage)?;
     greet(&runtime, &session);
     let mut lines = Lines::new();
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
-    let mut outcome = Ok(Exit::Done);
+    let mut outcome = Ok(());
+    let mut exits = LineExits::default();
     while !over.is_cancelled() {
         let text = match first.take() {
             Some(text) => text,
             None => {
-                let Some(_terminal) = stage.for_lines(&over).await else { break };
-                view.settle();
-                match lines.next(&over).await {
+                let Some(terminal) = stage.for_lines(&over).await else { break };
+                tokio::select! {
+                    biased;
+                    () = over.cancelled() => break,
+                    () = view.settle() => {}
+                }
+                match lines.next(terminal.typed_early(), &over).await {
                     Ok(Line::Text(text)) => text,
                     Ok(Line::Dropped) => continue,
                     Ok(Line::End) => break,
@@ -78,12 +83,14 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             Wish::Nothing => {}
             Wish::Say(message) => {
                 let cancel = turn.begin(&over);
-                outcome = Ok(conversation::exit_of_turn(&session.turn(message, &cancel).await));
+                let exit = conversation::exit_of_turn(&session.turn(message, &cancel).await);
+                exits.turn(exit);
                 turn.end();
             }
             Wish::Again => {
                 let cancel = turn.begin(&over);
-                outcome = Ok(conversation::exit_of_turn(&session.turn_again(&cancel).await));
+                let exit = conversation::exit_of_turn(&session.turn_again(&cancel).await);
+                exits.again(exit);
                 turn.end();
             }
             Wish::Help => help(&runtime),
@@ -91,8 +98,8 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             Wish::Plugin(words) => {
                 let cancel = turn.begin(&over);
                 let done = reload::in_chat(&runtime, &mut session, &view, words, &cancel).await;
-                outcome = Ok(done.unwrap_or_else(|failure| {
-                    view.settle();
+                view.settle().await;
+                exits.command(done.unwrap_or_else(|failure| {
                     report::failure(&failure);
                     failure.exit
                 }));
@@ -100,18 +107,66 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
             }
             Wish::Command(name, rest) => {
                 let cancel = turn.begin(&over);
-                outcome = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
+                let done = command(&runtime, &mut session, &view, (name, rest), &cancel).await;
                 turn.end();
-                if outcome.is_err() {
-                    break;
+                match done {
+                    Ok(exit) => exits.command(exit),
+                    Err(failure) => {
+                        outcome = Err(failure);
+                        break;
+                    }
                 }
             }
         }
     }
-    view.finish();
+    let shown = view.finish(&over).await;
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
-    outcome
+    shown?;
+    outcome.map(|()| if terminal::input_is_terminal() { exits.last } else { exits.worst() })
+}
+
+/// How the lines of a conversation ended.
+#[derive(Debug)]
+struct LineExits {
+    last: Exit,
+    /// Of the last message: a request that works when it is sent again has not failed.
+    turn: Exit,
+    /// Of all other lines.
+    others: Exit,
+}
+
+impl Default for LineExits {
+    fn default() -> Self {
+        Self { last: Exit::Done, turn: Exit::Done, others: Exit::Done }
+    }
+}
+
+impl LineExits {
+    fn turn(&mut self, exit: Exit) {
+        // Who stops an answer and goes on meant it so: only at the end it counts.
+        if self.turn != Exit::Cancelled {
+            self.others = self.worst();
+        }
+        (self.turn, self.last) = (exit, exit);
+    }
+
+    fn again(&mut self, exit: Exit) {
+        if exit == Exit::Usage {
+            // There was nothing to send again.
+            return self.command(exit);
+        }
+        (self.turn, self.last) = (exit, exit);
+    }
+
+    fn command(&mut self, exit: Exit) {
+        self.others = self.others.worse(exit);
+        self.last = exit;
+    }
+
+    fn worst(&self) -> Exit {
+        self.others.worse(self.turn)
+    }
 }
 
 fn wish(line: &str) -> Wish<'_> {
@@ -150,7 +205,7 @@ async fn command(
         Ok(arguments) => runtime.command(session, name, arguments, cancel).await,
         Err(error) => Err(error),
     };
-    view.settle();
+    view.settle().await;
     match answer {
         Ok(output) => match text_alone(&output.content) {
             Some(text) => report::line(text).map(|()| Exit::Done),
@@ -170,27 +225,28 @@ fn text_alone(content: &Map<String, Value>) -> Option<&str> {
 }
 
 fn help(runtime: &Runtime) {
-    note(HELP);
+    report::remark(HELP);
     for command in runtime.commands() {
         if command.status == CommandStatus::Enabled {
-            note(&format!("/{}   {}", command.usage(), command.spec.description));
+            let (usage, description) = (command.usage(), &command.spec.description);
+            report::remark(&format!(
+                "/{}   {}",
+                visible::name(&usage),
+                report::indented(description)
+            ));
         }
     }
 }
 
 /// Says who talks, where a person reads it.
 fn greet(runtime: &Runtime, session: &Session) {
-    if !io::stdin().is_terminal() {
+    if !terminal::input_is_terminal() {
         return;
     }
     let tools = session.toolbox().active().count();
     let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
-    note(&format!("{}, {tools}; /help lists what else there is", runtime.setup().config.model));
-}
-
-fn note(text: &str) {
-    let dim = Style::new().for_stderr().dim();
-    report::notes(&dim.apply_to(text).to_string());
+    let model = runtime.setup().config.model.to_string();
+    report::remark(&format!("{}, {tools}; /help lists what else there is", visible::name(&model)));
 }
 
 /// The cancel of the turn that runs, for whoever handles a signal.
@@ -225,6 +281,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_worst_line_counts_unless_it_was_made_good() {
+        let mut exits = LineExits::default();
+        exits.turn(Exit::Provider);
+        exits.command(Exit::Done);
+        exits.again(Exit::Done);
+        assert_eq!((exits.worst(), exits.last), (Exit::Done, Exit::Done));
+        exits.again(Exit::Usage);
+        assert_eq!((exits.worst(), exits.last), (Exit::Usage, Exit::Usage));
+        exits.turn(Exit::Provider);
+        exits.turn(Exit::Limit);
+        assert_eq!((exits.worst(), exits.last), (Exit::Provider, Exit::Limit));
+        let mut exits = LineExits::default();
+        exits.turn(Exit::Cancelled);
+        assert_eq!(exits.worst(), Exit::Cancelled);
+        exits.turn(Exit::Done);
+        assert_eq!(exits.worst(), Exit::Done);
+    }
 
     #[test]
     fn a_line_is_for_the_model_unless_one_slash_begins_it() {

@@ -64,6 +64,9 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
     }
     line("instance", &Ok("it starts in a worker".to_owned()))?;
     let mut failed = 0;
+    for left_out in &entry.left_out {
+        failed += line(&left_out.what, &Err(Error::failed(left_out.why.clone())))?;
+    }
     let tools = jaato_runtime::description(entry).map_or(&[][..], |it| &it.tools);
     // Of many tools those that are left out one after the other for one reason are one line.
     for group in tools.chunk_by(|one, next| {
@@ -86,7 +89,15 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         let told = trying.await.map(|(dropped, count)| {
             format!("of {count} messages that fill the context it would drop {dropped}")
         });
-        failed += line(&format!("gc {}", manifest.name.source()), &told)?;
+        let what = format!("gc {}", manifest.name.source());
+        match told {
+            // A gc may want what its person has not configured yet.
+            Err(error) if !is_broken(&error) => report::line(&format!(
+                "{what:<11}  left out: it makes no plan as it is configured: {}",
+                error.message
+            ))?,
+            told => failed += line(&what, &told)?,
+        }
     }
     if let Some(provider) = jaato_runtime::description(entry).and_then(|it| it.provider.as_ref()) {
         let name = &provider.name;
@@ -94,6 +105,19 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
         report::line(&format!("{what:<11}  left out: an answer may cost something"))?;
     }
     Ok(failed)
+}
+
+/// Tells whether an error says that the plugin does not work, rather than what it wants.
+fn is_broken(error: &Error) -> bool {
+    let broken = [
+        ErrorKind::PluginPanicked,
+        ErrorKind::PluginMisbehaved,
+        ErrorKind::PluginCrashed,
+        ErrorKind::PluginDisabled,
+        ErrorKind::Timeout,
+        ErrorKind::HostBug,
+    ];
+    broken.contains(&error.kind)
 }
 
 /// Runs the conformance suite, and counts what does not hold.

@@ -89,8 +89,9 @@ async fn run(global: Global, name: &str, words: &[String]) -> Outcome {
     cancel_on_signals(cancel.clone());
     let view = View::start(OutputForm::Text, cancel.clone());
     let answer = answer(&runtime, name, arguments, &view, &cancel).await;
-    view.finish();
+    let shown = view.finish(&cancel).await;
     start::close(runtime).await;
+    shown?;
     if cancel.is_cancelled() {
         return Ok(Exit::Cancelled);
     }

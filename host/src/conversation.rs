@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use jaato_runtime::registry::{NO_TOOLS, ToolEntry};
 use jaato_runtime::session_loop::{Session, TurnReport};
 use jaato_runtime::types::{Error, ErrorKind, Outcome as TurnOutcome};
-use jaato_runtime::{Runtime, SessionOptions, config};
+use jaato_runtime::{Allowed, PluginSource, Runtime, SessionOptions, config};
 
 use crate::args::{Global, SessionArgs};
 use crate::ask::{Stage, TerminalAsker};
@@ -28,10 +29,10 @@ pub async fn runtime(
     arguments.tools_only = args.tools.clone();
     arguments.env_file = args.env_file.clone();
     let mut setup = start::setup(arguments.clone())?;
-    if is_read && trust::ask_once(&setup)? {
+    if is_read && trust::ask_once(&setup).await? {
         setup = start::setup(arguments)?;
     }
-    let runtime = Runtime::start(setup).await;
+    let runtime = start::runtime_of(setup).await;
     check_tool_names(&runtime, args)?;
     if is_read {
         report::problems(&start::workspace_line(runtime.setup()).into_iter().collect::<Vec<_>>());
@@ -68,16 +69,46 @@ pub fn start(
 
 /// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.
 fn check_tool_names(runtime: &Runtime, args: &SessionArgs) -> Result<(), Failure> {
-    let named = args.tools.iter().flatten().chain(&args.allow);
+    let only = match args.tools.as_deref() {
+        Some([alone]) if alone == NO_TOOLS => &[],
+        only => only.unwrap_or_default(),
+    };
+    if only.iter().any(|name| name == NO_TOOLS) {
+        let text = format!("`--tools {NO_TOOLS}` stands alone: other tools are named beside it");
+        return Err(Failure::new(Exit::Usage, text));
+    }
     let registry = runtime.registry();
-    for name in named {
-        if registry.tool(name).is_none() {
+    let find = |name: &str| {
+        registry.tool(name).ok_or_else(|| {
             report::problems(&start::problems(runtime));
             let known = registry.tools().map(|tool| tool.spec.name.as_str());
-            return Err(Failure::unknown("tool", name, known));
+            Failure::unknown("tool", name, known)
+        })
+    };
+    for name in only {
+        find(name)?;
+    }
+    for text in &args.allow {
+        let allowed = Allowed::parse(text);
+        let tool = find(allowed.tool.as_str())?;
+        let source = if tool.is_shipped { PluginSource::Shipped } else { PluginSource::Elsewhere };
+        if !allowed.covers(&allowed.tool, tool.plugin, source) {
+            return Err(not_allowed(&allowed, &tool));
         }
     }
     Ok(())
+}
+
+/// Says whose tool it is that `--allow` does not mean.
+fn not_allowed(allowed: &Allowed, tool: &ToolEntry<'_>) -> Failure {
+    let (name, plugin) = (&allowed.tool, tool.plugin);
+    let text = match &allowed.plugin {
+        Some(other) => format!("tool `{name}` is not of plugin `{other}` but of `{plugin}`"),
+        None => format!(
+            "tool `{name}` is of plugin `{plugin}`, which is not shipped with jaato: its name alone allows nothing"
+        ),
+    };
+    Failure::new(Exit::Usage, text).hint(format!("`--allow {plugin}:{name}` allows it"))
 }
 
 /// Returns the exit code for a turn's end.

@@ -1,42 +1,54 @@
 //! `jaato doctor`: what is found, what is missing, what to do.
 
+use std::time::Duration;
+
 use jaato_runtime::registry::Status;
-use jaato_runtime::types::API_VERSION;
-use jaato_runtime::{ModelState, Runtime, places};
+use jaato_runtime::types::{API_VERSION, Error};
+use jaato_runtime::{ModelState, Runtime, places, visible};
 
 use crate::args::Global;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Failure, Outcome, exit_of};
 use crate::{report, start};
 
 /// Memory that loading the default model wants, in bytes.
 const MEMORY_WANTED_BYTES: u64 = 6 << 30;
 
-/// Tells what is found and what is missing; fails when no task could be run.
+/// Longest wait for a model's server: somebody sits and waits, and a server that works is faster.
+const SERVER_WAIT: Duration = Duration::from_secs(5);
+
+/// Tells what is found and what is missing; fails when the configured model could not do a task.
 pub async fn doctor(global: Global) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     report::line(&format!("jaato {} (plugin-api {API_VERSION})", env!("CARGO_PKG_VERSION")))?;
     say("executable", &runtime.setup().executable.display().to_string())?;
     folders(&runtime)?;
     plugins(&runtime)?;
-    let can_run = models(&runtime).await?;
+    let checked = models(&runtime).await?;
     programs()?;
     memory()?;
     report::problems(runtime.problems());
     let has_no_provider = runtime.registry().providers().next().is_none();
     runtime.close().await;
-    if can_run {
+    let Err(error) = checked else {
         report::line("\nready: jaato run \"What operating system am I running on?\"")?;
-        Ok(Exit::Done)
-    } else {
+        return Ok(Exit::Done);
+    };
+    if has_no_provider {
         let failure = Failure::new(Exit::Plugin, "no model can be used, so no task can be run");
-        let hint = has_no_provider
-            .then_some("in a checkout, `cargo xtask build-plugins` builds the shipped plugins");
-        Err(failure.maybe_hint(hint))
+        return Err(
+            failure.hint("in a checkout, `cargo xtask build-plugins` builds the shipped plugins")
+        );
     }
+    // What cannot be asked would fail a task with the same exit code.
+    let exit = match exit_of(error.kind) {
+        Exit::Failed => Exit::Provider,
+        other => other,
+    };
+    Err(Failure { exit, message: format!("not ready: {}", error.message), hint: error.hint })
 }
 
 fn say(what: &str, text: &str) -> Result<(), Failure> {
-    report::line(&format!("{what:<12} {text}"))
+    report::line(&format!("{what:<12} {}", visible::name(text)))
 }
 
 fn folders(runtime: &Runtime) -> Result<(), Failure> {
@@ -78,9 +90,11 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn models(runtime: &Runtime) -> Result<bool, Failure> {
-    let (models, problems) = runtime.models().await;
+/// Lists the models, and tells whether the configured one can be used.
+async fn models(runtime: &Runtime) -> Result<Result<(), Error>, Failure> {
     let default = &runtime.setup().config.model;
+    let (checked, (models, problems)) =
+        tokio::join!(runtime.check_model(SERVER_WAIT), runtime.models_within(SERVER_WAIT));
     for model in &models {
         let state = match &model.state {
             ModelState::Remote => "".to_owned(),
@@ -92,13 +106,15 @@ async fn models(runtime: &Runtime) -> Result<bool, Failure> {
         let mark = if model.id == *default { " (default)" } else { "" };
         say("model", &format!("{}{mark}{state}", model.id))?;
     }
-    if !models.iter().any(|model| model.id == *default) {
-        say("model", &format!("{default} is the configured one, and no provider offers it"))?;
+    match &checked {
+        Ok(model) if models.iter().any(|listed| listed.id == model.id) => {}
+        Ok(model) => say("model", &format!("{} (default)", model.id))?,
+        Err(_) => say("model", &format!("{default} is the configured one, and it cannot be used"))?,
     }
     for problem in &problems {
         say("", problem)?;
     }
-    Ok(!models.is_empty())
+    Ok(checked.map(|_| ()))
 }
 
 fn programs() -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! `jaato environment`: where files lie and commands run.
 
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use jaato_runtime::session_loop::{Cancel, EventSink, Session};
@@ -14,7 +14,8 @@ use tokio::sync::mpsc;
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
-use crate::{report, start};
+use crate::terminal::Channel;
+use crate::{report, start, terminal};
 
 /// Bytes of standard input that are read at a time.
 const INPUT_BYTES: usize = 64 * 1024;
@@ -30,7 +31,7 @@ const SIGNAL_BASE: i32 = 128;
 const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// Says how far the environments go.
-const CONFINEMENT: &str = "files are kept to the allowed folders; commands are not confined yet, but to their container in `docker`";
+const CONFINEMENT: &str = "files are kept to the allowed folders; jaato confines no commands yet: only an environment that does so itself (a container, a sandbox) keeps them in";
 
 /// Lists the environments.
 pub async fn list(global: Global, as_json: bool) -> Outcome {
@@ -129,14 +130,11 @@ pub async fn exec(
     let spawn = Spawn { directory, ..spawn_of(command) }.deadline_ms(EXEC_DEADLINE_MS);
     let mut failed = None;
     let ran = runtime.execute(session.id(), &spawn, input(), &cancel, |stream, bytes| {
-        let written = match stream {
-            OutputStream::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(bytes).and_then(|()| out.flush())
-            }
-            OutputStream::Stderr => io::stderr().lock().write_all(bytes),
+        let channel = match stream {
+            OutputStream::Stdout => Channel::Output,
+            OutputStream::Stderr => Channel::Errors,
         };
-        if let Err(error) = written {
+        if let Err(error) = terminal::pass(channel, bytes) {
             // Nobody reads any more: the command need not go on.
             failed.get_or_insert(error);
             cancel.cancel();
@@ -170,15 +168,15 @@ fn end(exit: &ProcessExit) -> Outcome {
     }
     match (exit.code, exit.signal) {
         (Some(0), _) => Ok(Exit::Done),
-        (Some(code), _) => std::process::exit(code),
-        (None, Some(signal)) => std::process::exit(SIGNAL_BASE + signal),
+        (Some(code), _) => crate::exit::now(code),
+        (None, Some(signal)) => crate::exit::now(SIGNAL_BASE + signal),
         (None, None) => Err(Failure::new(Exit::Failed, "nobody knows how the command ended")),
     }
 }
 
 /// Reads standard input on a thread of its own, where it is no terminal.
 fn input() -> Option<mpsc::Receiver<Vec<u8>>> {
-    if io::stdin().is_terminal() {
+    if terminal::input_is_terminal() {
         return None;
     }
     let (sender, receiver) = mpsc::channel(INPUT_WAITING_MAX);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use jaato_runtime::config::NoHome;
+use jaato_runtime::loader::work_is_done;
 use jaato_runtime::registry::nearest;
 use jaato_runtime::types::{Error, ErrorKind};
 
@@ -29,10 +30,34 @@ pub enum Exit {
     Cancelled = 130,
 }
 
+impl Exit {
+    /// Returns the worse of two ends of lines in one conversation: what failed is worse than what stopped
+    /// at a limit, and the worst is what a person broke off.
+    pub fn worse(self, other: Self) -> Self {
+        let rank = |exit| match exit {
+            Self::Done => 0,
+            Self::Limit => 1,
+            Self::Usage => 2,
+            Self::Failed => 3,
+            Self::Provider => 4,
+            Self::Plugin => 5,
+            Self::Configuration => 6,
+            Self::Cancelled => 7,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)
     }
+}
+
+/// Ends the process at once, wherever it is.
+pub fn now(code: i32) -> ! {
+    work_is_done(code);
+    std::process::exit(code)
 }
 
 /// An error that ends the process: its exit code, its text, and what to do.

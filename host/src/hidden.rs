@@ -1,7 +1,7 @@
 //! Reads a line at the terminal that nobody may see: nothing of it is shown, kept or told.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
 
 use jaato_runtime::session_loop::Secret;
@@ -9,7 +9,7 @@ use nix::sys::termios::{
     FlushArg, LocalFlags, SetArg, SpecialCharacterIndices, Termios, tcflush, tcgetattr, tcsetattr,
 };
 
-use crate::ask::something_is_typed;
+use crate::terminal::{OpenQuestion, Text, something_is_typed};
 
 /// Bytes of a secret: the terminal of a program that reads lines takes no longer one, and says nothing of what it drops.
 const SECRET_BYTES_MAX: usize = 4095;
@@ -26,9 +26,9 @@ pub enum Hidden {
 ///
 /// # Errors
 /// When the terminal is gone, or does not hide what is typed.
-pub async fn ask(question: &str) -> io::Result<Hidden> {
+pub async fn ask(open: &OpenQuestion, question: &Text) -> io::Result<Hidden> {
     let _quiet = Quiet::begin()?;
-    io::stderr().write_all(question.as_bytes())?;
+    open.say_open(question)?;
     // Not the process's own buffer, which is not overwritten.
     let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut line = Line::new();
@@ -46,9 +46,10 @@ pub async fn ask(question: &str) -> io::Result<Hidden> {
             Step::TooLong => {
                 let again = format!(
                     "\nlonger than {SECRET_BYTES_MAX} bytes, which no terminal takes as one line: nothing of it was \
-                     handed over\n{question}"
+                     handed over"
                 );
-                io::stderr().write_all(again.as_bytes())?;
+                open.say(&Text::new().plain(&again))?;
+                open.say_open(question)?;
                 line = Line::new();
             }
             Step::Done => return Ok(Hidden::Typed(line.secret)),
@@ -147,9 +148,8 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // A terminal that is gone needs neither.
+        // A terminal that is gone needs nothing.
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
-        let _ = io::stderr().write_all(b"\n");
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use jaato_runtime::config::trust::TrustStore;
 use jaato_runtime::install::{self, PlacedPlugin, Source, placed_plugins};
 use jaato_runtime::loader::PlaceKind;
-use jaato_runtime::{Setup, places, sha256_of, trust_line};
+use jaato_runtime::registry::{Candidate, Trust};
+use jaato_runtime::types::Description;
+use jaato_runtime::{Runtime, Setup, places, rules, sha256_of, trust_line};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -13,12 +15,13 @@ use crate::{plugin, report, start, trust};
 
 /// Installs a plugin that lies on this machine.
 pub async fn install(global: Global, what: &Path) -> Outcome {
-    let setup = start::setup(start::arguments(global))?;
-    let folder = own_folder(&setup)?;
+    let runtime = start::runtime(start::arguments(global)).await?;
+    let setup = runtime.setup();
+    let folder = own_folder(setup)?;
     let source = Source::find(what, &folder).map_err(refused)?;
     let manifest = source.manifest();
     let name = &manifest.name;
-    let all = placed_plugins(&places(&setup));
+    let all = placed_plugins(&places(setup));
     let shipped = all
         .iter()
         .find(|plugin| plugin.manifest.name == *name && plugin.file.place == PlaceKind::Shipped);
@@ -27,7 +30,8 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
         let text = format!("plugin `{name}` is shipped with jaato: `{path}` has the name");
         return Err(Failure::new(Exit::Plugin, text).hint("give yours a name of its own"));
     }
-    let description = plugin::described(&setup, source.file()).await?;
+    let description = plugin::described(setup, source.file()).await?;
+    refuse_conflict(&runtime, &source, &description, &folder)?;
     let installed = install::install(&source, &folder).map_err(refused)?;
     let instead = match &installed.before {
         Some(before) => format!(", in place of {before}"),
@@ -39,7 +43,7 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     if setup.config.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
         report::line(&format!("it is disabled: `jaato plugin enable {name}` lets it run"))?;
     }
-    if is_trusted(&setup, &installed.path)? {
+    if is_trusted(setup, &installed.path)? {
         report::line("this content is trusted already: it runs inside jaato")?;
         return Ok(Exit::Done);
     }
@@ -49,6 +53,41 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
         trust_line(&installed.path, &digest(&installed.path)?)
     ))?;
     Ok(Exit::Done)
+}
+
+/// Refuses a plugin that could not be used where it would lie, or that would take a name from one that is used.
+fn refuse_conflict(
+    runtime: &Runtime,
+    source: &Source,
+    description: &Description,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let setup = runtime.setup();
+    let name = &source.manifest().name;
+    let (path, before) = install::place_of(name, folder);
+    let digest = digest(source.file())?;
+    let trust =
+        if is_trusted(setup, source.file())? { Trust::ByHash(digest) } else { Trust::No(digest) };
+    let newcomer = Candidate {
+        path: path.clone(),
+        place: PlaceKind::User.name(),
+        trust,
+        manifest: source.manifest().clone(),
+        description: Some(Ok(description.clone())),
+    };
+    let replaced = before.map_or(path, |plugin| plugin.file.path);
+    let registry = runtime.registry();
+    let text = match install::conflict(&registry, newcomer, &replaced, &rules(setup)) {
+        None => return Ok(()),
+        Some(install::Conflict::Refused(why)) => {
+            format!("plugin `{name}` could not be used, so it is not installed: {why}")
+        }
+        Some(install::Conflict::Displaces(other, why)) => format!(
+            "plugin `{name}` would keep `{other}` from being used, so it is not installed: of that, {why}"
+        ),
+    };
+    Err(Failure::new(Exit::Plugin, text)
+        .hint("give its plugin and tools names of their own, or remove the other plugin first"))
 }
 
 /// Takes a plugin out of the person's own folder.

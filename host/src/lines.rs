@@ -1,6 +1,7 @@
 //! The lines that a person types: edited on a terminal, plain from a pipe.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, Read as _};
 
 use jaato_runtime::session_loop::Cancel;
 use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
@@ -8,6 +9,7 @@ use rustyline::error::ReadlineError;
 use rustyline::{Behavior, Config, DefaultEditor};
 
 use crate::exit::{Exit, Failure};
+use crate::terminal;
 
 /// What stands before what is typed.
 const PROMPT: &str = "> ";
@@ -30,26 +32,41 @@ pub struct Lines {
     editor: Option<DefaultEditor>,
     /// How the terminal was before the editor changed it.
     terminal: Option<Termios>,
+    /// Lines that were typed before their time, where no editor shows them.
+    early: VecDeque<String>,
 }
 
 impl Lines {
     /// Looks at the terminal once; without an editor for it, lines come plain.
     pub fn new() -> Self {
         let config = Config::builder().behavior(Behavior::PreferTerm).auto_add_history(true);
-        let editor = io::stdin().is_terminal().then(|| DefaultEditor::with_config(config.build()));
+        let editor =
+            terminal::input_is_terminal().then(|| DefaultEditor::with_config(config.build()));
         let editor = editor.and_then(Result::ok);
         let terminal = editor.as_ref().and_then(|_| tcgetattr(io::stdin()).ok());
-        Self { editor, terminal }
+        Self { editor, terminal, early: VecDeque::new() }
     }
 
-    /// Reads the next line; the end once `over` is set.
+    /// Reads the next line; the end once `over` is set. Lines that were typed early stand in the editor already, so
+    /// that the person sees them before they are sent; without one each is a line.
     ///
     /// # Errors
     /// When standard input cannot be read, or a line is too long or not UTF-8.
-    pub async fn next(&mut self, over: &Cancel) -> Result<Line, Failure> {
+    pub async fn next(&mut self, early: Vec<String>, over: &Cancel) -> Result<Line, Failure> {
+        if self.editor.is_none() {
+            self.early.extend(early);
+            return match self.early.pop_front() {
+                Some(line) => Ok(Line::Text(line)),
+                None => self.read(String::new(), over).await,
+            };
+        }
+        self.read(early.join("\n"), over).await
+    }
+
+    async fn read(&mut self, begun: String, over: &Cancel) -> Result<Line, Failure> {
         let editor = self.editor.take();
         // A person may take their time: the wait must not hold up signals.
-        let reading = tokio::task::spawn_blocking(move || read(editor));
+        let reading = tokio::task::spawn_blocking(move || read(editor, &begun));
         let (editor, line) = tokio::select! {
             biased;
             () = over.cancelled() => {
@@ -67,9 +84,12 @@ impl Lines {
     }
 }
 
-fn read(editor: Option<DefaultEditor>) -> (Option<DefaultEditor>, Result<Line, Failure>) {
+fn read(
+    editor: Option<DefaultEditor>,
+    begun: &str,
+) -> (Option<DefaultEditor>, Result<Line, Failure>) {
     let Some(mut editor) = editor else { return (None, plain()) };
-    let line = match editor.readline(PROMPT) {
+    let line = match editor.readline_with_initial(PROMPT, (begun, "")) {
         Ok(line) => Ok(Line::Text(line)),
         Err(ReadlineError::Interrupted) => Ok(Line::Dropped),
         Err(ReadlineError::Eof) => Ok(Line::End),
@@ -80,11 +100,16 @@ fn read(editor: Option<DefaultEditor>) -> (Option<DefaultEditor>, Result<Line, F
 
 fn plain() -> Result<Line, Failure> {
     let mut bytes = Vec::new();
-    let read = io::stdin().lock().take(LINE_BYTES_MAX + 1).read_until(b'\n', &mut bytes);
-    match read {
-        Err(error) => return Err(failed(format!("cannot read standard input: {error}"))),
-        Ok(0) => return Ok(Line::End),
-        Ok(_) => {}
+    let read = if terminal::input_is_terminal() {
+        // No buffer between: what waits in one could not be told from an answer to a question.
+        terminal::read_line().map(|line| bytes = line)
+    } else {
+        let mut input = io::stdin().lock().take(LINE_BYTES_MAX + 1);
+        input.read_until(b'\n', &mut bytes).map(drop)
+    };
+    read.map_err(|error| failed(format!("cannot read standard input: {error}")))?;
+    if bytes.is_empty() {
+        return Ok(Line::End);
     }
     if bytes.len() as u64 > LINE_BYTES_MAX {
         return Err(failed(format!(

@@ -17,6 +17,7 @@ mod ledger;
 mod lines;
 mod model;
 mod new_plugin;
+mod platform;
 mod plugin;
 mod reload;
 mod report;
@@ -25,6 +26,7 @@ mod shell;
 mod signals;
 mod start;
 mod switch;
+mod terminal;
 mod tool;
 mod trust;
 mod view;
@@ -45,14 +47,20 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|argument| argument == "guardian") {
         return jaato_process::guardian_main();
     }
-    restore_broken_pipes();
+    // Before anything that holds a key is read: in the host, and in each child that runs a plugin.
+    platform::close_memory();
+    platform::outlive_full_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Done };
-            // Nobody is left to tell when this cannot be printed.
-            let _ = error.print();
-            return exit.into();
+            return match report::usage(&error) {
+                Ok(()) => exit.into(),
+                Err(failure) => {
+                    report::failure(&failure);
+                    failure.exit.into()
+                }
+            };
         }
     };
     if let Command::PluginWorker { describe, conform, file } = &cli.command {
@@ -62,13 +70,24 @@ fn main() -> ExitCode {
             None => jaato_worker::serve_main(file),
         };
     }
-    match in_runtime(cli) {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            report::failure(&failure);
-            failure.exit.into()
-        }
+    // A worker leaves its orphans to the guardian. Refused by the system, it costs only what a command leaves
+    // that ends its guardian.
+    let _ = jaato_process::prepare_host();
+    if runs_plugins(&cli.command) {
+        // Where it cannot be kept, what plugins print stands in it, as it does on a terminal.
+        let _ = terminal::reserve();
     }
+    let exit = in_runtime(cli).unwrap_or_else(|failure| {
+        report::failure(&failure);
+        failure.exit
+    });
+    jaato_runtime::loader::work_is_done(exit as i32);
+    exit.into()
+}
+
+/// Tells whether a command has plugins work whose answers a program may read.
+fn runs_plugins(command: &Command) -> bool {
+    matches!(command, Command::Run(_) | Command::Chat(_) | Command::Call(_) | Command::Offered(_))
 }
 
 /// Runs a command on a current-thread tokio runtime: the work is in plugins and on their executor.
@@ -156,19 +175,4 @@ async fn dispatch(cli: Cli) -> Outcome {
             unreachable!("taken by main before there is a runtime")
         }
     }
-}
-
-/// Lets lists end quietly when nobody reads them any more (`jaato tool list | head -1`).
-///
-/// Rust ignores SIGPIPE, so that `println!` would panic; printing goes through `report`, which ends the
-/// process with the shell's code for a broken pipe instead.
-fn restore_broken_pipes() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let text = info.payload().downcast_ref::<String>().map_or("", String::as_str);
-        if text.starts_with("failed printing to std") {
-            std::process::exit(141);
-        }
-        before(info);
-    }));
 }

@@ -79,8 +79,9 @@ pub async fn pull(global: Global, model: Option<String>) -> Outcome {
         () = cancel.cancelled() => None,
         fetched = assets.get(&asset.id, std::slice::from_ref(&asset), &report) => Some(fetched),
     };
-    view.finish();
+    let shown = view.finish(&cancel).await;
     runtime.close().await;
+    shown?;
     match fetched {
         None => Ok(Exit::Cancelled),
         Some(Err(error)) => {
@@ -97,7 +98,8 @@ pub async fn pull(global: Global, model: Option<String>) -> Outcome {
 pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (declared, assets) = (runtime.declared_assets(), assets(&runtime)?.clone());
-    let view = View::start(OutputForm::Text, Cancel::new());
+    let cancel = Cancel::new();
+    let view = View::start(OutputForm::Text, cancel.clone());
     let report = reporter(&view);
     let file = file.to_owned();
     let imported = tokio::task::spawn_blocking(move || match name {
@@ -110,8 +112,9 @@ pub async fn import(global: Global, file: &Path, name: Option<String>) -> Outcom
         None => import_declared(&assets, &file, &declared, &report),
     })
     .await;
-    view.finish();
+    let shown = view.finish(&cancel).await;
     runtime.close().await;
+    shown?;
     let imported = imported.map_err(|error| Failure::new(Exit::Failed, error))?;
     let (name, found) = imported.map_err(|error| Failure {
         exit: Exit::Failed,
@@ -184,6 +187,7 @@ fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
             | Delta::Thought { .. }
             | Delta::ToolCall(_)
             | Delta::Output { .. }
+            | Delta::Alive
             | Delta::Unknown => return,
         };
         let session = SessionId::from("");

@@ -8,7 +8,7 @@ use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust};
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
     Runtime, Setup, describe, description, forget_copy, loader, sha256_of, supervisor,
-    trust_command, why_not,
+    trust_command, visible, why_not,
 };
 use serde_json::{Value, json};
 
@@ -52,11 +52,14 @@ pub fn print_list(runtime: &Runtime) -> Outcome {
     let mut hints = Vec::new();
     for entry in plugins {
         if let Some((why, hint)) = why_not(entry) {
-            let hint = hint.map(|hint| format!("\n  {hint}")).unwrap_or_default();
-            hints.push(format!("{} ({}): {why}{hint}", entry.candidate.manifest.name, path(entry)));
+            let (name, path) = (&entry.candidate.manifest.name, path(entry));
+            hints.push(visible::name(&format!("{name} ({path}): {why}")).into_owned());
+            hints.extend(hint.map(|hint| format!("  {}", visible::name(&hint))));
         } else if let Some(command) = trust_command(entry) {
             let name = &entry.candidate.manifest.name;
-            hints.push(format!("{name} ({}): not trusted\n  {command}", path(entry)));
+            let path = path(entry);
+            hints.push(format!("{name} ({}): not trusted", visible::name(&path)));
+            hints.push(format!("  {}", visible::name(&command)));
         }
         hints.extend(kept(runtime, entry));
     }
@@ -84,14 +87,14 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     let registry = runtime.registry();
     let entry = find(runtime, &registry, name)?;
     let manifest = &entry.candidate.manifest;
-    report::line(&format!("{} {}", manifest.name, manifest.version))?;
-    report::line(&format!("  file        {}", path(entry)))?;
+    report::line(&format!("{} {}", manifest.name, visible::name(&manifest.version)))?;
+    report::line(&format!("  file        {}", visible::name(&path(entry))))?;
     report::line(&format!("  from        {}", entry.candidate.place))?;
     report::line(&format!("  plugin-api  {} (this host speaks {API_VERSION})", manifest.api))?;
     report::line(&format!("  trusted     {}", trusted(entry)))?;
     report::line(&format!("  runs        {}", runs(runtime, entry)))?;
     if let Some(command) = trust_command(entry) {
-        report::line(&format!("              {command}"))?;
+        report::line(&format!("              {}", visible::name(&command)))?;
     }
     if let Some(why) = runtime.why_kept(name) {
         report::line(&format!(
@@ -99,20 +102,26 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
         ))?;
     }
     if let Some((why, hint)) = why_not(entry) {
-        report::line(&format!("  not used    {why}"))?;
+        report::line(&format!("  not used    {}", visible::name(&why)))?;
         if let Some(hint) = hint {
-            report::line(&format!("              {hint}"))?;
+            report::line(&format!("              {}", visible::name(&hint)))?;
         }
     }
     let Some(description) = description(entry) else { return Ok(Exit::Done) };
     for tool in &description.tools {
-        report::line(&format!("  tool        {}", tool.name))?;
+        report::line(&format!("  tool        {}", visible::name(tool.name.as_str())))?;
     }
     if manifest.kinds.contains(&Kind::Gc) {
         report::line(&format!("  gc          {}", manifest.name.source()))?;
     }
     if let Some(provider) = &description.provider {
         report::line(&format!("  provider    {} {}", provider.name, provider.title))?;
+    }
+    if let Some(environment) = &description.environment {
+        report::line(&format!("  environment {}", environment.name))?;
+    }
+    for left_out in &entry.left_out {
+        report::line(&format!("  left out    {}: {}", left_out.what, left_out.why))?;
     }
     for credential in &description.credentials {
         let CredentialSpec { variable, origin, base_url_variable, .. } = credential;
@@ -213,18 +222,17 @@ pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failur
 /// Says what a plugin offers.
 pub fn offered(manifest: &Manifest, description: &Description) -> String {
     let tools = tools_of(description.tools.iter().map(|tool| tool.name.to_string()));
-    let mut offered = if tools.is_empty() {
-        "no tools".to_owned()
-    } else {
-        format!("tools {}", tools.join(", "))
-    };
-    if let Some(provider) = &description.provider {
-        offered.push_str(&format!("; provider {}", provider.name));
-    }
-    if manifest.kinds.contains(&Kind::Gc) {
-        offered.push_str(&format!("; gc {}", manifest.name.source()));
-    }
-    offered
+    let tools = (!tools.is_empty()).then(|| format!("tools {}", tools.join(", ")));
+    let offered: Vec<_> = tools.into_iter().chain(others_of(manifest, description)).collect();
+    if offered.is_empty() { "no tools".to_owned() } else { offered.join("; ") }
+}
+
+/// Names what a plugin offers besides tools and commands.
+fn others_of(manifest: &Manifest, description: &Description) -> Vec<String> {
+    let provider = description.provider.iter().map(|it| format!("provider {}", it.name));
+    let gc = manifest.kinds.contains(&Kind::Gc).then(|| format!("gc {}", manifest.name.source()));
+    let environment = description.environment.iter().map(|it| format!("environment {}", it.name));
+    provider.chain(gc).chain(environment).collect()
 }
 
 /// Reads the manifest of a plugin file, without running it.
@@ -256,6 +264,7 @@ fn kept(runtime: &Runtime, entry: &PluginEntry) -> Option<String> {
     let name = &entry.candidate.manifest.name;
     let why = runtime.why_kept(name.as_str())?.replace("\nhint: ", "\n  ");
     let path = path(entry);
+    let path = visible::name(&path);
     Some(format!("{name} ({path}): stays as it was, its file cannot be used any more: {why}"))
 }
 
@@ -294,11 +303,8 @@ fn status(entry: &PluginEntry) -> &'static str {
 fn offers(entry: &PluginEntry) -> String {
     let Some(description) = description(entry) else { return String::new() };
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
-    let provider =
-        description.provider.iter().map(|provider| format!("provider {}", provider.name));
-    let manifest = &entry.candidate.manifest;
-    let gc = manifest.kinds.contains(&Kind::Gc).then(|| format!("gc {}", manifest.name.source()));
-    tools_of(tools).into_iter().chain(provider).chain(gc).collect::<Vec<_>>().join(", ")
+    let others = others_of(&entry.candidate.manifest, description);
+    tools_of(tools).into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// Names tools, or where they are many the first of them and how many more there are.
@@ -351,5 +357,6 @@ fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "trusted": matches!(entry.candidate.trust, Trust::Shipped | Trust::ByHash(_)),
         "manifest": entry.candidate.manifest,
         "description": description(entry),
+        "left_out": entry.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

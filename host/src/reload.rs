@@ -3,7 +3,7 @@
 use jaato_runtime::registry::{PluginEntry, Status};
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::types::{Description, ToolSpec};
-use jaato_runtime::{DescribedAgain, Runtime, describe_again, description, why_not};
+use jaato_runtime::{DescribedAgain, Runtime, describe_again, description, problem_line, why_not};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -38,10 +38,10 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
                 report::line(&format!("{} {}: left out, {why}", manifest.name, manifest.version))?;
             }
             (Ok(entry), Some((why, hint))) => {
-                let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
                 let name = &entry.candidate.manifest.name;
                 let path = file.path.display();
-                failures.push(format!("plugin `{name}` (`{path}`) cannot be used: {why}{hint}"));
+                let text = format!("plugin `{name}` (`{path}`) cannot be used: {why}");
+                failures.push(problem_line(&text, hint.as_deref()));
             }
             (Err(problem), _) => failures.push(problem.clone()),
         }
@@ -111,12 +111,12 @@ pub async fn in_chat(
     match words.as_slice() {
         [] | ["list"] => {
             session.renew_tools(cancel).await;
-            view.settle();
+            view.settle().await;
             plugin::print_list(runtime)
         }
         ["show", name] => {
             session.renew_tools(cancel).await;
-            view.settle();
+            view.settle().await;
             plugin::print(runtime, name)
         }
         ["reload"] => reload_in_chat(runtime, session, view, None, cancel).await,
@@ -139,7 +139,7 @@ async fn reload_in_chat(
     };
     // Tells what changed, and takes it.
     session.renew_tools(cancel).await;
-    view.settle();
+    view.settle().await;
     if changes.is_empty() {
         report::line("no plugin changed")?;
     }

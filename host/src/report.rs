@@ -1,64 +1,99 @@
 //! Prints lists and errors for people.
 
-use std::io::{self, Write as _};
+use std::io;
 
-use console::{Style, measure_text_width};
+use console::measure_text_width;
+use jaato_runtime::visible;
 use serde_json::Value;
 
 use crate::exit::{Exit, Failure, Outcome};
-use crate::view::printable;
+use crate::terminal::{self, Text};
 
 /// Prints an error and its hint on standard error.
 pub fn failure(failure: &Failure) {
     if failure.message.is_empty() {
         return;
     }
-    let red = Style::new().for_stderr().red();
-    let mut text = format!("{} {}\n", red.apply_to("error:"), printable(&failure.message));
+    let mut text = Text::new().red("error:").plain(&format!(" {}", indented(&failure.message)));
     if let Some(hint) = &failure.hint {
-        text.push_str(&format!("{} {}\n", red.apply_to("hint:"), printable(hint)));
+        text = text.plain("\n").red("hint:").plain(&format!(" {}", indented(hint)));
     }
-    // Nobody is left to tell when standard error is closed.
-    let _ = io::stderr().lock().write_all(text.as_bytes());
+    say(&text);
 }
 
 /// Prints what could not be used, on standard error, one line each and its hint on the next.
 pub fn problems(problems: &[String]) {
-    let dim = Style::new().for_stderr().yellow();
     for problem in problems {
-        let text = format!("{} {}\n", dim.apply_to("note:"), printable(problem));
-        // As above.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        // Who made it a problem has made its text one line, so that no name in it can bring a hint along.
+        let (text, hint) = match problem.rsplit_once("\nhint: ") {
+            Some((text, hint)) => (text, format!("\nhint: {}", indented(hint))),
+            None => (problem.as_str(), String::new()),
+        };
+        say(&Text::new().yellow("note:").plain(&format!(" {}{hint}", indented(text))));
     }
 }
 
-/// Prints what a person should know, on standard error; the text is the program's own.
+/// Prints help on standard output, or on standard error what is wrong with a command line.
+pub fn usage(error: &clap::Error) -> Result<(), Failure> {
+    let text = error.render().to_string();
+    match text.strip_prefix("error:") {
+        Some(rest) => {
+            say(&Text::new().red("error:").plain(rest.trim_end()));
+            Ok(())
+        }
+        None if error.use_stderr() => {
+            notes(text.trim_end());
+            Ok(())
+        }
+        None => line(text.trim_end()),
+    }
+}
+
+/// Prints what a person should know, on standard error.
 pub fn notes(text: &str) {
-    // As above.
-    let _ = io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+    say(&Text::new().plain(text));
+}
+
+/// Prints what a person may pass over, on standard error.
+pub fn remark(text: &str) {
+    say(&Text::new().dim(text));
+}
+
+fn say(text: &Text) {
+    // Nobody is left to tell when nobody reads standard error.
+    let _ = terminal::say(text);
+}
+
+/// Sets the further lines of a text in, so that none of them looks like one of jaato's own.
+pub fn indented(text: &str) -> String {
+    visible::text(text).replace('\n', "\n  ")
 }
 
 /// Prints a JSON value, indented.
 pub fn json(value: &Value) -> Outcome {
-    line(&format!("{value:#}"))?;
+    written(terminal::print_json(&format!("{value:#}\n")))?;
     Ok(Exit::Done)
+}
+
+/// Prints a JSON value as one line.
+pub fn json_line(value: &Value) -> Result<(), Failure> {
+    written(terminal::print_json(&format!("{value}\n")))
 }
 
 /// Prints a text on standard output, safe for the terminal whoever wrote it, and ends its line.
 pub fn line(text: &str) -> Result<(), Failure> {
-    write(&printable(text))
+    written(terminal::print(&format!("{text}\n")))
 }
 
-fn write(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush())
-        .map_err(|error| match error.kind() {
-            // Nobody reads any more (`| head -1`): that is no failure to tell about.
-            io::ErrorKind::BrokenPipe => Failure::new(Exit::Failed, ""),
-            _ => Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")),
-        })
+fn written(written: io::Result<()>) -> Result<(), Failure> {
+    // Nobody reads any more (`| head -1`): that is no failure to tell about.
+    written.map_err(|error| unwritable(error).unwrap_or_else(|| Failure::new(Exit::Failed, "")))
+}
+
+/// Says that standard output cannot be written; nothing where nobody reads it any more, which is no failure.
+pub fn unwritable(error: io::Error) -> Option<Failure> {
+    (error.kind() != io::ErrorKind::BrokenPipe)
+        .then(|| Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")))
 }
 
 /// Prints rows as columns that line up; the last column runs on.
@@ -66,24 +101,44 @@ pub fn table(head: &[&str], rows: &[Vec<String>]) -> Result<(), Failure> {
     let head: Vec<String> = head.iter().map(|title| title.to_uppercase()).collect();
     let columns = head.len();
     let mut widths = vec![0; columns];
+    let rows: Vec<Vec<_>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| visible::text(cell).replace('\n', " ")).collect())
+        .collect();
     for row in rows.iter().chain([&head]) {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(measure_text_width(cell));
         }
     }
-    let dim = Style::new().dim();
-    let mut text = Vec::new();
-    for (index, row) in std::iter::once(&head).chain(rows).enumerate() {
+    let mut text = Text::new();
+    for (index, row) in std::iter::once(&head).chain(&rows).enumerate() {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
-            line.push_str(&printable(cell).replace('\n', " "));
+            line.push_str(cell);
             if column + 1 < columns {
                 let pad = widths[column].saturating_sub(measure_text_width(cell)) + 2;
                 line.push_str(&" ".repeat(pad));
             }
         }
         let line = line.trim_end();
-        text.push(if index == 0 { dim.apply_to(line).to_string() } else { line.to_owned() });
+        text = if index == 0 { text.dim(line) } else { text.plain("\n").plain(line) };
     }
-    write(&text.join("\n"))
+    written(terminal::print_styled(&text.plain("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn further_lines_are_set_in() {
+        assert_eq!(indented("a\nhint: run it\u{1b}"), "a\n  hint: run it<U+001B>");
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_no_failure() {
+        assert!(unwritable(io::ErrorKind::BrokenPipe.into()).is_none());
+        let told = unwritable(io::ErrorKind::StorageFull.into()).unwrap();
+        assert!(told.message.starts_with("cannot write to standard output: "), "{}", told.message);
+    }
 }

@@ -1,6 +1,6 @@
 //! `jaato run`: a model works on a task, live.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::args::{Global, ObjectsForm, OutputForm, RunArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{conversation, report, start};
+use crate::{conversation, report, start, terminal};
 
 /// Largest task, in bytes: it must cross to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();
     if args.show_prompt {
-        return show_prompt(&runtime, args, &cancel);
+        return show_prompt(&runtime, args, &cancel).await;
     }
     let task = task(&args.task).await?;
     cancel_on_signals(cancel.clone());
@@ -33,24 +33,25 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let mut session =
         conversation::start(&runtime, &args.session, Arc::clone(&view), &Arc::default())?;
     let report = session.turn(task, &cancel).await;
-    view.finish();
+    let shown = view.finish(&cancel).await;
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
+    let shown = shown?;
     if let Some(objects) = objects {
         // A line of its own among the events, and for people to read below an answer.
-        report::line(&match args.output {
-            OutputForm::Json => objects.to_string(),
-            OutputForm::Text => format!("{objects:#}"),
-        })?;
+        match args.output {
+            OutputForm::Json => report::json_line(&objects)?,
+            OutputForm::Text => _ = report::json(&objects)?,
+        }
     }
-    finish(&report, args.output)
+    finish(&report, args.output).map(|exit| shown.exit(exit))
 }
 
-fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
+async fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
     let session = conversation::start(runtime, &args.session, Arc::clone(&view), &Arc::default())?;
-    view.finish();
+    view.finish(cancel).await?;
     let request = session.request();
     let system = runtime.system_prompt(args.session.system)?;
     let mut total = 0;
@@ -66,7 +67,7 @@ fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outcome {
             (Some(part), _) => report::line(&part.text)?,
             (None, Some(tool)) => {
                 report::line(&tool.description)?;
-                report::line(&tool.parameters.to_string())?;
+                report::json_line(&tool.parameters)?;
             }
             (None, None) => {}
         }
@@ -95,7 +96,7 @@ async fn task(words: &[String]) -> Result<String, Failure> {
 /// Standard input is read when it is piped or a file. One that is merely open, as a service or an
 /// editor leaves it, is waited for only when there is no other task.
 fn should_read_input(is_needed: bool) -> bool {
-    if io::stdin().is_terminal() {
+    if terminal::input_is_terminal() {
         return false;
     }
     is_needed || is_pipe_or_file()

@@ -2,13 +2,14 @@
 
 use jaato_runtime::config::Overrides;
 use jaato_runtime::config::trust::{ChangeKind, WorkspaceState};
+use jaato_runtime::loader::tell_last_words;
 use jaato_runtime::registry::Status;
-use jaato_runtime::{Arguments, Runtime, Setup};
+use jaato_runtime::{Arguments, Runtime, Setup, problem_line, visible};
 use serde_json::{Map, Value};
 
 use crate::args::{EnvironmentArgs, Global};
 use crate::exit::{Exit, Failure};
-use crate::report;
+use crate::{report, terminal};
 
 /// The execution environment that takes images and containers.
 const DOCKER: &str = "docker";
@@ -50,7 +51,18 @@ pub fn setup(arguments: Arguments) -> Result<Setup, Failure> {
 
 /// Finds the plugins.
 pub async fn runtime(arguments: Arguments) -> Result<Runtime, Failure> {
-    Ok(Runtime::start(setup(arguments)?).await)
+    Ok(runtime_of(setup(arguments)?).await)
+}
+
+/// Finds the plugins of a setup, and makes ready for those that misbehave inside this process.
+pub async fn runtime_of(setup: Setup) -> Runtime {
+    let runtime = Runtime::start(setup).await;
+    tell_last_words(runtime.log().path());
+    terminal::log_what_is_printed(runtime.log());
+    // Threads that have run a plugin's code run its destructors when they end: one that dies there would take the exit
+    // code of the work with it. They go with the process.
+    std::mem::forget(runtime.keep_threads());
+    runtime
 }
 
 /// Finds the plugins for a command that prints what it found and ends with the process: to take apart
@@ -64,6 +76,7 @@ pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, F
 pub async fn close(runtime: Runtime) {
     let ending = runtime.close().await;
     report::problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
+    report::problems(&ending.orphans.iter().map(ToString::to_string).collect::<Vec<_>>());
     report::problems(&ending.resources);
     report::problems(&ending.ledger);
 }
@@ -78,8 +91,8 @@ pub fn problems(runtime: &Runtime) -> Vec<String> {
         }
         if let Some((why, hint)) = jaato_runtime::why_not(entry) {
             let path = entry.candidate.path.display();
-            let hint = hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-            problems.push(format!("cannot use `{path}` as a plugin: {why}{hint}"));
+            let text = format!("cannot use `{path}` as a plugin: {why}");
+            problems.push(problem_line(&text, hint.as_deref()));
         }
     }
     problems
@@ -87,7 +100,8 @@ pub fn problems(runtime: &Runtime) -> Vec<String> {
 
 /// Says in one line how the workspace stands, where there is something to say.
 pub fn workspace_line(setup: &Setup) -> Option<String> {
-    let root = setup.workspace.root().display();
+    let root = setup.workspace.root().display().to_string();
+    let root = visible::name(&root);
     match &setup.workspace_state {
         WorkspaceState::Nothing | WorkspaceState::Trusted(_) => None,
         WorkspaceState::Untrusted { found } => Some(format!(
@@ -104,7 +118,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
                         ChangeKind::Changed => "changed",
                         ChangeKind::Removed => "was removed",
                     };
-                    format!("`{}` {what}", file.name)
+                    format!("`{}` {what}", visible::name(&file.name))
                 })
                 .collect();
             Some(format!(
@@ -116,7 +130,7 @@ pub fn workspace_line(setup: &Setup) -> Option<String> {
 }
 
 fn listed(names: &[String]) -> String {
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{}`", visible::name(name))).collect();
     few(&quoted).join(", ")
 }
 

@@ -94,6 +94,17 @@ pub fn build(
     Ok(Built { artifacts })
 }
 
+/// Builds the plugins that tests open, all at once. A checkout without them has nothing to build.
+pub fn build_fixtures(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.root.join(FIXTURES);
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let mut command = child::cargo(&folder);
+    command.args(["build", "--locked", "--target-dir"]).arg(workspace.target.join("fixtures"));
+    child::run(&mut command)
+}
+
 /// Is told what a build does while it runs.
 pub trait Watch {
     /// Whether cargo keeps its own progress to itself.

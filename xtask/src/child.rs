@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -70,7 +70,9 @@ pub fn check(command: &Command, status: ExitStatus) -> Result<()> {
 /// How a child with a deadline has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
+    /// Its exit code was 0.
     Well,
+    /// Its exit code was another one, or a signal ended it.
     Badly,
     /// It was killed when its time was up.
     Late,
@@ -108,6 +110,13 @@ pub fn shown(command: &Command) -> String {
     }
     text.push('`');
     text
+}
+
+/// Gives the process over: terminal, signals and exit code are the command's own.
+pub fn become_command(mut command: Command) -> Result<ExitCode> {
+    use std::os::unix::process::CommandExt;
+
+    Err(command.exec().into())
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
     child::without_cargo_variables(&mut command);
-    become_command(command).with_context(|| format!("starting `{}`", jaato.display()))
+    child::become_command(command).with_context(|| format!("starting `{}`", jaato.display()))
 }
 
 /// Builds the binary and all plugins and gathers them as `jaato` finds them; gives the binary.
@@ -44,13 +44,6 @@ pub fn build_release(workspace: &Workspace) -> Result<PathBuf> {
 /// unless cargo is told to build for a named target.
 fn plugins_beside(jaato: &Path, workspace: &Workspace) -> PathBuf {
     jaato.parent().and_then(Path::parent).unwrap_or(&workspace.target).join("plugins")
-}
-
-/// Gives the process over: terminal, signals and exit code are the command's own.
-fn become_command(mut command: Command) -> Result<ExitCode> {
-    use std::os::unix::process::CommandExt;
-
-    Err(command.exec().into())
 }
 
 /// One line when the first crate is compiled, and a count where the line can be rewritten.

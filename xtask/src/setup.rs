@@ -248,6 +248,7 @@ fn is_program(name: &str) -> bool {
     is_there(&[name, "--version"])
 }
 
+/// Returns true if this process may install packages and start daemons.
 pub fn is_root() -> bool {
     let mut id = Command::new("id");
     child::output(id.arg("-u")).is_ok_and(|text| text.trim() == "0")

@@ -4,6 +4,7 @@
 //! all plugins of one profile, so that nothing is compiled twice. Each phase runs even if an
 //! earlier one failed, unless it cannot; the exit code is 0 only if all went well.
 
+mod items;
 mod miri;
 mod phases;
 mod tally;
@@ -16,6 +17,7 @@ use std::process::{ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use self::items::Tier;
 use self::phases::Phases;
 use self::tally::Tally;
 use crate::artifacts::{self, CargoShows, Selection};
@@ -35,18 +37,26 @@ const SKIP_LOG_VARIABLE: &str = "JAATO_SKIP_LOG";
 const FUZZ_VARIABLE: &str = "JAATO_FUZZ_TIMES";
 
 /// Half a minute for all of them together, on two cores: a count, so that each run tries the same.
-const FUZZ_TIMES_IN_CI: &str = "5";
+const FUZZ_TIMES_IN_FULL: &str = "5";
 
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
-    let filter = parse(words)?;
+    let Asked { filter, full } = parse(words)?;
     let workspace = Workspace::load()?;
     let house = workspace.target.join("house");
     let log = house.join("skipped.log");
     fs::create_dir_all(&house).with_context(|| format!("making `{}`", house.display()))?;
     fs::write(&log, "").with_context(|| format!("emptying `{}`", log.display()))?;
+    let tier = match (full, &filter) {
+        (true, _) => Tier::full(&workspace.root)?,
+        (false, None) => Tier::of_what_changed(&workspace.root)?,
+        // Who names tests wants those.
+        (false, Some(_)) => Tier::default(),
+    };
     let mut phases = Phases::default();
     let mut missing = Vec::new();
+    // Items that could not do what they are for.
+    let mut unable = Vec::new();
     phases.run("setup", || {
         missing.extend(setup::prepare(&workspace)?);
         Ok(())
@@ -61,9 +71,15 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         jaato = Some(build_house(&workspace, &house)?);
         Ok(())
     });
-    if filter.is_none() {
+    // Tests build them too, each in turn; here the table of phases shows what they take.
+    phases.run("fixtures", || artifacts::build_fixtures(&workspace));
+    if tier.runs("miri") {
         phases.run("miri", || {
-            missing.extend(miri::look(&workspace)?);
+            let why_not = miri::look(&workspace)?;
+            if why_not.is_some() {
+                unable.push("miri");
+            }
+            missing.extend(why_not);
             Ok(())
         });
     }
@@ -85,25 +101,45 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
         });
         let variable = engine.as_ref().and_then(Engine::variable);
         phases.run("tests", || {
-            run_tests(&workspace.root, &house, &log, filter, variable, &mut tally)
+            run_tests(&workspace.root, &house, &log, filter, &tier, variable, &mut tally)
         });
     }
     let skipped = read_log(&log)?;
-    finish(&workspace.target, &phases, &tally, &missing, &skipped)
+    for line in tier.lines() {
+        println!("left out: {line}");
+    }
+    let code = finish(&workspace.target, &phases, &tally, &missing, &skipped)?;
+    if full && code == ExitCode::SUCCESS {
+        tier.record(&workspace.root, &unable)?;
+    }
+    Ok(code)
 }
 
-fn parse(words: Vec<OsString>) -> Result<Option<String>, lexopt::Error> {
+/// What the words of the command line ask for.
+#[derive(Debug, PartialEq, Eq)]
+struct Asked {
+    /// A part of the names of the tests that are to run, and then nothing but tests.
+    filter: Option<String>,
+    /// Whether the whole full tier runs, also what did not change.
+    full: bool,
+}
+
+fn parse(words: Vec<OsString>) -> Result<Asked, lexopt::Error> {
     use lexopt::prelude::*;
 
-    let mut filter = None;
+    let (mut filter, mut full) = (None, false);
     let mut parser = lexopt::Parser::from_args(words);
     while let Some(argument) = parser.next()? {
         match argument {
             Value(word) if filter.is_none() => filter = Some(word.string()?),
+            Long("full") => full = true,
             _ => return Err(argument.unexpected()),
         }
     }
-    Ok(filter)
+    if full && filter.is_some() {
+        return Err("`--full` runs everything: it takes no filter".into());
+    }
+    Ok(Asked { filter, full })
 }
 
 fn check_sources(workspace: &Workspace, phases: &mut Phases) {
@@ -141,15 +177,19 @@ fn run_tests(
     house: &Path,
     log: &Path,
     filter: Option<String>,
+    tier: &Tier,
     engine: Option<(&str, OsString)>,
     tally: &mut Tally,
 ) -> Result<()> {
     let mut command = child::cargo(root);
-    command.args(["test", "--workspace", "--no-fail-fast"]).args(filter);
+    command.args(["test", "--workspace", "--no-fail-fast"]).args(filter).arg("--");
+    for part in tier.skipped_tests() {
+        command.args(["--skip", part]);
+    }
     command.env(HOUSE_VARIABLE, house).env(SKIP_LOG_VARIABLE, log).stdout(Stdio::piped());
     command.envs(engine);
-    if setup::is_ci() && std::env::var_os(FUZZ_VARIABLE).is_none() {
-        command.env(FUZZ_VARIABLE, FUZZ_TIMES_IN_CI);
+    if tier.runs("fuzz") && std::env::var_os(FUZZ_VARIABLE).is_none() {
+        command.env(FUZZ_VARIABLE, FUZZ_TIMES_IN_FULL);
     }
     let mut child =
         command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
@@ -203,9 +243,12 @@ mod tests {
     #[test]
     fn at_most_one_filter_is_understood() {
         let words = |line: &str| line.split_whitespace().map(OsString::from).collect();
-        assert_eq!(parse(words("")).unwrap(), None);
-        assert_eq!(parse(words("gate")).unwrap().as_deref(), Some("gate"));
+        let asked = |filter: Option<&str>, full| Asked { filter: filter.map(str::to_owned), full };
+        assert_eq!(parse(words("")).unwrap(), asked(None, false));
+        assert_eq!(parse(words("gate")).unwrap(), asked(Some("gate"), false));
+        assert_eq!(parse(words("--full")).unwrap(), asked(None, true));
         assert!(parse(words("gate policy")).is_err());
+        assert!(parse(words("gate --full")).is_err(), "a part of all is not all");
         assert!(parse(words("--nocapture")).is_err());
     }
 }

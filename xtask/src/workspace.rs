@@ -21,18 +21,24 @@ pub struct Workspace {
 /// A member of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
+    /// Its name in `Cargo.toml`.
     pub name: String,
+    /// Its version.
     pub version: String,
     /// Folder below the root, with `/`: `host/loader`.
     pub folder: String,
+    /// The licence that it declares.
     pub license: Option<String>,
+    /// What cargo builds of it.
     pub targets: Vec<Target>,
+    /// What it names as its dependencies, those of tests and build programs too.
     pub dependencies: Vec<Dependency>,
 }
 
 /// What cargo builds of a package: a library, a binary, a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    /// `lib`, `bin`, `cdylib`, `test` …
     pub kinds: Vec<String>,
     /// The file it begins with, below the root, with `/`.
     pub source: String,
@@ -41,15 +47,20 @@ pub struct Target {
 /// A direct dependency.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dependency {
+    /// The package's name.
     pub name: String,
+    /// Which part needs it.
     pub kind: DependencyKind,
 }
 
 /// Which part of a package needs a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DependencyKind {
+    /// The code itself.
     Normal,
+    /// The build program.
     Build,
+    /// Tests, examples and benches.
     Dev,
 }
 
@@ -129,12 +140,15 @@ impl Dependency {
     }
 }
 
-/// The folder of this checkout: `cargo run` names that of `xtask`. The folder that was there when
-/// `xtask` was compiled is only the fallback, as checkouts get moved.
+/// The folder of this checkout: the one that holds `xtask`, in or below which the running chore's
+/// package is. `cargo run` names the package's folder; the one that was there when this was
+/// compiled is only the fallback, as checkouts get moved.
 fn checkout() -> PathBuf {
-    let xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+    let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
-    xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf)
+    let xtask = package.ancestors().find(|folder| folder.file_name() == Some("xtask".as_ref()));
+    let xtask = xtask.unwrap_or(&package);
+    xtask.parent().map_or_else(|| xtask.to_path_buf(), Path::to_path_buf)
 }
 
 fn below(root: &Path, path: &Path) -> String {

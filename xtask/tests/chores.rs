@@ -184,7 +184,10 @@ fn test_counts_passed_failed_and_skipped_and_ends_with_the_sum() {
     let phases = fs::read_to_string(checkout.target().join("test-phases.json")).unwrap();
     let phases: serde_json::Value = serde_json::from_str(&phases).unwrap();
     let named = phases["phases"].as_array().unwrap().iter().map(|phase| phase["phase"].as_str());
-    assert_eq!(named.flatten().collect::<Vec<_>>(), ["setup", "build", "engine", "tests"]);
+    assert_eq!(
+        named.flatten().collect::<Vec<_>>(),
+        ["setup", "build", "fixtures", "engine", "tests"]
+    );
 
     let output = checkout.xtask(&["test", "tests"]);
     let said = String::from_utf8_lossy(&output.stdout);

@@ -228,7 +228,8 @@ impl AssetError {
                 "a name has 1 to 64 of `a-z`, `0-9`, `.`, `_`, `-` and begins with a letter or digit"
                     .to_owned()
             }
-            Self::Cancelled | Self::Io { .. } => return None,
+            Self::Io { source, .. } => return jaato_places::hint_of(source),
+            Self::Cancelled => return None,
         })
     }
 }

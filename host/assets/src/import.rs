@@ -1,6 +1,6 @@
 //! Takes in a file that a person has: a declared one, or another model under a name.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -116,7 +116,9 @@ fn try_copy_in(
     space::require(&paths.import, folder, bytes)?;
     let source = File::open(from).map_err(|error| AssetError::io("open", from, error))?;
     let on_write = |error| AssetError::io("write", &paths.import, error).with_needs(bytes);
-    let mut target = File::create(&paths.import).map_err(on_write)?;
+    let mut options = OpenOptions::new();
+    let target = jaato_places::open(&paths.import, options.write(true).create(true).truncate(true));
+    let mut target = target.map_err(|error| on_write(error.into()))?;
     let mut meter = Meter::new(report, bytes);
     let never = AtomicBool::new(false);
     let to = (&mut target, paths.import.as_path());

@@ -22,8 +22,9 @@ pub(crate) struct Lock {
 impl Lock {
     /// Takes the lock, or returns nothing if another holds it.
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, AssetError> {
-        let open = OpenOptions::new().create(true).truncate(false).write(true).open(path);
-        let file = open.map_err(|error| AssetError::io("open", path, error))?;
+        let mut options = OpenOptions::new();
+        let open = jaato_places::open(path, options.create(true).truncate(false).write(true));
+        let file = open.map_err(|error| AssetError::io("open", path, error.into()))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -47,8 +47,9 @@ impl Partial {
     ) -> Result<Self, AssetError> {
         let part = paths.part.clone();
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(&part).map_err(|error| AssetError::io("open", &part, error))?;
+        let file =
+            jaato_places::open(&part, options.read(true).write(true).create(true).truncate(false));
+        let file = file.map_err(|error| AssetError::io("open", &part, error.into()))?;
         let mut partial = Self {
             paths,
             file,

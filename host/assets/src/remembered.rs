@@ -1,6 +1,7 @@
 //! Remembers that a file was verified, so that a start never hashes a gigabyte.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, Metadata, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::UNIX_EPOCH;
@@ -52,11 +53,8 @@ impl Remembered {
 
     /// Reads the note of a file, if there is a usable one that fits the file as it is.
     pub(crate) fn of(path: &Path, metadata: &Metadata) -> Option<Self> {
-        let note = note_path(path);
-        if fs::metadata(&note).ok()?.len() > NOTE_BYTES_MAX {
-            return None;
-        }
-        let read: Self = serde_json::from_slice(&fs::read(&note).ok()?).ok()?;
+        let note = jaato_places::read(&note_path(path), NOTE_BYTES_MAX).ok()??;
+        let read: Self = serde_json::from_slice(&note).ok()?;
         (read.version == VERSION && read.marks == Marks::of(metadata)).then_some(read)
     }
 
@@ -67,9 +65,14 @@ impl Remembered {
         let write = WRITES.fetch_add(1, Ordering::Relaxed);
         let written = note.with_extension(format!("verified-{}-{write}", std::process::id()));
         let text = serde_json::to_vec(self).map_err(std::io::Error::other);
-        text.and_then(|text| fs::write(&written, text))
-            .and_then(|()| fs::rename(&written, &note))
-            .map_err(|error| AssetError::io("write", &note, error))
+        let mut options = OpenOptions::new();
+        text.and_then(|text| {
+            let file =
+                jaato_places::open(&written, options.write(true).create(true).truncate(true));
+            file?.write_all(&text)
+        })
+        .and_then(|()| fs::rename(&written, &note))
+        .map_err(|error| AssetError::io("write", &note, error))
     }
 }
 

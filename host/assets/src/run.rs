@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::future::Future;
 use std::io;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 /// A program to run, found by its name.
@@ -12,8 +13,10 @@ pub struct Command {
     pub program: String,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables beside those of this process.
+    /// Variables beside those that whoever runs it lets through.
     pub variables: Vec<(String, OsString)>,
+    /// The folder to start in, which is jaato's own.
+    pub directory: PathBuf,
 }
 
 /// How a program ended.

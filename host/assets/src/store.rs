@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use jaato_places::Owners;
 use jaato_types::Asset;
 
 use crate::check::{check, check_model_name};
@@ -133,9 +134,9 @@ impl Store {
     }
 }
 
-/// Creates a folder and those above it.
+/// Creates a folder and those above it, for this user alone.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), AssetError> {
-    fs::create_dir_all(folder).map_err(|error| AssetError::io("create", folder, error))
+    jaato_places::make(folder).map_err(|error| AssetError::io("use", folder, error.into()))
 }
 
 /// Removes what may or may not be there.
@@ -148,7 +149,8 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), AssetError> {
     }
 }
 
-/// Opens a regular file; anything else under that name is an error.
+/// Opens a regular file; anything else under that name is an error, and so is a file that somebody else may have
+/// written, together with the note that it was verified.
 fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
@@ -158,6 +160,8 @@ fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(AssetError::io("read", path, error)),
     }
+    jaato_places::check_file(path, &Owners::own())
+        .map_err(|error| AssetError::io("use", path, error.into()))?;
     let file = File::open(path).map_err(|error| AssetError::io("open", path, error))?;
     Ok(Some(file))
 }

@@ -3,8 +3,8 @@
 //! pip, because it knows the machine's own index, mirror, proxy and certificates.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -98,7 +98,11 @@ fn joined_before(notes: &Path, set: &Set<'_>, partial: &Partial) -> Joined {
 
 fn note(notes: &Path, set: &Set<'_>, parts: u32, bytes: u64) -> Result<(), AssetError> {
     let text = serde_json::to_vec(&Joined { source: set.key(), parts, bytes });
-    let written = text.map_err(io::Error::other).and_then(|text| fs::write(notes, text));
+    let mut options = OpenOptions::new();
+    let written = text.map_err(io::Error::other).and_then(|text| {
+        let file = jaato_places::open(notes, options.write(true).create(true).truncate(true));
+        file?.write_all(&text)
+    });
     written.map_err(|error| AssetError::io("write", notes, error))
 }
 
@@ -121,7 +125,8 @@ impl Work {
         }
         // pip unpacks in its temporary folder: inside ours, it is on the right disk and goes too.
         let inner = self.0.join("tmp");
-        fs::create_dir_all(&inner).map_err(|error| AssetError::io("create", &inner, error))
+        jaato_places::make_missing(&inner)
+            .map_err(|error| AssetError::io("create", &inner, error.into()))
     }
 }
 
@@ -166,7 +171,9 @@ async fn download(
 }
 
 fn pip_download(package: &str, folder: &Path) -> Command {
-    let fixed = "-m pip download --no-deps --no-cache-dir --only-binary :all: --dest";
+    // Isolated: no module is looked for in the folder where it starts, in a variable or among the user's own packages, so
+    // that nothing but the system's Python is run.
+    let fixed = "-I -m pip download --no-deps --no-cache-dir --only-binary :all: --dest";
     let mut arguments: Vec<OsString> = fixed.split(' ').map(OsString::from).collect();
     arguments.extend([folder.as_os_str().to_owned(), package.into()]);
     let variables = [
@@ -176,7 +183,8 @@ fn pip_download(package: &str, folder: &Path) -> Command {
         ("PIP_DISABLE_PIP_VERSION_CHECK", "1".into()),
     ];
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Command { program: "python3".to_owned(), arguments, variables }
+    let directory = folder.to_owned();
+    Command { program: "python3".to_owned(), arguments, variables, directory }
 }
 
 /// The last thing that pip said, in one line.

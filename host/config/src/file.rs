@@ -169,7 +169,10 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
         File::open(path).and_then(|file| file.take(CONFIG_BYTES_MAX + 1).read_to_end(&mut bytes));
     match read {
         Ok(_) => text_of(path, bytes).map(Some),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // A home that is no folder (`HOME=/dev/null`) holds no configuration.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(error) => Err(failed(error.to_string())),
     }
 }

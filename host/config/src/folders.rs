@@ -89,6 +89,11 @@ impl Folders {
         Ok(self.data()?.join("trusted"))
     }
 
+    /// Private copies of the plugin files of trusted workspaces.
+    pub fn workspace_plugins(&self) -> Result<PathBuf, NoHome> {
+        Ok(self.cache()?.join("workspace-plugins"))
+    }
+
     /// The ledger, where nobody names another file.
     pub fn ledger(&self) -> Result<PathBuf, NoHome> {
         Ok(self.data()?.join("ledger.jsonl"))

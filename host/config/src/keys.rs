@@ -13,7 +13,7 @@ use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
 use crate::model_id::{DEFAULT_PROVIDER, default_model};
 use crate::model_settings::ModelSettings;
-use crate::origin::Origin;
+use crate::origin::{Layer, Origin};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
@@ -72,6 +72,12 @@ pub enum Owner {
     Anyone,
     /// No file of a workspace gives it, trusted or not: only what the person wrote or named.
     User,
+    /// A workspace gives it only where the person's own configuration does not.
+    UserFirst,
+    /// A workspace may only say this: what is stricter.
+    Only(&'static str),
+    /// A workspace may only name what lies inside of it.
+    Inside,
 }
 
 impl KeyInfo {
@@ -105,6 +111,11 @@ impl KeyInfo {
 
     const fn users_own(mut self) -> Self {
         self.owner = Owner::User;
+        self
+    }
+
+    const fn owner(mut self, owner: Owner) -> Self {
+        self.owner = owner;
         self
     }
 
@@ -215,31 +226,34 @@ keys! {
         key("provider").variables(&["JAATO_PROVIDER"]);
     /// Use no network at all.
     offline: bool = false,
-        key("offline").variables(&["JAATO_OFFLINE"]).option("--offline");
+        key("offline").variables(&["JAATO_OFFLINE"]).option("--offline").owner(Owner::Only("true"));
     /// Execution environment: where the session's files lie and its commands run.
     environment: String = DEFAULT_ENVIRONMENT.to_owned(),
-        key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment");
+        key("environment").variables(&["JAATO_ENVIRONMENT"]).option("--environment")
+            .owner(Owner::UserFirst);
     /// More folders with plugins, searched before the user's own.
     plugin_dirs: Vec<PathBuf> = Vec::new(),
-        key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up();
+        key("plugin_dirs").variables(&["JAATO_PLUGIN_PATH"]).option("--plugin-dir").adding_up()
+            .users_own();
     /// Fetch the weights of the embedded model when they are missing.
     local_download: bool = true,
-        key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]);
+        key("local.download").variables(&["JAATO_LOCAL_DOWNLOAD"]).owner(Owner::Only("false"));
     /// Plugins that are not used.
     plugins_disabled: Vec<String> = Vec::new(),
         key("plugins.disabled").variables(&["JAATO_PLUGINS_DISABLED"]).adding_up();
     /// Plugins that run in a worker of their own, whatever they ask for; `*` means all.
     plugins_isolated: Vec<String> = Vec::new(),
         key("plugins.isolated").variables(&["JAATO_PLUGINS_ISOLATED"]).adding_up();
-    /// Only these tools are offered; when empty, all are.
+    /// Only these tools are offered; when empty, all are; `none` alone offers no tool.
     tools_enabled: Vec<String> = Vec::new(),
-        key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools");
+        key("tools.enabled").variables(&["JAATO_TOOLS_ENABLED"]).option("--tools")
+            .owner(Owner::UserFirst);
     /// Tools that are not offered, whatever else says so.
     tools_disabled: Vec<String> = Vec::new(),
         key("tools.disabled").variables(&["JAATO_TOOLS_DISABLED"]).adding_up();
     /// Variables that commands are given although they look like secrets.
     tools_cli_pass: Vec<String> = Vec::new(),
-        key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up();
+        key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();
     /// Most requests to the model in one turn.
     session_steps_max: u64 = 50,
         key("session.steps_max").variables(&["JAATO_SESSION_STEPS_MAX"])
@@ -264,10 +278,14 @@ keys! {
     session_empty_answers_max: u64 = 2,
         key("session.empty_answers_max").variables(&["JAATO_SESSION_EMPTY_ANSWERS_MAX"])
             .limits(0, 100);
-    /// Longest silence of a provider before the request fails.
+    /// Longest silence of a provider, without a single byte, before the request fails.
     session_provider_idle_ms: u64 = 120_000,
         key("session.provider_idle_ms").variables(&["JAATO_SESSION_PROVIDER_IDLE_MS"])
             .limits(100, 3_600_000);
+    /// Longest time that a provider may keep a request open with bytes that say nothing, such as comments.
+    session_provider_keep_alive_ms: u64 = 900_000,
+        key("session.provider_keep_alive_ms").variables(&["JAATO_SESSION_PROVIDER_KEEP_ALIVE_MS"])
+            .limits(100, 86_400_000);
     /// Longest time that one tool call may take.
     session_call_deadline_ms: u64 = 600_000,
         key("session.call_deadline_ms").variables(&["JAATO_SESSION_CALL_DEADLINE_MS"])
@@ -347,7 +365,7 @@ keys! {
         key("terminals.join").variables(&["JAATO_TERMINALS_JOIN"]).users_own();
     /// File whose text follows the built-in part of the prompt.
     prompt_file: Option<PathBuf> = None,
-        key("prompt.file").variables(&["JAATO_PROMPT_FILE"]);
+        key("prompt.file").variables(&["JAATO_PROMPT_FILE"]).owner(Owner::Inside);
 }
 
 impl Config {
@@ -355,6 +373,15 @@ impl Config {
     /// not known is nobody's, so it counts as built-in.
     pub fn origins(&self, key: &str) -> &[Origin] {
         self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
+    }
+
+    /// Tells whether a trusted workspace gives the value of a key.
+    pub fn is_workspaces(&self, key: &str) -> bool {
+        self.origins(key).iter().any(|origin| match origin.layer() {
+            Layer::Workspace => true,
+            Layer::EnvFile => !self.env_file.is_own,
+            Layer::BuiltIn | Layer::User | Layer::Variable | Layer::CommandLine => false,
+        })
     }
 
     /// A variable of the variables file that is none of jaato's own, by its name: for those that a

@@ -1,8 +1,8 @@
 //! Reads the layers and merges them, key by key.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::path::{Component, Path, PathBuf};
 
 use crate::dotenv::{self, DotEnv};
 use crate::env_file::EnvFile;
@@ -15,6 +15,7 @@ use crate::model_settings::{self, ModelSettings};
 use crate::origin::{Layer, Origin};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::{Bases, Setting};
+use crate::toml_tree::Value;
 use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
 use crate::variables::Variables;
 
@@ -107,9 +108,13 @@ impl<'a> Layers<'a> {
         }
         for file in &mut self.files {
             self.warnings.append(&mut file.warnings);
-            if file.layer == Layer::Workspace {
-                self.warnings.extend(drop_users_own(file));
-            }
+        }
+        let root = sources.workspace.map_or(Path::new("/"), TrustedWorkspace::root);
+        let (others, workspaces): (Vec<_>, Vec<_>) =
+            self.files.iter_mut().partition(|file| file.layer != Layer::Workspace);
+        for file in workspaces {
+            let user = others.iter().find(|file| file.layer == Layer::User);
+            self.warnings.extend(drop_refused(file, root, user.map(|file| &**file)));
         }
         Ok(())
     }
@@ -134,23 +139,35 @@ impl<'a> Layers<'a> {
         self.env_file.is_own = sources.env_file.is_some();
         let mut found = dotenv::parse(&text);
         if sources.env_file.is_none() {
-            self.drop_users_own_variables(&path, &mut found);
+            let workspace = sources.workspace.map_or(Path::new("/"), TrustedWorkspace::root);
+            self.drop_refused_variables(workspace, &path, &mut found);
         }
         self.take_env_file(&path, found);
         Ok(())
     }
 
-    /// Takes what only the user may say out of a workspace's variables.
-    fn drop_users_own_variables(&mut self, path: &Path, found: &mut DotEnv) {
+    /// Takes what a workspace may not say out of its variables.
+    fn drop_refused_variables(&mut self, workspace: &Path, path: &Path, found: &mut DotEnv) {
+        let user = self.files.iter().find(|file| file.layer == Layer::User);
+        let mut warnings = Vec::new();
         found.assignments.retain(|one| {
-            let key = KEYS.iter().find(|key| key.variables.contains(&one.name.as_str()));
-            let is_dropped = key.is_some_and(|key| key.owner == Owner::User);
-            if is_dropped && !one.value.is_empty() {
-                let place = format!("{}:{}", path.display(), one.line);
-                self.warnings.push(not_the_workspaces(&one.name, &place));
+            let Some(key) = KEYS.iter().find(|key| key.variables.contains(&one.name.as_str()))
+            else {
+                return true;
+            };
+            if one.value.is_empty() {
+                return true;
             }
-            !is_dropped
+            let place = format!("{}:{}", path.display(), one.line);
+            let flag = bool::of_text(OsStr::new(&one.value), self.bases(workspace));
+            let said = flag.map_or_else(|| one.value.clone(), |flag| flag.to_string());
+            let refused = refusal(key, &said, workspace, user);
+            let refused = refused.map(|why| not_used(&one.name, &place, why));
+            let is_kept = refused.is_none();
+            warnings.extend(refused);
+            is_kept
         });
+        self.warnings.extend(warnings);
     }
 
     fn take_env_file(&mut self, path: &Path, found: DotEnv) {
@@ -325,21 +342,65 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Takes what only the user may say out of a workspace's file.
-fn drop_users_own(file: &mut ConfigFile) -> Vec<Warning> {
-    let users_own = KEYS.iter().filter(|key| key.owner == Owner::User);
-    let dropped = users_own.filter_map(|key| {
-        let node = file.values.remove(key.path)?;
-        Some(not_the_workspaces(key.path, &format!("{}:{}", file.path.display(), node.line)))
-    });
-    dropped.collect()
+/// Takes what a workspace may not say out of its file.
+fn drop_refused(
+    file: &mut ConfigFile,
+    workspace: &Path,
+    user: Option<&ConfigFile>,
+) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for key in KEYS {
+        let Some(node) = file.values.get(key.path) else { continue };
+        let said = match &node.value {
+            Value::Text(text) => text.clone(),
+            Value::Boolean(flag) => flag.to_string(),
+            Value::Integer(_)
+            | Value::Float(_)
+            | Value::Datetime(_)
+            | Value::Array(_)
+            | Value::Table(_) => String::new(),
+        };
+        if let Some(why) = refusal(key, &said, workspace, user) {
+            let place = format!("{}:{}", file.path.display(), node.line);
+            warnings.push(not_used(key.path, &place, why));
+            file.values.remove(key.path);
+        }
+    }
+    warnings
 }
 
-fn not_the_workspaces(name: &str, place: &str) -> Warning {
-    let text = format!(
-        "`{name}` in `{place}` is not used: only you say it, in your own configuration or a variable"
-    );
-    Warning { text }
+/// Returns why a value of a workspace does not count.
+fn refusal(
+    key: &KeyInfo,
+    said: &str,
+    workspace: &Path,
+    user: Option<&ConfigFile>,
+) -> Option<&'static str> {
+    let is_refused = match key.owner {
+        Owner::Anyone => false,
+        Owner::User => true,
+        Owner::UserFirst => {
+            let is_given = user.is_some_and(|file| file.values.contains_key(key.path));
+            return is_given.then_some("your own configuration says it");
+        }
+        Owner::Only(value) => said != value,
+        Owner::Inside => {
+            let why = "a workspace may only name a file inside of it";
+            return (!is_inside(Path::new(said), workspace)).then_some(why);
+        }
+    };
+    is_refused.then_some("only you say it, in your own configuration or a variable")
+}
+
+/// Tells whether a path leads nowhere out of a folder in which a relative one begins, links aside.
+fn is_inside(path: &Path, folder: &Path) -> bool {
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    let below = if path.is_absolute() { path.starts_with(folder) } else { !path.starts_with("~") };
+    below && !leads_up
+}
+
+fn not_used(name: &str, place: &str, why: &str) -> Warning {
+    Warning { text: format!("`{name}` in `{place}` is not used: {why}") }
 }
 
 fn wrong_value(key: &KeyInfo, origin: Origin, has: String) -> ConfigError {

@@ -20,6 +20,7 @@ mod model_id;
 mod model_settings;
 mod nearest;
 mod origin;
+mod platform;
 mod plugin_settings;
 mod setting;
 mod show;

@@ -46,6 +46,31 @@ impl PluginSettings {
         self.own.get(key).map(|(value, origin)| (value, origin))
     }
 
+    /// Takes out what a workspace gives and may not: the user's own value counts again, where there is one. Returns the
+    /// names and places of what was taken out.
+    pub fn keep_of_workspace(&mut self, may: impl Fn(&str) -> bool) -> Vec<(String, Origin)> {
+        let is_refused = |name: &String| {
+            let origin = self.origins.get(&format!("/{}", escape(name)));
+            origin.is_some_and(|origin| origin.layer() == Layer::Workspace) && !may(name)
+        };
+        let refused: Vec<String> =
+            self.values.keys().filter(|name| is_refused(name)).cloned().collect();
+        let mut dropped = Vec::new();
+        for name in refused {
+            let pointer = format!("/{}", escape(&name));
+            let below = format!("{pointer}/");
+            let origin = self.origins.remove(&pointer);
+            self.origins.retain(|known, _| !known.starts_with(&below));
+            self.values.remove(&name);
+            if let Some((value, origin)) = self.own.get(&name) {
+                self.values.insert(name.clone(), value.clone());
+                self.origins.insert(pointer, origin.clone());
+            }
+            dropped.extend(origin.map(|origin| (name, origin)));
+        }
+        dropped
+    }
+
     /// Lays the settings of a later file over these.
     pub(crate) fn lay(
         &mut self,

@@ -297,3 +297,87 @@ fn what_the_user_says_of_a_plugin_is_known_whatever_a_workspace_lays_over_it() {
     assert_eq!((own.as_str(), origin.layer()), (Some("https://mine"), Layer::User));
     assert!(settings.own("plain").is_none());
 }
+
+/// What a workspace says is loaded, and what is told of it.
+#[track_caller]
+fn check_workspace(user: &str, workspace: &str, expected: &[&str]) -> jaato_config::Config {
+    let mut bench = Bench::new();
+    bench.user(user);
+    bench.workspace_file(".jaato/config.toml", workspace);
+    bench.trust();
+    let config = bench.load().unwrap();
+    let told: Vec<_> =
+        config.warnings.iter().map(|warning| bench.relative(&warning.text)).collect();
+    assert_eq!(told, expected);
+    config
+}
+
+#[test]
+fn a_workspace_says_what_the_table_of_keys_lets_it_say() {
+    let yours = "only you say it, in your own configuration or a variable";
+    let at = |key: &str, why: &str| {
+        format!("`{key}` in `ROOT/work/.jaato/config.toml:1` is not used: {why}")
+    };
+    for key in [
+        "plugin_dirs = ['vendor']",
+        "tools.cli.pass = ['A_KEY']",
+        "ledger.enabled = false",
+        "terminals.join = true",
+    ] {
+        let name = key.split_once(" =").unwrap().0;
+        check_workspace("", key, &[&at(name, yours)]);
+    }
+    // Stricter, not looser.
+    assert!(check_workspace("", "offline = true", &[]).offline);
+    assert!(check_workspace("offline = true", "offline = false", &[&at("offline", yours)]).offline);
+    assert!(!check_workspace("", "local.download = false", &[]).local_download);
+    check_workspace(
+        "local.download = false",
+        "local.download = true",
+        &[&at("local.download", yours)],
+    );
+    // Where nobody else chose.
+    assert_eq!(check_workspace("", "environment = 'docker'", &[]).environment, "docker");
+    let given = at("environment", "your own configuration says it");
+    assert_eq!(
+        check_workspace("environment = 'docker'", "environment = 'local'", &[&given]).environment,
+        "docker"
+    );
+    let given = at("tools.enabled", "your own configuration says it");
+    let config = check_workspace("tools.enabled = ['a']", "tools.enabled = ['b']", &[&given]);
+    assert_eq!(config.tools_enabled, ["a"]);
+}
+
+#[test]
+fn a_workspace_names_no_prompt_file_outside_of_it() {
+    let why = "`prompt.file` in `ROOT/work/.jaato/config.toml:1` is not used: a workspace may only name a file inside of it";
+    for outside in ["/etc/passwd", "~/secret", "../x", "docs/../../x"] {
+        let config = check_workspace("", &format!("prompt.file = '{outside}'"), &[why]);
+        assert_eq!(config.prompt_file, None);
+    }
+    let config = check_workspace("prompt.file = '/p.md'", "prompt.file = 'docs/p.md'", &[]);
+    assert!(config.prompt_file.as_ref().is_some_and(|path| path.ends_with("work/docs/p.md")));
+    assert!(config.is_workspaces("prompt.file") && !config.is_workspaces("offline"));
+    assert!(!check_workspace("prompt.file = '/p.md'", "", &[]).is_workspaces("prompt.file"));
+}
+
+#[test]
+fn a_setting_that_a_workspace_may_not_give_is_the_users_again() {
+    let config = check_workspace(
+        "[plugins.moon]\nshell = 'mine'\n",
+        "[plugins.moon]\nshell = { path = 'theirs' }\nseconds = 7\nextra = ['x']\n",
+        &[],
+    );
+    let mut settings = config.plugin_settings["moon"].clone();
+    let dropped = settings.keep_of_workspace(|key| key == "seconds");
+    let lines: Vec<_> =
+        dropped.iter().map(|(key, origin)| (key.as_str(), origin.layer())).collect();
+    assert_eq!(lines, [("shell", Layer::Workspace), ("extra", Layer::Workspace)]);
+    assert_eq!(
+        serde_json::json!(settings.values()),
+        serde_json::json!({ "shell": "mine", "seconds": 7 })
+    );
+    assert_eq!(settings.origin("/shell").unwrap().layer(), Layer::User);
+    assert_eq!(settings.origin("/shell/path").unwrap().layer(), Layer::User);
+    assert_eq!(settings.origin("/extra"), None);
+}

@@ -174,8 +174,8 @@ fn record_and_folder_are_their_owners_alone() {
         &bench,
         &store.read().unwrap_err(),
         expect![[r#"
-            the record of trust `ROOT/user/data/trust.json` can be written by others (mode 660, wants 600)
-            hint: nothing is trusted meanwhile: look whether anybody changed it, then `chmod 600 ROOT/user/data/trust.json`"#]],
+            the record of trust proves nothing: `ROOT/user/data/trust.json` is not used: others than its owner can write to it (mode 660)
+            hint: nothing is trusted meanwhile: look whether anybody changed it; chmod go-w 'ROOT/user/data/trust.json'"#]],
     );
 }
 
@@ -323,7 +323,8 @@ fn links_are_never_followed_out_of_the_workspace() {
     let trust = trusted(&bench);
     assert_eq!(trust.read(".env").unwrap(), None);
     assert_eq!(trust.read(".jaato/plugins/evil.env").unwrap(), None);
-    assert_eq!(trust.names_below(".jaato").count(), 0);
+    assert_eq!(trust.content_of(".jaato/plugins"), None);
+    assert_eq!(trust.content_of("AGENTS.md"), None, "a link");
     assert_eq!(trust.read("AGENTS.md").unwrap().unwrap(), b"inside");
     // What lies outside may change; what the link means, and what is inside, may not.
     fs::write(outside.join("evil.env"), "other").unwrap();
@@ -335,13 +336,17 @@ fn links_are_never_followed_out_of_the_workspace() {
 }
 
 #[test]
-fn files_below_a_folder_are_listed_by_their_whole_name() {
+fn the_content_of_a_plain_file_that_was_there_is_known_and_nothing_elses() {
     let bench = Bench::new();
     bench.workspace_file(".jaato/plugins/a.so", "a");
     bench.workspace_file(".jaato/plugins-old/b.so", "b");
     store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
     let trust = trusted(&bench);
-    assert_eq!(trust.names_below(".jaato/plugins").collect::<Vec<_>>(), [".jaato/plugins/a.so"]);
+    let of_a = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb";
+    assert_eq!(trust.content_of(".jaato/plugins/a.so"), Some(of_a));
+    assert_eq!(trust.content_of(".jaato/plugins/b.so"), None);
+    bench.workspace_file(".jaato/plugins/b.so", "b");
+    assert_eq!(trust.content_of(".jaato/plugins/b.so"), None);
 }
 
 #[test]
@@ -351,13 +356,18 @@ fn a_workspace_with_too_much_in_it_is_refused_at_one_past_the_limit() {
         bench.workspace_file(&format!(".jaato/{number}"), "");
     }
     assert!(state(&bench).starts_with("untrusted: "));
+    store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
     bench.workspace_file(".jaato/one-more", "");
+    // Whoever put it there keeps nobody from working: it is not trusted, that is all.
+    assert_eq!(state(&bench), "changed: `.jaato` was changed");
+    let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
     assert_eq!(
-        bench.relative(&state(&bench)),
-        "error: cannot check the workspace `ROOT/work`: too many files \
+        bench.relative(&error.to_string()),
+        "cannot check the workspace `ROOT/work`: too many files \
          (at most 4096 files, 16 folders deep, 268435456 bytes)"
     );
-    assert!(store(&bench).trust_workspace(&workspace(&bench), NOW).is_err());
+    store(&bench).untrust_workspace(&workspace(&bench)).unwrap();
+    assert_eq!(state(&bench).split(' ').count(), 1 + FILES_MAX, "so many are named");
 }
 
 #[test]
@@ -366,7 +376,9 @@ fn folders_without_end_are_refused() {
     bench.workspace_file(&format!(".jaato/{}x", "d/".repeat(15)), "");
     assert!(state(&bench).starts_with("untrusted: "));
     bench.workspace_file(&format!(".jaato/{}x", "d/".repeat(16)), "");
-    assert!(state(&bench).contains("folders too deep"));
+    assert!(state(&bench).starts_with("untrusted: "));
+    let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
+    assert!(error.to_string().contains("folders too deep"), "{error}");
 }
 
 #[test]
@@ -377,4 +389,16 @@ fn a_file_too_big_to_check_is_refused() {
     file.set_len(jaato_config::trust::WORKSPACE_BYTES_MAX + 1).unwrap();
     let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
     assert!(error.to_string().contains("too many bytes"), "{error}");
+}
+
+#[test]
+fn names_that_are_no_text_are_shown_as_they_can_be() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let bench = Bench::new();
+    bench.workspace_file(".jaato/config.toml", "");
+    let odd = std::ffi::OsStr::from_bytes(b"m\xffn");
+    fs::write(bench.work().join(".jaato").join(odd), "").unwrap();
+    assert_eq!(state(&bench), "untrusted: .jaato/config.toml .jaato/m\u{fffd}n");
+    let error = store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap_err();
+    assert!(error.to_string().contains("its name is not utf-8"), "{error}");
 }

@@ -185,6 +185,10 @@ impl WorkerProcess for OwnChild {
         })
     }
 
+    fn go_on(&self) -> BoxFuture<'_, bool> {
+        Box::pin(std::future::ready(false))
+    }
+
     fn printed(&self) -> String {
         String::new()
     }

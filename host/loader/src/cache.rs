@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use jaato_places::PlaceError;
 use jaato_types::{Description, Error, Manifest};
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +61,8 @@ pub struct DescriptionCache {
     /// By path, as text: paths are slow to compare, and no other can be a key in JSON.
     entries: BTreeMap<String, Entry>,
     is_changed: bool,
+    /// Why the file is not used.
+    problem: Option<PlaceError>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,10 +111,20 @@ impl Entry {
 }
 
 impl DescriptionCache {
-    /// Reads the cache; one that is missing, damaged, or of another version counts as empty.
+    /// Reads the cache; one that is missing, damaged, or of another version counts as empty. So does one that somebody
+    /// else may have written: what stands in it decides what a model is offered and what is asked about.
     pub fn read(path: PathBuf, host_version: &str) -> Self {
-        let entries = read_entries(&path, host_version).unwrap_or_default();
-        Self { path, host_version: host_version.to_owned(), entries, is_changed: false }
+        let (entries, problem) = match jaato_places::read(&path, CACHE_BYTES_MAX) {
+            Ok(Some(text)) => (parse_entries(&text, host_version).unwrap_or_default(), None),
+            Ok(None) => (BTreeMap::new(), None),
+            Err(problem) => (BTreeMap::new(), Some(problem)),
+        };
+        Self { path, host_version: host_version.to_owned(), entries, is_changed: false, problem }
+    }
+
+    /// Returns why the file is not used, neither read nor written.
+    pub fn problem(&self) -> Option<&PlaceError> {
+        self.problem.as_ref()
     }
 
     /// Returns what was known last of a file, in whatever state it is.
@@ -142,7 +155,7 @@ impl DescriptionCache {
     /// # Errors
     /// When it cannot be written; the host works without it.
     pub fn write(&mut self) -> io::Result<()> {
-        if !self.is_changed {
+        if !self.is_changed || self.problem.is_some() {
             return Ok(());
         }
         self.entries.retain(|path, _| Path::new(path).exists());
@@ -154,9 +167,14 @@ impl DescriptionCache {
         let text = serde_json::to_vec(&on_disk);
         self.entries = on_disk.entries;
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(folder)?;
+        jaato_places::make(folder)?;
         let beside = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let written = write_private(&beside, &text?).and_then(|()| fs::rename(&beside, &self.path));
+        let text = text?;
+        let mut options = fs::OpenOptions::new();
+        let written = jaato_places::open(&beside, options.write(true).create(true).truncate(true))
+            .map_err(io::Error::from)
+            .and_then(|mut file| io::Write::write_all(&mut file, &text))
+            .and_then(|()| fs::rename(&beside, &self.path));
         if written.is_err() {
             // Best effort: the folder may be gone or full.
             let _ = fs::remove_file(&beside);
@@ -167,19 +185,9 @@ impl DescriptionCache {
     }
 }
 
-fn read_entries(path: &Path, host_version: &str) -> Option<BTreeMap<String, Entry>> {
-    if fs::metadata(path).ok()?.len() > CACHE_BYTES_MAX {
-        return None;
-    }
-    let on_disk: OnDisk = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+fn parse_entries(text: &[u8], host_version: &str) -> Option<BTreeMap<String, Entry>> {
+    let on_disk: OnDisk = serde_json::from_slice(text).ok()?;
     (on_disk.v == VERSION && on_disk.host_version == host_version).then_some(on_disk.entries)
-}
-
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    io::Write::write_all(&mut options.open(path)?, bytes)
 }
 
 #[cfg(test)]
@@ -209,6 +217,32 @@ mod tests {
         fs::write(&plugin, "three").unwrap();
         let changed = Stamp::of(&plugin).unwrap();
         assert_eq!(DescriptionCache::read(path, "1").take(&plugin, &changed), None);
+    }
+
+    #[test]
+    fn a_cache_that_others_could_write_is_neither_read_nor_written() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let (plugin, path) =
+            (folder.path().join("moon.so"), folder.path().join("c/descriptions.json"));
+        fs::write(&plugin, "one").unwrap();
+        let stamp = Stamp::of(&plugin).unwrap();
+        let entry = Entry::new(stamp.clone(), manifest());
+        let mut cache = DescriptionCache::read(path.clone(), "1");
+        cache.put(&plugin, entry.clone());
+        cache.write().unwrap();
+        assert!(cache.problem().is_none());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o620)).unwrap();
+        let mut cache = DescriptionCache::read(path.clone(), "1");
+        assert_eq!(cache.take(&plugin, &stamp), None);
+        assert!(cache.problem().unwrap().to_string().contains("(mode 620)"));
+        let before = fs::read(&path).unwrap();
+        cache.put(&plugin, Entry { sha256: Some("0".into()), ..entry });
+        cache.write().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), before);
     }
 
     #[test]

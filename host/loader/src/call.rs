@@ -11,6 +11,7 @@ use async_ffi::FfiFuture;
 use jaato_plugin_api::abi::{Answer, ContextBox};
 use jaato_types::{Error, Frame};
 
+use crate::bounds::check_json;
 use crate::bytes::Bytes;
 use crate::context::{Core, EndOnDrop};
 use crate::executor::{Guest, HostCode, PluginTask};
@@ -54,10 +55,16 @@ impl RunningCall {
     /// Waits for the next frame that the call emits; none when the call has ended and all is read.
     pub async fn next_emission(&mut self) -> Option<Vec<u8>> {
         let core = &self.core.0;
-        tokio::select! {
-            biased;
-            emission = std::future::poll_fn(|cx| core.poll_emission(cx)) => emission,
-            () = core.guest.disabled() => None,
+        let next = async {
+            tokio::select! {
+                biased;
+                emission = std::future::poll_fn(|cx| core.poll_emission(cx)) => emission,
+                () = core.guest.disabled() => None,
+            }
+        };
+        match &self.work {
+            Work::Local(_) => next.await,
+            Work::Remote(call) => call.look_after(next).await,
         }
     }
 
@@ -283,7 +290,7 @@ fn read_answer(guest: &Guest, answer: RResult<RVec<u8>, RVec<u8>>) -> Result<Byt
 
 pub(crate) fn checked(guest: &Guest, frame: RVec<u8>) -> Result<Bytes, Error> {
     match Frame::parse(&frame) {
-        Ok(_) => Ok(Bytes(frame)),
+        Ok(parsed) => check_json(guest.name(), parsed.json).map(|()| Bytes(frame)),
         Err(error) => Err(guest.misbehaved(format_args!("its answer is no frame: {error}"))),
     }
 }

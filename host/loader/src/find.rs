@@ -6,13 +6,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jaato_places::{Owners, check_file_in, check_folder};
+
 /// Most files that one folder is searched for: more is a mistake such as `--plugin-dir /usr/lib`.
 pub const FILES_PER_FOLDER_MAX: usize = 1000;
 
 /// Where a plugin file lies, from the most trusted on: of two that claim a name, the earlier has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlaceKind {
-    /// Beside the executable, where only its owner can write.
+    /// Beside the executable, where only its owner, this user and root can write.
     Shipped,
     /// `--plugin-dir`.
     CommandLine,
@@ -31,6 +33,8 @@ pub struct Place {
     pub kind: PlaceKind,
     /// The folder.
     pub folder: PathBuf,
+    /// Who may own what is used of it, where that is asked at all.
+    owners: Owners,
 }
 
 /// A file that by its name may be a plugin.
@@ -58,8 +62,10 @@ pub enum PlaceProblem {
     Unreadable(PathBuf, String),
     /// More files than [`FILES_PER_FOLDER_MAX`]; the rest is left out.
     TooMany(PathBuf),
-    /// A shipped folder or file that others can write to.
-    Writable(PathBuf),
+    /// Links among a workspace's plugins: the first, and how many.
+    Links(PathBuf, usize),
+    /// A folder or file that somebody else may have written: why, and what to do.
+    NotUsed(String),
 }
 
 impl fmt::Display for PlaceProblem {
@@ -73,16 +79,36 @@ impl fmt::Display for PlaceProblem {
                 "`{}` holds more than {FILES_PER_FOLDER_MAX} libraries, the rest is left out\nhint: give the plugins a folder of their own",
                 path.display()
             ),
-            Self::Writable(path) => write!(
-                f,
-                "`{0}` is not used: others than its owner can write to it\nhint: chmod go-w '{0}'",
-                path.display()
-            ),
+            Self::Links(first, count) => {
+                write!(
+                    f,
+                    "`{}` is not used: links are not followed in a workspace",
+                    first.display()
+                )?;
+                if *count > 1 { write!(f, " ({count} there)") } else { Ok(()) }
+            }
+            Self::NotUsed(why) => f.write_str(why),
         }
     }
 }
 
+impl Place {
+    /// Names a folder of this user's.
+    pub fn new(kind: PlaceKind, folder: &Path) -> Self {
+        Self { kind, folder: folder.to_owned(), owners: Owners::own() }
+    }
+}
+
 impl PlaceKind {
+    /// Tells whether what lies there is used only if nobody else can write it. In a folder that a person named, each
+    /// file is trusted by its content instead.
+    fn must_be_private(self) -> bool {
+        match self {
+            Self::Shipped | Self::User => true,
+            Self::CommandLine | Self::Variable | Self::Workspace => false,
+        }
+    }
+
     /// Returns the word for lists.
     pub fn name(self) -> &'static str {
         match self {
@@ -104,9 +130,10 @@ pub fn shipped_places(executable: &Path) -> Vec<Place> {
     else {
         return Vec::new();
     };
+    let owners = Owners::own().and_owner_of(executable);
     [root.join("plugins"), root.join("lib/jaato/plugins")]
         .into_iter()
-        .map(|folder| Place { kind: PlaceKind::Shipped, folder })
+        .map(|folder| Place { kind: PlaceKind::Shipped, folder, owners: owners.clone() })
         .collect()
 }
 
@@ -122,11 +149,16 @@ pub fn find(places: &[Place]) -> Found {
 }
 
 fn search(place: &Place, found: &mut Found) {
+    if place.kind == PlaceKind::Workspace && !is_plain_folder(&place.folder) {
+        return;
+    }
     let entries = match names(&place.folder) {
         Ok(names) => names,
         Err(error) => {
             let was_named = matches!(place.kind, PlaceKind::CommandLine | PlaceKind::Variable);
-            if was_named || error.kind() != io::ErrorKind::NotFound {
+            let is_nowhere =
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+            if was_named || !is_nowhere {
                 found
                     .problems
                     .push(PlaceProblem::Unreadable(place.folder.clone(), error.to_string()));
@@ -134,21 +166,39 @@ fn search(place: &Place, found: &mut Found) {
             return;
         }
     };
-    if place.kind == PlaceKind::Shipped && others_can_write(&place.folder) {
-        found.problems.push(PlaceProblem::Writable(place.folder.clone()));
+    if place.kind.must_be_private()
+        && let Err(error) = check_folder(&place.folder, &place.owners)
+    {
+        found.problems.push(PlaceProblem::NotUsed(error.with_hint()));
         return;
     }
     if entries.len() > FILES_PER_FOLDER_MAX {
         found.problems.push(PlaceProblem::TooMany(place.folder.clone()));
     }
+    let mut links = Vec::new();
     for name in entries.into_iter().take(FILES_PER_FOLDER_MAX) {
         let path = place.folder.join(name);
-        if place.kind == PlaceKind::Shipped && others_can_write(&path) {
-            found.problems.push(PlaceProblem::Writable(path));
+        if place.kind == PlaceKind::Workspace && path.is_symlink() {
+            links.push(path);
+            continue;
+        }
+        if place.kind.must_be_private()
+            && let Err(error) = check_file_in(&path, &place.owners)
+        {
+            found.problems.push(PlaceProblem::NotUsed(error.with_hint()));
         } else {
             found.files.push(FoundFile { path, place: place.kind });
         }
     }
+    let count = links.len();
+    found.problems.extend(links.into_iter().next().map(|first| PlaceProblem::Links(first, count)));
+}
+
+/// Tells whether `.jaato/plugins` is a folder of the workspace itself: a link could lead anywhere, and what lies behind it
+/// is not what was trusted with the workspace.
+fn is_plain_folder(folder: &Path) -> bool {
+    let is_plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    is_plain(folder) && folder.parent().is_none_or(is_plain)
 }
 
 fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
@@ -162,13 +212,6 @@ fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
     }
     names.sort();
     Ok(names)
-}
-
-fn others_can_write(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    const GROUP_AND_OTHERS_WRITE: u32 = 0o022;
-    // A path that cannot be looked at is not trusted either.
-    fs::metadata(path).map_or(true, |metadata| metadata.mode() & GROUP_AND_OTHERS_WRITE != 0)
 }
 
 #[cfg(test)]
@@ -188,8 +231,8 @@ mod tests {
         touch(mine.path(), ".hidden");
         fs::write(mine.path().join("notes.txt"), "").unwrap();
         let found = find(&[
-            Place { kind: PlaceKind::User, folder: mine.path().into() },
-            Place { kind: PlaceKind::CommandLine, folder: given.path().into() },
+            Place::new(PlaceKind::User, mine.path()),
+            Place::new(PlaceKind::CommandLine, given.path()),
         ]);
         let paths: Vec<_> = found.files.into_iter().map(|file| file.path).collect();
         assert_eq!(paths, expected);
@@ -199,24 +242,59 @@ mod tests {
     #[test]
     fn a_missing_folder_is_said_only_where_a_person_named_it() {
         let missing = PathBuf::from("/nonexistent/plugins");
-        let problems = |kind| find(&[Place { kind, folder: missing.clone() }]).problems.len();
+        let problems = |kind| find(&[Place::new(kind, &missing)]).problems.len();
         assert_eq!((problems(PlaceKind::User), problems(PlaceKind::CommandLine)), (0, 1));
     }
 
     #[test]
-    fn what_others_can_write_to_is_not_shipped() {
+    fn what_others_can_write_to_is_neither_shipped_nor_the_users() {
+        for kind in [PlaceKind::Shipped, PlaceKind::User] {
+            check_writable(kind);
+        }
+    }
+
+    #[track_caller]
+    fn check_writable(kind: PlaceKind) {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let (ours, theirs) = (touch(folder.path(), "ours"), touch(folder.path(), "theirs"));
         fs::set_permissions(&ours, fs::Permissions::from_mode(0o755)).unwrap();
         fs::set_permissions(&theirs, fs::Permissions::from_mode(0o775)).unwrap();
-        let place = Place { kind: PlaceKind::Shipped, folder: folder.path().into() };
+        let place = Place::new(kind, folder.path());
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let found = find(std::slice::from_ref(&place));
-        assert_eq!(found.files, [FoundFile { path: ours, place: PlaceKind::Shipped }]);
-        assert_eq!(found.problems, [PlaceProblem::Writable(theirs)]);
+        assert_eq!(found.files, [FoundFile { path: ours, place: kind }]);
+        let [problem] = &found.problems[..] else { unreachable!("{found:?}") };
+        let theirs = theirs.canonicalize().unwrap();
+        assert!(
+            problem.to_string().starts_with(&format!("`{}` is not used: others", theirs.display()))
+        );
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         assert!(find(&[place]).files.is_empty());
+    }
+
+    #[test]
+    fn links_of_a_workspace_are_not_followed() {
+        use std::os::unix::fs::symlink;
+        let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let plugins = root.path().join(".jaato/plugins");
+        fs::create_dir_all(&plugins).unwrap();
+        let (own, other) = (touch(&plugins, "own"), touch(elsewhere.path(), "other"));
+        let links = ["a", "b"].map(|name| plugins.join(format!("{name}{DLL_SUFFIX}")));
+        links.iter().for_each(|link| symlink(&other, link).unwrap());
+        let place = Place::new(PlaceKind::Workspace, &plugins);
+        let found = find(std::slice::from_ref(&place));
+        assert_eq!(found.files, [FoundFile { path: own, place: PlaceKind::Workspace }]);
+        assert_eq!(found.problems, [PlaceProblem::Links(links[0].clone(), 2)]);
+
+        fs::remove_dir_all(&plugins).unwrap();
+        symlink(elsewhere.path(), &plugins).unwrap();
+        assert_eq!(find(std::slice::from_ref(&place)), Found::default());
+        fs::remove_dir_all(root.path().join(".jaato")).unwrap();
+        symlink(elsewhere.path(), root.path().join(".jaato")).unwrap();
+        fs::create_dir(elsewhere.path().join("plugins")).unwrap();
+        touch(&elsewhere.path().join("plugins"), "moon");
+        assert_eq!(find(&[place]), Found::default());
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //!
 //! Not here: which plugins are trusted and enabled (the registry and the runtime), children and workers.
 
+mod bounds;
 mod bytes;
 mod c_entry;
 mod cache;
@@ -20,6 +21,7 @@ mod find;
 #[cfg(test)]
 mod host_conformance;
 mod instance;
+mod last_words;
 mod layout;
 mod live;
 mod local;
@@ -28,11 +30,16 @@ mod open;
 mod platform;
 mod plugin;
 pub mod remote;
+mod running;
 mod services;
 mod watch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use bounds::{
+    JSON_VALUES_MAX, QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX,
+    STREAMS_PER_PLUGIN_MAX, check_json, values_of,
+};
 pub use bytes::Bytes;
 pub use c_entry::factory_of_table;
 pub use cache::{Described, DescriptionCache, Entry, Stamp};
@@ -40,13 +47,14 @@ pub use call::{Canceller, Outlet, RunningCall};
 pub use context::{EMITTED_BYTES_MAX, PIECE_BYTES_MAX, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 pub use error::{LoadError, LoadProblem};
 pub use executor::{
-    ABLE_TO_RUN_MAX, Executor, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX, REPOLLS_PER_SECOND_MAX,
-    STRIKES_MAX, THREADS, WALL_CLOCK_MAX,
+    ABLE_TO_RUN_MAX, Executor, JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX,
+    JOBS_WAITING_MAX, REPOLLS_PER_SECOND_MAX, STRIKES_MAX, THREADS, WALL_CLOCK_MAX,
 };
 pub use find::{
     FILES_PER_FOLDER_MAX, Found, FoundFile, Place, PlaceKind, PlaceProblem, find, shipped_places,
 };
 pub use instance::{CLOSE_STEP_MAX, Instance};
+pub use last_words::{tell_last_words, work_is_done};
 pub use live::LiveCounts;
 pub use manifest::{FILE_BYTES_MAX, FileError, FileProblem, read_manifest};
 pub use open::{Library, Opened, describe};

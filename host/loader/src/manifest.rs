@@ -3,18 +3,30 @@
 //! Only headers and the one section are read, so it costs microseconds, and a hostile file can do no
 //! more than be refused. Everything that is wrong with a file becomes one [`FileError`].
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use jaato_plugin_api::{API_VERSION, MANIFEST_SECTION, MANIFEST_SECTION_MACHO};
 use jaato_types::{Kind, MANIFEST_BYTES_MAX, Manifest};
-use object::read::{Object, ObjectSection, ReadCache};
+use object::read::{Object, ObjectSection, ReadCache, ReadRef};
 use object::{Architecture, BinaryFormat, ObjectKind};
 
 /// Largest plugin file, in bytes. A plugin with a whole runtime inside has tens of megabytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Most bytes of headers, tables and names that are read of a file. The tables of symbols count, which are megabytes in
+/// a plugin with debug information; a hole that promises a gigabyte of them is refused before there is memory for it.
+const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Longest name of a section that is read.
+const NAME_BYTES_MAX: u64 = 4096;
+
+/// Most sections that are looked at. A library of a compiler has some dozens.
+const SECTIONS_MAX: usize = 4096;
 
 /// Why a file cannot be a plugin of this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,13 +161,47 @@ fn read(path: &Path) -> Result<Manifest, FileProblem> {
         return Err(FileProblem::TooLarge(metadata.len()));
     }
     let file = File::open(path).map_err(unreadable)?;
-    let bytes = ReadCache::new(file);
-    let object = object::File::parse(&bytes).map_err(|_| not_a_library(path))?;
+    let (cache, left) = (ReadCache::new(file), Cell::new(HEADER_BYTES_MAX));
+    let object = object::File::parse(Bounded { cache: &cache, left: &left })
+        .map_err(|_| not_a_library(path))?;
     check_target(&object)?;
     let manifest = Manifest::parse(&section(&object)?)
         .map_err(|error| FileProblem::BadManifest(error.to_string()))?;
     check_api(&manifest)?;
     Ok(manifest)
+}
+
+/// A file of which so much is read and no more.
+#[derive(Clone, Copy)]
+struct Bounded<'a> {
+    cache: &'a ReadCache<File>,
+    left: &'a Cell<u64>,
+}
+
+impl Bounded<'_> {
+    fn take(self, bytes: u64) -> Result<(), ()> {
+        let left = self.left.get().checked_sub(bytes).ok_or(())?;
+        self.left.set(left);
+        Ok(())
+    }
+}
+
+impl<'a> ReadRef<'a> for Bounded<'a> {
+    fn len(self) -> Result<u64, ()> {
+        self.cache.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        self.take(size)?;
+        self.cache.read_bytes_at(offset, size)
+    }
+
+    fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        let end = range.end.min(range.start.saturating_add(NAME_BYTES_MAX));
+        let name = self.cache.read_bytes_at_until(range.start..end, delimiter)?;
+        self.take(name.len() as u64)?;
+        Ok(name)
+    }
 }
 
 /// Tells a file that begins as a library from one that never was any.
@@ -168,7 +214,7 @@ fn not_a_library(path: &Path) -> FileProblem {
     FileProblem::NotALibrary
 }
 
-fn check_target<'a>(object: &object::File<'a, &'a ReadCache<File>>) -> Result<(), FileProblem> {
+fn check_target<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<(), FileProblem> {
     let (has, wants) = (format_name(object.format()), format_name(BinaryFormat::native_object()));
     if has != wants {
         return Err(FileProblem::WrongFormat { has, wants });
@@ -202,8 +248,8 @@ fn is_this_machine(architecture: Architecture) -> bool {
     }
 }
 
-fn section<'a>(object: &object::File<'a, &'a ReadCache<File>>) -> Result<Vec<u8>, FileProblem> {
-    let found = object.sections().find(|section| {
+fn section<'a>(object: &object::File<'a, Bounded<'a>>) -> Result<Vec<u8>, FileProblem> {
+    let found = object.sections().take(SECTIONS_MAX).find(|section| {
         section.name().is_ok_and(|name| match object.format() {
             BinaryFormat::MachO => name == MANIFEST_SECTION_MACHO,
             // PE keeps eight bytes of a section's name.

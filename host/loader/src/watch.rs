@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jaato_types::PluginName;
 
+use crate::executor::{JOB_OVERDUE_MAX, JOBS_LOST_MAX};
+
 /// Told by the loader; called from threads of plugins and from the watchdog. Must not block for long.
 pub trait Watch: Send + Sync + 'static {
     /// Takes a line that a plugin logs; panic messages come this way too. Levels: 1 error, 2 warn, 3 info, 4 debug.
@@ -42,6 +44,11 @@ pub enum Misdeed {
     },
     /// Its futures wake themselves without end; for the rest of the second they were not polled.
     PollsWithoutEnd,
+    /// Blocking work went on long after its call had been cancelled, and was given up.
+    IgnoresCancel {
+        /// How much of it goes on at this moment, in all.
+        lost: usize,
+    },
 }
 
 impl fmt::Display for Report {
@@ -56,6 +63,12 @@ impl fmt::Display for Report {
             Misdeed::PollsWithoutEnd => write!(
                 f,
                 "the plugin `{plugin}` wakes itself without end; it was held back for the rest of the second"
+            )?,
+            Misdeed::IgnoresCancel { lost } => write!(
+                f,
+                "blocking work of the plugin `{plugin}` goes on {} s after its call was cancelled; {lost} of at most \
+                 {JOBS_LOST_MAX} threads are lost to it",
+                JOB_OVERDUE_MAX.as_secs()
             )?,
         }
         if self.disabled { f.write_str("; it is disabled") } else { Ok(()) }

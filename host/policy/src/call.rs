@@ -43,11 +43,24 @@ pub enum Caller {
     Person,
 }
 
+/// What "always" means for calls like one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AlwaysScope {
+    /// Calls with exactly these arguments.
+    ThisCall,
+    /// Every call of the tool.
+    EveryCall,
+}
+
 impl Call<'_> {
-    /// Tells whether "always" may only mean these arguments: a tool that can destroy, or reaches
-    /// beyond this machine, does something else with others.
-    pub(crate) fn is_far_reaching(&self) -> bool {
+    /// Tells what "always" means: a tool that can destroy, or reaches beyond this machine, does something else with
+    /// other arguments. What a stranger's plugin says of itself is no reason to take it for harmless.
+    pub fn always_scope(&self) -> AlwaysScope {
         let promises = self.annotations;
-        !promises.read_only && (promises.destructive || promises.open_world)
+        let is_harmless = promises.read_only || !(promises.destructive || promises.open_world);
+        match self.source {
+            PluginSource::Shipped if is_harmless => AlwaysScope::EveryCall,
+            PluginSource::Shipped | PluginSource::Elsewhere => AlwaysScope::ThisCall,
+        }
     }
 }

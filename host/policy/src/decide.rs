@@ -20,7 +20,7 @@ fn deciding_rule(rules: &Rules, call: &Call<'_>) -> RuleId {
         Caller::Person => return RuleId::OwnCall,
         Caller::Model => {}
     }
-    if rules.allowed.contains(call.tool) {
+    if rules.is_allowed(call) {
         return RuleId::AllowOption;
     }
     if rules.allow_all {

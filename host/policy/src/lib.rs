@@ -12,7 +12,7 @@ mod rule;
 mod rules;
 
 pub use arguments::ArgumentsDigest;
-pub use call::{Call, Caller, PluginSource};
+pub use call::{AlwaysScope, Call, Caller, PluginSource};
 pub use decide::decide;
 pub use rule::{Decision, Outcome, RuleId};
-pub use rules::{Answer, Rules, SessionRule};
+pub use rules::{Allowed, Answer, Rules, SessionRule};

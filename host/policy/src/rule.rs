@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::Call;
+use crate::{Call, PluginSource};
 
 /// What to do with a call, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Decision {
                 format!("the person said that tool `{tool}` must not run in this session")
             }
             RuleId::OwnCall => "the person typed this call".to_owned(),
-            RuleId::AllowOption => format!("`--allow {tool}` was given"),
+            RuleId::AllowOption => format!("`--allow {}` was given", allow_word(call)),
             RuleId::YesOption => "`--yes` was given".to_owned(),
             RuleId::SessionAlways => format!("the person allowed tool `{tool}` for this session"),
             RuleId::ReadOnly => {
@@ -87,9 +87,18 @@ impl Decision {
                 call.tool
             )),
             (Outcome::Ask | Outcome::Deny, _) => {
-                Some(format!("allow it with `--allow {}`, or everything with `--yes`", call.tool))
+                let word = allow_word(call);
+                Some(format!("allow it with `--allow {word}`, or everything with `--yes`"))
             }
         }
+    }
+}
+
+/// Writes a tool as `--allow` takes it.
+fn allow_word(call: &Call<'_>) -> String {
+    match call.source {
+        PluginSource::Shipped => call.tool.to_string(),
+        PluginSource::Elsewhere => format!("{}:{}", call.plugin, call.tool),
     }
 }
 

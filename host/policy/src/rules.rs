@@ -5,18 +5,48 @@ use std::collections::BTreeSet;
 
 use jaato_types::{PluginName, ToolName};
 
-use crate::{ArgumentsDigest, Call};
+use crate::{AlwaysScope, ArgumentsDigest, Call, PluginSource};
 
 /// Rules as data. Made once a session; [`Rules::remember`] adds a person's answers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
     /// `[tools] disabled`.
     pub disabled: BTreeSet<ToolName>,
-    /// `--allow TOOL`.
-    pub allowed: BTreeSet<ToolName>,
+    /// `--allow TOOL` and `--allow PLUGIN:TOOL`.
+    pub allowed: BTreeSet<Allowed>,
     /// `--yes`: nothing is asked.
     pub allow_all: bool,
     session: Vec<SessionRule>,
+}
+
+/// A tool that a person allows at the start, whatever its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Allowed {
+    /// Whose tool; without a plugin only a shipped one's.
+    pub plugin: Option<PluginName>,
+    /// The tool.
+    pub tool: ToolName,
+}
+
+impl Allowed {
+    /// Reads `TOOL` or `PLUGIN:TOOL`.
+    pub fn parse(text: &str) -> Self {
+        match text.split_once(':') {
+            Some((plugin, tool)) => Self { plugin: Some(plugin.into()), tool: tool.into() },
+            None => Self { plugin: None, tool: text.into() },
+        }
+    }
+
+    /// Tells whether it allows a tool. The name alone allows no stranger's tool: the person who typed it knows what
+    /// jaato ships, and not who else took the name.
+    pub fn covers(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
+        let is_this_plugin = match (&self.plugin, source) {
+            (Some(named), _) => named == plugin,
+            (None, PluginSource::Shipped) => true,
+            (None, PluginSource::Elsewhere) => false,
+        };
+        is_this_plugin && self.tool == *tool
+    }
 }
 
 /// What a person says for the rest of the session.
@@ -40,11 +70,11 @@ pub struct SessionRule {
 }
 
 impl SessionRule {
-    /// What an answer to this call means for later ones. "Always" is for exactly these arguments
-    /// where the tool can destroy or reaches beyond this machine; "never" is for the tool.
+    /// What an answer to this call means for later ones: "always" as far as [`Call::always_scope`] says, "never" for
+    /// the tool.
     pub fn of(call: &Call<'_>, answer: Answer) -> Self {
         let is_narrow = match answer {
-            Answer::Always => call.is_far_reaching(),
+            Answer::Always => call.always_scope() == AlwaysScope::ThisCall,
             Answer::Never => false,
         };
         Self {
@@ -62,7 +92,7 @@ impl SessionRule {
                 (Some(arguments), _) => arguments == call.arguments,
                 (None, Answer::Never) => true,
                 // A tool that has become far-reaching since is not what was granted.
-                (None, Answer::Always) => !call.is_far_reaching(),
+                (None, Answer::Always) => call.always_scope() == AlwaysScope::EveryCall,
             }
     }
 }
@@ -75,6 +105,10 @@ impl Rules {
                 != (&rule.tool, &rule.plugin, rule.arguments)
         });
         self.session.push(rule);
+    }
+
+    pub(crate) fn is_allowed(&self, call: &Call<'_>) -> bool {
+        self.allowed.iter().any(|allowed| allowed.covers(call.tool, call.plugin, call.source))
     }
 
     pub(crate) fn is_answered(&self, call: &Call<'_>, answer: Answer) -> bool {

@@ -3,7 +3,8 @@
 
 use expect_test::{Expect, expect};
 use jaato_policy::{
-    Answer, ArgumentsDigest, Call, Caller, Decision, PluginSource, Rules, SessionRule, decide,
+    Allowed, Answer, ArgumentsDigest, Call, Caller, Decision, PluginSource, Rules, SessionRule,
+    decide,
 };
 use jaato_types::{Annotations, PluginName, ToolName};
 
@@ -63,7 +64,7 @@ fn parse_rules(text: &str) -> Rules {
     for line in text.lines() {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("disable", tool) => _ = rules.disabled.insert(tool.into()),
-            ("allow", tool) => _ = rules.allowed.insert(tool.into()),
+            ("allow", tool) => _ = rules.allowed.insert(Allowed::parse(tool)),
             ("yes", "") => rules.allow_all = true,
             ("always", call) => {
                 rules.remember(SessionRule::of(&Scene::parse(call).call(), Answer::Always));
@@ -112,16 +113,27 @@ fn what_another_plugin_says_of_itself_grants_nothing() {
 
 #[test]
 fn options_of_the_command_line_grant() {
-    check("allow shell", "shell destructive", expect!["Allow by option.allow"]);
+    check("allow shell", "shell shipped destructive", expect!["Allow by option.allow"]);
     check("yes", "shell destructive", expect!["Allow by option.yes"]);
-    check("allow shell\nyes", "shell", expect!["Allow by option.allow"]);
+    check("allow shell\nyes", "shell shipped", expect!["Allow by option.allow"]);
+}
+
+#[test]
+fn a_strangers_tool_is_allowed_with_its_plugin_alone() {
+    check("allow shell", "shell", expect!["Ask by ask.silence"]);
+    check("allow tool-x:shell", "shell", expect!["Allow by option.allow"]);
+    check("allow tool-x:shell", "shell shipped", expect!["Allow by option.allow"]);
+    check("allow tool-x:shell", "shell plugin=tool-y", expect!["Ask by ask.silence"]);
+    check("allow tool-x:shell", "shell shipped plugin=tool-y", expect!["Ask by ask.silence"]);
+    check("allow tool-x:shell", "shell2", expect!["Ask by ask.silence"]);
+    check("allow tool-x:", "shell", expect!["Ask by ask.silence"]);
 }
 
 #[test]
 fn allow_is_for_the_whole_name_only() {
-    check("allow shell", "shell2", expect!["Ask by ask.silence"]);
-    check("allow shell", "Shell", expect!["Ask by ask.silence"]);
-    check("allow *", "shell", expect!["Ask by ask.silence"]);
+    check("allow shell", "shell2 shipped", expect!["Ask by ask.silence"]);
+    check("allow shell", "Shell shipped", expect!["Ask by ask.silence"]);
+    check("allow *", "shell shipped", expect!["Ask by ask.silence"]);
 }
 
 #[test]
@@ -150,37 +162,46 @@ fn a_persons_own_call_is_not_asked() {
 
 #[test]
 fn always_is_for_the_tool_where_it_cannot_reach_far() {
-    check("always note args=a", "note args=b", expect!["Allow by session.always"]);
+    let always = "always note shipped args=a";
+    check(always, "note shipped args=b", expect!["Allow by session.always"]);
     check(
-        "always look read_only destructive open_world args=a",
-        "look read_only args=b",
+        "always look shipped read_only destructive open_world args=a",
+        "look shipped auto_approval read_only args=b",
         expect!["Allow by session.always"],
     );
 }
 
 #[test]
 fn always_is_for_exactly_these_arguments_where_a_tool_destroys_or_reaches_out() {
-    check(
-        "always shell destructive args=a",
-        "shell destructive args=a",
-        expect!["Allow by session.always"],
-    );
-    check(
-        "always shell destructive args=a",
-        "shell destructive args=b",
-        expect!["Ask by ask.silence"],
-    );
-    check(
-        "always post open_world args=a",
-        "post open_world args=a",
-        expect!["Allow by session.always"],
-    );
-    check("always post open_world args=a", "post open_world args=b", expect!["Ask by ask.silence"]);
+    for words in ["shipped destructive", "shipped open_world"] {
+        let decided = |args| {
+            let call = format!("shell {words} args={args}");
+            let Decision { outcome, rule } =
+                decided(&format!("always shell {words} args=a"), &call);
+            format!("{outcome:?} by {rule}")
+        };
+        assert_eq!(decided("a"), "Allow by session.always");
+        assert_eq!(decided("b"), "Ask by ask.silence");
+    }
+}
+
+#[test]
+fn always_is_for_exactly_these_arguments_whatever_a_stranger_says_of_itself() {
+    for words in ["", " read_only", " destructive", " auto_approval"] {
+        let always = format!("always look{words} args=a");
+        let same = decided(&always, &format!("look{words} args=a"));
+        assert_eq!(same.rule.name(), "session.always", "{words}");
+        let other = decided(&always, &format!("look{words} args=b"));
+        assert_eq!(other.outcome, jaato_policy::Outcome::Ask, "{words}");
+    }
 }
 
 #[test]
 fn a_tool_that_becomes_far_reaching_loses_what_was_granted() {
-    check("always note args=a", "note destructive args=a", expect!["Ask by ask.silence"]);
+    let always = "always note shipped args=a";
+    check(always, "note shipped destructive args=a", expect!["Ask by ask.silence"]);
+    // So does one whose name went over to a plugin from elsewhere.
+    check(always, "note args=a", expect!["Ask by ask.silence"]);
 }
 
 #[test]
@@ -192,8 +213,8 @@ fn an_answer_does_not_go_over_to_another_plugin_or_tool() {
 
 #[test]
 fn the_latest_answer_counts() {
-    check("always note\nnever note", "note", expect!["Deny by session.never"]);
-    check("never note\nalways note", "note", expect!["Allow by session.always"]);
+    check("always note shipped\nnever note", "note shipped", expect!["Deny by session.never"]);
+    check("never note\nalways note shipped", "note shipped", expect!["Allow by session.always"]);
 }
 
 #[test]
@@ -202,7 +223,8 @@ fn every_decision_explains_itself() {
         ("disable shell", "shell"),
         ("never shell", "shell"),
         ("", "shell person"),
-        ("allow shell", "shell"),
+        ("allow shell", "shell shipped"),
+        ("allow tool-x:shell", "shell"),
         ("yes", "shell"),
         ("always shell", "shell"),
         ("", "shell shipped read_only"),
@@ -225,13 +247,14 @@ fn every_decision_explains_itself() {
         session.never: the person said that tool `shell` must not run in this session
         own_call: the person typed this call
         option.allow: `--allow shell` was given
+        option.allow: `--allow tool-x:shell` was given
         option.yes: `--yes` was given
         session.always: the person allowed tool `shell` for this session
         shipped.read_only: tool `shell` changes nothing, and plugin `tool-x` is shipped with jaato
         shipped.auto_approval: tool `shell` asks for no permission, and plugin `tool-x` is shipped with jaato
         ask.unproven_promise: tool `shell` needs a permission: it says that it needs none, but plugin `tool-x` is not shipped with jaato
-          hint: allow it with `--allow shell`, or everything with `--yes`
+          hint: allow it with `--allow tool-x:shell`, or everything with `--yes`
         ask.silence: tool `shell` needs a permission
-          hint: allow it with `--allow shell`, or everything with `--yes`
+          hint: allow it with `--allow tool-x:shell`, or everything with `--yes`
     "#]].assert_eq(&texts);
 }

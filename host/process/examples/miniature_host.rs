@@ -1,7 +1,8 @@
 //! The smallest host: starts a shell command under a guardian and keeps it until it dies itself.
 //!
 //! `miniature_host keep SCRIPT`: runs it, its output on standard output, and waits for its own end;
-//! the first line is the guardian's process id. `miniature_host latency`: prints how long starting
+//! the first line is the guardian's process id. `miniature_host outlive SCRIPT`: runs it until its guardian is lost,
+//! and prints what it then ends itself. `miniature_host latency`: prints how long starting
 //! a child takes. `miniature_host guardian`: what the host starts.
 
 use std::error::Error;
@@ -21,13 +22,31 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     match args[..] {
         ["guardian"] => return Ok(jaato_process::guardian_main()),
         ["keep", script] => runtime()?.block_on(keep(script))?,
+        ["outlive", script] => {
+            jaato_process::prepare_host()?;
+            runtime()?.block_on(outlive(script))?;
+        }
         ["latency"] => runtime()?.block_on(latency())?,
         _ => {
-            eprintln!("usage: miniature_host keep SCRIPT | latency");
+            eprintln!("usage: miniature_host keep SCRIPT | outlive SCRIPT | latency");
             return Ok(ExitCode::from(2));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn outlive(script: &str) -> Result<(), Box<dyn Error>> {
+    let supervisor = supervisor()?;
+    let mut command = Command::new("/bin/sh", "/");
+    command.args = vec!["-c".into(), script.into()];
+    command.variables.insert("PATH".into(), "/usr/bin:/bin".into());
+    let child = supervisor.spawn(command).await?;
+    println!("{:?}", child.wait().await.map_err(|error| error.to_string()));
+    supervisor.end_all().await?;
+    for orphan in supervisor.take_orphans() {
+        println!("{orphan}");
+    }
+    Ok(())
 }
 
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {

@@ -2,13 +2,18 @@
 
 use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
 
 use crate::error::ProcessError;
+use crate::platform;
 use crate::wire::{EVENT_BYTES_MAX, Event, LENGTH_BYTES, ORDER_BYTES, Order};
+
+/// How long a keeper may take to end what it watches before it is made to go on: the command may have stopped it.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,7 +119,15 @@ impl Child {
     /// KILL after [`END_GRACE`](crate::END_GRACE). An error names those who could not be killed.
     pub async fn end(&self) -> Result<(), ProcessError> {
         self.keeper.order(Order::End).await?;
-        let survivors = self.keeper.until(|seen| seen.survivors.clone()).await?;
+        let ended = self.keeper.until(|seen| seen.survivors.clone());
+        let mut ended = std::pin::pin!(ended);
+        let survivors = match tokio::time::timeout(KEEPER_PATIENCE, &mut ended).await {
+            Ok(survivors) => survivors?,
+            Err(_) => {
+                platform::continue_parent(self.pid);
+                ended.await?
+            }
+        };
         if survivors.is_empty() { Ok(()) } else { Err(ProcessError::Survivors { pids: survivors }) }
     }
 

@@ -3,13 +3,15 @@
 use std::ffi::OsString;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
 use tokio::net::UnixStream;
 
 use crate::error::ProcessError;
@@ -65,6 +67,10 @@ impl Guardian {
         let mut process = Command::new(&command.program);
         process.args(&command.args).env_clear();
         process.envs(std::env::var_os(LIBRARY_PATH).map(|value| (LIBRARY_PATH, value)));
+        // Not where the person is: whatever that folder holds is nothing to a child of jaato's.
+        if command.program.is_absolute() {
+            process.current_dir("/");
+        }
         process.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         // Ctrl-C goes to the host's group, and the guardian must outlive it from the first moment.
         process.process_group(0);
@@ -87,6 +93,27 @@ impl Guardian {
         descriptors: &[RawFd],
     ) -> io::Result<()> {
         platform::send_summons(&self.socket, summons, descriptors)
+    }
+
+    /// Tells whether it has ended, though nobody asked it to.
+    pub(crate) fn is_lost(&self) -> bool {
+        let look =
+            recv(self.socket.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT);
+        // It says nothing: all that can be read is its end.
+        !matches!(look, Err(Errno::EAGAIN))
+    }
+
+    /// Returns what waits for its end, however it comes.
+    pub(crate) fn lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
+        let socket = self.socket.try_clone()?;
+        Ok(async move {
+            let waiting = socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket));
+            match waiting {
+                Ok(socket) => until_closed(&socket).await,
+                // Then its loss is seen with the next child.
+                Err(_) => std::future::pending().await,
+            }
+        })
     }
 
     /// Makes it end everything, and waits for its own end, which comes last.

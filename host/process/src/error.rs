@@ -66,6 +66,15 @@ pub enum ProcessError {
         /// What the system says.
         source: io::Error,
     },
+    /// What was started as the guardian has ended at once: its program does not become one.
+    NoGuardian {
+        /// The guardian's program.
+        program: PathBuf,
+        /// Its arguments.
+        args: Vec<OsString>,
+    },
+    /// This process was itself started as a guardian, and has not become it.
+    IsGuardian,
     /// The guardian (or the keeper of this child) died or was ended, and what it watched with it.
     GuardianLost,
     /// The guardian does not take or answer a request.
@@ -105,6 +114,8 @@ impl ProcessError {
             | Self::ArgumentsTooLong { .. }
             | Self::BadDirectory { .. }
             | Self::GuardianNotStarted { .. }
+            | Self::NoGuardian { .. }
+            | Self::IsGuardian
             | Self::GuardianVersion { .. }
             | Self::GuardianAnswer { .. }
             | Self::Survivors { .. } => false,
@@ -130,6 +141,10 @@ impl ProcessError {
             Self::Survivors { .. } => {
                 Some("end them with the rights of their owner: `sudo kill -9 PID`")
             }
+            Self::NoGuardian { .. } | Self::IsGuardian => Some(
+                "a program that is its own guardian calls `jaato_process::guardian_main` for that argument before \
+                 anything else; one that embeds jaato may name an installed `jaato` in `Setup::executable`",
+            ),
             Self::InvalidCommand { .. }
             | Self::GuardianNotStarted { .. }
             | Self::GuardianLost
@@ -172,6 +187,20 @@ impl fmt::Display for ProcessError {
             Self::GuardianNotStarted { program, source } => {
                 write!(f, "cannot start the guardian `{}`: {source}", program.display())
             }
+            Self::NoGuardian { program, args } => {
+                let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
+                let (program, args) = (program.display(), args.join(" "));
+                write!(
+                    f,
+                    "`{program} {args}` has ended at once, and should have become the guardian"
+                )
+            }
+            Self::IsGuardian => {
+                write!(
+                    f,
+                    "this process was started to become a guardian, and starts children instead"
+                )
+            }
             Self::GuardianLost => {
                 write!(f, "the guardian has ended, and everything that it watched with it")
             }
@@ -202,6 +231,8 @@ impl Error for ProcessError {
             | Self::CommandTooLarge { .. }
             | Self::ProgramNotFound { .. }
             | Self::ArgumentsTooLong { .. }
+            | Self::NoGuardian { .. }
+            | Self::IsGuardian
             | Self::GuardianLost
             | Self::GuardianSilent { .. }
             | Self::GuardianVersion { .. }

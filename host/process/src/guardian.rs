@@ -21,6 +21,7 @@ use nix::sys::socket::{SockType, getsockopt, sockopt};
 use nix::unistd::{Pid, dup2};
 
 use crate::child::Exit;
+use crate::connection::GuardianCommand;
 use crate::descendants::{settled, signal_all};
 use crate::keeper::{self, KeeperStart, Stdio};
 use crate::platform::{self, ChildSignals, Forked, children, with_descendants};
@@ -60,6 +61,12 @@ pub fn guardian_main() -> ExitCode {
     }
 }
 
+/// Tells whether a supervisor with such a command has started this process, which should have been its guardian by now.
+pub(crate) fn is_started_with(command: &GuardianCommand) -> bool {
+    std::env::args_os().skip(1).eq(command.args.iter().cloned())
+        && getsockopt(&io::stdin(), sockopt::SockType) == Ok(SockType::Stream)
+}
+
 /// How the guardian's loop ended; in a fork of it, as a keeper.
 enum Served {
     HostGone(Guardian),
@@ -86,6 +93,7 @@ struct Guardian {
 
 impl Guardian {
     fn start() -> io::Result<Self> {
+        platform::default_child_signal()?;
         platform::block_signals()?;
         platform::name_process(c"jaato-guardian");
         platform::adopt_orphans()?;

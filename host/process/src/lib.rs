@@ -28,8 +28,11 @@
 //! - No call blocks the thread that makes it, but for the start of the guardian (about a
 //!   millisecond, once).
 //!
+//! - A command that ends its own keeper and the guardian leaves its processes to the host, which ends them:
+//!   where the host has called [`prepare_host`].
+//!
 //! What can escape: a process that we have no right to signal (`sudo`), which is reported as
-//! [`ProcessError::Survivors`]; and one that another service starts for the command (`systemd-run`,
+//! [`ProcessError::Survivors`]; those of a command that ends keeper, guardian and host; and one that another service starts for the command (`systemd-run`,
 //! `docker run`, `at`), which never is a descendant.
 //!
 //! The binary calls [`guardian_main`] for a hidden subcommand, before it starts any thread:
@@ -63,6 +66,7 @@ mod ends;
 mod error;
 mod guardian;
 mod keeper;
+mod orphans;
 mod platform;
 mod supervisor;
 mod waiting;
@@ -75,5 +79,7 @@ pub use ends::open_terminal;
 pub use error::ProcessError;
 pub use guardian::guardian_main;
 pub use keeper::END_GRACE;
+pub use orphans::{Orphan, prepare_host};
+pub use platform::SESSION_MARK;
 pub use supervisor::{SPAWNS_IN_FLIGHT_MAX, Supervisor};
 pub use wire::LEFTOVERS_MAX;

@@ -10,9 +10,13 @@ mod elsewhere;
 mod linux;
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) use elsewhere::{children, name_if_alive, with_descendants};
+pub(crate) use elsewhere::{
+    children, children_named, marked_children, name_if_alive, parent, with_descendants,
+};
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{children, name_if_alive, with_descendants};
+pub(crate) use linux::{
+    children, children_named, marked_children, name_if_alive, parent, with_descendants,
+};
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -33,6 +37,11 @@ use crate::wire::{SUMMONS_BYTES, SessionInput};
 /// Descriptor of the guardian's and of a keeper's socket. Because it is always taken there, nothing
 /// that std opens while it starts a command can stand where the command's descriptor 3 goes.
 pub(crate) const SOCKET_DESCRIPTOR: RawFd = 3;
+
+/// The bound that a session's children have on `RLIMIT_LOCKS`, which Linux enforces no more: `env -i`, `setsid`,
+/// `unshare` and the end of every parent leave it, and to raise it takes rights over the whole machine. Those of a
+/// session that runs within another have one less than that.
+pub const SESSION_MARK: u64 = 0x6a61_6174;
 
 /// How often the loops look after their children where no descriptor tells of signals.
 #[cfg(not(target_os = "linux"))]
@@ -150,6 +159,29 @@ pub(crate) fn fork_guardian() -> Result<Forked, Errno> {
     }
 }
 
+/// Makes the keeper of a command go on, where it was stopped. A command that has ended stays its keeper's until that
+/// has waited for it.
+pub(crate) fn continue_parent(command: u32) {
+    let keeper = parent(command as i32).filter(|pid| is_keeper(*pid));
+    if let Some(keeper) = keeper {
+        // Gone meanwhile: then the end of its socket says so.
+        let _ = nix::sys::signal::kill(Pid::from_raw(keeper), Signal::SIGCONT);
+    }
+}
+
+/// Makes every keeper of a guardian go on: a command may have stopped its own before that could say that it runs.
+pub(crate) fn continue_keepers(guardian: u32) {
+    let below = with_descendants(vec![guardian as i32]);
+    for keeper in below.into_iter().filter(|pid| is_keeper(*pid)) {
+        // Gone meanwhile: then the end of its socket says so.
+        let _ = nix::sys::signal::kill(Pid::from_raw(keeper), Signal::SIGCONT);
+    }
+}
+
+fn is_keeper(pid: i32) -> bool {
+    name_if_alive(pid).is_some_and(|name| crate::keeper::KEEPER_NAME.to_str() == Ok(name.as_str()))
+}
+
 /// Makes the command a session of its own, with its terminal, default signals, limits and descriptor 3,
 /// between its fork and its exec.
 pub(crate) fn prepare_child(
@@ -164,6 +196,7 @@ pub(crate) fn prepare_child(
             take_terminal()?;
         }
         default_signals()?;
+        mark_of_session()?;
         limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
         limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
         if let Some(descriptor) = &descriptor3 {
@@ -194,6 +227,28 @@ fn default_signals() -> Result<(), Errno> {
         unsafe { signal(number, SigHandler::SigDfl) }?;
     }
     SigSet::empty().thread_set_mask()
+}
+
+/// Marks the child and all that descends from it, see [`SESSION_MARK`].
+#[cfg(target_os = "linux")]
+fn mark_of_session() -> Result<(), Errno> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_LOCKS)?;
+    // A session within a session: its children are to be told from itself.
+    let value = if hard > SESSION_MARK { SESSION_MARK } else { hard.saturating_sub(1) };
+    setrlimit(Resource::RLIMIT_LOCKS, value, value)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn mark_of_session() -> Result<(), Errno> {
+    Ok(())
+}
+
+/// Lets children be waited for, whatever whoever started this process made of SIGCHLD: where that is ignored, the
+/// system forgets children before anybody asks how they ended.
+pub(crate) fn default_child_signal() -> io::Result<()> {
+    // SAFETY: the default action is no handler that could run here.
+    unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;
+    Ok(())
 }
 
 /// Lowers a limit; never raises it, because that needs rights or would undo the host's own.

@@ -10,13 +10,16 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use tokio::net::UnixStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use crate::child::{Child, ChildInput, ChildOutput, Keeper};
 use crate::command::Command;
 use crate::connection::{Guardian, GuardianCommand};
 use crate::ends::{FarEnds, open};
 use crate::error::ProcessError;
+use crate::guardian::is_started_with;
+use crate::orphans::{Orphan, end_orphans};
+use crate::platform;
 use crate::wire::{Event, REQUEST_BYTES_MAX, Refusal, Request, Summons, VERSION};
 
 /// Most children that are being started at a time; others wait their turn. The guardian's socket
@@ -26,6 +29,10 @@ pub const SPAWNS_IN_FLIGHT_MAX: usize = 32;
 /// How long the guardian may take to start a child. It needs a millisecond; a stopped one must not
 /// hang a session.
 const SPAWN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a keeper may take to say that its command runs before keepers are made to go on: the
+/// command may have stopped its own.
+const KEEPER_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Starts children. Cheap to clone; all clones share one guardian. When the last one is dropped, all
 /// children are killed, as at the end of the host.
@@ -39,13 +46,26 @@ struct Shared {
     command: GuardianCommand,
     guardian: Mutex<Option<Guardian>>,
     turns: Semaphore,
+    /// What was ended after a guardian was lost, until somebody asks.
+    orphans: Mutex<Vec<Orphan>>,
+    /// Locked while orphans are ended.
+    ending: AsyncMutex<()>,
 }
 
 impl Supervisor {
     /// Makes a supervisor. Nothing is started before the first child is.
     pub fn new(command: GuardianCommand) -> Self {
-        let (guardian, turns) = (Mutex::default(), Semaphore::new(SPAWNS_IN_FLIGHT_MAX));
-        Self { shared: Arc::new(Shared { command, guardian, turns }) }
+        let (guardian, orphans) = (Mutex::default(), Mutex::default());
+        let turns = Semaphore::new(SPAWNS_IN_FLIGHT_MAX);
+        Self {
+            shared: Arc::new(Shared {
+                command,
+                guardian,
+                turns,
+                orphans,
+                ending: AsyncMutex::default(),
+            }),
+        }
     }
 
     /// Starts a command. Needs a tokio runtime with I/O and time; the child's pipes belong to it.
@@ -68,12 +88,16 @@ impl Supervisor {
         let (stream, for_keeper) = BlockingStream::pair().map_err(no_descriptors)?;
         stream.set_nonblocking(true).map_err(no_descriptors)?;
         let keeper = Keeper::new(UnixStream::from_std(stream).map_err(no_descriptors)?);
-        self.shared.summon(&for_keeper, &far)?;
+        let summoned = self.shared.summon(&for_keeper, &far)?;
         // Closed here, so that the end of a keeper or of a pipe can be seen.
         drop((for_keeper, far));
-        let started = tokio::time::timeout(SPAWN_PATIENCE, start(&keeper, &request)).await;
+        let started = tokio::time::timeout(SPAWN_PATIENCE, self.started(&keeper, &request)).await;
         let silent = ProcessError::GuardianSilent { waited_ms: SPAWN_PATIENCE.as_millis() as u64 };
-        let pid = match started.unwrap_or(Err(silent))? {
+        let started = started.unwrap_or(Err(silent)).map_err(|error| match (error, summoned) {
+            (ProcessError::GuardianLost, Summoned::First) => self.shared.no_guardian(),
+            (error, _) => error,
+        });
+        let pid = match started? {
             Ok(pid) => pid,
             Err(refusal) => return Err(explain(refusal, names, request.len())),
         };
@@ -91,13 +115,48 @@ impl Supervisor {
     /// gets [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
-        guardian.end().await
+        let was_lost = guardian.is_lost();
+        let ended = guardian.end().await;
+        if was_lost {
+            self.shared.end_orphans().await;
+        }
+        ended
+    }
+
+    /// Tells once what the host had to end itself because a command had ended its keeper and the guardian.
+    pub fn take_orphans(&self) -> Vec<Orphan> {
+        std::mem::take(&mut *self.shared.orphans.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Starts a command through its keeper, however the command treats that.
+    async fn started(
+        &self,
+        keeper: &Keeper,
+        request: &[u8],
+    ) -> Result<Result<u32, Refusal>, ProcessError> {
+        let mut start = std::pin::pin!(start(keeper, request));
+        loop {
+            if let Ok(started) = tokio::time::timeout(KEEPER_PATIENCE, &mut start).await {
+                return started;
+            }
+            if let Some(guardian) = self.guardian_pid() {
+                platform::continue_keepers(guardian);
+            }
+        }
     }
 
     /// The guardian's process id, if it runs.
     pub fn guardian_pid(&self) -> Option<u32> {
         self.shared.guardian().as_ref().map(Guardian::pid)
     }
+}
+
+/// Whose summons it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Summoned {
+    /// The first of a guardian that was started for it.
+    First,
+    Later,
 }
 
 fn no_descriptors(source: io::Error) -> ProcessError {
@@ -146,7 +205,11 @@ fn system(errno: i32) -> io::Error {
 
 impl Shared {
     /// Asks the guardian for a keeper; starts it where there is none, or where it has died.
-    fn summon(&self, for_keeper: &BlockingStream, far: &FarEnds) -> Result<(), ProcessError> {
+    fn summon(
+        self: &Arc<Self>,
+        for_keeper: &BlockingStream,
+        far: &FarEnds,
+    ) -> Result<Summoned, ProcessError> {
         let places = [&far.stdin, &far.stdout, &far.stderr, &far.descriptor3];
         let summons = Summons { present: places.map(|place| place.is_some()) }.encode();
         let given = places.into_iter().flatten().map(AsRawFd::as_raw_fd);
@@ -155,17 +218,46 @@ impl Shared {
         let mut guardian = self.guardian();
         if let Some(running) = guardian.as_ref() {
             match running.summon(summons, &descriptors) {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(Summoned::Later),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return Err(ProcessError::GuardianSilent { waited_ms: 0 });
                 }
                 Err(_) => *guardian = None,
             }
         }
+        if is_started_with(&self.command) {
+            return Err(ProcessError::IsGuardian);
+        }
         let started = Guardian::start(&self.command)?;
+        self.watch(&started);
         let sent = started.summon(summons, &descriptors);
         *guardian = Some(started);
-        sent.map_err(|_| ProcessError::GuardianLost)
+        sent.map_err(|_| self.no_guardian()).map(|()| Summoned::First)
+    }
+
+    fn no_guardian(&self) -> ProcessError {
+        let GuardianCommand { program, args } = self.command.clone();
+        ProcessError::NoGuardian { program, args }
+    }
+
+    /// Ends what a guardian leaves that is lost: at once, and not with the next child.
+    fn watch(self: &Arc<Self>, guardian: &Guardian) {
+        let Ok(lost) = guardian.lost() else { return };
+        let own = Arc::downgrade(self);
+        tokio::spawn(async move {
+            lost.await;
+            // One that was asked to end leaves nothing.
+            if let Some(own) = own.upgrade().filter(|own| own.guardian().is_some()) {
+                own.end_orphans().await;
+            }
+        });
+    }
+
+    async fn end_orphans(&self) {
+        // One after the other, so that whoever asks afterwards is told what both have found.
+        let _alone = self.ending.lock().await;
+        let orphans = end_orphans().await;
+        self.orphans.lock().unwrap_or_else(PoisonError::into_inner).extend(orphans);
     }
 
     fn guardian(&self) -> MutexGuard<'_, Option<Guardian>> {

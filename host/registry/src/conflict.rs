@@ -22,6 +22,8 @@ pub enum Refusal {
         /// Who has it.
         held_by: PathBuf,
     },
+    /// Its own name stands before lines of jaato or of a shipped plugin.
+    Label(PluginName),
     /// The host keeps the name of one of its tools for itself.
     ReservedTool(ToolName),
     /// Another plugin has the execution environment's name.
@@ -48,6 +50,12 @@ impl fmt::Display for Refusal {
             }
             Self::ToolName { name, held_by } => {
                 write!(f, "its tool name `{name}` is held by `{}`", held_by.display())
+            }
+            Self::Label(name) => {
+                write!(
+                    f,
+                    "the plugin name `{name}` stands before what jaato or a shipped plugin says; `tool-{name}` would do"
+                )
             }
             Self::ReservedTool(name) => {
                 write!(f, "its tool name `{name}` is one of jaato's own")

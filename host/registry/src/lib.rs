@@ -6,17 +6,27 @@
 //! Invariants:
 //! - A name is taken once: who comes later is refused whole, and the refusal names both paths. Only a
 //!   command whose name is taken is refused alone: its plugin stays.
+//! - What could not be offered (a name, a schema, a text without bounds) is left out of its plugin's description
+//!   before anything else is looked at, and told.
 //! - The outcome depends on the order of the candidates and on the rules alone.
 
 mod commands;
 mod conflict;
 mod names;
 mod registry;
+mod schema;
+mod usable;
 
 pub use commands::{CommandEntry, CommandRefusal, CommandStatus};
 pub use conflict::Refusal;
 pub use names::nearest;
-pub use registry::{Candidate, PluginEntry, Registry, Rules, Status, ToolEntry, ToolStatus, Trust};
+pub use registry::{
+    Candidate, NO_TOOLS, PluginEntry, Registry, Rules, Status, ToolEntry, ToolStatus, Trust,
+};
+pub use usable::{
+    COMMANDS_MAX, INSTRUCTIONS_BYTES_MAX, LINE_BYTES_MAX, LeftOut, SCHEMA_BYTES_MAX,
+    TOOL_TEXT_BYTES_MAX, TOOLS_MAX,
+};
 
 /// Tool names that the host keeps for itself.
 pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];

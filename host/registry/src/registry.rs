@@ -8,6 +8,25 @@ use jaato_types::{Availability, Description, Error, Manifest, PluginName, ToolNa
 use crate::RESERVED_TOOLS;
 use crate::commands::Commands;
 use crate::conflict::Refusal;
+use crate::usable::{LeftOut, keep_usable};
+
+/// Words before lines of jaato's own. No plugin from elsewhere is called so; with a kind (`tool-host`) it may be, as its
+/// lines then have that too.
+const LABELS: [&str; 13] = [
+    "cancelled",
+    "error",
+    "gc",
+    "hint",
+    "host",
+    "jaato",
+    "model",
+    "models",
+    "note",
+    "question",
+    "usage",
+    "warning",
+    "you",
+];
 
 /// A plugin file that was found and whose manifest could be read.
 #[derive(Debug, Clone)]
@@ -37,6 +56,19 @@ pub enum Trust {
     WorkspaceNot,
 }
 
+impl Trust {
+    /// Tells whether what is trusted so may run inside the host.
+    pub fn is_trusted(&self) -> bool {
+        match self {
+            Self::Shipped | Self::ByHash(_) => true,
+            Self::No(_) | Self::WorkspaceNot => false,
+        }
+    }
+}
+
+/// Stands alone among the tools that are offered where there is to be none.
+pub const NO_TOOLS: &str = "none";
+
 /// What the person's configuration and command line say.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
@@ -57,6 +89,8 @@ pub struct PluginEntry {
     pub candidate: Candidate,
     /// What became of it.
     pub status: Status,
+    /// What its description holds no more, because it could not be offered.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// What became of a plugin.
@@ -142,6 +176,13 @@ impl Registry {
         self.names.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
+    /// Returns what events call a plugin: a shipped one by its name without its kind, any other by the whole of it.
+    pub fn source<'a>(&self, name: &'a PluginName) -> &'a str {
+        let entry = self.plugin(name.as_str());
+        let is_shipped = entry.is_some_and(|entry| entry.candidate.trust == Trust::Shipped);
+        if is_shipped { name.source() } else { name.as_str() }
+    }
+
     /// Lists all tools, the disabled ones too, by name.
     pub fn tools(&self) -> impl Iterator<Item = ToolEntry<'_>> {
         self.tools.values().filter_map(|place| self.tool_at(place))
@@ -183,6 +224,10 @@ impl Registry {
     }
 
     fn add(&mut self, mut candidate: Candidate, rules: &Rules) {
+        let left_out = match &mut candidate.description {
+            Some(Ok(description)) => keep_usable(description),
+            Some(Err(_)) | None => Vec::new(),
+        };
         let status = self.status_of(&candidate, rules);
         if status == Status::Active
             && let Some(Ok(description)) = &mut candidate.description
@@ -192,7 +237,7 @@ impl Registry {
         if !matches!(status, Status::Refused(Refusal::PluginName { .. })) {
             self.names.insert(candidate.manifest.name.clone(), self.plugins.len());
         }
-        self.plugins.push(PluginEntry { candidate, status });
+        self.plugins.push(PluginEntry { candidate, status, left_out });
     }
 
     fn status_of(&self, candidate: &Candidate, rules: &Rules) -> Status {
@@ -203,6 +248,9 @@ impl Registry {
         }
         if rules.plugins_disabled.iter().any(|disabled| disabled == name.as_str()) {
             return Status::Disabled;
+        }
+        if candidate.trust != Trust::Shipped && self.is_label(name.as_str()) {
+            return Status::Refused(Refusal::Label(name.clone()));
         }
         if candidate.trust == Trust::WorkspaceNot {
             return Status::NotTrusted;
@@ -216,6 +264,13 @@ impl Registry {
             return Status::Refused(refusal);
         }
         Status::Active
+    }
+
+    /// Tells whether a name stands before lines of jaato's own, or of a shipped plugin.
+    fn is_label(&self, name: &str) -> bool {
+        let shipped = self.plugins.iter().filter(|entry| entry.candidate.trust == Trust::Shipped);
+        LABELS.contains(&name)
+            || shipped.map(|entry| &entry.candidate.manifest.name).any(|it| it.source() == name)
     }
 
     fn conflict(&self, description: &Description) -> Option<Refusal> {
@@ -275,7 +330,8 @@ impl Rules {
             return ToolStatus::Disabled;
         }
         let only = [&self.tools_only, &self.tools_enabled];
-        let is_left_out = only.into_iter().flatten().any(|names| !is_named(names));
+        let is_left_out = |names: &Vec<String>| names.as_slice() == [NO_TOOLS] || !is_named(names);
+        let is_left_out = only.into_iter().flatten().any(is_left_out);
         if is_left_out { ToolStatus::NotEnabled } else { ToolStatus::Enabled }
     }
 }

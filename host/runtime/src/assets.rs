@@ -1,6 +1,7 @@
 //! Big files that plugins declare: found, fetched or imported for them, by `jaato-assets`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use jaato_assets::{
     Asset, AssetError, AssetErrorKind, Command as RunCommand, Download, Ended, Entry, Event,
     FetchSettings, Fetcher, Found, Report, Run, Running, Store,
 };
-use jaato_config::NoHome;
+use jaato_config::{NoHome, Variables};
 use jaato_http::Client;
 use jaato_process::{Command, ErrorOutput, Exit, Output, ProcessError, Supervisor};
 use jaato_types::{Delta, Error, ErrorKind};
@@ -35,10 +36,8 @@ impl Assets {
     pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHome> {
         let store = Store::new(setup.folders.models()?);
         let download = if setup.config.local_download { Download::On } else { Download::Off };
-        let run = Arc::new(Supervised {
-            supervisor: supervisor.clone(),
-            directory: setup.workspace.working_directory().to_owned(),
-        });
+        let variables = helper_variables(&setup.variables);
+        let run = Arc::new(Supervised { supervisor: supervisor.clone(), variables });
         let settings = FetchSettings { download, ..FetchSettings::default() };
         let fetcher = Fetcher::new(store.clone(), client, run, settings);
         Ok(Self { store, fetcher })
@@ -129,19 +128,42 @@ fn to_error(error: &AssetError) -> Error {
     }
 }
 
-/// Runs helper programs (pip) under the guardian, with the person's own variables: index and proxy
-/// settings are theirs.
+/// Variables that a helper program gets, where they are set: what finds programs and configuration, and what pip
+/// needs to reach its index by the person's mirror, proxy and certificates. None that may hold a key for anything else.
+#[rustfmt::skip]
+const HELPER_VARIABLES: &[&str] = &[
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TZ", "USER", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME",
+    "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "all_proxy", "https_proxy", "http_proxy", "no_proxy",
+    "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
+    "PIP_CERT", "PIP_CLIENT_CERT", "PIP_CONFIG_FILE", "PIP_DEFAULT_TIMEOUT", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS",
+    "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_PROXY", "PIP_RETRIES", "PIP_TIMEOUT", "PIP_TRUSTED_HOST",
+];
+
+/// Returns what a helper program gets of the process's variables. Of `PATH` only absolute folders: it must not be
+/// found in a workspace.
+fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
+    let listed = HELPER_VARIABLES
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), variables.get(name)?.to_owned())));
+    let folders = variables.get("PATH").map(|path| {
+        std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect::<Vec<_>>()
+    });
+    let path = folders.and_then(|folders| std::env::join_paths(folders).ok());
+    listed.chain(path.map(|path| ("PATH".into(), path))).collect()
+}
+
+/// Runs helper programs (pip) under the guardian: in a folder of jaato's own, and with few of the person's variables.
 struct Supervised {
     supervisor: Supervisor,
-    directory: std::path::PathBuf,
+    variables: BTreeMap<OsString, OsString>,
 }
 
 impl Run for Supervised {
     fn run(&self, command: RunCommand) -> Running<'_> {
         Box::pin(async move {
-            let mut child = Command::new(command.program, &self.directory);
+            let mut child = Command::new(command.program, &command.directory);
             child.args = command.arguments;
-            child.variables = std::env::vars_os().collect();
+            child.variables = self.variables.clone();
             child
                 .variables
                 .extend(command.variables.into_iter().map(|(name, value)| (name.into(), value)));
@@ -174,4 +196,32 @@ fn to_io(error: ProcessError) -> io::Error {
         _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_gets_what_reaches_an_index_and_no_key() {
+        let set = [
+            ("HOME", "/h"),
+            ("https_proxy", "http://p:1"),
+            ("PIP_INDEX_URL", "https://mirror"),
+            ("OPENAI_API_KEY", "sk"),
+            ("PYTHONPATH", "."),
+            ("LD_PRELOAD", "/x.so"),
+            ("PATH", ".:/usr/bin::node_modules/.bin:/bin"),
+        ];
+        let found = helper_variables(&set.into_iter().collect());
+        let found: Vec<_> =
+            found.iter().map(|(name, value)| (name.to_str(), value.to_str())).collect();
+        let expected = [
+            ("HOME", "/h"),
+            ("PATH", "/usr/bin:/bin"),
+            ("PIP_INDEX_URL", "https://mirror"),
+            ("https_proxy", "http://p:1"),
+        ];
+        assert_eq!(found, expected.map(|(name, value)| (Some(name), Some(value))));
+    }
 }

@@ -17,18 +17,21 @@ use jaato_config::{Config, PluginSettings, Variables};
 use jaato_http::Url;
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 
-use read::{Found, declared};
+use crate::scrub::Scrubber;
+use read::{Found, Schemes, declared};
 
 /// Key of `[plugins.NAME]` that holds a secret.
 const API_KEY: &str = "api_key";
 /// Key of `[plugins.NAME]` that lets a secret go over plain http.
 const PLAIN_HTTP: &str = "plain_http";
+/// Key of `[plugins.NAME]` that names the header in which a secret goes instead of where the plugin says.
+const KEY_HEADER: &str = "key_header";
 /// Key of `[plugins.NAME]` that names the server; the plugin reads it too.
 pub const BASE_URL: &str = "base_url";
 
 /// Keys of `[plugins.NAME]` that are the host's where a plugin declares credentials: the plugin does not
 /// see them.
-pub const HOST_KEYS: [&str; 2] = [API_KEY, PLAIN_HTTP];
+pub const HOST_KEYS: [&str; 3] = [API_KEY, PLAIN_HTTP, KEY_HEADER];
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -83,7 +86,6 @@ pub struct Credentials {
 #[derive(Debug)]
 struct Credential {
     spec: CredentialSpec,
-    scheme: Scheme,
     vendor: Option<Url>,
     /// In order of rank.
     keys: Vec<Key>,
@@ -92,6 +94,7 @@ struct Credential {
 #[derive(Debug)]
 struct Key {
     secret: Secret,
+    scheme: Scheme,
     place: String,
     whose: Whose,
 }
@@ -128,12 +131,13 @@ impl Credentials {
         let (own_base, workspace_base) = found.base_urls(&specs[0].base_url_variable)?;
         let all = specs.iter().enumerate().map(|(index, spec)| {
             let (scheme, vendor) = declared(plugin, spec)?;
-            let mut keys = found.keys_in_variables(&spec.variable);
             // The configuration has one key a plugin: for the credential that is declared first.
+            let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
+            let mut keys = found.keys_in_variables(&spec.variable, &schemes);
             if index == 0 {
-                keys.extend(found.keys_in_files()?);
+                keys.extend(found.keys_in_files(&schemes)?);
             }
-            Ok(Credential { spec: spec.clone(), scheme, vendor, keys })
+            Ok(Credential { spec: spec.clone(), vendor, keys })
         });
         Ok(Self {
             plugin: plugin.to_string(),
@@ -181,8 +185,19 @@ impl Credentials {
         if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
             return Err(self.not_encrypted(credential, key, url));
         }
-        let (scheme, secret) = (credential.scheme.clone(), key.secret.clone());
+        let (scheme, secret) = (key.scheme.clone(), key.secret.clone());
         Ok(Some(Grant { scheme, secret }))
+    }
+
+    /// Takes every key out of an error, in any spelling: a server may repeat one, and only the plugin knows
+    /// where in an answer the words of an error stand.
+    pub fn without_secrets(&self, mut error: Error) -> Error {
+        let keys = self.all.iter().flat_map(|credential| &credential.keys);
+        for scrubber in keys.filter_map(|key| Scrubber::of(key.secret.reveal())) {
+            error.message = scrubber.clean(&error.message);
+            error.hint = error.hint.map(|hint| scrubber.clean(&hint));
+        }
+        error
     }
 
     fn may_go(&self, credential: &Credential, key: &Key, url: &Url) -> bool {
@@ -240,10 +255,11 @@ impl Credentials {
     }
 }
 
+/// Tells whether a key may go there in the clear. Names below `localhost` may lead anywhere: not every resolver keeps them
+/// on this machine.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"
-        || host.ends_with(".localhost")
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 

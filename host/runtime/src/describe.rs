@@ -7,7 +7,7 @@ use jaato_process::Supervisor;
 use jaato_types::{Description, Error};
 use jaato_worker::DESCRIBE_ARGUMENTS;
 
-use crate::errand::Errand;
+use crate::errand::{Errand, folder_of_children};
 
 /// How long a description may take. It only lists what the plugin has.
 pub const DESCRIBE_DEADLINE: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ pub async fn describe(
     let errand = Errand {
         what: "describing it",
         arguments: &DESCRIBE_ARGUMENTS,
-        folder: &std::env::temp_dir(),
+        folder: &folder_of_children(),
         deadline: DESCRIBE_DEADLINE,
         memory_bytes: DESCRIBE_MEMORY_BYTES,
         open_files: DESCRIBE_OPEN_FILES,

@@ -1,13 +1,15 @@
 //! Finds the plugins and builds the registry: from the cache where it holds, else by describing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use futures_util::StreamExt as _;
-use jaato_config::trust::{Trust as TrustRecord, TrustStore};
+use jaato_config::trust::{Trust as TrustRecord, TrustStore, TrustedWorkspace};
 use jaato_loader::{
     Described, DescriptionCache, Entry, FoundFile, Place, PlaceKind, Stamp, find, read_manifest,
     shipped_places,
 };
+use jaato_places::PlaceError;
 use jaato_process::Supervisor;
 use jaato_registry::{Candidate, Registry, Rules, Trust};
 use jaato_types::{Description, Error, ErrorKind};
@@ -15,7 +17,11 @@ use jaato_types::{Description, Error, ErrorKind};
 use crate::describe::describe;
 use crate::reload::Seen;
 use crate::setup::Setup;
-use crate::trusted::sha256_of;
+use crate::trusted::{private_copy, sha256_of};
+use crate::visible;
+
+/// The folder of a workspace that holds plugins, from its root.
+const WORKSPACE_PLUGINS: &str = ".jaato/plugins";
 
 /// Plugins that are described at the same time: each is a process.
 const DESCRIBES_AT_ONCE: usize = 4;
@@ -37,8 +43,8 @@ pub struct Discovery {
 /// How to search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// Whether the workspace's plugins are described and run.
-    pub in_workspace: bool,
+    /// The workspace, where its plugins are described and run: those that were there when it was trusted, as they were.
+    pub workspace: Option<&'a TrustedWorkspace>,
     /// Files that are read and described although the cache knows them.
     pub again: Again<'a>,
 }
@@ -92,7 +98,7 @@ type Read = Result<Pending, (PathBuf, Option<Stamp>, String)>;
 /// Searches all places, most trusted first.
 pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
     let trust = Seen::trust_of(setup);
-    let how = Search { in_workspace: setup.trusted_workspace().is_some(), again: Again::Nothing };
+    let how = Search { workspace: setup.trusted_workspace(), again: Again::Nothing };
     let Searched { files, mut problems, cache_problem, described } =
         search(setup, supervisor, how).await;
     let (mut stamps, mut candidates) = (Vec::new(), Vec::new());
@@ -118,10 +124,19 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
         .descriptions_file()
         .ok()
         .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
-    let files = found.files.into_iter().map(|file| read(file, how, &record, cache.as_mut()));
-    let files: Vec<Read> = files.collect();
+    let read = |file: FoundFile| (file.place, read(file, setup, how, &record, cache.as_mut()));
+    let mut files: Vec<(PlaceKind, Read)> = found.files.into_iter().map(read).collect();
+    // Of the files of one place, trusted ones have their names before others, whatever they are called.
+    for place in files.chunk_by_mut(|(one, _), (next, _)| one == next) {
+        place.sort_by_key(|(_, file)| !file.as_ref().is_ok_and(|file| file.trust.is_trusted()));
+    }
+    let files = files.into_iter().map(|(_, file)| file).collect();
     let mut described = 0;
     let files = describe_missing(files, setup, supervisor, &mut described).await;
+    problems.extend(cache.as_ref().and_then(|cache| cache.problem()).map(PlaceError::with_hint));
+    // One folder that others can write to may be above several of ours.
+    let mut told = BTreeSet::new();
+    problems.retain(|problem| told.insert(problem.clone()));
     let cache_problem = cache.as_mut().and_then(|cache| keep(&files, cache));
     let files = files.into_iter().map(searched).collect();
     Searched { files, problems, cache_problem, described }
@@ -141,13 +156,13 @@ fn searched(file: Read) -> SearchedFile {
 /// Lists the folders that are searched.
 pub fn places(setup: &Setup) -> Vec<Place> {
     let mut places = shipped_places(&setup.executable);
-    let mut add = |kind, folder: &Path| places.push(Place { kind, folder: folder.to_owned() });
+    let mut add = |kind, folder: &Path| places.push(Place::new(kind, folder));
     setup.plugin_dirs.iter().for_each(|folder| add(PlaceKind::CommandLine, folder));
     setup.config.plugin_dirs.iter().for_each(|folder| add(PlaceKind::Variable, folder));
     if let Ok(folder) = setup.folders.plugins() {
         add(PlaceKind::User, &folder);
     }
-    add(PlaceKind::Workspace, &setup.workspace.root().join(".jaato/plugins"));
+    add(PlaceKind::Workspace, &setup.workspace.root().join(WORKSPACE_PLUGINS));
     places
 }
 
@@ -163,24 +178,33 @@ pub fn rules(setup: &Setup) -> Rules {
     }
 }
 
+/// Makes a problem of one line out of a text that may hold strangers' words (the name of a file), with its hint in a
+/// line of its own: no name can bring a hint along.
+pub fn problem_line(text: &str, hint: Option<&str>) -> String {
+    let hint = hint.map(|hint| format!("\nhint: {}", visible::name(hint))).unwrap_or_default();
+    format!("{}{hint}", visible::name(text))
+}
+
 fn trust_record(setup: &Setup, problems: &mut Vec<String>) -> TrustRecord {
     let Ok(data) = setup.folders.data() else { return TrustRecord::default() };
     TrustStore::in_folder(data).read().unwrap_or_else(|error| {
-        let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        problems.push(format!("{error}{hint}"));
+        let hint = error.hint();
+        problems.push(problem_line(&error.to_string(), hint.as_deref()));
         TrustRecord::default()
     })
 }
 
 fn read(
     file: FoundFile,
+    setup: &Setup,
     how: Search<'_>,
     record: &TrustRecord,
     cache: Option<&mut DescriptionCache>,
 ) -> Read {
     let stamp = Stamp::of(&file.path);
     let unreadable = |error: &std::io::Error| {
-        format!("cannot use `{}` as a plugin: it cannot be read: {error}", file.path.display())
+        let path = file.path.display();
+        problem_line(&format!("cannot use `{path}` as a plugin: it cannot be read: {error}"), None)
     };
     let stamp = match stamp {
         Ok(stamp) => stamp,
@@ -192,22 +216,41 @@ fn read(
         Again::All => true,
         Again::Files(files) => files.contains(&file.path),
     };
+    let covered = match how.workspace.filter(|_| file.place == PlaceKind::Workspace) {
+        Some(workspace) => Some(covered(&file.path, workspace).ok_or_else(|| {
+            let path = file.path.display();
+            let text = format!(
+                "cannot use `{path}` as a plugin: it was not there when the workspace was trusted"
+            );
+            failed(problem_line(&text, Some("jaato trust")))
+        })?),
+        None => None,
+    };
     let known = cache.and_then(|cache| cache.take(&file.path, &stamp)).filter(|_| !is_fresh);
+    // What is known must be of exactly the content that is trusted.
+    let known = known.filter(|known| covered.is_none() || known.sha256.as_deref() == covered);
     let is_new = known.is_none();
     let mut entry = match known {
         Some(entry) => entry,
         None => {
-            let manifest = read_manifest(&file.path).map_err(|error| {
-                let hint = error.problem.hint().map(|hint| format!("\nhint: {hint}"));
-                failed(format!("{error}{}", hint.unwrap_or_default()))
+            let content = match covered {
+                Some(digest) => workspace_copy(setup, &file.path, digest)
+                    .map_err(|error| failed(problem_line(&error, None)))?,
+                None => file.path.clone(),
+            };
+            let manifest = read_manifest(&content).map_err(|mut error| {
+                error.path.clone_from(&file.path);
+                failed(problem_line(&error.to_string(), error.problem.hint().as_deref()))
             })?;
-            Entry::new(stamp.clone(), manifest)
+            let mut entry = Entry::new(stamp.clone(), manifest);
+            entry.sha256 = covered.map(str::to_owned);
+            entry
         }
     };
     let mut is_changed = is_new;
     let trust = match file.place {
         PlaceKind::Shipped => Trust::Shipped,
-        PlaceKind::Workspace if !how.in_workspace => Trust::WorkspaceNot,
+        PlaceKind::Workspace if covered.is_none() => Trust::WorkspaceNot,
         PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
             let digest = match &entry.sha256 {
                 Some(digest) => digest.clone(),
@@ -225,6 +268,18 @@ fn read(
         }
     };
     Ok(Pending { file, entry, trust, is_new: is_changed })
+}
+
+/// The digest that the person trusted, together with the workspace, of a file in its folder of plugins.
+fn covered<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
+    workspace.content_of(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
+}
+
+/// Copies a file of a trusted workspace to where nobody else can write, if it is what was trusted. Only the copy is read,
+/// described and opened: the file itself may be exchanged at any time.
+fn workspace_copy(setup: &Setup, path: &Path, digest: &str) -> Result<PathBuf, String> {
+    let folder = setup.folders.workspace_plugins().map_err(|error| error.to_string())?;
+    private_copy(path, digest, &folder).map_err(|error| error.to_string())
 }
 
 async fn describe_missing(
@@ -246,7 +301,19 @@ async fn describe_missing(
         .map(|file| async {
             let mut file = file?;
             if wants(&file) {
-                let answer = describe(supervisor, &setup.executable, &file.file.path).await;
+                let answer = match &file.trust {
+                    Trust::ByHash(digest) | Trust::No(digest)
+                        if file.file.place == PlaceKind::Workspace =>
+                    {
+                        match workspace_copy(setup, &file.file.path, digest) {
+                            Ok(copy) => describe(supervisor, &setup.executable, &copy).await,
+                            Err(problem) => Err(Error::new(ErrorKind::Io, problem)),
+                        }
+                    }
+                    Trust::Shipped | Trust::ByHash(_) | Trust::No(_) | Trust::WorkspaceNot => {
+                        describe(supervisor, &setup.executable, &file.file.path).await
+                    }
+                };
                 file.entry.described = Some(match answer {
                     Ok(description) => Described::Ok(Box::new(description)),
                     Err(error) => Described::Failed(error),
@@ -292,3 +359,6 @@ impl Pending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

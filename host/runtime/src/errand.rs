@@ -2,10 +2,11 @@
 //! in the host.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jaato_loader::{JSON_VALUES_MAX, values_of};
 use jaato_process::{Child, Command, ErrorOutput, Exit, Limits, Output, ProcessError, Supervisor};
 use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX};
 use jaato_worker::Answer;
@@ -17,6 +18,14 @@ use crate::workers::exit_text;
 
 /// Most of what a child printed that an error repeats.
 const PRINTED_BYTES_MAX: usize = 400;
+
+/// Returns the folder in which a child starts that runs a plugin: that for temporary files, where there is one. Never
+/// the person's: whatever lies there is nothing to such a child.
+pub fn folder_of_children() -> PathBuf {
+    let named = std::env::temp_dir();
+    let is_there = |folder: &PathBuf| folder.is_absolute() && folder.is_dir();
+    [named, PathBuf::from("/tmp")].into_iter().find(is_there).unwrap_or_else(|| PathBuf::from("/"))
+}
 
 /// What a child is sent for.
 pub struct Errand<'a> {
@@ -91,6 +100,10 @@ impl Errand<'_> {
     ) -> Result<T, Error> {
         if answer.len() > FRAME_BYTES_MAX {
             let text = format!("{} gave more than {FRAME_BYTES_MAX} bytes", self.what);
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        if values_of(answer) > JSON_VALUES_MAX {
+            let text = format!("{} gave JSON of more than {JSON_VALUES_MAX} values", self.what);
             return Err(Error::new(ErrorKind::LimitReached, text));
         }
         match (serde_json::from_slice(answer), exit) {

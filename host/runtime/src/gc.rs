@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Config;
-use jaato_registry::Registry;
+use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
 
 use crate::host::Host;
 use crate::runtime::why_not;
-use crate::services::{Environment, Place};
+use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
 
 /// What every gc's name begins with; people may leave it out.
@@ -40,21 +40,19 @@ impl PluginGc {
     async fn run(&self, request: &GcRequest, cancel: Cancel) -> Result<GcPlan, Error> {
         self.check()?;
         let place = Place {
-            session: self.session.clone(),
             facts: self.facts.get().cloned(),
-            call: None,
-            objects: None,
-            environment: Environment::of(&self.host, &self.session),
+            ..Place::of_session(&self.host, &self.session)
         };
-        let tell = Arc::new(|_| {});
-        let (instance, services) = self.host.instance(self.plugin.as_str(), place, tell).await?;
+        let quiet: Tell = Arc::new(|_| {});
+        let plugin = self.plugin.as_str();
+        let (instance, services) = self.host.instance(plugin, place, Arc::clone(&quiet)).await?;
         let frame = Frame::write(request).map_err(|error| {
             let text = format!("the history cannot cross to the gc: {error}");
             Error::new(ErrorKind::LimitReached, text)
         })?;
         let running = instance.plan(frame, services)?;
         let answer = drive(running, &cancel, |_| {}).await;
-        self.host.save(&instance).await;
+        self.host.save(&instance, &quiet).await;
         Frame::read(&answer?).map_err(misbehaved)
     }
 
@@ -64,11 +62,15 @@ impl PluginGc {
         let catalog = self.host.plugins.for_call(&self.session, name.as_str());
         let Some(entry) = catalog.registry.plugin(name.as_str()) else {
             let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
-            return Err(Error::new(ErrorKind::NotFound, text).with_hint(self.known()));
+            return Err(
+                Error::new(ErrorKind::NotFound, text).with_hint(known(&self.host.registry()))
+            );
         };
         if !entry.candidate.manifest.kinds.contains(&Kind::Gc) {
             let text = format!("plugin `{name}`, which `[gc] plugin` names, is no gc");
-            return Err(Error::new(ErrorKind::Configuration, text).with_hint(self.known()));
+            return Err(
+                Error::new(ErrorKind::Configuration, text).with_hint(known(&self.host.registry()))
+            );
         }
         match why_not(entry) {
             None => Ok(()),
@@ -79,24 +81,11 @@ impl PluginGc {
             }
         }
     }
-
-    fn known(&self) -> String {
-        let is_gc = |entry: &&jaato_registry::PluginEntry| {
-            entry.candidate.manifest.kinds.contains(&Kind::Gc)
-        };
-        let registry = self.host.registry();
-        let gcs = registry.plugins().iter().filter(is_gc);
-        let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
-        match names.as_slice() {
-            [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),
-            names => format!("known gcs are: {}", names.join(", ")),
-        }
-    }
 }
 
 impl Gc for PluginGc {
     fn source(&self) -> &str {
-        self.plugin.source()
+        self.host.registry().source(&self.plugin)
     }
 
     fn plan<'a>(
@@ -105,6 +94,30 @@ impl Gc for PluginGc {
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<GcPlan, Error>> {
         Box::pin(self.run(request, cancel))
+    }
+}
+
+/// Says that no plugin has the name that a person gives in `[gc] plugin`, and which have.
+pub fn problem(registry: &Registry, config: &Config) -> Option<String> {
+    // Without the default one nothing is wrong: contexts are cut where they must be.
+    if config.gc_plugin == Config::default().gc_plugin {
+        return None;
+    }
+    let plugin = resolve(registry, &config.gc_plugin);
+    let is_gc = registry
+        .plugin(plugin.as_str())
+        .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&Kind::Gc));
+    let text = format!("there is no gc `{}`, which `[gc] plugin` names", config.gc_plugin);
+    (!is_gc).then(|| format!("{text}\nhint: {}", known(registry)))
+}
+
+fn known(registry: &Registry) -> String {
+    let is_gc = |entry: &&PluginEntry| entry.candidate.manifest.kinds.contains(&Kind::Gc);
+    let gcs = registry.plugins().iter().filter(is_gc);
+    let names: Vec<&str> = gcs.map(|entry| entry.candidate.manifest.name.as_str()).collect();
+    match names.as_slice() {
+        [] => "no gc plugin is there: `jaato doctor` tells where plugins are looked for".into(),
+        names => format!("known gcs are: {}", names.join(", ")),
     }
 }
 
@@ -139,6 +152,22 @@ mod tests {
     #[test]
     fn the_configuration_and_the_session_agree_on_the_settings() {
         assert_eq!(settings(&Config::default()), GcSettings::default());
+    }
+
+    #[test]
+    fn a_gc_that_is_not_there_is_told() {
+        let registry = Registry::build([], &jaato_registry::Rules::default());
+        let named = |name: &str| {
+            let mut config = Config::default();
+            name.clone_into(&mut config.gc_plugin);
+            problem(&registry, &config)
+        };
+        assert_eq!(named("gc-truncate"), None);
+        let told = named("nope").unwrap();
+        assert!(
+            told.starts_with("there is no gc `nope`, which `[gc] plugin` names\nhint: "),
+            "{told}"
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jaato_loader::Services;
 use jaato_process::Supervisor;
-use jaato_registry::{PluginEntry, Registry};
+use jaato_registry::{PluginEntry, Registry, Trust};
 use jaato_store::Ledger;
 use jaato_types::terminal::{
     STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWritten, WRITE,
@@ -142,8 +142,27 @@ impl Host {
             Arc::clone(tell),
         );
         let services = services.with_credentials(Arc::clone(credentials));
+        let services = match self.own_tools(entry, place) {
+            Some(own_tools) => services.kept_to(own_tools),
+            None => services,
+        };
         let is_environment = entry.candidate.manifest.kinds.contains(&Kind::Environment);
         Ok(Arc::new(if is_environment { services.with_processes() } else { services }))
+    }
+
+    /// Lists the tools to whose objects a plugin is kept, where it is not trusted. A command of its own counts as
+    /// one, unless its name is another plugin's tool.
+    fn own_tools(&self, entry: &PluginEntry, place: &Place) -> Option<Arc<[String]>> {
+        if !matches!(entry.candidate.trust, Trust::No(_) | Trust::WorkspaceNot) {
+            return None;
+        }
+        let running = place.running()?;
+        let tools = description(entry).map_or(&[][..], |it| &it.tools);
+        let mut own: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
+        if self.registry().tool(running).is_none() {
+            own.push(running.to_owned());
+        }
+        Some(own.into())
     }
 
     /// Checks the person's settings and reads credentials, once for each edition.
@@ -165,11 +184,33 @@ impl Host {
         Ok(new)
     }
 
+    /// Takes the keys of a plugin out of an error that it answers with.
+    pub(crate) fn without_secrets(&self, plugin: &str, error: Error) -> Error {
+        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        match prepared.get(plugin) {
+            Some((_, prepared)) => prepared.credentials.without_secrets(error),
+            // It was never called, so it was given no key.
+            None => error,
+        }
+    }
+
+    /// Returns `[plugins.NAME]` as the plugin sees it; `None` where it cannot be used.
+    pub(crate) fn settings_of(&self, plugin: &PluginName) -> Option<Arc<Value>> {
+        let catalog = self.plugins.current();
+        let entry = catalog.registry.plugin(plugin.as_str())?;
+        let edition = catalog.edition(plugin.as_str()).number;
+        Some(Arc::clone(&self.prepared(entry, edition).ok()?.config))
+    }
+
     /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before
     /// the call is over, so that nothing is lost when the next one kills it.
-    pub(crate) async fn save(&self, instance: &Lease) {
-        if instance.is_in_worker() {
-            self.instances.save(instance).await;
+    pub(crate) async fn save(&self, instance: &Lease, tell: &Tell) {
+        if !instance.is_in_worker() {
+            return;
+        }
+        if let Some(text) = self.instances.save(instance).await {
+            self.log.line(2, "host", &text);
+            tell(Delta::Notice { text });
         }
     }
 

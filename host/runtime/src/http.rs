@@ -1,6 +1,7 @@
 //! The service `http.request`: one client for all plugins, and secrets that only this side sees.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -9,11 +10,13 @@ use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response};
 use jaato_loader::Served;
 use jaato_types::http::HttpRequest;
-use jaato_types::{Error, ErrorKind, Frame};
+use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::credentials::{Credentials, Grant, Scheme};
 use crate::scrub::Scrubber;
+use crate::services::Alive;
 
 /// Wait for the answer's head, and for each next piece, of a request that names none.
 const WAIT: Duration = Duration::from_secs(120);
@@ -28,7 +31,7 @@ const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 const FIRST_FAILURE: u16 = 400;
 
 /// Headers that belong to the connection, which is the host's.
-const HOST_HEADERS: [&str; 8] = [
+pub(crate) const HOST_HEADERS: [&str; 8] = [
     "connection",
     "content-length",
     "expect",
@@ -39,16 +42,43 @@ const HOST_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
-/// Answers one request of a plugin.
+/// Requests of one plugin that may be going on, from being sent to the end of their body: each is a connection, and the
+/// host has 1024 descriptors on many systems.
+pub const REQUESTS_MAX: usize = 64;
+
+/// The requests that go on, by plugin.
+#[derive(Debug, Default)]
+pub struct Requests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
+
+impl Requests {
+    /// Takes a place, which is free again when it is dropped.
+    fn begin(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let places =
+            known.entry(plugin.clone()).or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX)));
+        Arc::clone(places).try_acquire_owned().map_err(|_| {
+            let text = format!("the plugin has {REQUESTS_MAX} requests going on already");
+            Error::new(ErrorKind::LimitReached, text)
+                .with_hint("read some to their end, or close them, first")
+                .temporary()
+        })
+    }
+}
+
+/// Answers one request of a plugin. Whoever waits for its answer hears of each piece that comes.
 pub fn request(
-    client: &Client,
+    (client, requests): (&Client, &Requests),
+    plugin: &PluginName,
     credentials: &Arc<Credentials>,
     frame: &[u8],
+    alive: Option<Alive>,
 ) -> BoxFuture<'static, Result<Served, Error>> {
     let prepared = prepare(credentials, frame);
+    let begun = requests.begin(plugin);
     let client = client.clone();
     Box::pin(async move {
         let (request, grant) = prepared?;
+        let place = begun?;
         let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
         let response = client.send(request).await.map_err(|error| {
             let mut error = to_error(&error);
@@ -58,10 +88,14 @@ pub fn request(
             }
             error
         })?;
+        if let Some(alive) = &alive {
+            alive();
+        }
         let head = head(&response, grant.is_some(), scrubber.as_ref());
         let is_failure = response.status().as_u16() >= FIRST_FAILURE;
         let scrubber = scrubber.filter(|_| is_failure);
-        Ok(Served::StreamWith(head, Box::new(Box::pin(body(response, scrubber)))))
+        let held = (response, place);
+        Ok(Served::StreamWith(head, Box::new(Box::pin(body(held, scrubber, alive)))))
     })
 }
 
@@ -141,22 +175,27 @@ fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<
 
 /// The body piece by piece. Dropping it ends the exchange.
 fn body(
-    response: Response,
+    held: (Response, OwnedSemaphorePermit),
     scrubber: Option<Scrubber>,
+    alive: Option<Alive>,
 ) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
-    stream::try_unfold((Some(response), scrubber), |(response, mut scrubber)| async move {
-        let Some(mut response) = response else { return Ok(None) };
+    let begin = (Some(held), scrubber, alive);
+    stream::try_unfold(begin, |(held, mut scrubber, alive)| async move {
+        let Some((mut response, place)) = held else { return Ok(None) };
         match response.chunk().await.map_err(|error| to_error(&error))? {
             Some(chunk) => {
+                if let Some(alive) = &alive {
+                    alive();
+                }
                 let piece = match &mut scrubber {
                     Some(scrubber) => scrubber.push(&chunk),
                     None => chunk.to_vec(),
                 };
-                Ok(Some((piece, (Some(response), scrubber))))
+                Ok(Some((piece, (Some((response, place)), scrubber, alive))))
             }
             None => {
                 let rest = scrubber.map(Scrubber::finish).filter(|rest| !rest.is_empty());
-                Ok(rest.map(|rest| (rest, (None, None))))
+                Ok(rest.map(|rest| (rest, (None, None, None))))
             }
         }
     })
@@ -218,6 +257,19 @@ mod tests {
             timeout_ms: None,
             credential: Some("KEY".to_owned()),
         }
+    }
+
+    #[test]
+    fn a_plugin_has_so_many_requests_going_on_and_no_more_and_others_have_theirs() {
+        let (requests, plugin) = (Requests::default(), PluginName::from("tool-x"));
+        let mut going_on: Vec<_> =
+            (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
+        let error = requests.begin(&plugin).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::LimitReached);
+        assert_eq!(error.message, "the plugin has 64 requests going on already");
+        assert!(requests.begin(&PluginName::from("tool-y")).is_ok());
+        going_on.pop();
+        assert!(requests.begin(&plugin).is_ok());
     }
 
     #[test]

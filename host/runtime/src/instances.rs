@@ -96,6 +96,11 @@ impl Instances {
         }
     }
 
+    /// Returns what polls the plugins.
+    pub fn executor(&self) -> Executor {
+        self.executor.clone()
+    }
+
     /// Returns the instance of a plugin for a session; none where its file changed since it was looked at.
     ///
     /// # Errors
@@ -182,20 +187,36 @@ impl Instances {
     }
 
     /// Asks an instance for what its successor is to be given. One after the other: of two calls side by
-    /// side the later answer must not be overtaken by the earlier.
-    pub async fn save(&self, lease: &Lease) {
+    /// side the later answer must not be overtaken by the earlier. Returns what a person is told where it could not be
+    /// saved, once for each instance.
+    pub async fn save(&self, lease: &Lease) -> Option<String> {
         let place = lock(&self.places).get(lease.key()).cloned();
         // None when it was closed meanwhile.
-        let Some(place) = place else { return };
+        let place = place?;
         let _alone = place.saving.lock().await;
         let saving = tokio::time::timeout(CLOSE_STEP_MAX, lease.save()).await;
-        // One that cannot save goes on with what it saved before.
-        let Ok(Ok(Some(saved))) = saving else { return };
+        let saved = match saving.unwrap_or_else(|_| Err(too_long())) {
+            Ok(saved) => saved?,
+            // It went with its call, which tells of it.
+            Err(error) if matches!(error.kind, ErrorKind::PluginCrashed | ErrorKind::Cancelled) => {
+                return None;
+            }
+            Err(error) => {
+                let plugin = lease.plugin();
+                return lease.living().is_first_failure().then(|| {
+                    format!(
+                        "plugin `{plugin}` could not save its state, so what it saved before counts: {}",
+                        error.message
+                    )
+                });
+            }
+        };
         let mut slot = place.slot.lock().await;
         // What an instance that was followed by another says late counts no more.
         if slot.instance.as_ref().is_some_and(|current| Arc::ptr_eq(current, lease.living())) {
             slot.saved = Some(saved);
         }
+        None
     }
 
     /// Tells whether a session has an instance of a plugin.
@@ -269,6 +290,11 @@ pub fn why_in_worker(setup: &Setup, entry: &PluginEntry) -> Option<&'static str>
     } else {
         None
     }
+}
+
+fn too_long() -> Error {
+    let text = format!("it took longer than {} s", CLOSE_STEP_MAX.as_secs());
+    Error::new(ErrorKind::Timeout, text)
 }
 
 fn key(entry: &PluginEntry, session: &SessionId) -> Key {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jaato_places::Owners;
 use jaato_session::{Clock, EventSink, SystemClock};
 use jaato_store::{DigestKey, Ledger, Now, Recorder};
 use jaato_types::{Envelope, Event};
@@ -23,7 +24,14 @@ pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
 pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
     let path = ledger_path(setup).ok().filter(|_| setup.config.ledger_enabled)?;
     let log = log.clone();
-    Some(Ledger::new(Ok(path), Box::new(move |text| log.line(1, "ledger", text))))
+    // A file that the person named may lie where others write too; ours may not.
+    let path = match jaato_places::check_file(&path, &Owners::own()) {
+        Err(error) if setup.config.ledger_path.is_none() && !error.is_missing() => {
+            Err(error.to_string())
+        }
+        Ok(()) | Err(_) => Ok(path),
+    };
+    Some(Ledger::new(path, Box::new(move |text| log.line(1, "ledger", text))))
 }
 
 /// Passes a session's events on, and makes records of them on the way.

@@ -6,7 +6,8 @@
 //!
 //! Needs tokio with I/O and time; a current-thread runtime will do. The executable must become the guardian
 //! when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato plugin-worker` does;
-//! or [`Setup::executable`] names an installed `jaato`, which does both:
+//! or [`Setup::executable`] names an installed `jaato`, which does both. A program that does neither is refused in the
+//! process that was to be its guardian or worker, and its first child fails with what to do:
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -69,6 +70,8 @@ mod setup;
 mod terminals;
 mod tools;
 mod trusted;
+pub mod visible;
+mod windows;
 mod workers;
 
 /// The configuration and what the person trusts.
@@ -88,9 +91,10 @@ pub use assets::{Assets, delta_of};
 pub use check::{Conformance, conformance_checks};
 pub use commands::Command;
 pub use describe::{DESCRIBE_DEADLINE, describe};
-pub use discover::{Discovery, places};
+pub use discover::{Discovery, places, problem_line, rules};
 pub use environments::{EnvironmentListed, SavedResources, SharedEnvironment};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
+pub use jaato_policy::{Allowed, PluginSource};
 pub use ledger::ledger_path;
 pub use log::{LOG_BYTES_MAX, Log};
 pub use processes::{EndedProcess, SECRET_WORDS};
@@ -107,3 +111,4 @@ pub use terminals::join::{
     find_terminals, join_terminal,
 };
 pub use trusted::{CopyError, forget_copy, private_copy, sha256_of};
+pub use workers::log_printed;

@@ -1,12 +1,30 @@
 //! The host's log: a file in the user's cache, so that no plugin's words land on the terminal.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// Largest log, in bytes; a larger one is kept once as `jaato.log.1` and begun anew.
+use crate::visible;
+
+/// Largest log, in bytes; a larger one is kept once as `jaato.log.1` and begun anew, also while it is written.
 pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Bytes that one source may write within [`SOURCE_WINDOW`]; what is more is left out: it would push out what all
+/// others say.
+pub const SOURCE_BYTES_MAX: u64 = 512 * 1024;
+
+/// How long a source that wrote too much is not heard at most.
+pub const SOURCE_WINDOW: Duration = Duration::from_secs(60);
+
+/// Sources that are counted apart; further ones share a bound. A person has some ten plugins.
+const SOURCES_MAX: usize = 256;
+
+/// How often the file is looked at, in bytes that were written: another process may have begun it anew.
+const LOOK_EVERY_BYTES: u64 = 64 * 1024;
 
 /// Longest line, in bytes: a plugin cannot fill the disk with one call.
 const LINE_BYTES_MAX: usize = 8 * 1024;
@@ -22,14 +40,79 @@ pub struct Log(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     path: Option<PathBuf>,
-    file: Mutex<Option<File>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    file: Option<File>,
+    /// Bytes that were written since the file was looked at.
+    written: u64,
+    sources: HashMap<String, Share>,
+}
+
+/// What a source has written of late.
+#[derive(Debug)]
+struct Share {
+    since: Instant,
+    bytes: u64,
+}
+
+/// Whether a source may write.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    Yes,
+    /// No more from here on; it is told once.
+    Last,
+    No,
+}
+
+impl Share {
+    fn take(&mut self, bytes: u64, now: Instant) -> Turn {
+        if now.duration_since(self.since) >= SOURCE_WINDOW {
+            *self = Self { since: now, bytes: 0 };
+        }
+        let before = self.bytes;
+        self.bytes += bytes;
+        match (before > SOURCE_BYTES_MAX, self.bytes > SOURCE_BYTES_MAX) {
+            (true, _) => Turn::No,
+            (false, true) => Turn::Last,
+            (false, false) => Turn::Yes,
+        }
+    }
+}
+
+impl State {
+    /// Has the file be the one under the path, begun anew where it is too large.
+    fn look(&mut self, path: &Path) {
+        self.written = 0;
+        let is_it = self.file.as_ref().and_then(|file| file.metadata().ok()).is_some_and(|own| {
+            let found = std::fs::metadata(path);
+            let is_same =
+                |found: std::fs::Metadata| found.ino() == own.ino() && found.dev() == own.dev();
+            own.len() <= LOG_BYTES_MAX && found.is_ok_and(is_same)
+        });
+        if !is_it {
+            self.file = open(path);
+        }
+    }
+
+    fn write(&mut self, path: &Path, line: &str) {
+        if self.file.is_none() || self.written >= LOOK_EVERY_BYTES {
+            self.look(path);
+        }
+        let Some(file) = self.file.as_mut() else { return };
+        self.written += line.len() as u64;
+        // One write a line, so that lines of several processes do not mix.
+        let _ = file.write_all(line.as_bytes());
+    }
 }
 
 impl Log {
     /// Makes a log in a folder; without one it keeps nothing.
     pub fn in_folder(folder: Option<&Path>) -> Self {
         let path = folder.map(|folder| folder.join("jaato.log"));
-        Self(Arc::new(Inner { path, file: Mutex::new(None) }))
+        Self(Arc::new(Inner { path, state: Mutex::default() }))
     }
 
     /// Returns the file, where there is one.
@@ -39,29 +122,41 @@ impl Log {
 
     /// Writes one line. `source` is a plugin's name or `host`.
     pub fn line(&self, level: u8, source: &str, text: &str) {
-        let mut file = self.0.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.is_none() {
-            *file = self.0.path.as_deref().and_then(open);
+        let Some(path) = &self.0.path else { return };
+        let text = shown(text);
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let is_known = state.sources.contains_key(source) || state.sources.len() < SOURCES_MAX;
+        let key = if is_known { source } else { "" };
+        let share = state.sources.entry(key.to_owned());
+        let share = share.or_insert(Share { since: now, bytes: 0 });
+        match share.take(text.len() as u64, now) {
+            Turn::No => {}
+            Turn::Yes => state.write(path, &line_of(level, source, &text)),
+            Turn::Last => {
+                let told = format!(
+                    "`{source}` has written {SOURCE_BYTES_MAX} bytes within {} s: what it writes until then is left out",
+                    SOURCE_WINDOW.as_secs()
+                );
+                state.write(path, &line_of(2, "host", &told));
+            }
         }
-        let Some(file) = file.as_mut() else { return };
-        let level = LEVELS.get(usize::from(level)).unwrap_or(&LEVELS[0]);
-        let seconds =
-            std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64());
-        let text: String = shown(text);
-        // One write a line, so that lines of several processes do not mix.
-        let _ = file.write_all(format!("{seconds:.3} {level} {source}: {text}\n").as_bytes());
     }
 }
 
+fn line_of(level: u8, source: &str, text: &str) -> String {
+    let level = LEVELS.get(usize::from(level)).unwrap_or(&LEVELS[0]);
+    let seconds =
+        std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |time| time.as_secs_f64());
+    format!("{seconds:.3} {level} {}: {text}\n", visible::name(source))
+}
+
 fn open(path: &Path) -> Option<File> {
-    std::fs::create_dir_all(path.parent()?).ok()?;
     if std::fs::metadata(path).is_ok_and(|metadata| metadata.len() > LOG_BYTES_MAX) {
         let _ = std::fs::rename(path, path.with_extension("log.1"));
     }
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).ok()
+    jaato_places::open(path, options.append(true).create(true)).ok()
 }
 
 fn shown(text: &str) -> String {
@@ -69,5 +164,62 @@ fn shown(text: &str) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].replace(['\n', '\r'], " ⏎ ")
+    // What was logged is read at a terminal one day.
+    visible::name(&text[..end].replace(['\n', '\r'], " ⏎ ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_drives_a_terminal_is_in_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::in_folder(Some(folder.path()));
+        log.line(1, "tool-x\u{202e}", "a\u{1b}]0;owned\u{7}\nb\u{9b}31m\u{200b}");
+        let logged = std::fs::read_to_string(folder.path().join("jaato.log")).unwrap();
+        let (_, line) = logged.split_once(' ').unwrap();
+        let shown = "a<U+001B>]0;owned<U+0007> ⏎ b<U+009B>31m<U+200B>";
+        assert_eq!(line, format!("error tool-x<U+202E>: {shown}\n"));
+    }
+
+    #[test]
+    fn a_flood_is_cut_and_told_and_others_are_heard() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::in_folder(Some(folder.path()));
+        let line = "x".repeat(LINE_BYTES_MAX);
+        (0..4096).for_each(|_| log.line(3, "flood", &line));
+        log.line(3, "other", "is heard");
+        let text = std::fs::read_to_string(log.path().unwrap()).unwrap();
+        assert!(text.len() as u64 <= SOURCE_BYTES_MAX + 4096, "{}", text.len());
+        assert_eq!(text.matches("`flood` has written 524288 bytes within 60 s").count(), 1);
+        assert!(text.ends_with("info other: is heard\n"));
+    }
+
+    #[test]
+    fn a_source_is_heard_again_when_its_time_is_over() {
+        let now = Instant::now();
+        let mut share = Share { since: now, bytes: 0 };
+        assert_eq!(share.take(SOURCE_BYTES_MAX, now), Turn::Yes);
+        assert_eq!(share.take(1, now), Turn::Last);
+        assert_eq!(share.take(1, now), Turn::No);
+        assert_eq!(share.take(1, now + SOURCE_WINDOW), Turn::Yes);
+    }
+
+    #[test]
+    fn a_log_that_grows_too_large_is_begun_anew_while_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, beside) =
+            (Log::in_folder(Some(folder.path())), Log::in_folder(Some(folder.path())));
+        let line = "x".repeat(LINE_BYTES_MAX);
+        log.line(3, "host", "the first line");
+        for number in 0..2_000 {
+            log.line(3, &format!("source {}", number % 40), &line);
+            beside.line(3, &format!("source {}", number % 40), &line);
+        }
+        let length = |name: &str| std::fs::metadata(folder.path().join(name)).unwrap().len();
+        let most = LOG_BYTES_MAX + 4 * LOOK_EVERY_BYTES;
+        assert!(length("jaato.log") <= most && length("jaato.log.1") <= most);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 }

@@ -1,10 +1,10 @@
 //! The service `objects`, for one call.
 
 use jaato_loader::Served;
-use jaato_objects::service;
+use jaato_objects::service::{self, Asker, Reach};
 use jaato_session::SharedObjects;
-use jaato_types::Error;
 use jaato_types::objects::{ObjectsAdd, RESULT};
+use jaato_types::{Error, PluginName};
 
 /// The objects of a session, as one call of a plugin has them.
 #[derive(Clone)]
@@ -16,22 +16,34 @@ pub struct CallObjects {
 }
 
 impl CallObjects {
-    /// Answers an operation. `source` is the plugin's name without its kind.
+    /// Answers an operation of a plugin; `own` are the tools to whose objects it is kept.
     ///
     /// # Errors
     /// As [`service::answer`].
-    pub fn call(&self, source: &str, operation: &str, request: &[u8]) -> Result<Served, Error> {
+    pub fn call(
+        &self,
+        plugin: &PluginName,
+        own: Option<&[String]>,
+        operation: &str,
+        request: &[u8],
+    ) -> Result<Served, Error> {
+        let reach = match own {
+            None => Reach::All,
+            Some(tools) => Reach::Own { plugin: plugin.as_str(), tools },
+        };
+        let asker = Asker { tool: &self.tool, reach };
         let answer = match operation {
-            RESULT => self.result(source, request)?,
-            _ => self.shared.with(|all| service::answer(all, &self.tool, operation, request))?,
+            RESULT => self.result(plugin.source(), &asker, request)?,
+            _ => self.shared.with(|all| service::answer(all, &asker, operation, request))?,
         };
         Ok(Served::Frame(answer))
     }
 
     /// A result is shown to whoever follows the session.
-    fn result(&self, source: &str, request: &[u8]) -> Result<Vec<u8>, Error> {
+    fn result(&self, source: &str, asker: &Asker<'_>, request: &[u8]) -> Result<Vec<u8>, Error> {
         let result: ObjectsAdd = service::read(request)?;
-        let tool = result.tool.clone().unwrap_or_else(|| self.tool.clone());
-        service::frame(&self.shared.result(source, &tool, result)?)
+        let named = result.tool.clone();
+        let tool = asker.tool(named.as_deref())?;
+        service::frame(&self.shared.result(source, tool, result)?)
     }
 }

@@ -1,13 +1,14 @@
-//! Keeps what is too large for the model in files that it can read.
+//! Keeps what is too large for the model in files of this machine. Where the model works elsewhere, its environment
+//! keeps them.
 
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use futures_util::future::BoxFuture;
-use jaato_session::OutputStore;
-use jaato_types::{CallId, Error, ErrorKind};
+use jaato_places::Owners;
+use jaato_types::{Error, ErrorKind};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
@@ -21,7 +22,14 @@ const NAME_BYTES_MAX: usize = 120;
 #[derive(Debug)]
 pub struct Outputs {
     parent: PathBuf,
-    folder: OnceLock<TempDir>,
+    folder: OnceLock<LivingFolder>,
+}
+
+/// A folder that is locked as long as its host lives, however that ends.
+#[derive(Debug)]
+struct LivingFolder {
+    folder: TempDir,
+    _lock: File,
 }
 
 impl Outputs {
@@ -43,12 +51,34 @@ impl Outputs {
                 self.folder.get_or_init(|| made)
             }
         };
-        Ok(folder.path().join(file_name(name)))
+        Ok(folder.folder.path().join(file_name(name)))
+    }
+
+    /// Removes what hosts left behind that were killed. Where the file system has no locks, it stays.
+    pub fn sweep(&self) {
+        // Nearly always there is nothing, and looking costs one call of the system.
+        let Ok(entries) = std::fs::read_dir(&self.parent) else { return };
+        if jaato_places::check_folder(&self.parent, &Owners::own()).is_err() {
+            return;
+        }
+        let Ok(lock) = File::open(&self.parent) else { return };
+        // While it is held no other host makes its folder, or sweeps.
+        if lock.try_lock().is_err() {
+            return;
+        }
+        for entry in entries.flatten() {
+            let folder = entry.path();
+            let is_dead = File::open(&folder).is_ok_and(|file| file.try_lock().is_ok());
+            if is_dead && folder.is_dir() {
+                // What cannot be removed is tried again at the next start.
+                let _ = std::fs::remove_dir_all(&folder);
+            }
+        }
     }
 }
 
 /// Makes a name safe. Ids come from providers: two that differ must not become one file.
-fn file_name(name: &str) -> String {
+pub fn file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain) && !name.starts_with('.') {
         return name.to_owned();
@@ -61,14 +91,23 @@ fn file_name(name: &str) -> String {
     format!("{:016x}-{}", hasher.finish(), end.collect::<String>())
 }
 
-fn make(parent: &Path) -> io::Result<TempDir> {
-    std::fs::create_dir_all(parent)?;
-    tempfile::Builder::new().prefix("session-").tempdir_in(parent)
+fn make(parent: &Path) -> io::Result<LivingFolder> {
+    jaato_places::make(parent)?;
+    // Held until the folder has its own: what has none is taken for dead.
+    let sweeping = File::open(parent)?;
+    let has_locks = sweeping.lock().is_ok();
+    let folder = tempfile::Builder::new().prefix("session-").tempdir_in(parent)?;
+    let lock = File::open(folder.path())?;
+    if has_locks {
+        lock.lock()?;
+    }
+    Ok(LivingFolder { folder, _lock: lock })
 }
 
 fn failed(path: &Path, error: &io::Error) -> Error {
     let text = format!("cannot keep an output in `{}`: {error}", path.display());
-    Error::new(ErrorKind::Io, text)
+    let made = Error::new(ErrorKind::Io, text);
+    jaato_places::hint_of(error).into_iter().fold(made, Error::with_hint)
 }
 
 /// The file of one call's output, written piece by piece.
@@ -86,7 +125,9 @@ impl OutputFile {
     /// # Errors
     /// When it cannot be made.
     pub async fn create(path: PathBuf, bytes_max: u64) -> Result<Self, Error> {
-        let file = tokio::fs::File::create(&path).await.map_err(not_written)?;
+        let mut options = tokio::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let file = options.open(&path).await.map_err(not_written)?;
         Ok(Self { path, file, bytes: 0, bytes_max })
     }
 
@@ -107,8 +148,7 @@ impl OutputFile {
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let after = self.bytes + bytes.len() as u64;
         if after > self.bytes_max {
-            let text = format!("the call's output has more than {} bytes", self.bytes_max);
-            return Err(Error::new(ErrorKind::LimitReached, text));
+            return Err(beyond(self.bytes_max));
         }
         self.file.write_all(bytes).await.map_err(not_written)?;
         self.file.flush().await.map_err(not_written)?;
@@ -117,32 +157,14 @@ impl OutputFile {
     }
 }
 
-fn not_written(error: io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
+/// The error of an output that is larger than its file may be.
+pub fn beyond(bytes_max: u64) -> Error {
+    let text = format!("the call's output has more than {bytes_max} bytes");
+    Error::new(ErrorKind::LimitReached, text)
 }
 
-impl OutputStore for Outputs {
-    fn keep<'a>(
-        &'a self,
-        call: &'a CallId,
-        label: &'a str,
-        bytes: &'a [u8],
-    ) -> BoxFuture<'a, Result<String, Error>> {
-        Box::pin(async move {
-            let path = self.path(&format!("{call}-{label}.txt"))?;
-            let bytes = bytes.to_vec();
-            let at = path.clone();
-            let written = tokio::task::spawn_blocking(move || {
-                let mut file = std::fs::File::create(&at)?;
-                file.write_all(&bytes)
-            });
-            match written.await {
-                Ok(Ok(())) => Ok(path.display().to_string()),
-                Ok(Err(error)) => Err(failed(&path, &error)),
-                Err(error) => Err(Error::new(ErrorKind::HostBug, error.to_string())),
-            }
-        })
-    }
+fn not_written(error: io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot keep the call's output: {error}"))
 }
 
 #[cfg(test)]
@@ -175,11 +197,31 @@ mod tests {
     async fn an_output_lands_in_a_folder_that_goes_with_the_host() {
         let parent = tempfile::tempdir().unwrap();
         let outputs = Outputs::below(parent.path());
-        let path = outputs.keep(&CallId::from("../../x"), "std out", b"much").await.unwrap();
+        let path = outputs.path("../../x-std out.txt").unwrap();
+        let mut file = OutputFile::create(path.clone(), 8).await.unwrap();
+        file.write(b"much").await.unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"much");
-        assert!(Path::new(&path).starts_with(parent.path().join("outputs")));
+        assert!(path.starts_with(parent.path().join("outputs")));
         drop(outputs);
-        assert!(!Path::new(&path).exists());
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_host_left_is_swept_and_what_a_living_one_has_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        let living = Outputs::below(parent.path());
+        let kept = living.path("c-output.txt").unwrap();
+        let mut file = OutputFile::create(kept.clone(), 8).await.unwrap();
+        file.write(b"much").await.unwrap();
+        let dead = parent.path().join("outputs/session-dead");
+        std::fs::create_dir(&dead).unwrap();
+        std::fs::write(dead.join("call-output.txt"), "much").unwrap();
+        Outputs::below(parent.path()).sweep();
+        assert!(!dead.exists());
+        assert_eq!(std::fs::read(&kept).unwrap(), b"much");
+        let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&path.metadata().unwrap());
+        assert_eq!(mode(&kept) & 0o777, 0o600);
+        assert_eq!(mode(&parent.path().join("outputs")) & 0o777, 0o700);
     }
 
     #[tokio::test]

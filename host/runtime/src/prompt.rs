@@ -1,6 +1,10 @@
 //! Gathers what the system text is made of: the user's file, `AGENTS.md`, plugins' instructions, `--system`.
 
+use std::io::Read as _;
+use std::path::Path;
+
 use jaato_config::trust::TrustedWorkspace;
+use jaato_places::Why;
 use jaato_registry::{Registry, Status, ToolStatus};
 use jaato_session::{PromptPart, PromptParts};
 use jaato_types::{Availability, Error, ErrorKind};
@@ -20,7 +24,7 @@ pub fn parts(
     system: Option<String>,
 ) -> Result<PromptParts, Error> {
     let user_file =
-        setup.config.prompt_file.as_ref().map(|path| read_user_file(path)).transpose()?;
+        setup.config.prompt_file.as_ref().map(|path| read_prompt_file(setup, path)).transpose()?;
     let agents_files = match setup.trusted_workspace() {
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),
@@ -28,20 +32,32 @@ pub fn parts(
     Ok(PromptParts { user_file, agents_files, plugins: instructions(registry), system })
 }
 
-fn read_user_file(path: &std::path::Path) -> Result<PromptPart, Error> {
+/// Reads the file that the configuration names; one that a workspace names is inside of it, and no link leads out.
+fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     let wrong = |text: String| {
         Error::new(
             ErrorKind::Configuration,
             format!("cannot use prompt file `{}`: {text}", path.display()),
         )
     };
-    let metadata = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-    if metadata.len() > PROMPT_FILE_BYTES_MAX {
-        let text =
-            format!("it has {} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed", metadata.len());
-        return Err(wrong(text));
+    let opened = match setup.config.is_workspaces("prompt.file") {
+        true => jaato_places::open_inside(setup.workspace.root(), path),
+        false => jaato_places::open_plain(path),
+    };
+    let file = opened.map_err(|error| match &error.why {
+        Why::System(error) => wrong(error.to_string()),
+        Why::NotAFile => wrong("it is no regular file".to_owned()),
+        _ => wrong(error.to_string()),
+    })?;
+    let bytes = file.metadata().map_or(0, |metadata| metadata.len());
+    let mut text = String::new();
+    let read = file.take(PROMPT_FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| wrong(error.to_string()))?;
+    if text.len() as u64 > PROMPT_FILE_BYTES_MAX {
+        return Err(wrong(format!(
+            "it has {bytes} bytes, at most {PROMPT_FILE_BYTES_MAX} are allowed"
+        )));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     Ok(PromptPart::new(path.display().to_string(), text))
 }
 

@@ -7,8 +7,9 @@ use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
 
 use crate::host::Host;
-use crate::services::{Environment, Place, Tell};
+use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
+use crate::windows;
 
 /// The provider of one session.
 pub struct PluginProvider {
@@ -40,12 +41,11 @@ impl PluginProvider {
         let tell: Tell = Arc::new(move |delta| {
             teller.emit(delta);
         });
+        let living = sink.clone();
         let place = Place {
-            session: self.session.clone(),
             facts: self.facts.get().cloned(),
-            call: None,
-            objects: None,
-            environment: Environment::of(&self.host, &self.session),
+            alive: Some(Arc::new(move || living.alive())),
+            ..Place::of_session(&self.host, &self.session)
         };
         let plugin = self.plugin.as_str();
         let (instance, services) = self.host.instance(plugin, place, Arc::clone(&tell)).await?;
@@ -58,14 +58,15 @@ impl PluginProvider {
             sink.emit(delta);
         })
         .await;
-        self.host.save(&instance).await;
-        Frame::read(&answer?).map_err(misbehaved)
+        self.host.save(&instance, &tell).await;
+        let answer = answer.map_err(|error| self.host.without_secrets(plugin, error))?;
+        Frame::read(&answer).map_err(misbehaved)
     }
 }
 
 impl Provider for PluginProvider {
     fn source(&self) -> &str {
-        self.plugin.source()
+        self.host.registry().source(&self.plugin)
     }
 
     fn complete<'a>(
@@ -75,6 +76,11 @@ impl Provider for PluginProvider {
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
         Box::pin(self.run(request, sink, cancel))
+    }
+
+    fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
+        let (host, facts) = (Arc::clone(&self.host), self.facts.get().cloned());
+        windows::ask(host, self.plugin.clone(), self.session.clone(), facts)
     }
 }
 

@@ -2,20 +2,23 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
 use jaato_loader::{Executor, Report, Watch};
-use jaato_process::{GuardianCommand, Supervisor};
+use jaato_process::{GuardianCommand, Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status, Trust};
 use jaato_types::{
-    Asset, Description, Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId,
+    Asset, Description, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId,
 };
 
 use crate::assets::Assets;
 use crate::discover::{Discovery, discover};
 use crate::environments::Environments;
 use crate::facts;
+use crate::gc;
 use crate::host::{Host, HostHands};
+use crate::http::Requests;
 use crate::instances::{Instances, why_in_worker};
 use crate::ledger::ledger_of;
 use crate::log::Log;
@@ -27,8 +30,12 @@ use crate::settings;
 use crate::setup::Setup;
 use crate::terminals::Terminals;
 use crate::terminals::join::Door;
-use crate::tools::{drive, misbehaved};
+use crate::terminals::join::own_temporary_folder;
+use crate::windows;
 use crate::workers::Workers;
+
+/// Lines that one plugin gets for what its description should not hold.
+const LEFT_OUT_TOLD_MAX: usize = 3;
 
 /// The argument by which the executable becomes the guardian.
 pub const GUARDIAN_ARGUMENT: &str = "guardian";
@@ -46,6 +53,8 @@ pub struct Runtime {
 pub struct Ending {
     /// The processes that commands had left running.
     pub processes: Vec<EndedProcess>,
+    /// The processes of commands that had ended their keeper and the guardian.
+    pub orphans: Vec<Orphan>,
     /// What went wrong when the resources of plugins were closed, a line each.
     pub resources: Vec<String>,
     /// What went wrong with the ledger, a line each.
@@ -90,11 +99,15 @@ impl Runtime {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
         problems.extend(settings::problems(&registry, &setup.config, &setup.variables));
+        problems.extend(left_out(&registry));
+        problems.extend(gc::problem(&registry, &setup.config));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
-        let outputs = match setup.folders.cache() {
-            Ok(cache) => Outputs::below(cache),
-            Err(_) => Outputs::below(&std::env::temp_dir()),
+        let cache = setup.folders.cache().ok();
+        let outputs = match cache.filter(|cache| jaato_places::make(cache).is_ok()) {
+            Some(cache) => Outputs::below(cache),
+            None => Outputs::below(&own_temporary_folder(&std::env::temp_dir())),
         };
+        outputs.sweep();
         let session_id = setup.variables.get("JAATO_SESSION_ID");
         let network = if setup.config.offline { Network::Offline } else { Network::Online };
         let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
@@ -102,6 +115,7 @@ impl Runtime {
             folders: setup.folders.clone(),
             assets: Assets::new(&setup, &supervisor, http.clone()).ok(),
             http,
+            requests: Requests::default(),
             outputs: Arc::new(outputs),
             processes: Arc::new(Processes::new(
                 supervisor.clone(),
@@ -207,6 +221,13 @@ impl Runtime {
     /// The second list tells which providers could not be asked, and why; but not that one which nobody
     /// uses is not set up.
     pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
+        self.models_within(Duration::MAX).await
+    }
+
+    /// Lists the models of all providers that answer within that time, one after the other.
+    ///
+    /// As [`Runtime::models`].
+    pub async fn models_within(&self, wait: Duration) -> (Vec<Model>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let registry = self.registry();
         for name in registry.providers().map(str::to_owned) {
@@ -216,13 +237,45 @@ impl Runtime {
             }
             let is_configured =
                 self.setup().config.model.split().is_some_and(|(provider, _)| provider == name);
-            match self.models_of(entry).await {
+            match self.models_of(entry, wait).await {
                 Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
                 Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
                 Err(error) => problems.push(format!("provider `{name}`: {error}")),
             }
         }
         (models, problems)
+    }
+
+    /// Returns what keeps the threads that run plugins' code from ending before it is dropped: a program that is a host
+    /// and nothing else may forget it.
+    pub fn keep_threads(&self) -> impl Send + use<> {
+        self.host.instances.executor()
+    }
+
+    /// Asks the configured model's provider whether a session could use it, and waits no longer than that.
+    ///
+    /// # Errors
+    /// When no plugin offers the provider, it does not answer in time or at all, it does not offer the
+    /// model, or the model's weights are neither here nor may be fetched.
+    pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
+        let id = self.setup().config.model.clone();
+        let (provider, ..) = self.provider_of(&id)?;
+        let registry = self.registry();
+        let Some(entry) = registry.provider(&provider) else {
+            return Err(windows::not_offered(&id));
+        };
+        let infos = self.models_of(entry, wait).await?;
+        let Some(info) = windows::find(&infos, &id) else { return Err(windows::not_offered(&id)) };
+        let model = Model { id, ..self.model(&provider, info.clone()) };
+        let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
+        if matches!(model.state, ModelState::Missing { .. }) && !may_fetch {
+            let text =
+                format!("the weights of `{}` are not here, and may not be fetched", model.id);
+            return Err(Error::new(ErrorKind::Configuration, text).with_hint(
+                "`jaato model pull` fetches them, `jaato model import FILE` takes a file",
+            ));
+        }
+        Ok(model)
     }
 
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
@@ -236,12 +289,13 @@ impl Runtime {
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.line(1, "host", &format!("ending child processes: {error}"));
         }
+        let orphans = self.supervisor.take_orphans();
         let Some(ledger) = self.host.ledger.clone() else {
-            return Ending { processes, resources, ledger: Vec::new() };
+            return Ending { processes, orphans, resources, ledger: Vec::new() };
         };
         // Its wait is short, and must not hold up what else this thread does.
         let finished = tokio::task::spawn_blocking(move || ledger.finish());
-        Ending { processes, resources, ledger: finished.await.unwrap_or_default() }
+        Ending { processes, orphans, resources, ledger: finished.await.unwrap_or_default() }
     }
 
     /// Ends the instances of a session.
@@ -287,13 +341,18 @@ impl Runtime {
         Ok((provider.to_owned(), plugin, info.and_then(|info| info.context_limit)))
     }
 
-    async fn models_of(&self, entry: &PluginEntry) -> Result<Vec<ModelInfo>, Error> {
-        let place = Place::of_nobody();
+    async fn models_of(
+        &self,
+        entry: &PluginEntry,
+        wait: Duration,
+    ) -> Result<Vec<ModelInfo>, Error> {
         let plugin = entry.candidate.manifest.name.as_str();
-        let (instance, services) = self.host.instance(plugin, place, Arc::new(|_| {})).await?;
-        let running = instance.models(services)?;
-        let answer = drive(running, &jaato_session::Cancel::new(), |_| {}).await?;
-        Frame::read(&answer).map_err(misbehaved)
+        let asked = windows::models(&self.host, plugin, Place::of_nobody());
+        tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
+            let text = format!("it did not tell its models within {} s", wait.as_secs());
+            Err(Error::new(ErrorKind::Provider, text)
+                .with_hint("is the server of the configured base url running?"))
+        })
     }
 
     fn model(&self, provider: &str, info: ModelInfo) -> Model {
@@ -327,6 +386,23 @@ pub fn supervisor(setup: &Setup) -> Supervisor {
 /// Returns what a plugin says of itself, where it could be asked.
 pub fn description(entry: &PluginEntry) -> Option<&Description> {
     entry.candidate.description.as_ref()?.as_ref().ok()
+}
+
+/// Says what descriptions hold that cannot be offered.
+fn left_out(registry: &Registry) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in registry.plugins().iter().filter(|entry| entry.status == Status::Active) {
+        let name = &entry.candidate.manifest.name;
+        let told = entry.left_out.iter().take(LEFT_OUT_TOLD_MAX);
+        lines.extend(told.map(|left_out| format!("plugin `{name}`: {left_out}")));
+        let more = entry.left_out.len().saturating_sub(LEFT_OUT_TOLD_MAX);
+        if more > 0 {
+            lines.push(format!(
+                "plugin `{name}`: {more} more are left out\nhint: `jaato plugin show {name}` lists them"
+            ));
+        }
+    }
+    lines
 }
 
 /// Returns why a plugin cannot be used, and what to do; none where it can.

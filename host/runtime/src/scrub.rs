@@ -1,6 +1,8 @@
 //! Takes a secret out of what a server says, wherever the pieces are cut.
 //!
-//! Servers repeat a key that they refuse, and their words end up in errors, events and logs.
+//! Servers repeat a key that they refuse, and their words end up in errors, events and logs. The bytes of a
+//! refusal are cleaned as they come, and every error is cleaned once more when the plugin has made it: only
+//! then are escapes read, and a server may also report an error in an answer that began well.
 
 /// What stands in a secret's place.
 const MASK: &[u8] = b"********";
@@ -8,6 +10,9 @@ const MASK: &[u8] = b"********";
 /// Shortest secret that is looked for. What people give to servers that need none (`ollama`, `none`) is
 /// shorter, and would be taken out of words that mean something else.
 const SECRET_BYTES_MIN: usize = 16;
+
+/// Longest number of an HTML entity, with its semicolon: `x002d;`.
+const ENTITY_BYTES_MAX: usize = 8;
 
 /// Replaces one secret in a text that comes in pieces.
 #[derive(Clone)]
@@ -24,10 +29,34 @@ impl Scrubber {
             .then(|| Self { secret: secret.as_bytes().to_vec(), held: Vec::new() })
     }
 
-    /// Cleans a whole text.
+    /// Cleans a whole text of the secret in any spelling: in either case, percent-encoded, with escapes of JSON
+    /// or HTML. A beginning that is half of it or more counts as well, because texts are cut.
     pub fn clean(&self, text: &str) -> String {
-        let secret = String::from_utf8_lossy(&self.secret);
-        text.replace(&*secret, &String::from_utf8_lossy(MASK))
+        let mut shown = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let (found, spelled) = self.spelled_in(rest);
+            if 2 * found >= self.secret.len() {
+                shown.push_str(&String::from_utf8_lossy(MASK));
+                rest = &rest[spelled..];
+            } else {
+                shown.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+        shown
+    }
+
+    /// Counts the bytes of the secret with which a text begins, and the bytes that spell them.
+    fn spelled_in(&self, text: &str) -> (usize, usize) {
+        let mut spelled = 0;
+        for (found, byte) in self.secret.iter().enumerate() {
+            match spelling(*byte, &text.as_bytes()[spelled..]) {
+                Some(length) => spelled += length,
+                None => return (found, spelled),
+            }
+        }
+        (self.secret.len(), spelled)
     }
 
     /// Takes a piece, and gives what can be shown of it and of those before.
@@ -56,6 +85,31 @@ impl Scrubber {
     }
 }
 
+/// The length of a spelling of this byte at the beginning of a text.
+fn spelling(byte: u8, text: &[u8]) -> Option<usize> {
+    let is_it = |code: u32| u8::try_from(code).is_ok_and(|code| code.eq_ignore_ascii_case(&byte));
+    let number = |digits: &[u8], radix| {
+        let digits = std::str::from_utf8(digits).ok()?;
+        u32::from_str_radix(digits, radix).ok().filter(|code| is_it(*code))
+    };
+    match text {
+        [first, ..] if is_it(u32::from(*first)) => Some(1),
+        [b'%', digits @ ..] => number(digits.get(..2)?, 16).map(|_| 3),
+        [b'\\', b'u' | b'U', digits @ ..] => number(digits.get(..4)?, 16).map(|_| 6),
+        [b'\\', first, ..] if *first == byte => Some(2),
+        [b'&', b'#', rest @ ..] => {
+            let end = rest.iter().take(ENTITY_BYTES_MAX).position(|byte| *byte == b';')?;
+            let digits = &rest[..end];
+            let code = match digits {
+                [b'x' | b'X', digits @ ..] => number(digits, 16),
+                _ => number(digits, 10),
+            };
+            code.map(|_| end + 3)
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,7 +130,50 @@ mod tests {
                 assert_eq!(String::from_utf8(shown).unwrap(), clean, "{first} {second}");
             }
         }
-        assert_eq!(Scrubber::of(SECRET).unwrap().clean(&text), clean);
+        // Where a text is whole, most of the secret is as bad as all of it.
+        let cleaned = "key sk-****************, not ********x nor sk-";
+        assert_eq!(Scrubber::of(SECRET).unwrap().clean(&text), cleaned);
+    }
+
+    #[test]
+    fn a_secret_is_found_in_every_spelling() {
+        let scrubber = Scrubber::of(SECRET).unwrap();
+        let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+        let encoded: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let entities: String =
+            SECRET.bytes().map(|byte| format!("&#{byte};&#x{byte:X};")).collect();
+        let entities = entities.split_inclusive(';').step_by(2).collect::<String>();
+        for spelled in [
+            SECRET.to_owned(),
+            SECRET.to_uppercase(),
+            SECRET.replace('-', "%2D"),
+            SECRET.replace('-', "\\-"),
+            SECRET.replace('-', "&#x2d;"),
+            escaped.to_uppercase(),
+            escaped,
+            encoded,
+            entities,
+        ] {
+            let cleaned = scrubber.clean(&format!("é {spelled}, {spelled}"));
+            assert_eq!(cleaned, "é ********, ********", "{spelled}");
+        }
+    }
+
+    #[test]
+    fn half_a_secret_is_taken_out_and_less_is_not() {
+        let scrubber = Scrubber::of(SECRET).unwrap();
+        assert_eq!(scrubber.clean(&format!("{}…", &SECRET[..8])), "********…");
+        assert_eq!(scrubber.clean(&SECRET[..7]), SECRET[..7]);
+    }
+
+    #[test]
+    fn escapes_of_something_else_are_left_alone() {
+        let scrubber = Scrubber::of(SECRET).unwrap();
+        for text in
+            ["%", "%7", "\\u00", "&#;", "&#xzz;", "%73k%", "\\", "50 % off", "漢字 &#99999;"]
+        {
+            assert_eq!(scrubber.clean(text), text);
+        }
     }
 
     #[test]

@@ -23,12 +23,14 @@ use tokio::sync::Mutex;
 
 use crate::assets::{Assets, delta_of};
 use crate::credentials::Credentials;
-use crate::environments::{Asker, Asking, Member, Resources, is_operation, is_resource_operation};
+use crate::environments::{
+    Asker, Asking, KeptOutput, Making, Member, Resources, is_operation, is_resource_operation,
+};
 use crate::host::Host;
 use crate::http;
 use crate::instances::WeakLease;
 use crate::objects::CallObjects;
-use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs};
+use crate::outputs::Outputs;
 use crate::processes::{CallProcesses, Processes};
 use crate::terminals::{self, TerminalServices};
 
@@ -38,6 +40,8 @@ pub struct Lent {
     pub folders: Folders,
     /// The one HTTP client: what plugins ask for goes through it.
     pub http: jaato_http::Client,
+    /// The requests of plugins that go on.
+    pub requests: http::Requests,
     /// Big files, where the system names a home.
     pub assets: Option<Assets>,
     /// Output files.
@@ -66,12 +70,16 @@ pub struct Place {
     /// The session's objects, where a tool or a command runs.
     pub objects: Option<CallObjects>,
     /// The session's execution environment.
-    pub environment: Option<Environment>,
+    pub environment: Option<SessionEnvironment>,
+    /// The resource that is made by this, where one is.
+    pub making: Option<Making>,
+    /// Hears of each piece of an answer from the network, where a provider answers a request.
+    pub alive: Option<Alive>,
 }
 
 /// The execution environment of a session, as its plugins reach it.
 #[derive(Clone)]
-pub struct Environment {
+pub struct SessionEnvironment {
     host: Weak<Host>,
     /// None for the environment's own plugin.
     member: Option<Arc<Member>>,
@@ -88,17 +96,34 @@ impl Place {
     pub fn of_tool(host: &Arc<Host>, has_model: bool, name: &str, scope: &CallScope) -> Self {
         let objects = CallObjects { shared: scope.objects.clone(), tool: name.to_owned() };
         Self {
-            session: scope.session.clone(),
             facts: has_model.then(|| scope.facts.clone()),
-            call: None,
             objects: Some(objects),
-            environment: Environment::of(host, &scope.session),
+            ..Self::of_session(host, &scope.session)
         }
+    }
+
+    /// Where a call for a session stands that is no tool's: a provider's, a gc's.
+    pub fn of_session(host: &Arc<Host>, session: &SessionId) -> Self {
+        let environment = SessionEnvironment::of(host, session);
+        Self { environment, ..Self::of_environment(session.clone()) }
+    }
+
+    /// Returns the tool or command that runs, where one does.
+    pub fn running(&self) -> Option<&str> {
+        self.objects.as_ref().map(|objects| objects.tool.as_str())
     }
 
     /// A call of an environment's own plugin: the environment's id stands in for a session.
     pub fn of_environment(id: SessionId) -> Self {
-        Self { session: id, facts: None, call: None, objects: None, environment: None }
+        Self {
+            session: id,
+            facts: None,
+            call: None,
+            objects: None,
+            environment: None,
+            making: None,
+            alive: None,
+        }
     }
 }
 
@@ -110,12 +135,17 @@ pub fn teller(scope: &CallScope) -> Tell {
     })
 }
 
-impl Environment {
+impl SessionEnvironment {
     /// Returns that of a session, where it has one.
     pub fn of(host: &Arc<Host>, session: &SessionId) -> Option<Self> {
         let member = host.environments.of(session)?;
         let resources = Arc::clone(member.scope().resources());
         Some(Self { host: Arc::downgrade(host), member: Some(member), resources })
+    }
+
+    /// Returns the session in it, while the host lives.
+    fn reached(&self) -> Option<(Arc<Host>, Arc<Member>)> {
+        Some((self.host.upgrade()?, self.member.clone()?))
     }
 
     /// Returns what the environment's own plugin has of it: its resources.
@@ -126,6 +156,9 @@ impl Environment {
 
 /// Takes what a service tells while it works: shown where the call is shown.
 pub type Tell = Arc<dyn Fn(Delta) + Send + Sync>;
+
+/// Hears that bytes came from the network, whatever they say.
+pub type Alive = Arc<dyn Fn() + Send + Sync>;
 
 /// The services of one plugin, for one call or one instance.
 pub struct PluginServices {
@@ -140,8 +173,10 @@ pub struct PluginServices {
     /// Programs of this machine: an execution environment's alone.
     processes: Option<CallProcesses>,
     place: Place,
+    /// The tools to whose objects it is kept, where it is not trusted.
+    own_tools: Option<Arc<[String]>>,
     tell: Tell,
-    output: Arc<Mutex<Option<OutputFile>>>,
+    output: Arc<Mutex<Option<KeptOutput>>>,
     /// The instance that asks, once it is known.
     asker: Asker,
 }
@@ -158,7 +193,20 @@ impl PluginServices {
     ) -> Self {
         let (credentials, output, processes) = (Arc::default(), Arc::default(), None);
         let asker = Arc::new(OnceLock::new());
-        Self { lent, plugin, config, assets, credentials, processes, place, tell, output, asker }
+        let own_tools = None;
+        Self {
+            lent,
+            plugin,
+            config,
+            assets,
+            credentials,
+            processes,
+            place,
+            own_tools,
+            tell,
+            output,
+            asker,
+        }
     }
 
     /// Says which instance asks: the one that runs the call, and that was made with these services.
@@ -171,6 +219,12 @@ impl PluginServices {
     #[must_use]
     pub fn with_credentials(self, credentials: Arc<Credentials>) -> Self {
         Self { credentials, ..self }
+    }
+
+    /// Keeps a plugin that is not trusted to the objects of these tools, its own.
+    #[must_use]
+    pub fn kept_to(self, own_tools: Arc<[String]>) -> Self {
+        Self { own_tools: Some(own_tools), ..self }
     }
 
     /// Lends programs of this machine, to an execution environment.
@@ -200,7 +254,14 @@ impl PluginServices {
             assets: Arc::clone(&self.assets),
             credentials: Arc::clone(&self.credentials),
             processes: self.processes.as_ref().map(CallProcesses::for_instance),
-            place: Place { call: None, objects: None, ..self.place.clone() },
+            place: Place {
+                call: None,
+                objects: None,
+                making: None,
+                alive: None,
+                ..self.place.clone()
+            },
+            own_tools: self.own_tools.clone(),
             tell: Arc::new(|_| {}),
             output: Arc::default(),
             asker: Arc::clone(&self.asker),
@@ -239,11 +300,9 @@ impl PluginServices {
     fn cache_folder(&self) -> Result<Served, Error> {
         let cache = self.lent.folders.cache().map_err(|_| no_home())?;
         let folder = cache.join("plugins").join(self.plugin.as_str());
-        let mut builder = std::fs::DirBuilder::new();
-        builder.recursive(true);
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(&folder).map_err(|error| {
-            Error::new(ErrorKind::Io, format!("cannot make folder `{}`: {error}", folder.display()))
+        jaato_places::make(&folder).map_err(|error| {
+            let made = Error::new(ErrorKind::Io, error.to_string());
+            error.hint().into_iter().fold(made, Error::with_hint)
         })?;
         frame(&FolderAnswer { path: folder.display().to_string() })
     }
@@ -253,7 +312,7 @@ impl PluginServices {
             let text = "only tools and commands reach the session's objects";
             return Err(Error::new(ErrorKind::Unavailable, text));
         };
-        objects.call(self.plugin.source(), operation, request)
+        objects.call(&self.plugin, self.own_tools.as_deref(), operation, request)
     }
 
     fn environment(
@@ -261,7 +320,8 @@ impl PluginServices {
         operation: &str,
         request: Vec<u8>,
     ) -> BoxFuture<'static, Result<Served, Error>> {
-        let Some(Environment { host, member: Some(member), .. }) = &self.place.environment else {
+        let Some(SessionEnvironment { host, member: Some(member), .. }) = &self.place.environment
+        else {
             let text = "there is no execution environment to run it in";
             return ready(Err(Error::new(ErrorKind::UnknownOperation, text).with_hint(
                 "only sessions have one; `jaato environment list` tells which there are",
@@ -284,7 +344,7 @@ impl PluginServices {
         operation: &str,
         request: Vec<u8>,
     ) -> BoxFuture<'static, Result<Served, Error>> {
-        let Some(Environment { host, resources, .. }) = &self.place.environment else {
+        let Some(SessionEnvironment { host, resources, .. }) = &self.place.environment else {
             let text = "there is no execution environment to keep resources in";
             return ready(Err(Error::new(ErrorKind::Unavailable, text).with_hint(
                 "only sessions have one; `jaato environment list` tells which there are",
@@ -299,6 +359,7 @@ impl PluginServices {
             plugin: Some(self.plugin.clone()),
             session: self.place.session.clone(),
             asker: Arc::clone(&self.asker),
+            making: self.place.making.clone(),
             tell: Arc::clone(&self.tell),
         };
         let operation = operation.to_owned();
@@ -316,6 +377,7 @@ impl PluginServices {
         };
         let (output, lent, tell) =
             (Arc::clone(&self.output), Arc::clone(&self.lent), Arc::clone(&self.tell));
+        let environment = self.place.environment.as_ref().and_then(SessionEnvironment::reached);
         Box::pin(async move {
             let (write, bytes) = parsed?;
             if write.live && !bytes.is_empty() {
@@ -323,15 +385,12 @@ impl PluginServices {
             }
             let mut output = output.lock().await;
             if output.is_none() {
-                let path = lent.outputs.path(&format!("{call}-output.txt"))?;
-                *output = Some(OutputFile::create(path, OUTPUT_FILE_BYTES_MAX).await?);
+                let name = format!("{call}-output.txt");
+                *output = Some(KeptOutput::create(&lent.outputs, environment, &name, tell).await?);
             }
             let Some(output) = output.as_mut() else { unreachable!("made above") };
             output.write(&bytes).await?;
-            frame(&OutputAnswer {
-                path: output.path().display().to_string(),
-                bytes: output.bytes(),
-            })
+            frame(&OutputAnswer { path: output.path(), bytes: output.bytes() })
         })
     }
 }
@@ -351,7 +410,11 @@ impl Services for PluginServices {
                 Ok(request) => self.asset(request),
                 Err(error) => ready(Err(error)),
             },
-            HTTP_REQUEST => http::request(&self.lent.http, &self.credentials, &request),
+            HTTP_REQUEST => {
+                let lent = (&self.lent.http, &self.lent.requests);
+                let alive = self.place.alive.clone();
+                http::request(lent, &self.plugin, &self.credentials, &request, alive)
+            }
             OUTPUT if caller.kind == CallerKind::Call => self.output(&request),
             other if jaato_objects::service::is_operation(other) => {
                 ready(self.objects(other, &request))

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_config::{Config, DEFAULT_ENVIRONMENT};
-use jaato_policy::Rules;
+use jaato_policy::{Allowed, Rules};
 use jaato_session::{
     Answer, Asker, EventSink, Ids, Limits, Ports, Question, RandomIds, SeededRandom, Session,
-    SessionSetup, SystemClock, SystemPrompt,
+    SessionSetup, SystemClock, SystemPrompt, WindowOrigin,
 };
 use jaato_types::{Error, ErrorKind, ModelId, SessionId, ToolName};
 use serde_json::{Map, Value};
 
-use crate::environments::{Scope, SharedEnvironment, choose};
+use crate::environments::{Scope, SessionOutputs, SharedEnvironment, choose};
 use crate::gc::{self, PluginGc};
 use crate::host::Host;
 use crate::ledger::Recorded;
@@ -32,7 +32,7 @@ pub struct SessionOptions {
     pub asker: Arc<dyn Asker>,
     /// Who sees what happens.
     pub events: Arc<dyn EventSink>,
-    /// `--allow`.
+    /// `--allow`: `TOOL` of a shipped plugin, or `PLUGIN:TOOL`.
     pub allow: Vec<String>,
     /// `--yes`.
     pub allow_all: bool,
@@ -100,7 +100,11 @@ impl Runtime {
         let known_limit = said.or(context_limit);
         let mut setup =
             SessionSetup::new(model, known_limit.unwrap_or(CONTEXT_LIMIT_ASSUMED), system);
-        setup.context_limit_assumed = known_limit.is_none();
+        setup.context_limit_origin = match (said, context_limit) {
+            (Some(_), _) => WindowOrigin::Configured,
+            (None, Some(_)) => WindowOrigin::Described,
+            (None, None) => WindowOrigin::Assumed,
+        };
         setup.gc = gc::settings(config);
         let id = ids.session();
         setup.id = Some(id.clone());
@@ -111,8 +115,9 @@ impl Runtime {
         let gc_plugin = Arc::new(PluginGc::new(Arc::clone(self.host()), id.clone()));
         let provider_plugin =
             Arc::new(PluginProvider::new(Arc::clone(self.host()), plugin, id.clone()));
-        let tools = PluginTools::new(Arc::clone(self.host()), id, true);
-        let mut ports = ports(self.host(), Arc::clone(&provider_plugin) as _, tools, ids, options);
+        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), true);
+        let model = Arc::clone(&provider_plugin) as _;
+        let mut ports = ports(self.host(), model, tools, id, ids, options);
         ports.gc = Some(Arc::clone(&gc_plugin) as _);
         let session = Session::start(setup, ports).map_err(|error| {
             Error::new(
@@ -157,8 +162,8 @@ impl Runtime {
         setup.id = Some(id.clone());
         self.join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
-        let tools = PluginTools::new(Arc::clone(self.host()), id, false);
-        let ports = ports(self.host(), Arc::new(NoProvider), tools, ids, options);
+        let tools = PluginTools::new(Arc::clone(self.host()), id.clone(), false);
+        let ports = ports(self.host(), Arc::new(NoProvider), tools, id, ids, options);
         let session = Session::start(setup, ports)
             .map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
         self.host().terminals.enter(session.id(), audience(&session, asker));
@@ -180,6 +185,7 @@ fn ports(
     host: &Arc<Host>,
     provider: Arc<dyn jaato_session::Provider>,
     tools: PluginTools,
+    session: SessionId,
     ids: Arc<dyn Ids>,
     options: SessionOptions,
 ) -> Ports {
@@ -193,7 +199,7 @@ fn ports(
         asker: options.asker,
         gc: None,
         events,
-        outputs: Arc::clone(&host.lent.outputs) as _,
+        outputs: Arc::new(SessionOutputs { host: Arc::clone(host), session }),
         clock: Arc::new(SystemClock::new()),
         ids,
         random: Arc::new(SeededRandom::from_system()),
@@ -206,7 +212,7 @@ fn rules(config: &Config, options: &SessionOptions) -> Rules {
     };
     let mut rules = Rules::default();
     rules.disabled = names(&config.tools_disabled);
-    rules.allowed = names(&options.allow);
+    rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
     rules.allow_all = options.allow_all;
     rules
 }
@@ -223,6 +229,7 @@ fn limits(config: &Config) -> Limits {
         answer_bytes_max: size(config.session_answer_bytes_max),
         empty_answers_max: count(config.session_empty_answers_max),
         provider_idle_ms: config.session_provider_idle_ms,
+        provider_keep_alive_ms: config.session_provider_keep_alive_ms,
         call_deadline_ms: config.session_call_deadline_ms,
         auto_background_threshold_ms: config.session_auto_background_threshold_ms,
         tasks_max: size(config.session_tasks_max),

@@ -1,6 +1,7 @@
 //! Checks `[plugins.NAME]` against the plugin's own schema and says where the wrong value stands.
 
 use jaato_config::{Config, PluginSettings, Variables};
+use jaato_loader::PlaceKind;
 use jaato_registry::{Candidate, PluginEntry, Registry, Trust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName};
 use serde_json::Value;
@@ -8,6 +9,10 @@ use serde_json::Value;
 use crate::credentials::{BASE_URL, Credentials, HOST_KEYS};
 use crate::runtime::description;
 use crate::setup::Setup;
+
+/// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace": true` in its property.
+/// Without it the person alone does.
+pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
 
 /// Returns a plugin's settings as the plugin sees them, and its credentials, which it does not see.
 ///
@@ -20,7 +25,8 @@ pub fn of_plugin(
 ) -> Result<(Value, Credentials), Error> {
     let Candidate { manifest, trust, .. } = &entry.candidate;
     let plugin = &manifest.name;
-    let settings = setup.config.plugin_settings.get(plugin.as_str());
+    let settings = allowed(entry, description, &setup.config).map(|(settings, _)| settings);
+    let settings = settings.as_ref();
     let mut values = checked(plugin, description, settings)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
     let mut credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
@@ -32,6 +38,38 @@ pub fn of_plugin(
         values.insert(BASE_URL.to_owned(), url.into());
     }
     Ok((values, credentials))
+}
+
+/// Returns a plugin's settings without those that its workspace may not give, and a line for each of these. A plugin that
+/// lies in the workspace takes all from it.
+fn allowed(
+    entry: &PluginEntry,
+    description: &Description,
+    config: &Config,
+) -> Option<(PluginSettings, Vec<String>)> {
+    let name = entry.candidate.manifest.name.as_str();
+    let mut settings = config.plugin_settings.get(name)?.clone();
+    if entry.candidate.place == PlaceKind::Workspace.name() {
+        return Some((settings, Vec::new()));
+    }
+    let is_hosts = |key: &str| !description.credentials.is_empty() && HOST_KEYS.contains(&key);
+    let dropped = settings.keep_of_workspace(|key| {
+        // Where keys go and whose they are is settled with them.
+        is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
+    });
+    let told = dropped.into_iter().map(|(key, place)| {
+        format!(
+            "`{key}` of `[plugins.{name}]` is not used ({place}): only you say it, in your own config.toml"
+        )
+    });
+    let told = told.collect();
+    Some((settings, told))
+}
+
+/// Tells whether a plugin's schema lets a workspace give a setting.
+pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
+    let property = schema.and_then(|schema| schema.get("properties")?.get(key));
+    property.is_some_and(|property| property.get(WORKSPACE_MAY) == Some(&Value::Bool(true)))
 }
 
 /// Returns a plugin's settings as JSON, without those that are the host's.
@@ -89,8 +127,10 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
         let name = &entry.candidate.manifest.name;
         let Some(description) = description(entry) else { continue };
         let specs = &description.credentials;
-        let checked = checked(name, description, Some(settings)).and_then(|_| {
-            Credentials::read(name, specs, Some(settings), config, variables).map(drop)
+        let Some((settings, told)) = allowed(entry, description, config) else { continue };
+        problems.extend(told);
+        let checked = checked(name, description, Some(&settings)).and_then(|_| {
+            Credentials::read(name, specs, Some(&settings), config, variables).map(drop)
         });
         if let Err(error) = checked {
             problems.push(error.to_string());

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
 use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
+use jaato_worker::SERVE_ARGUMENTS;
+
+use crate::runtime::GUARDIAN_ARGUMENT;
 
 /// What the command line, or an embedder, says.
 #[derive(Debug, Clone, Default)]
@@ -49,6 +52,8 @@ pub enum SetupError {
     Config(ConfigError),
     /// The record of what is trusted cannot be used.
     Trust(TrustError),
+    /// This process was itself started as a guardian or a worker of another host, and has not become it.
+    StartedAsChild(String),
     /// The system does not say where the executable or the working directory is.
     System(&'static str, std::io::Error),
 }
@@ -58,6 +63,11 @@ impl fmt::Display for SetupError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Trust(error) => error.fmt(f),
+            Self::StartedAsChild(argument) => write!(
+                f,
+                "this process was started by jaato as `{argument}`, and is about to be a host itself: it would start \
+                 the next one without end"
+            ),
             Self::System(what, error) => write!(f, "cannot find {what}: {error}"),
         }
     }
@@ -71,6 +81,12 @@ impl SetupError {
         match self {
             Self::Config(error) => error.hint(),
             Self::Trust(error) => error.hint(),
+            Self::StartedAsChild(_) => Some(
+                "a program that embeds jaato names an installed `jaato` in `Setup::executable`, or becomes what \
+                 that argument says before anything else: `jaato_process::guardian_main`, \
+                 `jaato_worker::serve_main` and `describe_main`"
+                    .to_owned(),
+            ),
             Self::System(..) => None,
         }
     }
@@ -100,6 +116,9 @@ impl Setup {
         variables: Variables,
         working_directory: &Path,
     ) -> Result<Self, SetupError> {
+        if let Some(argument) = started_as_child() {
+            return Err(SetupError::StartedAsChild(argument));
+        }
         let workspace = Workspace::find(working_directory).map_err(SetupError::Trust)?;
         let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;
         let config = load(Sources {
@@ -113,7 +132,12 @@ impl Setup {
         })
         .map_err(SetupError::Config)?;
         Ok(Self {
-            plugin_dirs: arguments.plugin_dirs,
+            // Children look the path up from elsewhere, where somebody else may have made it.
+            plugin_dirs: arguments
+                .plugin_dirs
+                .into_iter()
+                .map(|folder| working_directory.join(folder))
+                .collect(),
             tools_only: arguments.tools_only,
             executable,
             folders,
@@ -124,18 +148,39 @@ impl Setup {
         })
     }
 
-    /// Tells whether the workspace is trusted as it is at this moment; [`Setup::workspace_state`] is how it
+    /// Returns the workspace where it is trusted as it is at this moment; [`Setup::workspace_state`] is how it
     /// was when it was read.
-    pub fn workspace_is_trusted_now(&self) -> bool {
-        let Ok(data) = self.folders.data() else { return false };
-        let state = TrustStore::in_folder(data).workspace_state(&self.workspace);
-        matches!(state, Ok(WorkspaceState::Trusted(_)))
+    pub fn trusted_workspace_now(&self) -> Option<TrustedWorkspace> {
+        let data = self.folders.data().ok()?;
+        match TrustStore::in_folder(data).workspace_state(&self.workspace) {
+            Ok(WorkspaceState::Trusted(workspace)) => Some(workspace),
+            Ok(
+                WorkspaceState::Nothing
+                | WorkspaceState::Untrusted { .. }
+                | WorkspaceState::Changed { .. },
+            )
+            | Err(_) => None,
+        }
     }
 
     /// Returns the workspace where it is trusted.
     pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
         trusted(&self.workspace_state)
     }
+}
+
+/// Returns the argument by which a host has started this process as its guardian or worker, which never come here.
+fn started_as_child() -> Option<String> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let argument = std::env::args_os().nth(1)?.into_string().ok()?;
+    // Where what a host gives such a child stands there too: an embedder may have commands of these names.
+    let place = match argument.as_str() {
+        GUARDIAN_ARGUMENT => "/dev/fd/0",
+        argument if SERVE_ARGUMENTS == [argument] => "/dev/fd/3",
+        _ => return None,
+    };
+    let given = std::fs::metadata(place).ok()?.file_type();
+    (given.is_socket() || given.is_fifo() && argument != GUARDIAN_ARGUMENT).then_some(argument)
 }
 
 /// How a workspace stands. Without a home nothing can have been trusted; a record that proves nothing counts as

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use jaato_loader::{Bytes, RunningCall};
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{CallScope, Cancel, KnownTool, Renewal, ToolSet, ToolState};
+use jaato_types::execution::EnvironmentPart;
 use jaato_types::{
     Availability, CONDITION, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Frame,
     Output, PluginName, SessionId, ToolCall,
@@ -54,9 +55,9 @@ impl PluginTools {
         let running = instance.call_tool(call.name.as_str(), frame, services)?;
         let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
         if !offered.spec.annotations.read_only {
-            host.save(&instance).await;
+            host.save(&instance, &tell).await;
         }
-        let answer = answer?;
+        let answer = answer.map_err(|error| host.without_secrets(plugin, error))?;
         let parsed = Frame::parse(&answer).map_err(misbehaved)?;
         Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
     }
@@ -78,7 +79,8 @@ async fn ask(
     let (instance, services) = host.instance(plugin, place, teller(&scope)).await?;
     let frame = Frame::write(&request).map_err(misbehaved)?;
     let running = instance.operation(CONDITION, frame, services)?;
-    let answer = drive(running, &scope.cancel, |_| {}).await?;
+    let answer = drive(running, &scope.cancel, |_| {}).await;
+    let answer = answer.map_err(|error| host.without_secrets(plugin, error))?;
     Frame::read(&answer).map_err(misbehaved)
 }
 
@@ -118,6 +120,11 @@ impl ToolSet for PluginTools {
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output, Error>> {
         Box::pin(Self::run(Arc::clone(&self.host), self.has_model, call, scope))
+    }
+
+    fn environment_has(&self, part: EnvironmentPart) -> bool {
+        let member = self.host.environments.of(&self.session);
+        member.is_some_and(|member| member.scope().has(&self.host, part))
     }
 
     fn condition(

@@ -45,7 +45,8 @@ impl std::error::Error for CopyError {}
 /// When it cannot be read.
 pub fn sha256_of(path: &Path) -> io::Result<String> {
     let mut hash = Sha256::new();
-    copy_hashing(&mut File::open(path)?, &mut io::sink(), &mut hash)?;
+    // A pipe in its place would be waited for.
+    copy_hashing(&mut jaato_places::open_plain(path)?, &mut io::sink(), &mut hash)?;
     Ok(hex(&hash.finalize()))
 }
 
@@ -56,14 +57,15 @@ pub fn sha256_of(path: &Path) -> io::Result<String> {
 /// [`CopyError::Changed`] when the content is not the trusted one.
 pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf, CopyError> {
     let io = |error| CopyError::Io(path.to_owned(), error);
-    make_private(folder).map_err(io)?;
+    jaato_places::make(folder).map_err(|error| io(error.into()))?;
     let copy = copy_of(trusted, folder);
     if sha256_of(&copy).is_ok_and(|has| has == trusted) {
         return Ok(copy);
     }
     let beside = folder.join(format!(".{trusted}.{}.tmp", std::process::id()));
     let mut hash = Sha256::new();
-    let written = File::open(path)
+    let written = jaato_places::open_plain(path)
+        .map_err(io::Error::from)
         .and_then(|mut from| copy_hashing(&mut from, &mut create(&beside)?, &mut hash));
     let has = hex(&hash.finalize());
     let placed = match written {
@@ -112,17 +114,6 @@ fn copy_hashing(
         hash.update(&buffer[..read]);
         to.write_all(&buffer[..read])?;
     }
-}
-
-/// Makes a folder that only its owner can look into.
-///
-/// # Errors
-/// When it cannot be made.
-pub fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 fn create(path: &Path) -> io::Result<File> {

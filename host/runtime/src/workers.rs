@@ -12,12 +12,13 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_loader::remote::WorkerProcess;
-use jaato_process::{Child, ChildOutput, Command, ErrorOutput, Exit, Limits, Output, Supervisor};
+use jaato_process::{Child, Command, ErrorOutput, Exit, Limits, Output, Signal, Supervisor};
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
 use jaato_worker::SERVE_ARGUMENTS;
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::watch;
 
+use crate::errand::folder_of_children;
 use crate::log::Log;
 
 /// Descriptors that a worker may have open.
@@ -75,7 +76,7 @@ impl Workers {
         let no_socket =
             |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
         let (socket, theirs) = UnixStream::pair().map_err(no_socket)?;
-        let mut command = Command::new(&self.executable, std::env::temp_dir());
+        let mut command = Command::new(&self.executable, folder_of_children());
         command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
         command.args.push(file.into());
         command.variables = variables(&asked);
@@ -164,10 +165,24 @@ impl WorkerProcess for WorkerChild {
         })
     }
 
+    fn go_on(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            is_stopped(self.child.pid()) && self.child.signal(Signal::Continue).await.is_ok()
+        })
+    }
+
     fn printed(&self) -> String {
         let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&printed).into_owned()
     }
+}
+
+/// Tells whether a process was stopped; false where `/proc` does not say.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name, which may hold anything, ends with the last parenthesis.
+    let after = stat.iter().rposition(|byte| *byte == b')').unwrap_or(stat.len());
+    stat.get(after + 2) == Some(&b'T')
 }
 
 /// Says how a process ended: `exited with 3`, `was ended by signal 6 (abort)`.
@@ -189,6 +204,12 @@ pub fn exit_text(exit: Exit) -> String {
     format!("was ended by signal {signal}{name}")
 }
 
+/// Writes what plugins inside the host print to the log, a line each, until nobody can print any more. `source` is
+/// whose the lines are called.
+pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
+    Printed { plugin: PluginName::from(source), log }.read(output, Arc::default()).await;
+}
+
 /// Reads what a worker prints: a line of the log each, the last of it for the error of its death.
 struct Printed {
     plugin: PluginName,
@@ -196,7 +217,7 @@ struct Printed {
 }
 
 impl Printed {
-    async fn read(self, mut output: ChildOutput, kept: Arc<Mutex<Vec<u8>>>) {
+    async fn read(self, mut output: impl AsyncRead + Unpin, kept: Arc<Mutex<Vec<u8>>>) {
         let (mut line, mut buffer) = (Vec::new(), vec![0; 4096]);
         while let Ok(read @ 1..) = output.read(&mut buffer).await {
             let piece = &buffer[..read];
@@ -251,6 +272,11 @@ mod tests {
         let found: Vec<_> = found.iter().map(|it| (it.0.to_str(), it.1.to_str())).collect();
         let expected: Vec<_> = expected.iter().map(|it| (Some(it.0), Some(it.1))).collect();
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn who_sets_the_mark_and_who_looks_for_it_mean_the_same() {
+        assert_eq!(jaato_process::SESSION_MARK, jaato_config::trust::SESSION_MARK);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use futures_util::future::BoxFuture;
-use jaato_policy::Decision;
+use jaato_policy::{AlwaysScope, Decision};
 use jaato_types::{PluginName, ToolCall};
 use zeroize::Zeroizing;
 
@@ -99,6 +99,8 @@ pub struct Question<'a> {
     pub decision: Decision,
     /// The decision in words.
     pub why: String,
+    /// What [`Answer::AllowInSession`] will hold for.
+    pub always: AlwaysScope,
 }
 
 /// What a person answers.

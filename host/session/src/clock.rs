@@ -1,9 +1,15 @@
 //! Time behind a trait, so that a run can be replayed and tests wait for nothing.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::Instant;
+
+/// Longest piece in which a wait is counted. A process that is stopped (Ctrl-Z) or a machine that
+/// sleeps lets the clock go on; a wait counts the pieces that it slept, so that it grows by one piece
+/// at most, however long the stop was.
+pub(crate) const PIECE_MS: u64 = 1_000;
 
 /// What a session knows of time.
 pub trait Clock: Send + Sync {
@@ -48,6 +54,19 @@ impl Clock for SystemClock {
 
     fn sleep(&self, ms: u64) -> BoxFuture<'static, ()> {
         tokio::time::sleep(Duration::from_millis(ms)).boxed()
+    }
+}
+
+/// Becomes ready after that many milliseconds in which the process ran.
+pub(crate) async fn sleep_while_running(clock: Arc<dyn Clock>, ms: u64) {
+    let mut left_ms = ms;
+    loop {
+        let piece_ms = left_ms.min(PIECE_MS);
+        clock.sleep(piece_ms).await;
+        left_ms -= piece_ms;
+        if left_ms == 0 {
+            return;
+        }
     }
 }
 

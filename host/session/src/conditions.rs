@@ -10,7 +10,7 @@
 use std::collections::{HashMap, HashSet};
 
 use jaato_types::{
-    Condition, ConditionAnswer, ConditionRequest, Deciding, Error, ErrorKind, Part, Result,
+    Condition, ConditionAnswer, ConditionRequest, Deciding, Error, ErrorKind, Offer, Part, Result,
     ToolCall, ToolName,
 };
 use serde_json::{Value, json};
@@ -69,15 +69,26 @@ impl Session {
         Ok(nobody_asked)
     }
 
-    /// Offers tools whose condition follows from the objects alone, where it holds. Nothing is told: the
-    /// session has not begun.
+    /// Offers tools whose condition follows from the objects or the environment, where it holds. Nothing is told: the
+    /// session has not begun. What the environment decides stands where it would without a condition, as in most
+    /// sessions that never changes.
     pub(crate) fn offer_declared(&mut self) {
-        for (name, offer) in self.toolbox.offers() {
+        let is_of_environment =
+            |offer: &Offer| matches!(offer.condition, Condition::EnvironmentHas { .. });
+        let (first, rest): (Vec<_>, Vec<_>) =
+            self.toolbox.offers().into_iter().partition(|(_, offer)| is_of_environment(offer));
+        self.offer_where_it_holds(first);
+        self.toolbox.active.sort_unstable();
+        self.offer_where_it_holds(rest);
+        self.prefix.tools = self.toolbox.active().cloned().collect();
+    }
+
+    fn offer_where_it_holds(&mut self, offers: Vec<(ToolName, Offer)>) {
+        for (name, offer) in offers {
             if self.declared(&offer.condition) == Some(true) {
                 self.toolbox.offer(&name);
             }
         }
-        self.prefix.tools = self.toolbox.active().cloned().collect();
     }
 
     async fn run_by_themselves(&mut self, cancel: &Cancel) -> Ran {
@@ -172,7 +183,8 @@ impl Session {
         }
     }
 
-    /// Tells whether a condition holds that follows from the objects; nothing of one that a plugin answers.
+    /// Tells whether a condition holds that follows from the objects or the environment; nothing of one that a plugin
+    /// answers.
     fn declared(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
             self.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
@@ -182,6 +194,7 @@ impl Session {
             Condition::NoObjects => Some(is_empty(None)),
             Condition::ObjectsOf { tool } => Some(!is_empty(Some(tool))),
             Condition::NoObjectsOf { tool } => Some(is_empty(Some(tool))),
+            Condition::EnvironmentHas { part } => Some(self.ports.tools.environment_has(*part)),
             Condition::Asked => None,
             Condition::Unknown => Some(false),
         }

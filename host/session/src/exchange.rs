@@ -3,8 +3,25 @@
 use jaato_types::{Completion, Error, ErrorKind, Event, FinishReason, Part, Request};
 
 use crate::events::Emitter;
-use crate::provider::Seen;
+use crate::provider::{Patience, Seen, Silence};
 use crate::{Cancel, DeltaSink, Limits, Ports, completion, retry};
+
+/// Longest word of a server for its end that a person is shown, in characters.
+const FINISH_WORD_CHARS_MAX: usize = 60;
+
+/// What servers say where a model, or the way in which it is served, takes no tools, in lower case: Ollama,
+/// OpenRouter, vLLM, llama.cpp, Groq, Mistral.
+const NO_TOOLS_PHRASES: [&str; 9] = [
+    "does not support tool",
+    "not support tools",
+    "support tool use",
+    "does not support function",
+    "tool choice requires --enable-auto-tool-choice",
+    "tools param requires --jinja",
+    "tool calling` is not supported",
+    "tool calling is not supported",
+    "function calling is not enabled",
+];
 
 /// What came of a request.
 #[derive(Debug)]
@@ -56,7 +73,7 @@ pub(crate) async fn exchange(
             retry::wait_ms(&error, attempts, limits, &*ports.random)
         };
         let Some(delay_ms) = wait_ms else {
-            let error = retry::explain(error, limits);
+            let error = retry::explain(explain_tools(error, request), limits);
             return Exchange::Failed { partial: seen.begun.then_some(seen.parts), error };
         };
         emitter.emit(Event::Retry { attempt: attempts, delay_ms, error });
@@ -93,7 +110,7 @@ async fn attempt(
         },
         () = cancel.cancelled() => Attempt::Cancelled,
         () = sink.overflowed() => Attempt::Failed(too_long(limits)),
-        () = sink.stalled(limits.provider_idle_ms) => Attempt::Failed(silent(limits)),
+        silence = sink.stalled(patience(limits)) => Attempt::Failed(silent(silence, limits)),
     };
     // Closed before the flag is set: what the provider still says then is not seen.
     let seen = sink.close();
@@ -108,6 +125,9 @@ fn complete(
     cancel: &Cancel,
 ) -> Exchange {
     completion.parts = completion::settle(completion.parts, seen, emitter);
+    if completion.finish_reason == FinishReason::Unknown {
+        emitter.notice(unknown_finish(completion.finish_word.as_deref()));
+    }
     match completion.finish_reason {
         FinishReason::Stop
         | FinishReason::MaxTokens
@@ -126,13 +146,56 @@ fn complete(
     }
 }
 
+/// Tells a person of an answer whose end nobody here understands. It counts as whole all the same: servers
+/// have words of their own for an ordinary end too.
+fn unknown_finish(word: Option<&str>) -> String {
+    let word = word.map(|word| {
+        let shown: String = word.chars().take(FINISH_WORD_CHARS_MAX).collect();
+        format!(", `{shown}`")
+    });
+    let word = word.unwrap_or_default();
+    format!(
+        "the provider ended its answer for a reason that jaato does not know{word}: it may not be whole"
+    )
+}
+
 fn too_long(limits: &Limits) -> Error {
     let text = format!("the model's answer is longer than {} bytes", limits.answer_bytes_max);
     Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once")
 }
 
-fn silent(limits: &Limits) -> Error {
-    let text =
-        format!("the provider sent nothing for {} s", limits.provider_idle_ms.div_ceil(1_000));
-    Error::new(ErrorKind::Timeout, text).temporary()
+/// Says what to do where a server refuses a request for the tools in it.
+fn explain_tools(error: Error, request: &Request) -> Error {
+    let text = error.message.to_lowercase();
+    let refuses = error.kind == ErrorKind::Provider
+        && NO_TOOLS_PHRASES.iter().any(|phrase| text.contains(phrase));
+    if refuses && !request.tools.is_empty() {
+        // The server's word is more exact than a hint that goes by the status.
+        return error
+            .with_hint("`--tools none` runs without tools; or use a model that takes them");
+    }
+    error
+}
+
+fn patience(limits: &Limits) -> Patience {
+    Patience { idle_ms: limits.provider_idle_ms, keep_alive_ms: limits.provider_keep_alive_ms }
+}
+
+fn silent(silence: Silence, limits: &Limits) -> Error {
+    let seconds = |ms: u64| ms.div_ceil(1_000);
+    match silence {
+        Silence::Dead => {
+            let text =
+                format!("the provider sent nothing for {} s", seconds(limits.provider_idle_ms));
+            Error::new(ErrorKind::Timeout, text).temporary()
+        }
+        // Sent again it would queue again at the end, for as long.
+        Silence::KeptAlive => {
+            let waited = seconds(limits.provider_keep_alive_ms);
+            let text =
+                format!("the provider kept the request open for {waited} s and said nothing");
+            Error::new(ErrorKind::Timeout, text)
+                .with_hint("`session.provider_keep_alive_ms` says how long it may do so")
+        }
+    }
 }

@@ -47,14 +47,17 @@ pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use events::{Emitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
-pub use gc::{GC_DEADLINE_MS, Gc, GcReport, GcSettings, OVERFLOWS_MAX};
+pub use gc::{
+    GC_DEADLINE_MS, Gc, GcReport, GcSettings, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin,
+};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
+pub use jaato_policy::AlwaysScope;
 pub use limits::Limits;
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
-pub use output::{OutputStore, error_content};
+pub use output::{OutputStore, error_content, note_bytes};
 pub use ports::Ports;
 pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};
 pub use provider::{DeltaSink, Provider};
@@ -63,4 +66,4 @@ pub use report::TurnReport;
 pub use session::{Session, SessionSetup};
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
-pub use turn::{MARK_CANCELLED, MARK_FAILED, MARK_FILTERED, MARK_LIMIT};
+pub use turn::{MARK_CANCELLED, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT};

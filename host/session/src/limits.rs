@@ -14,8 +14,11 @@ pub const OUTPUT_BYTES_MAX: usize = 16 * 1024;
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 /// Most empty answers within one turn before it fails. A second try costs little; more is a loop.
 pub const EMPTY_ANSWERS_MAX: u32 = 2;
-/// Longest silence of a provider, progress included. A cold model on a slow disk needs its time.
+/// Longest silence of a provider: no byte, no progress. A cold model on a slow disk needs its time.
 pub const PROVIDER_IDLE_MS: u64 = 120_000;
+/// Longest time in which a provider may keep a request open with signs of life alone: comments, empty
+/// pieces. DeepSeek documents ten minutes in its queue; a server that only pings must end all the same.
+pub const PROVIDER_KEEP_ALIVE_MS: u64 = 900_000;
 /// Longest run of a tool call.
 pub const CALL_DEADLINE_MS: u64 = 600_000;
 /// How long a call may keep the turn waiting before it goes on as a task, where its tool may.
@@ -50,6 +53,8 @@ pub struct Limits {
     pub empty_answers_max: u32,
     /// See [`PROVIDER_IDLE_MS`].
     pub provider_idle_ms: u64,
+    /// See [`PROVIDER_KEEP_ALIVE_MS`].
+    pub provider_keep_alive_ms: u64,
     /// See [`CALL_DEADLINE_MS`].
     pub call_deadline_ms: u64,
     /// See [`AUTO_BACKGROUND_THRESHOLD_MS`]; 0 means never.
@@ -78,6 +83,7 @@ impl Default for Limits {
             answer_bytes_max: ANSWER_BYTES_MAX,
             empty_answers_max: EMPTY_ANSWERS_MAX,
             provider_idle_ms: PROVIDER_IDLE_MS,
+            provider_keep_alive_ms: PROVIDER_KEEP_ALIVE_MS,
             call_deadline_ms: CALL_DEADLINE_MS,
             auto_background_threshold_ms: AUTO_BACKGROUND_THRESHOLD_MS,
             tasks_max: TASKS_MAX,

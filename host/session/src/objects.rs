@@ -51,7 +51,8 @@ impl SharedObjects {
         work(&mut self.state().environment)
     }
 
-    /// Adds what a tool gives as a result, and tells whoever follows the session.
+    /// Adds what a tool gives as a result, and tells whoever follows the session. A result without objects is nothing
+    /// to show; one whose objects were all there before is told, as the person may have asked to see them again.
     ///
     /// # Errors
     /// As [`ObjectEnvironment::add`]; nothing is told then.
@@ -60,6 +61,9 @@ impl SharedObjects {
         let mut state = self.state();
         let changed = state.environment.add(tool, result.into())?;
         let mut objects = shown.objects;
+        if objects.is_empty() {
+            return Ok(changed);
+        }
         for (object, reference) in objects.iter_mut().zip(&changed.references) {
             object.insert(jaato_objects::REFERENCE_KEY.to_owned(), reference.clone().into());
         }

@@ -50,9 +50,20 @@ pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String,
     let Output { mut content, bytes } = output;
     if !bytes.is_empty() {
         let kept = keep_bytes(fitting.call, &bytes, fitting.store).await;
-        content.insert("bytes".to_owned(), kept);
+        note_bytes(&mut content, kept);
     }
     fit(content, fitting).await
+}
+
+/// Says in an output what became of the raw bytes beside it: under `bytes`, or where the tool has that key itself under
+/// the first of `raw_bytes`, `raw_bytes_2` … that it has not.
+pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
+    let numbered = (2..).map(|number| format!("raw_bytes_{number}"));
+    let mut keys = ["bytes", "raw_bytes"].map(str::to_owned).into_iter().chain(numbered);
+    let Some(free) = keys.find(|key| !content.contains_key(key)) else {
+        unreachable!("there are more numbers than keys")
+    };
+    content.insert(free, note);
 }
 
 /// Puts raw bytes into a file; the value tells where.

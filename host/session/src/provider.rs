@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::future::BoxFuture;
 use jaato_types::{Completion, Delta, Event, Part, Request, Result};
 
+use crate::clock::PIECE_MS;
 use crate::events::{Emitter, MODEL};
 use crate::{Cancel, Clock};
 
@@ -25,6 +26,13 @@ pub trait Provider: Send + Sync {
         sink: DeltaSink,
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>>;
+
+    /// Asks for the model's context window in tokens; `None` where nobody there knows it. The session
+    /// polls it beside its requests and drops it when it ends, so it may take its time. A failure is
+    /// no answer: the window is a help, and the request itself says what is wrong.
+    fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// Takes a provider's deltas, from any thread. Clones are the same sink.
@@ -43,7 +51,10 @@ struct Inner {
 #[derive(Default)]
 struct State {
     closed: bool,
-    active_at_ms: u64,
+    /// When anything came, on the monotonic clock.
+    alive_at_ms: u64,
+    /// When something came that a person is shown or the answer holds.
+    said_at_ms: u64,
     bytes: usize,
     seen: Seen,
 }
@@ -55,6 +66,39 @@ pub(crate) struct Seen {
     pub(crate) parts: Vec<Part>,
     /// Whether a part of an answer arrived at all, calls included.
     pub(crate) begun: bool,
+}
+
+impl State {
+    /// Leaves out time that does not count as silence. After a stop one more piece is left in any case,
+    /// in which the answer is read that lies in the socket.
+    fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<Patience>) {
+        let later = |at_ms: u64, most_ms: Option<u64>| {
+            let at_ms = at_ms.saturating_add(by_ms).min(now_ms);
+            let one_piece_left =
+                most_ms.map(|most_ms| now_ms.saturating_sub(most_ms.saturating_sub(PIECE_MS)));
+            at_ms.max(one_piece_left.unwrap_or(0))
+        };
+        self.alive_at_ms = later(self.alive_at_ms, after_stop.map(|it| it.idle_ms));
+        self.said_at_ms = later(self.said_at_ms, after_stop.map(|it| it.keep_alive_ms));
+    }
+}
+
+/// How long a provider may be silent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Without any sign of life.
+    pub(crate) idle_ms: u64,
+    /// With signs of life that say nothing.
+    pub(crate) keep_alive_ms: u64,
+}
+
+/// How a provider was silent for too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// Nothing came.
+    Dead,
+    /// Only signs of life came.
+    KeptAlive,
 }
 
 impl Seen {
@@ -71,7 +115,8 @@ impl DeltaSink {
         source: &str,
         answer_bytes_max: usize,
     ) -> Self {
-        let state = State { active_at_ms: clock.monotonic_ms(), ..State::default() };
+        let now_ms = clock.monotonic_ms();
+        let state = State { alive_at_ms: now_ms, said_at_ms: now_ms, ..State::default() };
         Self(Arc::new(Inner {
             emitter,
             clock,
@@ -89,7 +134,10 @@ impl DeltaSink {
         if state.closed || self.0.overflow.is_cancelled() {
             return false;
         }
-        state.active_at_ms = self.0.clock.monotonic_ms();
+        state.alive_at_ms = self.0.clock.monotonic_ms();
+        if says_something(&delta) {
+            state.said_at_ms = state.alive_at_ms;
+        }
         state.bytes = state.bytes.saturating_add(answer_bytes(&delta));
         if state.bytes > self.0.answer_bytes_max {
             self.0.overflow.cancel();
@@ -100,6 +148,11 @@ impl DeltaSink {
             self.0.emitter.emit(event);
         }
         true
+    }
+
+    /// Notes that bytes of the answer came, whatever they say: a comment keeps a connection alive.
+    pub fn alive(&self) {
+        self.lock().alive_at_ms = self.0.clock.monotonic_ms();
     }
 
     fn take(&self, seen: &mut Seen, delta: Delta) -> Option<Event> {
@@ -127,7 +180,7 @@ impl DeltaSink {
             Delta::Progress { label, done, total } => {
                 Some(Event::Progress { source: source(), label, done, total })
             }
-            Delta::Unknown => None,
+            Delta::Alive | Delta::Unknown => None,
         }
     }
 
@@ -138,14 +191,37 @@ impl DeltaSink {
         std::mem::take(&mut state.seen)
     }
 
-    /// Becomes ready after `idle_ms` without a delta of any kind.
-    pub(crate) async fn stalled(&self, idle_ms: u64) {
+    /// Becomes ready when the provider has been silent for too long, and tells how. Only time in which
+    /// the process ran counts, and what lies in the socket after a stop is read before it is judged.
+    pub(crate) async fn stalled(&self, patience: Patience) -> Silence {
         loop {
-            let quiet_ms = self.0.clock.monotonic_ms().saturating_sub(self.lock().active_at_ms);
-            if quiet_ms >= idle_ms {
-                return;
+            let before_ms = self.0.clock.monotonic_ms();
+            let (alive_at_ms, said_at_ms) = {
+                let state = self.lock();
+                (state.alive_at_ms, state.said_at_ms)
+            };
+            let left = |since_ms: u64, most_ms: u64| {
+                most_ms.saturating_sub(before_ms.saturating_sub(since_ms))
+            };
+            let idle_ms = left(alive_at_ms, patience.idle_ms);
+            let keep_alive_ms = left(said_at_ms, patience.keep_alive_ms);
+            if idle_ms == 0 {
+                return Silence::Dead;
             }
-            self.0.clock.sleep(idle_ms - quiet_ms).await;
+            if keep_alive_ms == 0 {
+                return Silence::KeptAlive;
+            }
+            let piece_ms = idle_ms.min(keep_alive_ms).min(PIECE_MS);
+            self.0.clock.sleep(piece_ms).await;
+            let passed_ms = self.0.clock.monotonic_ms().saturating_sub(before_ms);
+            let over_ms = passed_ms.saturating_sub(piece_ms);
+            // Nobody knows how much of a piece was before the stop: none of it counts.
+            let was_stopped = over_ms >= PIECE_MS;
+            self.lock().put_off(
+                if was_stopped { passed_ms } else { over_ms },
+                before_ms.saturating_add(passed_ms),
+                was_stopped.then_some(patience),
+            );
         }
     }
 
@@ -164,6 +240,19 @@ impl DeltaSink {
     }
 }
 
+/// Tells whether a delta is more than a sign of life. An empty text says that a call goes on.
+fn says_something(delta: &Delta) -> bool {
+    match delta {
+        Delta::Text { .. }
+        | Delta::Thought { .. }
+        | Delta::ToolCall(_)
+        | Delta::Output { .. }
+        | Delta::Notice { .. }
+        | Delta::Progress { .. } => true,
+        Delta::Alive | Delta::Unknown => false,
+    }
+}
+
 fn answer_bytes(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text } | Delta::Thought { text } => text.len(),
@@ -171,6 +260,7 @@ fn answer_bytes(delta: &Delta) -> usize {
         | Delta::Output { .. }
         | Delta::Notice { .. }
         | Delta::Progress { .. }
+        | Delta::Alive
         | Delta::Unknown => 0,
     }
 }

@@ -20,7 +20,7 @@ use crate::gc::GcState;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SharedObjects,
-    SystemPrompt, Toolbox,
+    SystemPrompt, Toolbox, WindowOrigin,
 };
 
 /// What a session is set up with.
@@ -32,8 +32,9 @@ pub struct SessionSetup {
     pub model: ModelId,
     /// The model's context window in tokens.
     pub context_limit: u64,
-    /// Whether nobody knows the window and its size is a guess: the person is told when it matters.
-    pub context_limit_assumed: bool,
+    /// Who says so. The provider is asked where it is not the configuration; where nobody knows, the
+    /// person is told when it matters.
+    pub context_limit_origin: WindowOrigin,
     /// The system text.
     pub system: SystemPrompt,
     /// Settings of every request.
@@ -57,7 +58,7 @@ impl SessionSetup {
             id: None,
             model,
             context_limit,
-            context_limit_assumed: false,
+            context_limit_origin: WindowOrigin::Configured,
             system,
             options: RequestOptions::default(),
             limits: Limits::default(),
@@ -131,7 +132,7 @@ impl Session {
             tasks,
             inbox,
             answers: Mutex::default(),
-            gc: GcState::new(gc, context_limit, setup.context_limit_assumed),
+            gc: GcState::new(gc, context_limit, setup.context_limit_origin),
             prefix,
         };
         session.close_open_turn()?;
@@ -238,7 +239,10 @@ impl Session {
 
     /// Offers the tool that looks at objects, once there are some.
     pub(crate) fn offer_view(&mut self) {
-        if self.objects.with(|objects| !objects.is_empty(None)) && self.toolbox.add_view() {
+        // A model that is to have no tools may take none, this one included.
+        let has_tools = self.toolbox.active().next().is_some();
+        let has_objects = self.objects.with(|objects| !objects.is_empty(None));
+        if has_tools && has_objects && self.toolbox.add_view() {
             self.prefix.tools = self.toolbox.active().cloned().collect();
         }
     }

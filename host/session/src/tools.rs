@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
+use jaato_types::execution::EnvironmentPart;
 use jaato_types::{
     CallId, ConditionAnswer, ConditionRequest, Delta, Event, Output, PluginName, Result, SessionId,
     ToolCall, ToolSpec,
@@ -28,6 +29,9 @@ pub trait ToolSet: Send + Sync {
     /// deadline the session sets the scope's flag and drops the future; neither waits for the
     /// other. The future may outlive the turn: a call that takes long goes on as a task.
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
+
+    /// Tells whether the session's execution environment has something. Called before requests; it opens nothing.
+    fn environment_has(&self, part: EnvironmentPart) -> bool;
 
     /// Asks the plugin of a tool whether a condition holds that its spec leaves to it. Called before requests,
     /// which wait for it; the session may drop the future.
@@ -75,9 +79,10 @@ pub enum ToolState {
 }
 
 impl KnownTool {
-    /// Returns the plugin's name without its kind, as events have it.
+    /// Returns what events call the plugin: a shipped one by its name without its kind, any other by the whole of it,
+    /// so that nobody's lines look like those of jaato or of a plugin of another kind.
     pub fn source(&self) -> &str {
-        self.plugin.source()
+        if self.shipped { self.plugin.source() } else { self.plugin.as_str() }
     }
 
     /// Tells whether calls may run side by side.
@@ -129,7 +134,7 @@ impl OutputSink {
             }
             Delta::Notice { text } => self.notice(text),
             Delta::Progress { label, done, total } => self.progress(label, done, total),
-            Delta::ToolCall(_) | Delta::Unknown => self.is_open(),
+            Delta::ToolCall(_) | Delta::Alive | Delta::Unknown => self.is_open(),
         }
     }
 

@@ -20,6 +20,8 @@ pub const MARK_CANCELLED: &str = "[Generation cancelled]";
 pub const MARK_LIMIT: &str = "[Stopped: the limit of steps was reached]";
 /// Stands for the answer of a turn whose last request failed, once another prompt follows.
 pub const MARK_FAILED: &str = "[No answer: the request failed]";
+/// Ends a turn whose answer was cut off at the output limit where calls or nothing at all stood.
+pub const MARK_OUTPUT_LIMIT: &str = "[Stopped: the model reached its output limit]";
 /// Stands for an answer that the provider's filter withheld.
 pub const MARK_FILTERED: &str = "[The provider's filter stopped the answer]";
 
@@ -166,12 +168,21 @@ impl Session {
         if finish_reason == FinishReason::Safety {
             return self.end_filtered(completion::without_calls(parts)).map(Flow::Break);
         }
+        let is_cut = finish_reason == FinishReason::MaxTokens;
         if !completion::answers(&parts) {
+            if is_cut {
+                // The same request would run into the same limit: all of it went into thoughts.
+                let text = self.append_cut_short(parts, MARK_OUTPUT_LIMIT)?;
+                return Ok(Flow::Break(End::output_limit(text)));
+            }
             return self.unanswered(parts, progress);
         }
         self.objects.note_answer(&parts);
         let (text, calls) = text_and_calls(&parts);
         self.history.append_answer(parts, None).map_err(host_bug)?;
+        if is_cut && !calls.is_empty() {
+            return self.end_at_output_limit(&calls).map(Flow::Break);
+        }
         if calls.is_empty() {
             return self.after_answer(text, finish_reason, progress, cancel).await;
         }
@@ -314,6 +325,18 @@ impl Session {
         Ok(End { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
     }
 
+    /// Ends the turn without running the calls: nobody knows which of them is whole, and arguments that
+    /// are cut may be valid and mean something else.
+    fn end_at_output_limit(&mut self, calls: &[ToolCall]) -> Result<End> {
+        let text =
+            "it did not run: the answer was cut off at the output limit, and this call with it";
+        let error = Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once");
+        let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
+        self.history.append_results(results, Vec::new()).map_err(host_bug)?;
+        let text = self.append_cut_short(Vec::new(), MARK_OUTPUT_LIMIT)?;
+        Ok(End::output_limit(text))
+    }
+
     fn limit_error(&self) -> Error {
         let text = format!("the turn reached its limit of {} steps", self.limits.steps_max);
         Error::new(ErrorKind::LimitReached, text)
@@ -349,15 +372,20 @@ impl Session {
 impl End {
     fn answered(text: String, finish_reason: FinishReason, progress: &mut Progress) -> Self {
         if finish_reason == FinishReason::MaxTokens {
-            let error = Error::new(
-                ErrorKind::LimitReached,
-                "the answer was cut off at the most tokens that the model may produce",
-            );
-            return Self { outcome: Outcome::Limit, text, error: Some(error) };
+            return Self::output_limit(text);
         }
         let error = progress.nobody_asked.take();
         let outcome = if error.is_some() { Outcome::Denied } else { Outcome::Done };
         Self { outcome, text, error }
+    }
+
+    fn output_limit(text: String) -> Self {
+        let error = Error::new(
+            ErrorKind::LimitReached,
+            "the model reached its output limit: its answer is cut off",
+        )
+        .with_hint("say `go on`, ask for less at once, or raise the limit at the model's server");
+        Self { outcome: Outcome::Limit, text, error: Some(error) }
     }
 
     fn failed(error: Error) -> Self {

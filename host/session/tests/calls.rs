@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use expect_test::{Expect, expect};
+use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Seat, Stage, Tool};
 use jaato_session::{Answer, Cancel, Limits, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::{
@@ -158,7 +159,7 @@ async fn options_allow_without_a_question() {
         let stage = Stage::new([Tool::echo("write").writing()]);
         let mut setup = Stage::setup();
         setup.rules.allow_all = all;
-        setup.rules.allowed.insert(ToolName::from("write"));
+        setup.rules.allowed.insert(Allowed::parse("write"));
         let (results, report) = play(&stage, setup, vec![("write", json!({}))]).await;
         assert_eq!((results[0].is_error, report.outcome), (false, Outcome::Done));
     }

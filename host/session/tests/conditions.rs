@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{Answer, CONDITION_MS_MAX, Cancel, RUNS_BY_THEMSELVES_MAX, Session, ToolState};
+use jaato_types::execution::EnvironmentPart;
 use jaato_types::objects::ObjectsAdd;
 use jaato_types::{
     Condition, ConditionAnswer, DataContent, Deciding, Error, Event, Outcome, Output, Part,
@@ -372,4 +373,28 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
     assert_eq!(names(&requests[2]), ["catch", "fry"]);
     assert_eq!(names(&requests[3]), ["catch"]);
     assert_eq!(names(&requests[4]), ["catch"], "it is withheld from the start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_is_offered_where_the_environment_has_what_it_needs() {
+    let has = |part| Condition::EnvironmentHas { part };
+    // The stage's environment runs commands, and nothing else.
+    let tools = [
+        Tool::echo("a"),
+        Tool::echo("b").available_if(has(EnvironmentPart::Shell), "where commands run"),
+        Tool::echo("c").available_if(has(EnvironmentPart::Terminals), "where terminals are"),
+        Tool::echo("d").available_if(has(EnvironmentPart::Unknown), "some day"),
+        Tool::echo("e"),
+    ];
+    let stage = Stage::new(tools);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::call("1", "c", json!({}))]);
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "go").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[0]), ["a", "b", "e"], "in its own place");
+    let refused = result(&requests[1]).to_string();
+    assert!(refused.contains("not available: where terminals are"), "{refused}");
+    assert_eq!(names(&requests[1]), ["a", "b", "e"]);
+    assert_eq!(notices(&stage), [""; 0]);
 }

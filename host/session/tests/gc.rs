@@ -5,7 +5,9 @@ mod collecting;
 
 use collecting::*;
 use jaato_session::testing::{Beat, GcBeat, Stage};
-use jaato_session::{Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, SessionSetup};
+use jaato_session::{
+    Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, SessionSetup, WindowOrigin,
+};
 use jaato_types::{ErrorKind, Event, GcPlan, GcReason, Outcome};
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +179,8 @@ async fn a_person_may_ask_between_turns() {
     stage.gc.does([GcBeat::plan_of(planner), GcBeat::Plan(GcPlan::default())]);
     let mut session = after_turns(&stage, Stage::setup(), 4).await;
     let report = session.gc(&Cancel::new()).await.unwrap();
-    let GcReport { messages_removed, turns_removed, tokens_before, tokens_after, note } = report;
+    let GcReport { messages_removed, turns_removed, tokens_before, tokens_after, note, .. } =
+        report;
     assert_eq!((messages_removed, turns_removed, tokens_before), (6, 3, 110));
     assert!(tokens_after < 110);
     assert_eq!(note.unwrap().len(), 400, "a note has its bound");
@@ -214,7 +217,7 @@ async fn tools_may_know_the_settings() {
 async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
     let stage = Stage::new([]);
     stage.gc.does([GcBeat::keeping(1)]);
-    let setup = SessionSetup { context_limit_assumed: true, ..Stage::setup() };
+    let setup = SessionSetup { context_limit_origin: WindowOrigin::Assumed, ..Stage::setup() };
     let mut session = after_turns(&stage, setup, 2).await;
     assert_eq!(stage.events.notices(), "");
     for _ in 0..3 {
@@ -232,7 +235,7 @@ async fn a_window_that_nobody_knows_is_told_once_when_it_matters() {
 async fn a_guessed_window_shrinks_to_what_was_refused() {
     let stage = Stage::new([]);
     stage.gc.does([GcBeat::keeping(1)]);
-    let setup = SessionSetup { context_limit_assumed: true, ..Stage::setup() };
+    let setup = SessionSetup { context_limit_origin: WindowOrigin::Assumed, ..Stage::setup() };
     let mut session = after_turns(&stage, setup, 2).await;
     stage.provider.then([Beat::text("so"), used(4_990)]);
     turn(&mut session, "x").await;

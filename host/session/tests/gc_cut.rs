@@ -6,7 +6,7 @@ mod collecting;
 use collecting::*;
 use jaato_session::SessionSetup;
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
-use jaato_types::{Outcome, Output, Request, Role};
+use jaato_types::{Outcome, Output, Part, Request, Role};
 use serde_json::json;
 
 #[tokio::test(start_paused = true)]
@@ -154,4 +154,75 @@ async fn requests_share_their_beginning_but_for_recorded_events() {
         told = collected;
     }
     assert!((2..=12).contains(&told), "{told}");
+}
+
+/// The notes in front of a request's prompt.
+fn notes(request: &Request) -> Vec<String> {
+    let parts = &request.messages[0].parts;
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } if text.starts_with("[Left out here") => Some(text.clone()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_many_small_results_goes_on_in_a_small_window_without_its_oldest_calls() {
+    let small = Tool::new("small", |call, _| async move {
+        Ok(Output::text(format!("{}: {}", call.id, "a line of text ".repeat(40))))
+    });
+    let stage = Stage::new([small]);
+    for number in 0..200 {
+        stage.provider.then([Beat::call(&format!("c{number}"), "small", json!({}))]);
+    }
+    stage.provider.then([Beat::text("done")]);
+    let mut setup = SessionSetup { context_limit: 4_096, ..Stage::setup() };
+    setup.limits.steps_max = 300;
+    let mut session = stage.start(setup).unwrap();
+    let report = turn(&mut session, "go on").await;
+    assert_eq!((report.outcome, report.steps), (Outcome::Done, 201), "{:?}", report.error);
+    let requests = stage.provider.requests();
+    for (step, request) in requests.iter().enumerate() {
+        let bytes = serde_json::to_string(&request).unwrap().len();
+        assert!(bytes / 4 < 4_096, "{bytes}");
+        let results: Vec<_> =
+            request.messages.iter().flat_map(|message| message.tool_results()).collect();
+        if let Some(last) = step.checked_sub(1) {
+            let id = results.last().unwrap().call_id.as_str();
+            assert_eq!(id, format!("c{last}"), "the newest is always there");
+            assert!(results.len() >= 4.min(step), "{} at {step}", results.len());
+        }
+        // What is sent and what is said to be left out is all that ran.
+        let said = match notes(request).as_slice() {
+            [] => 0,
+            [note] => {
+                let count = note.split("(small: ").nth(1).and_then(|it| it.split(')').next());
+                count.unwrap().parse::<usize>().unwrap()
+            }
+            many => panic!("{many:?}"),
+        };
+        assert_eq!(said + results.len(), step, "step {step}");
+    }
+    assert_eq!(requests[200].messages[0].parts.len(), 2, "one note, and the prompt");
+    assert_eq!(session.history().entries().len(), 402, "the record keeps everything");
+    let lines = gcs(&stage);
+    assert!(lines.iter().all(|line| line.starts_with("Threshold host: ")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains(" oldest calls of this turn ")), "{lines:?}");
+    // The next turn keeps the note in its place.
+    stage.provider.then([Beat::text("yes")]);
+    assert_eq!(turn(&mut session, "and?").await.outcome, Outcome::Done);
+    assert_eq!(notes(&last_request(&stage)).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_results_are_cut_before_any_call_goes() {
+    let stage = Stage::new([loud("loud")]);
+    for number in 0..3 {
+        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+    }
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    turn(&mut session, "go on").await;
+    assert_eq!(notes(&last_request(&stage)), Vec::<String>::new());
+    assert_eq!(last_request(&stage).messages.len(), 7);
 }

@@ -118,6 +118,25 @@ async fn clients_are_told_of_results_with_their_references_and_of_nothing_else()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_result_without_objects_is_told_to_nobody_and_one_that_says_the_same_again_is() {
+    let stage = Stage::new([finder()]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    for (id, rows) in [("1", 0), ("2", 1), ("3", 1)] {
+        let query = json!({ "of": "pets", "rows": rows });
+        stage.provider.then([Beat::call(id, "query", query)]);
+    }
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "find").await;
+    let events = stage.events.events();
+    let told = events.iter().filter_map(|event| match event {
+        Event::ObjectsAdded { objects, .. } => Some(objects.clone()),
+        _ => None,
+    });
+    let row = vec![object(json!({ "of": "pets", "row": 0, "_REF_ID": "query_1" }))];
+    assert_eq!(told.collect::<Vec<_>>(), [row.clone(), row]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn objects_are_looked_at_by_a_tool_that_comes_with_them() {
     let stage = Stage::new([finder()]);
     let mut session = stage.start(Stage::setup()).unwrap();

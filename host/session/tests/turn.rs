@@ -4,7 +4,8 @@
 use jaato_session::testing::{Beat, Stage, Tool};
 use jaato_session::{
     Cancel, Entry, GET_TOOL_SCHEMAS, History, LIST_TOOLS, Limits, MARK_FAILED, MARK_FILTERED,
-    MARK_LIMIT, Mark, Session, SessionSetup, ToolState, TurnReport, percent_used,
+    MARK_LIMIT, MARK_OUTPUT_LIMIT, Mark, Session, SessionSetup, ToolState, TurnReport,
+    percent_used,
 };
 use jaato_types::{
     Delta, Error, ErrorKind, Event, FinishReason, Message, Outcome, Part, Request, Role, ToolName,
@@ -381,6 +382,67 @@ async fn finish_reasons_decide_how_a_turn_ends() {
         assert_eq!(report.error.is_some(), outcome != Outcome::Done, "{reason:?}");
         assert_eq!(session.history().messages().count(), 2);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_for_a_reason_that_nobody_knows_is_told_in_one_line() {
+    let stage = Stage::new([Tool::echo("look")]);
+    let unknown = || Beat::Finish(FinishReason::Unknown);
+    stage.provider.then([Beat::call("1", "look", json!({})), unknown()]);
+    let word = Beat::FinishWord("moonrise".to_owned());
+    stage.provider.then([Beat::text("said"), unknown(), word]);
+    let (_, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!(report.outcome, Outcome::Done);
+    assert_eq!(stage.tools.seats().len(), 1, "what came whole is run");
+    assert_eq!(
+        stage.events.notices(),
+        "host: the provider ended its answer for a reason that jaato does not know: it may not be \
+         whole\n\
+         host: the provider ended its answer for a reason that jaato does not know, `moonrise`: it \
+         may not be whole\n"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_the_output_limit_may_have_cut_does_not_run_and_the_limit_is_told() {
+    let cut = [json!({}), json!({ "text": "half of" }), json!("{\"text\": \"ha")];
+    for arguments in cut {
+        let stage = Stage::new([Tool::echo("look")]);
+        stage.provider.then([
+            Beat::text("I look"),
+            Beat::call("1", "look", json!({ "text": "whole" })),
+            Beat::call("2", "look", arguments),
+            Beat::Finish(FinishReason::MaxTokens),
+        ]);
+        let (mut session, report) = play(&stage, Stage::setup(), "x").await;
+        assert_eq!(report.outcome, Outcome::Limit);
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, ErrorKind::LimitReached);
+        assert!(error.message.contains("output limit"), "{error}");
+        assert_eq!(report.text, MARK_OUTPUT_LIMIT);
+        assert!(stage.tools.seats().is_empty());
+        let outline = outline(session.history());
+        assert_eq!(outline.len(), 4, "{outline:?}");
+        assert!(outline[2].contains("error 1") && outline[2].contains("error 2"), "{outline:?}");
+        // The conversation goes on, and the model learns why nothing came of its calls.
+        stage.provider.then([Beat::text("less, then")]);
+        assert_eq!(session.turn("go on", &Cancel::new()).await.outcome, Outcome::Done);
+        let request = stage.provider.requests().pop().unwrap();
+        let results: Vec<_> = request.messages[2].tool_results().collect();
+        assert!(results.iter().all(|it| json!(it.content).to_string().contains("output limit")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_of_thoughts_that_ends_at_the_output_limit_is_not_asked_for_again() {
+    let stage = Stage::new([]);
+    let thought = Beat::Thought("on and on".to_owned());
+    stage.provider.then([thought, Beat::Finish(FinishReason::MaxTokens)]);
+    stage.provider.then([Beat::text("too late")]);
+    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Limit, MARK_OUTPUT_LIMIT));
+    assert_eq!(stage.provider.requests().len(), 1);
+    assert_eq!(session.history().entries()[1].mark, Some(Mark::Partial));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! Shows one terminal live, and types there where that was asked for.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 
 use jaato_runtime::types::terminal::TerminalScreen;
 use jaato_runtime::{FoundTerminal, Joined, TerminalReply, join_terminal};
@@ -11,7 +11,7 @@ use super::draw::{Drawn, Frame};
 use super::screen::Screen;
 use super::tty::{Tty, keys};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::report;
+use crate::{report, terminal};
 
 /// The key that leaves, whatever else keys do: Ctrl-].
 const LEAVE: u8 = 0x1d;
@@ -54,7 +54,7 @@ struct Shown {
 
 /// Joins a terminal.
 pub async fn attach(found: &FoundTerminal, purpose: Purpose) -> Outcome {
-    let is_live = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let is_live = terminal::input_is_terminal() && terminal::output_is_terminal();
     if purpose == Purpose::Type && !is_live {
         let text = "standard input and output must be a terminal to type in another one";
         return Err(Failure::new(Exit::Usage, text)

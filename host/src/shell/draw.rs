@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::screen::{Cell, Look, Modes, Screen};
-use crate::view::one_line;
+use crate::terminal::exact_line;
 
 /// How large the person's terminal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +124,7 @@ fn line(screen: &Screen, row: usize, left: usize, columns: usize) -> String {
 
 /// Writes the line at the bottom, to its end.
 fn status(text: &str, columns: usize) -> String {
-    let text = one_line(text, columns);
+    let text = exact_line(text, columns);
     let pad = columns.saturating_sub(console::measure_text_width(&text));
     format!("\x1b[0;7m{text}{}\x1b[0m", " ".repeat(pad))
 }

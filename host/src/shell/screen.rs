@@ -9,6 +9,13 @@ use std::iter::Peekable;
 use std::str::Chars;
 
 use console::measure_text_width;
+use jaato_runtime::visible;
+
+/// Tells whether a sign is not seen or turns others around. Those that join stay: they share the cell of what they join.
+fn hides(sign: char) -> bool {
+    let joins = matches!(sign, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
+    visible::is_invisible(sign) && !joins
+}
 
 /// Numbers in one sequence, at most. More are passed over.
 const NUMBERS_MAX: usize = 32;
@@ -156,7 +163,7 @@ impl Screen {
                 '\n' => (screen.row, screen.column) = ((screen.row + 1).min(rows - 1), 0),
                 '\x08' => screen.column = screen.column.saturating_sub(1),
                 '\t' => screen.column = ((screen.column / 8 + 1) * 8).min(columns - 1),
-                sign if sign.is_control() => {}
+                sign if sign.is_control() || hides(sign) => {}
                 sign => screen.put(sign),
             }
         }
@@ -388,6 +395,8 @@ mod tests {
     fn nothing_that_drives_a_terminal_is_left() {
         let evil = "a\x1b]0;title\x07b\x1b]52;c;eA==\x1b\\c\x1bPq#0\x1b\\d\x1b[6n\x1b[?1049h\x1b[>c\x1b[5 q\x1bce\u{9b}2Jf";
         check((1, 20), evil, &["abcde2Jf"]);
+        check((1, 20), "a\u{202e}b\u{200b}c\u{2028}d\u{feff}e\u{e0041}f", &["abcdef"]);
+        check((1, 20), "👩\u{200d}👧 ❤\u{fe0f}", &["👩\u{200d}👧 ❤\u{fe0f}"]);
         check((1, 8), "a\x1b[12", &["a"]);
         check((1, 8), "a\x1b", &["a"]);
         check((1, 8), "a\x1b]never ends", &["a"]);

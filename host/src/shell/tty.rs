@@ -1,21 +1,18 @@
 //! The person's own terminal, while it shows another: taken over as a whole, and given back as it was.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 
-use console::Term;
 use nix::sys::termios::{SetArg, Termios, cfmakeraw, tcgetattr, tcsetattr};
 use tokio::sync::mpsc;
 
 use super::draw::Room;
+use crate::terminal::{self, Channel};
 
 /// A screen of its own, so that what was there is there again in the end.
 const BEGIN: &str = "\x1b[?1049h\x1b[0m\x1b[2J";
 
 /// Everything that may have been switched, as it is in a shell.
 const END: &str = "\x1b[0m\x1b[?1l\x1b>\x1b[?2004l\x1b[?25h\x1b[?1049l";
-
-/// Where nobody knows the size.
-const ROOM: Room = Room { rows: 24, columns: 80 };
 
 /// Pieces of what was typed that wait.
 const TYPED_WAITING_MAX: usize = 16;
@@ -64,19 +61,13 @@ impl Tty {
     /// # Errors
     /// When it is gone.
     pub fn write(&self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()
+        terminal::draw(text)
     }
 
     /// Returns its size.
     pub fn room() -> Room {
-        let size =
-            Term::stdout().size_checked().filter(|(rows, columns)| *rows > 0 && *columns > 0);
-        size.map_or(ROOM, |(rows, columns)| Room {
-            rows: usize::from(rows),
-            columns: usize::from(columns),
-        })
+        let (rows, columns) = terminal::size_of(Channel::Output);
+        Room { rows, columns }
     }
 }
 

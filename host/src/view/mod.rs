@@ -1,34 +1,54 @@
 //! Shows a session's events: as text for people or as JSON lines.
 //!
 //! The session hands its events over and goes on; a thread of the view's own writes them, so that a
-//! slow terminal delays nothing but itself.
+//! slow terminal delays nothing but itself. One that takes nothing at all costs no more than a bound of memory, and
+//! keeps nobody from ending jaato.
 
 mod json;
 mod people;
-mod text;
+mod queue;
 
 use std::io;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::Envelope;
+use tokio::sync::oneshot;
 
-pub use text::{one_line, printable};
-
+use self::queue::{Message, Queue};
 use crate::args::OutputForm;
+use crate::exit::{Exit, Failure};
+use crate::report;
+use crate::terminal::{self, OpenQuestion};
+
+/// How long a terminal that takes nothing is waited for once the person has cancelled.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Takes events and shows them.
 pub struct View {
-    sender: Mutex<Option<Sender<Message>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    queue: Arc<Queue>,
+    /// What the thread ended with.
+    ended: Mutex<Option<oneshot::Receiver<Option<io::Error>>>>,
 }
 
-enum Message {
-    Event(Box<Envelope>),
-    /// Everything before this is written; whoever asks may use the terminal then.
-    Settled(Sender<()>),
+/// How much of what was to be shown is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// All of it, or as much as somebody read.
+    Whole,
+    /// The person has cancelled, and the terminal takes no more.
+    Part,
+}
+
+impl Shown {
+    /// Returns the exit code of what was done, which is not that where the person has cancelled the showing.
+    pub fn exit(self, exit: Exit) -> Exit {
+        match self {
+            Self::Whole => exit,
+            Self::Part => Exit::Cancelled,
+        }
+    }
 }
 
 /// Writes events, one after the other.
@@ -47,62 +67,99 @@ impl View {
             OutputForm::Text => Box::new(people::People::new()),
             OutputForm::Json => Box::new(json::Lines),
         };
-        let (sender, receiver) = channel();
-        let thread = std::thread::Builder::new()
-            .name("jaato-view".into())
-            .spawn(move || write_all(writer, &receiver, &cancel));
-        Arc::new(Self { sender: Mutex::new(Some(sender)), thread: Mutex::new(thread.ok()) })
+        let queue = Arc::new(Queue::new(form));
+        let (done, ended) = oneshot::channel();
+        let messages = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("jaato-view".into()).spawn(move || {
+            // Nobody may be waiting for it.
+            let _ = done.send(write_all(writer, &messages, &cancel));
+        });
+        if thread.is_err() {
+            queue.close();
+        }
+        Arc::new(Self { queue, ended: Mutex::new(Some(ended)) })
     }
 
     /// Waits until everything so far is written.
-    pub fn settle(&self) {
-        let (done, wait) = channel();
-        if self.send(Message::Settled(done)) {
+    pub async fn settle(&self) {
+        let (done, wait) = oneshot::channel();
+        if self.queue.push(Message::Settle(done)) {
             // An error means that the thread is gone: nothing is left to wait for.
-            let _ = wait.recv();
+            let _ = wait.await;
         }
     }
 
-    /// Writes what is left and ends the view.
-    pub fn finish(&self) {
-        drop(self.sender.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+    /// Waits until everything so far is written, and opens a question; none when the view has ended.
+    pub async fn open_question(&self) -> Option<OpenQuestion> {
+        let (open, opened) = oneshot::channel();
+        if !self.queue.push(Message::Ask(open)) {
+            return None;
+        }
+        opened.await.ok()
+    }
+
+    /// Writes what is left and ends the view. What takes no more is waited for until `cancel`, and a moment longer.
+    ///
+    /// # Errors
+    /// When standard output could not be written.
+    pub async fn finish(&self, cancel: &Cancel) -> Result<Shown, Failure> {
+        self.queue.close();
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(ended) = ended else { return Ok(Shown::Whole) };
+        let patience = async {
+            cancel.cancelled().await;
+            tokio::time::sleep(PATIENCE).await;
+        };
+        tokio::select! {
+            biased;
             // A panic of the view was printed by then; the exit code is the task's.
-            let _ = thread.join();
+            trouble = ended => match trouble.ok().flatten().and_then(report::unwritable) {
+                Some(failure) => Err(failure),
+                None => Ok(Shown::Whole),
+            },
+            () = patience => {
+                terminal::give_up();
+                Ok(Shown::Part)
+            }
         }
-    }
-
-    fn send(&self, message: Message) -> bool {
-        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
-        sender.as_ref().is_some_and(|sender| sender.send(message).is_ok())
     }
 }
 
 impl EventSink for View {
     fn event(&self, envelope: Envelope) {
-        self.send(Message::Event(Box::new(envelope)));
+        self.queue.event(envelope);
     }
 }
 
-fn write_all(mut writer: Box<dyn Writer>, receiver: &Receiver<Message>, cancel: &Cancel) {
-    let mut is_open = true;
-    while let Ok(message) = receiver.recv() {
+/// Writes until the queue is closed and empty; returns why standard output took no more, where it did not.
+fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Option<io::Error> {
+    let mut trouble = None;
+    while let Some(message) = queue.next() {
+        let is_open = trouble.is_none();
         let written = match message {
             Message::Event(envelope) if is_open => writer.event(&envelope),
-            Message::Event(_) => Ok(()),
-            Message::Settled(done) => {
+            Message::Dropped(dropped) if is_open => writer.event(&dropped.notice()),
+            Message::Event(_) | Message::Dropped(_) => Ok(()),
+            Message::Settle(done) => {
                 let settled = writer.settle();
                 // Whoever asked may have given up.
                 let _ = done.send(());
                 settled
             }
+            Message::Ask(open) => {
+                let settled = writer.settle();
+                // Opened by this thread, so that nothing of its own comes between. One that nobody takes closes again.
+                let _ = open.send(terminal::open_question());
+                settled
+            }
         };
-        if written.is_err() && is_open {
-            is_open = false;
+        if let Err(error) = written
+            && is_open
+        {
+            trouble = Some(error);
             cancel.cancel();
         }
     }
-    // The last line is lost where nobody reads.
-    let _ = writer.settle();
+    let last = writer.settle().err();
+    trouble.or(last)
 }

@@ -5,9 +5,9 @@
 //! else appends. Where the lock cannot be had (a stopped process, a file system without locks), records
 //! are appended all the same, and what is torn is closed with a line end instead of being cut.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -194,7 +194,7 @@ fn open(path: &Path) -> io::Result<File> {
 
 fn make_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| DirBuilder::new().recursive(true).mode(0o700).create(folder))
+    folder.map_or(Ok(()), |folder| jaato_places::make_missing(folder).map_err(io::Error::from))
 }
 
 /// Tells whether a file without a whole line is the beginning of a ledger: a first record that was

@@ -9,7 +9,7 @@ mod sdk;
 mod shell;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use error::TemplateError;
 pub use name::{NAME_BYTES_MAX, check_name, library_name};
@@ -68,8 +68,11 @@ pub fn write_crate(
 
 /// The commands that come after writing, one a line; `jaato` is how the host is called.
 pub fn next_steps(folder: &Path, name: &str, jaato: &str) -> String {
-    let built = Path::new("target").join("release").join(library_name(name));
-    let (built, jaato) = (built.display(), shell_word(jaato));
+    // Where cargo builds, unless a configuration of its own says something else.
+    let target = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+    let target = target.map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    let built = target.join("release").join(library_name(name));
+    let (built, jaato) = (shell_word(&built.to_string_lossy()), shell_word(jaato));
     let folder = folder.to_string_lossy();
     // `cd` would take it for an option.
     let here = if folder.starts_with('-') { "./" } else { "" };

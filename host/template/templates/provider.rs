@@ -24,12 +24,11 @@ impl Provider for TemplateName {
     async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
         let text = answer(&request.messages);
         cx.emit(&Delta::Text { text: text.clone() });
-        Ok(Completion {
-            v: Completion::VERSION,
-            parts: vec![Part::text(text)],
-            finish_reason: FinishReason::Stop,
-            usage: Usage::default(),
-        })
+        Ok(Completion::new(
+            vec![Part::text(text)],
+            FinishReason::Stop,
+            Usage::default(),
+        ))
     }
 }
 

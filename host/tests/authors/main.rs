@@ -124,7 +124,7 @@ fn a_large_result_of_an_old_turn_is_left_out_and_the_turn_stays() {
     assert_eq!(output.stdout, "one\ntwo\nthree\n", "{output}");
     let told: Vec<&str> = output.stderr.lines().filter(|line| line.starts_with("gc ")).collect();
     let [line] = told[..] else { panic!("{output}") };
-    assert!(line.starts_with("gc results: old messages left out: 2, "), "{output}");
+    assert!(line.starts_with("gc gc-results: old messages left out: 2, "), "{output}");
     assert!(line.ends_with("left out 1 large results of tools, and 0 whole turns"), "{output}");
     house.nothing_lives();
 }

@@ -91,13 +91,16 @@ fn a_damaged_cache_is_made_anew() {
 }
 
 #[test]
-fn a_cache_that_is_a_folder_costs_one_line() {
+fn a_cache_that_is_a_folder_costs_one_line_and_its_hint() {
     let house = house!();
     fs::create_dir_all(house.descriptions()).unwrap();
     let output = house.run(&["tool", "list"]).code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");
-    assert_eq!(output.stderr.lines().count(), 1, "{output}");
-    assert!(output.stderr.contains("the next start is slower"), "{output}");
+    assert_eq!(output.stderr.lines().count(), 2, "{output}");
+    assert!(
+        output.stderr.contains("descriptions.json` is not used: it is no regular file\nhint: move"),
+        "{output}"
+    );
 }
 
 #[test]

@@ -26,15 +26,23 @@ fn lines_of_a_pipe_are_messages_of_one_conversation() {
 }
 
 #[test]
-fn the_exit_code_is_that_of_the_last_turn() {
+fn the_exit_code_of_piped_lines_is_that_of_the_worst() {
+    let fails =
+        || json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
+    for answers in [[fails(), says("well")], [says("well"), fails()]] {
+        let house = house!();
+        house.script(&json!({ "answers": answers }));
+        let output = house.command(&["chat"]).input("a\nb\n").run().code(5);
+        assert!(output.stderr.contains("error: overloaded"), "{output}");
+        assert_eq!(output.stdout, "well\n");
+    }
     let house = house!();
-    let fails = json!({ "steps": [{ "fail": { "kind": "provider", "message": "overloaded" } }] });
-    house.script(&json!({ "answers": [fails, says("well")] }));
-    let output = house.command(&["chat"]).input("a\nb\n").run().code(0);
-    assert!(output.stderr.contains("error: overloaded"), "{output}");
+    house.script(&json!({ "answers": [says("one"), says("two")] }));
+    house.command(&["chat"]).input("a\n/moon\nb\n").run().code(2);
+    // What is sent again and works has not failed; what failed before that has.
     let house = house!();
-    house.script(&json!({ "answers": [says("well"), fails] }));
-    house.command(&["chat"]).input("a\nb\n").run().code(5);
+    house.script(&json!({ "answers": [fails(), fails(), says("well")] }));
+    house.command(&["chat"]).input("a\nb\n/again\n").run().code(5);
 }
 
 #[test]
@@ -128,9 +136,10 @@ fn a_command_that_fails_costs_the_conversation_nothing() {
     house.ship(&fixture("commands"));
     house.script(&json!({ "answers": [says("one")] }));
     let input = "/note 0 x\n/panic\n/count x\n/note 1 x\na\n";
-    let output = house.command(&["chat"]).input(input).run().code(0);
+    // Lines that are piped in end with the worst code, that of the panic.
+    let output = house.command(&["chat"]).input(input).run().code(4);
     expect![[r#"
-        exit 0
+        exit 4
         --- stdout
         {
           "number": 1,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::cli::with_cli;
 use crate::shells::{Calls, output, reason};
-use crate::support::{Command, House, fixtures, library_name, skip::skip};
+use crate::support::{Command, House, fixture, fixtures, library_name, skip::skip};
 
 /// The image of these tests: this machine's busybox, and nothing else.
 const IMAGE: &str = "jaato-test:host";
@@ -92,7 +92,14 @@ fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_
             "steps": [shell("echo > begun; sleep 300; echo late > late")],
         },
         { "expect": { "tool_result": "container" }, "steps": [shell("cat greet.sh")] },
-        { "expect": { "tool_result": "container" }, "steps": [{ "text": "The container died." }] },
+        {
+            "expect": { "tool_result": "made again for the next command" },
+            "steps": [shell("cat greet.sh")],
+        },
+        {
+            "expect": { "tool_result": "echo 'Hello, world'" },
+            "steps": [{ "text": "The container died." }],
+        },
     ] }));
     let words = ["run", "--yes", "--image", IMAGE, "mend it"];
     let running = in_docker(&house, &words).no_input().patient().start();
@@ -106,9 +113,39 @@ fn a_repository_is_mended_in_a_container_that_dies_in_mid_turn_and_the_truth_is_
     docker(&["kill", &living[0]]).unwrap();
     let output = running.finish().code(0);
     assert_eq!(output.stdout, "The container died.\n", "{output}");
+    assert!(output.stderr.contains("it was made again as `jaato-"), "{output}");
     let mended = std::fs::read_to_string(house.workspace().join("greet.sh")).unwrap();
     assert_eq!(mended, "echo 'Hello, world'\n");
     assert!(!house.workspace().join("late").exists());
+    assert_eq!(containers(&house), Vec::<String>::new());
+    house.nothing_lives();
+}
+
+#[test]
+fn what_was_cut_is_kept_in_the_container_where_the_model_reads_it() {
+    let Some(house) = furnish() else { return };
+    house.ship(&fixture("asks"));
+    let long: String = (0..5000).map(|number| format!("line {number}\n")).collect();
+    house.write("workspace/long.txt", &long);
+    let read = json!({ "call": { "name": "ask_service", "arguments": {
+        "operation": "files.read_text", "request": { "path": "long.txt" },
+    } } });
+    house.script(&json!({ "answers": [
+        { "steps": [shell("cat long.txt")] },
+        {
+            "expect": { "tool_result": "\"output_file\":\"/tmp/jaato/" },
+            "steps": [shell("busybox cmp long.txt /tmp/jaato/*-output.txt && echo whole && busybox rm /tmp/jaato/*-output.txt")],
+        },
+        { "expect": { "tool_result": "whole" }, "steps": [read] },
+        {
+            "expect": { "tool_result": "\"file\":\"/tmp/jaato/" },
+            "steps": [shell("sed 's/.*line 4998/line 4998/' /tmp/jaato/*-output.txt")],
+        },
+        { "expect": { "tool_result": "line 4998\\\\nline 4999" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let words = ["run", "--yes", "--image", IMAGE, "read it"];
+    let output = in_docker(&house, &words).no_input().patient().run().code(0);
+    assert_eq!(output.stdout, "done\n", "{output}");
     assert_eq!(containers(&house), Vec::<String>::new());
     house.nothing_lives();
 }
@@ -196,6 +233,37 @@ fn interactive_programs_are_driven_in_a_container_and_answers_come_before_a_sile
     assert_eq!(reason(&ended), "prompt", "{ended}");
     let failed = calls.input(&session, "exit 7\n");
     assert_eq!((reason(&failed), &failed["exit_status"]), ("exit", &json!(7)));
+    calls.end(&house);
+    assert_eq!(containers(&house), Vec::<String>::new());
+}
+
+#[test]
+fn a_long_output_in_a_container_is_in_a_file_that_its_programs_can_read() {
+    let Some(house) = furnish() else { return };
+    let plugin = fixtures::house().unwrap().join("plugins");
+    house.ship(&plugin.join(library_name("tool_interactive_shell")));
+    let mut calls =
+        Calls::start(in_docker(&house, &["call", "--batch", "--image", IMAGE]).patient());
+    let (session, _) = calls.spawn("sh");
+    let count = "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); echo $i; done\n";
+    let told = calls.input(&session, count);
+    assert!(output(&told).starts_with("1\n2\n") && output(&told).ends_with("\n5000\n$ "), "{told}");
+    let file = told["output_file"].as_str().unwrap();
+    let find = calls.input(&session, &format!("sed -n '/^2345$/p' {file}\n"));
+    assert_eq!(output(&find), "2345\n$ ", "{find}");
+    let page = json!({ "session_id": session, "from": told["left_out"]["from"] });
+    assert!(output(&calls.call("shell_read", &page)).lines().count() > 1000);
+    // What runs in the background is told, and ended with the session.
+    calls.input(&session, "sleep 300 &\n");
+    let exit = calls.input(&session, "exit\n");
+    assert_eq!(exit["left_running"][0]["name"], "sleep", "{exit}");
+    let closed = calls.close(&session);
+    assert_eq!(closed["ended"][0]["name"], "sleep", "{closed}");
+    let pid = closed["ended"][0]["pid"].as_u64().unwrap();
+    let (second, _) = calls.spawn("sh");
+    let gone =
+        calls.input(&second, &format!("while kill -0 {pid} 2>&-; do :; done; echo go''ne\n"));
+    assert!(output(&gone).contains("gone"), "{gone}");
     calls.end(&house);
     assert_eq!(containers(&house), Vec::<String>::new());
 }

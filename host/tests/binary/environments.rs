@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::cli::{shell, with_cli};
-use crate::support::{House, fixture};
+use crate::support::{
+    House, NOBODY, can_start_as_nobody, fixture, fixtures, is_root, library_name, skip,
+};
 
 /// Where plugins run: inside jaato, and in workers.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
@@ -188,6 +190,89 @@ fn a_program_outlives_its_call_and_ends_with_the_session() {
 }
 
 #[test]
+fn what_a_program_that_outlives_its_call_printed_reaches_a_later_call() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        // One pipe for both lines: of two pipes either may be read first.
+        let begin = json!({ "line": "exec >&2; echo begun; read line; echo got $line; exit 3" });
+        let look = json!({ "number": 1, "input": "moon\n", "from": 2 });
+        let told = batch(&house, &[line("start_program", begin), line("read_program", look)]);
+        assert_eq!(told[0]["result"]["number"], 1, "{told:?}");
+        let expected = json!({
+            "code": 3, "from": 2, "printed": 15, "text": "gun\ngot moon\n", "is_listed": true,
+            "left": 0,
+        });
+        assert_eq!(told[1]["result"], expected);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_tool_that_needs_a_shell_is_not_offered_where_there_is_none() {
+    let offered =
+        |tools: &[&str]| json!({ "expect": { "tools": tools }, "steps": [{ "text": "done" }] });
+    let cli = |house: &House| {
+        house.ship(&fixtures::house().unwrap().join("plugins").join(library_name("tool_cli")));
+    };
+    let Some(bare) = House::new() else { return };
+    cli(&bare);
+    bare.script(&json!({ "answers": [offered(&["get_environment"])] }));
+    bare.run(&["run", "--yes", "go"]).code(0);
+    let Some(house) = with_cli() else { return };
+    house.script(&json!({ "answers": [offered(&["cli_based_tool", "get_environment"])] }));
+    house.run(&["run", "--yes", "go"]).code(0);
+    // An environment with nothing but itself.
+    house.ship(&fixture("rooms"));
+    house.script(&json!({ "answers": [offered(&["found_at_start", "get_environment"])] }));
+    house.run(&["run", "--environment", "rooms", "--yes", "go"]).code(0);
+}
+
+#[test]
+fn an_environment_that_cannot_be_taken_down_is_told_and_the_exit_code_stays() {
+    let Some(house) = furnish("") else { return };
+    house.ship(&fixture("rooms"));
+    house.configure_more("[plugins.fixture-rooms]\nlocked = true\n");
+    let told = house
+        .command(&["call", "--environment", "rooms", "--batch"])
+        .input(ask("environment.describe", Value::Null))
+        .run();
+    let line = "note: the execution environment `rooms` was not taken down: the room is locked";
+    assert!(told.stderr.contains(line), "{told}");
+    assert_eq!(told.code, 0, "what was asked for was done: {told}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_temporary_folder_that_cannot_be_removed_is_told() {
+    let Some(house) = furnish("") else { return };
+    let base = house.workspace().join("tmp");
+    std::fs::create_dir(&base).unwrap();
+    house.configure_more(&format!(
+        "[plugins.environment-local]\ntmp_base_dir = {:?}\n",
+        base.display().to_string()
+    ));
+    // What is in a folder that may not be written is kept, but from root.
+    let lock = "cd tmp/jaato-environment-*; mkdir kept; touch kept/file; chmod 500 kept";
+    let command = house.command(&["call", "cli_based_tool", &shell(lock)]);
+    let command = if is_root() {
+        if !can_start_as_nobody(&house) {
+            skip("nobody can start the binary of a test");
+            return;
+        }
+        for folder in [house.home(), house.workspace(), base.clone()] {
+            std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+        }
+        command.without_variable("XDG_RUNTIME_DIR").user(NOBODY)
+    } else {
+        command
+    };
+    let told = command.run().code(0);
+    let begin = "note: the execution environment `local` was not taken down: ";
+    let line = told.stderr.lines().find(|line| line.starts_with(begin));
+    assert!(line.is_some_and(|line| line.contains("jaato-environment-")), "{told}");
+}
+
+#[test]
 fn the_temporary_folder_goes_with_the_session_and_after_a_killed_host() {
     let Some(house) = furnish("") else { return };
     let base = house.workspace().join("tmp");
@@ -224,7 +309,9 @@ fn a_person_lists_shows_and_uses_environments() {
     let expected = json!([{ "name": "local", "title": "this machine", "plugin": "environment-local", "default": true }]);
     assert_eq!(listed, expected);
     let list = house.run(&["environment", "list"]).code(0);
-    assert!(list.stdout.contains("local") && list.stderr.contains("commands are not confined yet"));
+    assert!(
+        list.stdout.contains("local") && list.stderr.contains("jaato confines no commands yet")
+    );
     let facts = house.run(&["environment", "show", "--json"]).code(0).json();
     assert_eq!(facts["working_directory"], json!(house.workspace()));
     let shown = house.run(&["environment", "show"]).code(0).stdout;
@@ -254,8 +341,8 @@ fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
 #[test]
 fn without_its_plugin_commands_are_refused_and_all_else_works() {
     let Some(house) = House::new() else { return };
-    let plugins = crate::support::fixtures::house().unwrap().join("plugins");
-    house.ship(&plugins.join(crate::support::library_name("tool_cli")));
+    let plugins = fixtures::house().unwrap().join("plugins");
+    house.ship(&plugins.join(library_name("tool_cli")));
     let refused = house.run(&["call", "cli_based_tool", &shell("true")]);
     assert!(refused.stderr.contains("there is no execution environment to run it in"), "{refused}");
     house.run(&["call", "get_environment", r#"{"aspect":"os"}"#]).code(0);

@@ -185,7 +185,7 @@ fn without_its_plugin_a_session_goes_on_and_says_so_once() {
     ] }));
     house.configure_more(SMALL_WINDOW);
     let output = chat(&house, "a\nb\nc\nd\n").code(0);
-    let line = "gc truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
+    let line = "gc gc-truncate: no plugin `gc-truncate`, which `[gc] plugin` names, was found hint: \
                 no gc plugin is there: `jaato doctor` tells where plugins are looked for";
     assert_eq!(told(&output), [line], "{output}");
 }

@@ -234,3 +234,23 @@ fn a_worker_is_started_by_jaato_alone() {
     "#]]
     .assert_eq(&output.to_string());
 }
+
+#[test]
+fn the_document_of_commands_names_every_command() {
+    let document = include_str!("../../../docs/commands.md");
+    for help in ["jaato", "tool", "plugin", "shell", "model", "ledger", "config"] {
+        let text = std::fs::read_to_string(
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(format!("tests/binary/help/{help}.txt")),
+        )
+        .unwrap();
+        let commands = text.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        for line in commands.lines().filter(|line| !line.starts_with("   ")) {
+            let name = line.split_whitespace().next().unwrap();
+            let is_there = name == "help" || document.contains(&format!("jaato {name}"));
+            let follows = [format!("`{name}"), format!("{help} {name}")];
+            let is_named = is_there || follows.iter().any(|named| document.contains(named));
+            assert!(is_named, "docs/commands.md does not name `{help} {name}`");
+        }
+    }
+}

@@ -54,7 +54,7 @@ fn a_file_is_installed_works_at_once_and_is_trusted_by_the_printed_command() {
     "#]].assert_eq(&output.to_string());
     check_folder(&house, &["libfixture_echo.so"]);
     let place = echo_place(&house);
-    assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(fs::metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(house.run(&COUNT_BYTES).code(0).json(), json!({ "bytes": 3 }));
 
     let list = house.run(&["plugin", "list"]).code(0);
@@ -235,4 +235,67 @@ fn only_what_lies_in_the_persons_folder_is_removed() {
     let output = house.run(&["plugin", "remove", "fixture-echo", "--plugin-dir", &folder]).code(4);
     assert!(output.stderr.contains("does not lie in your own plugins folder"), "{output}");
     assert!(given.exists());
+}
+
+/// The echo under another plugin's name, with the same tool.
+fn other_echo() -> Vec<u8> {
+    crate::support::elf::patch(&fs::read(fixture("echo")).unwrap(), "fixture-echo", "another-echo")
+}
+
+#[test]
+fn a_plugin_whose_names_are_taken_is_not_installed() {
+    let house = house!();
+    let first = house.give("first.so", &fs::read(fixture("echo")).unwrap());
+    house.run(&["plugin", "install", &text(&first)]).silent();
+    let second = house.give("second.so", &other_echo());
+    // By its file's name it would come before the other, and take the name from it.
+    let output = house.run(&["plugin", "install", &text(&second)]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: plugin `another-echo` would keep `fixture-echo` from being used, so it is not installed: of that, its tool name `count_bytes_echo` is held by `$HOUSE/home/.local/share/jaato/plugins/libanother_echo.so`
+        hint: give its plugin and tools names of their own, or remove the other plugin first
+    "#]].assert_eq(&output.to_string());
+    check_folder(&house, &["libfixture_echo.so"]);
+
+    // A trusted one keeps its name, whatever the newcomer's file is called.
+    let place = text(&echo_place(&house));
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let plugins = list["plugins"].as_array().unwrap();
+    let digest = plugins.iter().find(|it| it["name"] == "fixture-echo").unwrap()["sha256"].clone();
+    house.run(&["plugin", "trust", &place, "--sha256", digest.as_str().unwrap()]).code(0);
+    let output = house.run(&["plugin", "install", &text(&second)]).code(4);
+    expect![[r#"
+        exit 4
+        --- stderr
+        error: plugin `another-echo` could not be used, so it is not installed: its tool name `count_bytes_echo` is held by `$HOUSE/home/.local/share/jaato/plugins/libfixture_echo.so`
+        hint: give its plugin and tools names of their own, or remove the other plugin first
+    "#]].assert_eq(&output.to_string());
+    check_folder(&house, &["libfixture_echo.so"]);
+}
+
+#[test]
+fn an_untrusted_newcomer_takes_no_name_from_a_trusted_plugin_of_its_folder() {
+    let house = house!();
+    let echo = house.drop_in(&fixture("echo"));
+    let active = || {
+        let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+        let plugins = list["plugins"].as_array().unwrap().clone();
+        let active =
+            plugins.into_iter().filter(|it| it["status"] != "refused" && it["from"] == "user");
+        active
+            .map(|it| {
+                (it["name"].as_str().unwrap().to_owned(), it["sha256"].as_str().unwrap().to_owned())
+            })
+            .collect::<Vec<_>>()
+    };
+    let digest = active()[0].1.clone();
+    fs::write(house.user_plugins().join("aaa.so"), other_echo()).unwrap();
+    assert_eq!(
+        active()[0].0,
+        "another-echo",
+        "of two that are not trusted the first file has the name"
+    );
+    house.run(&["plugin", "trust", &text(&echo), "--sha256", &digest]).code(0);
+    assert_eq!(active(), [("fixture-echo".to_owned(), digest)]);
 }

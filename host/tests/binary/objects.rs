@@ -120,3 +120,72 @@ fn a_call_that_a_person_types_has_objects_of_its_own() {
     let output = house.run(&["call", "find_animals", &arguments]).code(0);
     assert_eq!(output.json()["references"], json!(["find_animals_1"]));
 }
+
+#[test]
+fn a_plugin_that_is_not_trusted_reaches_the_objects_of_its_own_tools_alone() {
+    let house = house!();
+    house.ship(&fixture("finds"));
+    house.drop_in(&fixture("asks"));
+    let ask = |operation: &str, request: Value| json!({ "tool": "ask_service", "args": { "operation": operation, "request": request } });
+    let theirs = || json!({ "tool": "find_animals" });
+    let toad = json!([{ "animal": "toad" }]);
+    let pond = json!({ "metadata_key": "collection", "metadata_value": "pond" });
+    let mut change = json!({ "tool": "find_animals", "objects": toad });
+    change.as_object_mut().unwrap().extend(pond.as_object().unwrap().clone());
+    let refused = [
+        ask("objects.result", json!({ "tool": "find_animals", "objects": toad })),
+        ask("objects.add", json!({ "tool": "find_animals", "objects": toad })),
+        ask("objects.append", change.clone()),
+        ask("objects.replace", change),
+        ask("objects.get", theirs()),
+        ask("objects.get_objects", theirs()),
+        ask("objects.remove", theirs()),
+        ask("objects.is_empty", theirs()),
+    ];
+    let find = json!({ "tool": "find_animals", "args": { "count": 1, "collection": "pond" } });
+    let mut lines = vec![find];
+    lines.extend(refused.clone());
+    lines.extend([
+        ask("objects.hidden_get", json!({ "key": "raw" })),
+        ask("objects.hidden_set", json!({ "key": "raw", "json": "its" })),
+        ask("objects.hidden_get", json!({ "key": "raw" })),
+        ask("objects.is_empty", json!({})),
+        ask("objects.add", json!({ "objects": toad })),
+        json!({ "tool": "change_animals", "args": { "how": "look" } }),
+    ]);
+    let input = lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    let told = house.command(&["call", "--batch"]).input(input).run();
+    let told = told.json_lines();
+    for (line, asked) in told[1..].iter().zip(&refused) {
+        assert_eq!(line["error"]["kind"], "permission_denied", "{asked}: {line}");
+        let text = line["error"]["message"].as_str().unwrap();
+        assert!(text.contains("`fixture-asks` is not trusted"), "{text}");
+    }
+    let rest = &told[1 + refused.len()..];
+    let answer = |line: &Value| line["result"]["answer"].clone();
+    assert_eq!(answer(&rest[0]), json!({}), "another's hidden value is not there");
+    assert_eq!(answer(&rest[1]), json!({}));
+    assert_eq!(answer(&rest[2]), json!({ "json": "its" }));
+    assert_eq!(answer(&rest[3]), json!({ "is_empty": true }));
+    assert_eq!(answer(&rest[4])["references"], json!(["ask_service_1"]));
+    let look = &rest[5]["result"];
+    assert_eq!(look["raw"], json!([1, 2, 3]), "what the trusted plugin keeps is as it was");
+    assert_eq!(look["objects"][0]["animal"], "frog");
+}
+
+#[test]
+fn a_trusted_plugin_reaches_the_objects_of_all_tools() {
+    let house = house!();
+    house.ship(&fixture("finds"));
+    house.ship(&fixture("asks"));
+    let input = [
+        json!({ "tool": "find_animals", "args": { "count": 1, "collection": "pond" } }),
+        json!({ "tool": "ask_service", "args": {
+            "operation": "objects.get_objects", "request": { "tool": "find_animals" },
+        } }),
+    ];
+    let input = input.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    let told = house.command(&["call", "--batch"]).input(input).run();
+    let told = told.json_lines();
+    assert_eq!(told[1]["result"]["answer"]["objects"][0]["animal"], "frog");
+}

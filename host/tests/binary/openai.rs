@@ -224,7 +224,7 @@ fn models_are_asked_of_the_server() {
     let server = Server::start([]);
     let output = at(&house, &server, &["model", "list"]).run().silent();
     assert!(output.stdout.contains("openai/test"), "{output}");
-    let [asked] = server.asked().try_into().unwrap();
+    let [asked] = server.looked().try_into().unwrap();
     assert_eq!((asked.method.as_str(), asked.path.as_str()), ("GET", "/v1/models"));
     server.set_models(Answer::error(500, "no memory"));
     let output = at(&house, &server, &["model", "list"]).run().code(0);
@@ -285,4 +285,81 @@ fn each_request_of_a_conversation_begins_with_the_one_before() {
             "tool",
         ]
     );
+}
+
+#[test]
+fn steps_share_one_connection_though_the_body_ends_after_the_mark_of_the_end() {
+    PLACES.into_iter().for_each(shares_a_connection);
+}
+
+#[track_caller]
+fn shares_a_connection(place: &str) {
+    let house = house!();
+    furnish(&house);
+    house.configure_more(place);
+    let call = || Answer::calls(&[("get_environment", json!({ "aspect": "os" }))]).kept();
+    let server = Server::start([call(), call(), Answer::text(&["done"]).kept()]);
+    assert_eq!(at(&house, &server, &RUN).run().code(0).stdout, "done\n");
+    assert_eq!((server.asked().len(), server.connections()), (3, 1), "{place}");
+}
+
+#[test]
+fn reasoning_in_tags_is_told_as_such_and_stays_out_of_the_answer() {
+    let house = house!();
+    furnish(&house);
+    let pieces = ["<think>\nI loo", "k.</th", "ink>\n\nIt is ", "Linux."];
+    let server = Server::start([Answer::text(&pieces), Answer::text(&["You are welcome."])]);
+    let input = "which system?\nthanks\n";
+    let output = at(&house, &server, &["chat", "--model", "openai/test"]).input(input).run();
+    let output = output.code(0);
+    assert!(output.stdout.contains("It is Linux."), "{output}");
+    assert!(!output.stdout.contains("think>") && !output.stdout.contains("I look."), "{output}");
+    let second = server.asked()[1].json();
+    let messages = second["messages"].as_array().unwrap();
+    let answer = messages.iter().find(|message| message["role"] == "assistant").unwrap();
+    assert_eq!(answer, &json!({ "role": "assistant", "content": "It is Linux." }));
+}
+
+#[test]
+fn calls_of_one_list_without_numbers_and_arguments_are_all_run() {
+    let house = house!();
+    furnish(&house);
+    let call = |arguments: Value| json!({ "function": { "name": "get_environment", "arguments": arguments } });
+    let calls = json!({ "delta": { "tool_calls": [call(json!("null")), call(json!(""))] } });
+    let stop = json!({ "delta": {}, "finish_reason": "tool_calls" });
+    let steps = vec![Step::Bytes(choices(&[calls, stop])), Step::Bytes(end())];
+    let server = Server::start([Answer::stream(steps), Answer::text(&["done"])]);
+    at(&house, &server, &RUN).run().code(0);
+    let messages = server.asked()[1].json()["messages"].clone();
+    let [.., model, first, second] = messages.as_array().unwrap().as_slice() else {
+        panic!("{messages}");
+    };
+    for (index, tool) in [first, second].into_iter().enumerate() {
+        assert_eq!(model["tool_calls"][index]["function"]["arguments"], "{}");
+        let result: Value = serde_json::from_str(tool["content"].as_str().unwrap()).unwrap();
+        assert_eq!(result["os"]["type"], "linux", "{tool}");
+    }
+}
+
+#[test]
+fn chunks_may_be_numbered_like_choices_and_cut_characters_in_half() {
+    let house = house!();
+    furnish(&house);
+    let events = [
+        r#"data: {"choices":[{"index":1,"delta":{"content":"a \ud83e"}}]}"#,
+        r#"data: {"choices":[{"index":2,"delta":{"content":"\udd80"},"finish_reason":"stop"}]}"#,
+    ];
+    // The last event has no blank line.
+    let server = Server::start([Answer::stream(vec![Step::Bytes(events.join("\n\n").into())])]);
+    assert_eq!(at(&house, &server, &RUN).run().code(0).stdout, "a 🦀\n");
+}
+
+#[test]
+fn a_list_of_models_may_stand_alone() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    server.set_models(Answer::status(200).body(r#"[{"id":"moon"},{"id":"earth"}]"#));
+    let output = at(&house, &server, &["model", "list"]).run().silent();
+    assert!(output.stdout.contains("openai/earth") && output.stdout.contains("openai/moon"));
 }

@@ -181,3 +181,53 @@ fn offline_asks_nobody() {
     assert!(output.stderr.contains("jaato is offline"), "{output}");
     kept_to_itself(&house, &output, &server);
 }
+
+#[test]
+fn a_key_goes_in_the_header_that_a_person_names() {
+    let house = house!();
+    furnish(&house);
+    house.configure_more("[plugins.provider-openai]\nkey_header = \"api-key\"\n");
+    let server = Server::start([Answer::text(&["hello"])]);
+    at(&house, &server, &RUN).run().code(0);
+    let [asked] = server.asked().try_into().unwrap();
+    assert_eq!((asked.header("api-key"), asked.header("authorization")), (Some(SECRET), None));
+}
+
+#[test]
+fn a_key_in_an_error_is_not_shown_whatever_the_status_and_the_spelling() {
+    let house = house!();
+    furnish(&house);
+    house.configure_more("attempts_max = 1\n");
+    let escaped: String = SECRET.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect();
+    let report = |spelled: &str| format!(r#"{{"error":{{"message":"incorrect key: {spelled}"}}}}"#);
+    let event = |data: &str| {
+        Answer::status(200)
+            .header("content-type", "text/event-stream")
+            .body(&format!("data: {data}\n\n"))
+    };
+    let spellings = [
+        SECRET.to_owned(),
+        escaped,
+        SECRET.to_uppercase(),
+        SECRET.replace('-', "%2D"),
+        SECRET.replace('-', "\\u002D"),
+    ];
+    for spelled in &spellings {
+        let answers = [
+            event(&report(spelled)),
+            event(&format!("no json, but {spelled}")),
+            Answer::status(200).body(&report(spelled)),
+            Answer::status(401).body(&report(spelled)),
+            Answer::status(401).body(&format!("no json, but {spelled}")),
+        ];
+        for answer in answers {
+            let server = Server::start([answer]);
+            let words = ["run", "--model", "openai/test", "--output", "json", "hello"];
+            let output = at(&house, &server, &words).run().code(5).to_string();
+            assert!(output.contains("********"), "{output}");
+            let plain = output.to_lowercase().replace("%2d", "-").replace("\\\\u002d", "-");
+            assert!(!plain.contains(SECRET) && !plain.contains("secret"), "{output}");
+        }
+    }
+    no_file_holds_the_key(&house);
+}

@@ -20,7 +20,7 @@ fn a_shipped_folder_that_others_can_write_to_is_not_used() {
         --- stdout
         no plugins
         --- stderr
-        note: `$HOUSE/plugins` is not used: others than its owner can write to it
+        note: `$HOUSE/plugins` is not used: others than its owner can write to it (mode 775)
         hint: chmod go-w '$HOUSE/plugins'
     "#]]
     .assert_eq(&output.to_string());
@@ -41,7 +41,7 @@ fn a_shipped_file_that_others_can_write_to_is_not_used() {
         PLUGIN            VERSION  FROM     STATUS  RUNS          OFFERS
         tool-environment  0.1.0    shipped  active  inside jaato  get_environment
         --- stderr
-        note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it
+        note: `$HOUSE/plugins/probe.so` is not used: others than its owner can write to it (mode 757)
         hint: chmod go-w '$HOUSE/plugins/probe.so'
     "#]]
     .assert_eq(&output.to_string());
@@ -140,7 +140,7 @@ fn names_of_every_kind_are_told_as_they_can_be() {
     let output = house.run(&["tool", "list", "--plugin-dir", &folder]).code(0);
     assert!(!output.stderr.contains('\u{1b}'), "no file may drive the terminal: {output}");
     expect![[r#"
-        note: cannot use `$HOUSE/given/m�n�[31m.so` as a plugin: it is not a dynamic library
+        note: cannot use `$HOUSE/given/m�n<U+001B>[31m.so` as a plugin: it is not a dynamic library
     "#]]
     .assert_eq(&house.clean(&output.stderr));
 }
@@ -186,6 +186,8 @@ fn a_cache_that_cannot_be_made_costs_one_line() {
     let output = house.run(&["tool", "list"]).code(0);
     assert!(output.stdout.contains("get_environment"), "{output}");
     expect![[r#"
-        note: cannot keep the plugins' descriptions, the next start is slower: Not a directory (os error 20)
-    "#]].assert_eq(&house.clean(&output.stderr));
+        note: `$HOUSE/home/.cache` cannot be used: not a directory
+        hint: set `HOME` to a folder that you can write, or move `$HOUSE/home/.cache` away
+    "#]]
+    .assert_eq(&house.clean(&output.stderr));
 }

@@ -41,6 +41,30 @@ fn a_plugin_in_c_is_dropped_in_trusted_and_called() {
 }
 
 #[test]
+fn tools_that_would_deceive_or_that_servers_refuse_are_left_out_alone() {
+    let house = house!();
+    let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_TOOLS")) else { return };
+    house.drop_in(&built);
+    let tools = house.run(&["tool", "list", "--json"]).code(0).json();
+    let names: Vec<&str> =
+        tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    // The first of two of one name stays.
+    for name in ["moon_c_phase", "moon_c_watch", "twice"] {
+        assert_eq!(names.iter().filter(|other| **other == name).count(), 1, "{names:?}");
+    }
+    for name in &names {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        assert!(!name.is_empty() && name.chars().all(is_plain), "{names:?}");
+        assert!(!["list", "dict", "text"].contains(name), "{names:?}");
+    }
+    let shown = house.run(&["plugin", "show", "tool-moon-c"]).code(0);
+    assert_eq!(shown.stdout.matches("\n  left out    tool ").count(), 9, "{shown}");
+    assert!(!shown.to_string().contains('\u{202e}'), "{shown}");
+    assert_eq!(house.run(&PHASE).code(0).json(), json!({ "phase": "full" }));
+    house.nothing_lives();
+}
+
+#[test]
 fn a_table_of_another_version_is_told_in_one_line() {
     let house = house!();
     let Some(built) = moon(env!("CARGO_MANIFEST_DIR"), Some("BAD_VERSION")) else { return };

@@ -172,6 +172,44 @@ fn a_factory_is_found_by_name_and_one_that_fails_is_tried_again() {
 }
 
 #[test]
+fn factories_that_want_each_other_are_told_at_once() {
+    for place in PLACES {
+        let Some(house) = furnish(place, 0, 0) else { return };
+        let create = |name| ask("resources.get_or_create", named(name));
+        let nest = |name, wants| line("nest_counter", json!({ "name": name, "wants": wants }));
+        let told = batch(
+            &house,
+            &[
+                create("left"),
+                create("right"),
+                nest("a", "a"),
+                nest("a", "b"),
+                line("keep_counter", named("c")),
+                nest("c", "d"),
+            ],
+        );
+        let lines = told.json_lines();
+        let refused = |line: &Value, text: &str| {
+            assert_eq!(line["error"]["kind"], "conflict", "{told}");
+            assert_eq!(line["error"]["message"], text);
+        };
+        refused(
+            &lines[0],
+            "the resource `right` waits for itself: its making wants `left`, whose making wants `right`",
+        );
+        refused(
+            &lines[1],
+            "the resource `left` waits for itself: its making wants `right`, whose making wants `left`",
+        );
+        refused(&lines[2], "the resource `a` waits for itself: its making wants `a`");
+        assert_eq!(lines[3]["result"]["made"], "a", "and nothing is in the way: {told}");
+        let other = lines[5]["error"]["message"].as_str().unwrap();
+        let types = "the resource `c` is a `fixture_keeps::Counter`, not a `fixture_keeps::Nest`";
+        assert_eq!(other, types);
+    }
+}
+
+#[test]
 fn one_that_went_with_its_worker_is_told_so_and_made_anew() {
     let Some(house) = furnish(ISOLATED, 0, 0) else { return };
     let create = || ask("resources.get_or_create", named("made"));

@@ -94,7 +94,26 @@ fn the_promise_of_a_plugin_from_elsewhere_counts_for_nothing() {
     let output = house.run(&["run", "echo"]).code(6);
     assert!(output.stderr.contains("permission") || output.stderr.contains("denied"), "{output}");
     house.script(&calling("echo", "\"text\":\"t\""));
-    house.run(&["run", "--allow", "echo", "echo"]).code(0);
+    house.run(&["run", "--allow", "fixture-probe:echo", "echo"]).code(0);
+}
+
+#[test]
+fn a_strangers_tool_is_not_allowed_by_its_name_alone() {
+    let house = house!();
+    house.script(&calling("echo", "\"text\":\"t\""));
+    house.drop_in(&fixture("probe"));
+    let output = house.run(&["run", "--allow", "echo", "echo"]).code(2);
+    expect![[r#"
+        error: tool `echo` is of plugin `fixture-probe`, which is not shipped with jaato: its name alone allows nothing
+        hint: `--allow fixture-probe:echo` allows it
+    "#]]
+    .assert_eq(output.stderr.split_inclusive('\n').filter(|line| !line.starts_with("note:")).collect::<String>().as_str());
+    let output = house.run(&["run", "--allow", "tool-other:echo", "echo"]).code(2);
+    assert!(
+        output.stderr.contains("is not of plugin `tool-other` but of `fixture-probe`"),
+        "{output}"
+    );
+    house.run(&["run", "--allow", "fixture-probe:echo", "echo"]).code(0);
 }
 
 #[test]

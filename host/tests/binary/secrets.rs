@@ -204,6 +204,19 @@ fn nothing_secret_is_typed_where_it_would_be_seen() {
 }
 
 #[test]
+fn nothing_secret_is_typed_into_an_editor_of_lines() {
+    let Some(house) = with_terminals() else { return };
+    // Its prompt says what any prompt can say; it has the echo off, and shows what is typed itself.
+    let shell = "PS1='[sudo] password for root: ' exec bash --norc --noprofile -i";
+    let steps = json!([{ "shown": "password for root: " }, { "ask": "password:" }, "end", "exit"]);
+    let Some(running) = asking(&house, shell, steps) else { return };
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains("reads key by key and may show what is typed"), "{output}");
+    assert!(!output.stdout.contains("Ctrl-C declines"), "{output}");
+    house.nothing_lives();
+}
+
+#[test]
 fn a_question_is_taken_back_with_its_call_and_with_its_program() {
     let Some(house) = with_terminals() else { return };
     let given_up = json!([{ "shown": "Password: " }, { "ask_for": 100 }, "end", "exit"]);

@@ -191,4 +191,5 @@ fn neither_model_nor_tool_drives_the_terminal() {
     for driving in ["\u{1b}]0;", "\u{7}", "\u{9b}"] {
         assert!(!output.stdout.contains(driving), "{driving:?}: {:?}", output.stdout);
     }
+    assert!(output.stdout.contains("a<U+001B>]0;owned<U+0007>b<U+009B>31mend"), "{output}");
 }

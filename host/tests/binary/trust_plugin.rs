@@ -194,7 +194,7 @@ fn a_session_cannot_trust() {
     expect![[r#"
         exit 3
         --- stderr
-        error: only a person can trust, and this command was started by a session (`JAATO_SESSION_ID` is set, or a parent process is jaato)
+        error: only a person can trust, and this command was started by a session (`JAATO_SESSION_ID` is set, a parent process is jaato, or it bears the mark of a session's children)
         hint: run it in a terminal of your own
     "#]].assert_eq(&refused.to_string());
     let workspace = house.command(&["trust"]).variable("JAATO_SESSION_ID", "s1").run().code(3);
@@ -243,7 +243,7 @@ fn a_record_that_others_can_write_proves_nothing() {
         assert_eq!(fs::read(&record).unwrap(), before);
     };
     crate::support::set_mode(&record, 0o666);
-    nothing_is_trusted("chmod 600");
+    nothing_is_trusted("chmod go-w");
     crate::support::set_mode(&record, 0o600);
     assert!(!is_in_worker(&house));
     fs::write(&record, r#"{"version":9}"#).unwrap();

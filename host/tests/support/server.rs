@@ -1,12 +1,13 @@
 //! A scripted server on loopback that speaks OpenAI's chat completions or Ollama's, and is as rude as it is told to be.
 //!
-//! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. Every connection is
-//! closed after its answer. The script's completions are given in order, one a `POST`; a `GET` of models has
+//! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. A connection is
+//! closed after its answer, unless the answer says that it is kept. The script's completions are given in order, one a `POST`; a `GET` of models has
 //! its own answer.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 
 /// How long a client may keep the server waiting. Far more than any needs: it only ends what hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long an answer lags. A client that does not wait for its end is gone by then.
+const LAG: Duration = Duration::from_millis(5);
 
 /// Stands for an answer that has no head.
 const NO_HEAD: u16 = 0;
@@ -28,10 +32,31 @@ pub enum Step {
     Torn(Vec<u8>),
     /// These bytes again and again, until the client goes.
     Endless(Vec<u8>),
+    /// Nothing for a moment, in which a client may go.
+    Lag,
+    /// Nothing more, until the test says so.
+    Wait(Gate),
     /// Nothing more, until the client goes.
     Hang,
     /// The connection is closed as it is, in the middle of the body.
     Cut,
+}
+
+/// Holds an answer back until a test opens it. Clones are the same gate.
+#[derive(Clone)]
+pub struct Gate(Sender<()>, Arc<Mutex<Receiver<()>>>);
+
+impl Gate {
+    /// Makes a gate that is closed.
+    pub fn closed() -> Self {
+        let (opener, waiter) = channel();
+        Self(opener, Arc::new(Mutex::new(waiter)))
+    }
+
+    /// Lets one answer pass.
+    pub fn open(&self) {
+        self.0.send(()).unwrap();
+    }
 }
 
 /// An answer.
@@ -40,6 +65,7 @@ pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     steps: Vec<Step>,
+    keeps_connection: bool,
 }
 
 /// A request as it came.
@@ -62,6 +88,10 @@ struct Shared {
     script: Mutex<VecDeque<Answer>>,
     models: Mutex<Answer>,
     asked: Mutex<Vec<Asked>>,
+    /// Connections that carried a request.
+    connections: AtomicUsize,
+    /// Questions that are no completions: for models, for a window.
+    looked: Mutex<Vec<Asked>>,
     /// A client went while its answer was still coming.
     gone: Mutex<Receiver<()>>,
     gone_sender: Sender<()>,
@@ -70,7 +100,7 @@ struct Shared {
 impl Answer {
     /// An answer of this status without a body.
     pub fn status(status: u16) -> Self {
-        Self { status, headers: Vec::new(), steps: Vec::new() }
+        Self { status, headers: Vec::new(), steps: Vec::new(), keeps_connection: false }
     }
 
     /// No answer: not even a status comes.
@@ -89,6 +119,18 @@ impl Answer {
             pieces.iter().map(|piece| json!({ "delta": { "content": piece } })).collect();
         events.push(json!({ "delta": {}, "finish_reason": "stop" }));
         Self::stream(vec![Step::Bytes(choices(&events)), Step::Bytes(end())])
+    }
+
+    /// The model says this, and the request had so many tokens.
+    pub fn text_of_prompt(text: &str, prompt_tokens: u64) -> Self {
+        let usage = json!({ "prompt_tokens": prompt_tokens, "completion_tokens": 5 });
+        let usage = format!("data: {}\n\n", json!({ "choices": [], "usage": usage }));
+        let said = [
+            json!({ "delta": { "content": text } }),
+            json!({ "delta": {}, "finish_reason": "stop" }),
+        ];
+        let end = [usage.as_bytes(), b"data: [DONE]\n\n"].concat();
+        Self::stream(vec![Step::Bytes(choices(&said)), Step::Bytes(end)])
     }
 
     /// The model makes these calls: name and arguments.
@@ -123,9 +165,22 @@ impl Answer {
         self
     }
 
+    /// Adds a step to the body.
+    pub fn then(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+
     /// Sets a body that comes in one piece.
     pub fn body(mut self, body: &str) -> Self {
         self.steps = vec![Step::Bytes(body.as_bytes().to_vec())];
+        self
+    }
+
+    /// Ends the body a moment after its last bytes, and keeps the connection for the next request.
+    pub fn kept(mut self) -> Self {
+        self.steps.push(Step::Lag);
+        self.keeps_connection = true;
         self
     }
 
@@ -163,6 +218,8 @@ impl Server {
             script: Mutex::new(script.into_iter().collect()),
             models: Mutex::new(models),
             asked: Mutex::default(),
+            connections: AtomicUsize::new(0),
+            looked: Mutex::default(),
             gone: Mutex::new(gone),
             gone_sender,
         });
@@ -191,9 +248,19 @@ impl Server {
         *lock(&self.shared.models) = answer;
     }
 
-    /// The requests so far.
+    /// The requests for completions so far.
     pub fn asked(&self) -> Vec<Asked> {
         lock(&self.shared.asked).clone()
+    }
+
+    /// How many connections carried requests.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::SeqCst)
+    }
+
+    /// The other requests so far: for models, and for the window of one, which come beside completions.
+    pub fn looked(&self) -> Vec<Asked> {
+        lock(&self.shared.looked).clone()
     }
 
     /// Waits until a client has gone in the middle of its answer.
@@ -222,12 +289,22 @@ impl Shared {
         connection.set_nodelay(true).unwrap();
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
         connection.set_write_timeout(Some(PATIENCE)).unwrap();
-        let Some(asked) = read(&connection) else { return };
-        let answer = self.answer(&asked);
-        lock(&self.asked).push(asked);
-        if self.write(&mut connection, &answer).is_err() {
-            // Nobody may be waiting for it.
-            let _ = self.gone_sender.send(());
+        let mut is_first = true;
+        while let Some(asked) = read(&connection) {
+            self.connections.fetch_add(usize::from(is_first), Ordering::SeqCst);
+            is_first = false;
+            let answer = self.answer(&asked);
+            let is_completion = asked.path.ends_with("/completions") || asked.path == "/api/chat";
+            let record = if is_completion { &self.asked } else { &self.looked };
+            lock(record).push(asked);
+            if self.write(&mut connection, &answer).is_err() {
+                // Nobody may be waiting for it.
+                let _ = self.gone_sender.send(());
+                return;
+            }
+            if !answer.keeps_connection {
+                return;
+            }
         }
     }
 
@@ -243,7 +320,9 @@ impl Shared {
     }
 
     fn write(&self, connection: &mut TcpStream, answer: &Answer) -> std::io::Result<()> {
-        let mut head = format!("HTTP/1.1 {} X\r\nconnection: close\r\n", answer.status);
+        let connection_header = if answer.keeps_connection { "keep-alive" } else { "close" };
+        let status = answer.status;
+        let mut head = format!("HTTP/1.1 {status} X\r\nconnection: {connection_header}\r\n");
         for (name, value) in &answer.headers {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
@@ -262,6 +341,11 @@ impl Shared {
                 Step::Endless(bytes) => loop {
                     chunk(connection, bytes)?;
                 },
+                Step::Lag => lag(connection)?,
+                Step::Wait(Gate(_, waiter)) => {
+                    let opened = lock(waiter).recv_timeout(PATIENCE);
+                    assert!(opened.is_ok(), "the test never opens the gate");
+                }
                 // A client that goes closes its side; nothing else can come from it.
                 Step::Hang => {
                     let read = connection.read(&mut [0])?;
@@ -272,6 +356,18 @@ impl Shared {
             }
         }
         connection.write_all(b"0\r\n\r\n")
+    }
+}
+
+/// Waits a moment; an error when the client goes meanwhile.
+fn lag(connection: &mut TcpStream) -> std::io::Result<()> {
+    connection.set_read_timeout(Some(LAG))?;
+    let read = connection.read(&mut [0]);
+    connection.set_read_timeout(Some(PATIENCE))?;
+    match read {
+        Ok(0) => Err(std::io::ErrorKind::BrokenPipe.into()),
+        Ok(_) => panic!("the client says more before it has its answer"),
+        Err(_) => Ok(()),
     }
 }
 

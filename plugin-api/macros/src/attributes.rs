@@ -1,4 +1,4 @@
-//! Reads `#[tool(…)]`.
+//! Reads what `#[tool(…)]` and `#[tool_fn(…)]` say of a tool.
 
 use proc_macro2::Span;
 use syn::parse::{Parse, ParseStream};
@@ -7,7 +7,7 @@ use syn::{Attribute, Error, Expr, Ident, LitBool, LitStr, Result, Token, parenth
 
 use crate::condition::Condition;
 
-/// What `#[tool(…)]` on a struct says.
+/// What `#[tool(…)]` on a struct says, or `#[tool_fn(…)]` on a function.
 #[derive(Default)]
 pub struct ToolAttributes {
     pub name: Option<LitStr>,
@@ -24,6 +24,15 @@ pub struct ToolAttributes {
     pub promises: Vec<(Ident, bool)>,
 }
 
+/// Reads what stands in the parentheses of `#[tool_fn(…)]`.
+impl Parse for ToolAttributes {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut all = Self::default();
+        all.take_all(input)?;
+        Ok(all)
+    }
+}
+
 /// A phrase and the arguments that it should give.
 pub struct Example {
     pub phrase: LitStr,
@@ -38,13 +47,14 @@ impl ToolAttributes {
     pub fn read(attributes: &[Attribute]) -> Result<Self> {
         let mut all = Self::default();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("tool")) {
-            let items =
-                attribute.parse_args_with(Punctuated::<Item, Token![,]>::parse_terminated)?;
-            for item in items {
-                all.take(item)?;
-            }
+            attribute.parse_args_with(|input: ParseStream<'_>| all.take_all(input))?;
         }
         Ok(all)
+    }
+
+    fn take_all(&mut self, input: ParseStream<'_>) -> Result<()> {
+        let items = Punctuated::<Item, Token![,]>::parse_terminated(input)?;
+        items.into_iter().try_for_each(|item| self.take(item))
     }
 
     /// Returns a promise, where it was made.

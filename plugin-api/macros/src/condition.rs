@@ -1,6 +1,6 @@
 //! Reads `available_if(…)` and `run_if(…)` of `#[tool(…)]`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Result, Token};
@@ -11,10 +11,15 @@ pub struct Condition {
     reason: Option<LitStr>,
 }
 
+/// The condition that a method of the tool tells.
+const ASKED: &str = "Asked";
+
 /// Variants of `jaato_types::Condition`.
 enum What {
     Plain(Ident),
     Of(Ident, LitStr),
+    /// The environment has this variant of `EnvironmentPart`.
+    Part(Ident),
 }
 
 impl Condition {
@@ -57,11 +62,23 @@ impl Condition {
         })
     }
 
+    /// Returns where the condition stands, if a method of the tool tells whether it holds.
+    pub fn asked(&self) -> Option<Span> {
+        match &self.what {
+            What::Plain(variant) if variant == ASKED => Some(variant.span()),
+            What::Plain(_) | What::Of(..) | What::Part(_) => None,
+        }
+    }
+
     fn condition(&self) -> TokenStream {
         let variant = match &self.what {
             What::Plain(variant) => quote!(#variant),
             What::Of(variant, tool) => {
                 quote!(#variant { tool: ::jaato_plugin_sdk::types::ToolName::from(#tool) })
+            }
+            What::Part(part) => {
+                let parts = quote!(::jaato_plugin_sdk::types::execution::EnvironmentPart);
+                quote!(EnvironmentHas { part: #parts::#part })
             }
         };
         quote!(::jaato_plugin_sdk::types::Condition::#variant)
@@ -85,16 +102,33 @@ impl Parse for Item {
             ("reason", Some(text)) => Self::Reason(text),
             ("objects_present", None) => Self::What(What::Plain(variant("ObjectsPresent"))),
             ("no_objects", None) => Self::What(What::Plain(variant("NoObjects"))),
-            ("asked", None) => Self::What(What::Plain(variant("Asked"))),
+            ("asked", None) => Self::What(What::Plain(variant(ASKED))),
             ("objects_of", Some(tool)) => Self::What(What::Of(variant("ObjectsOf"), tool)),
             ("no_objects_of", Some(tool)) => Self::What(What::Of(variant("NoObjectsOf"), tool)),
+            ("environment_has", Some(part)) => Self::What(What::Part(Self::part(&part)?)),
             _ => {
                 let known = "objects_present, no_objects, objects_of = \"TOOL\", \
-                             no_objects_of = \"TOOL\", asked, reason = \"…\"";
+                             no_objects_of = \"TOOL\", environment_has = \"PART\", asked, \
+                             reason = \"…\"";
                 let text = format!("`{key}` is no condition here; known are: {known}");
                 return Err(Error::new(key.span(), text));
             }
         })
+    }
+}
+
+impl Item {
+    fn part(text: &LitStr) -> Result<Ident> {
+        let variant = match text.value().as_str() {
+            "files" => "Files",
+            "shell" => "Shell",
+            "terminals" => "Terminals",
+            _ => {
+                let known = "an environment has `files`, `shell` or `terminals`";
+                return Err(Error::new(text.span(), known));
+            }
+        };
+        Ok(Ident::new(variant, text.span()))
     }
 }
 
@@ -105,13 +139,13 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Condition> {
-        let key = Ident::new("available_if", proc_macro2::Span::call_site());
+        let key = Ident::new("available_if", Span::call_site());
         (|input: ParseStream<'_>| Condition::read(&key, input)).parse_str(text)
     }
 
     #[track_caller]
     fn refused(text: &str, why: &str) {
-        let key = Ident::new("available_if", proc_macro2::Span::call_site());
+        let key = Ident::new("available_if", Span::call_site());
         let error = read(text).and_then(|condition| condition.offer(&key)).unwrap_err();
         assert!(error.to_string().contains(why), "{error}");
     }
@@ -123,6 +157,8 @@ mod tests {
         refused("moonlight, reason = \"x\"", "`moonlight` is no condition here");
         refused("objects_of, reason = \"x\"", "`objects_of` is no condition here");
         refused("asked = \"x\"", "`asked` is no condition here");
+        refused("environment_has, reason = \"x\"", "`environment_has` is no condition here");
+        refused("environment_has = \"moon\", reason = \"x\"", "`files`, `shell` or `terminals`");
     }
 
     #[test]

@@ -5,19 +5,24 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
+use syn::ext::IdentExt;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Item, Result};
 
 use crate::attributes::{ToolAttributes, doc_text, snake_case};
 
 /// Expands `#[derive(ToolInput)]`.
 pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
+    expand_tool(input, &ToolAttributes::read(&input.attrs)?)
+}
+
+/// Makes a struct the arguments of a tool of which `tool` says the rest.
+pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
         return Err(Error::new_spanned(&input.ident, "a tool's arguments are a struct"));
     };
     if !input.generics.params.is_empty() {
         return Err(Error::new_spanned(&input.generics, "a tool's arguments have no generics"));
     }
-    let tool = ToolAttributes::read(&input.attrs)?;
     let description = doc_text(&input.attrs);
     if description.is_empty() {
         let text = "a tool needs a doc comment: it is the description that a model reads";
@@ -27,7 +32,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
     let ident = &input.ident;
     let (wire_fields, moves) = fields(&data.fields)?;
     let container = kept(&input.attrs, &["serde", "schemars"]);
-    let spec = spec(&tool, &description, ident)?;
+    let spec = spec(tool, &description, ident)?;
     Ok(quote! {
         const _: () = {
             #[derive(
@@ -115,7 +120,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
     let examples = tool.examples.iter().map(|example| {
         let phrase = &example.phrase;
         let pairs = example.arguments.iter().map(|(name, value)| {
-            let name = name.to_string();
+            let name = name.unraw().to_string();
             quote!((#name.to_owned(), ::jaato_plugin_sdk::serde_json::json!(#value)))
         });
         quote! {

@@ -1,12 +1,16 @@
-//! Macros of the sdk, which re-exports them: `#[derive(ToolInput)]` and `#[tool_type]`.
+//! Macros of the sdk, which re-exports them: `#[derive(ToolInput)]`, `#[tool_type]`, `#[tool_fn]`
+//! and `export_plugin!`.
 //!
 //! Not to be used by name: the code that they generate refers to `::jaato_plugin_sdk`.
 
 mod attributes;
 mod condition;
+mod export;
+mod function;
 mod input;
 
 use proc_macro::TokenStream;
+use quote::ToTokens;
 use syn::{DeriveInput, Item, parse_macro_input};
 
 /// Makes an argument struct a tool: name, description, schema, annotations and examples come from it.
@@ -45,4 +49,45 @@ pub fn derive_tool_input(input: TokenStream) -> TokenStream {
 pub fn tool_type(_arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as Item);
     input::tool_type(&item).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a function a tool, and collects it for `export_plugin!`.
+///
+/// A shorter form of `#[derive(ToolInput)]` on a struct and its `impl Tool`, with the same schema,
+/// checks and answers. The function's name is the tool's name. Its doc comment is the description
+/// that a model reads, and the doc comment of each argument describes that argument.
+///
+/// `#[tool_fn(…)]` takes what `#[tool(…)]` takes on a struct; without parentheses it promises
+/// nothing. An argument takes `#[serde(…)]` and `#[schemars(…)]` as a field does, and the model may
+/// leave it out where its type is an `Option` or it has a default.
+///
+/// - `async fn name(cx: &Cx<STATE>, …)` is a `Tool` and must not block. `&Cx` is `&Cx<()>`.
+/// - `fn name(state: &STATE, host: &Reporter, …)` is a `SyncTool` and may block.
+///
+/// A condition that is `asked` needs a method, and so the longer form.
+#[proc_macro_attribute]
+pub fn tool_fn(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let tool = parse_macro_input!(arguments as attributes::ToolAttributes);
+    let item = parse_macro_input!(item as Item);
+    function::expand(tool, item).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Makes a crate a plugin: one line at the crate's root, beside `crate-type = ["cdylib"]`.
+///
+/// ```text
+/// export_plugin! { state: Shelf, tools, provider: Local, scope: host, isolation: worker }
+/// ```
+///
+/// - `state: TYPE`: the `State` of the plugin, `()` for none;
+/// - `tools`: it has tools, collected by `#[tool_fn]`, `tool!` and `sync_tool!`;
+/// - `provider: TYPE`, `gc: TYPE`, `environment: TYPE`: it is a provider, a gc, an execution environment;
+/// - `scope: host`: one instance a host process instead of one a session;
+/// - `isolation: worker`: it wants a process of its own (a native runtime, much memory);
+/// - `variables: ["NAME", "NAME=VALUE", …]`: variables that its worker needs, in the forms of
+///   `WorkerVariable`.
+///
+/// Only `state` must be there, and each key stands at most once.
+#[proc_macro]
+pub fn export_plugin(input: TokenStream) -> TokenStream {
+    parse_macro_input!(input as export::Plugin).into_token_stream().into()
 }

@@ -17,6 +17,7 @@
 use std::collections::HashSet;
 
 use jaato_types::{Error, ErrorKind, Result};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use crate::hidden::HiddenValue;
@@ -26,8 +27,8 @@ use crate::{EnvironmentItem, ObjectEnvironment};
 /// The version of the shape that is written.
 pub(crate) const VERSION: u64 = 1;
 
-/// Most changes that are believed: beyond it counting on might not end well.
-const CHANGES_MAX: u64 = 1 << 53;
+/// Most changes and references that are believed: beyond it counting on might not end well.
+const COUNT_MAX: u64 = 1 << 53;
 
 /// What 0.2 told its model of itself.
 const SELF_INFO: &str = "SelfInfo";
@@ -127,29 +128,35 @@ impl ObjectEnvironment {
 
     fn restore_tool(&mut self, tool: &str, below: &Value, last: u64, revision: u64) -> Result<()> {
         let items = match below {
-            Value::Array(items) => items.iter().map(|item| read_item(tool, None, item)).collect(),
-            Value::Object(_) if tool == SELF_INFO => Ok(Vec::new()),
+            Value::Object(_) if tool == SELF_INFO => Vec::new(),
             Value::Object(names) => {
-                let each = names.iter().flat_map(|(name, items)| {
-                    let items = items.as_array().map(Vec::as_slice).unwrap_or_default();
-                    items.iter().map(|item| read_item(tool, Some(name), item))
-                });
-                each.collect()
+                let mut all = Vec::new();
+                for (name, items) in names {
+                    let place = format!("{tool}.{name}");
+                    all.extend(
+                        read_items(&place, items)?
+                            .into_iter()
+                            .map(|item| EnvironmentItem { name: Some(name.clone()), ..item }),
+                    );
+                }
+                all
             }
-            _ => Err(bad(&format!("below `{tool}` is no list of items"))),
+            items => read_items(tool, items)?,
         };
-        let items: Vec<EnvironmentItem> = items?;
         if items.is_empty() {
             return Ok(());
         }
         let at = self.shelf(tool);
         let mut known = HashSet::new();
         let given = items.iter().flat_map(|item| &item.objects).filter_map(reference);
-        let numbers = given.filter_map(|it| it.strip_prefix(tool)?.strip_prefix('_')?.parse().ok());
-        self.tools[at].last_reference = numbers.fold(last, u64::max);
+        let number_of = |it: &str| it.strip_prefix(tool)?.strip_prefix('_')?.parse().ok();
+        let is_too_great = |it: &str| number_of(it).is_some_and(|number: u64| number > COUNT_MAX);
+        let numbers = given.filter_map(number_of).filter(|number| *number <= COUNT_MAX);
+        self.tools[at].last_reference = numbers.fold(last.min(COUNT_MAX), u64::max);
         for EnvironmentItem { name, metadata, mut objects } in items {
             for object in &mut objects {
-                if !reference(object).is_some_and(|it| known.insert(it.to_owned())) {
+                let is_kept = |it: &str| !is_too_great(it) && known.insert(it.to_owned());
+                if !reference(object).is_some_and(is_kept) {
                     let taken = std::mem::take(object);
                     let (with, given) = self.tools[at].with_new_reference(taken);
                     known.insert(given);
@@ -163,16 +170,27 @@ impl ObjectEnvironment {
     }
 }
 
-fn read_item(tool: &str, name: Option<&String>, item: &Value) -> Result<EnvironmentItem> {
-    let read: serde_json::Result<EnvironmentItem> = serde_json::from_value(item.clone());
-    let read = read.map_err(|error| bad(&format!("an item of `{tool}`: {error}")))?;
-    Ok(EnvironmentItem { name: name.cloned().or(read.name), ..read })
+/// Reads a list of items; what is wrong is told with its place.
+fn read_items(place: &str, items: &Value) -> Result<Vec<EnvironmentItem>> {
+    let Some(items) = items.as_array() else {
+        return Err(bad(&format!("`{place}` is no list of items")));
+    };
+    let read = |(index, item): (usize, &Value)| {
+        let objects = item.get("objects").and_then(Value::as_array);
+        let wrong = objects.and_then(|all| all.iter().position(|object| !object.is_object()));
+        if let Some(object) = wrong {
+            return Err(bad(&format!("`{place}[{index}].objects[{object}]` is no object")));
+        }
+        EnvironmentItem::deserialize(item)
+            .map_err(|error| bad(&format!("`{place}[{index}]`: {error}")))
+    };
+    items.iter().enumerate().map(read).collect()
 }
 
 /// The number of changes under a key, where there is one.
 pub(crate) fn number(saved: &Map<String, Value>, key: &str) -> Result<Option<u64>> {
     let Some(number) = saved.get(key) else { return Ok(None) };
-    let known = number.as_u64().filter(|number| *number <= CHANGES_MAX);
+    let known = number.as_u64().filter(|number| *number <= COUNT_MAX);
     known.map(Some).ok_or_else(|| bad(&format!("its `{key}` is {number}, no number of changes")))
 }
 
@@ -265,17 +283,39 @@ mod tests {
 
     #[test]
     fn what_is_none_is_refused_with_its_place() {
+        let fine = json!({ "objects": [] });
+        let wrong = json!({ "objects": [{}, {}, "x"] });
         for (value, what) in [
             (json!([]), "it is no object"),
             (json!({ "v": 2 }), "it is of version 2"),
             (json!({ "environment": [] }), "its `environment` is no object"),
-            (json!({ "environment": { "t": 1 } }), "below `t` is no list"),
-            (json!({ "environment": { "t": [{}] } }), "an item of `t`: missing field `objects`"),
-            (json!({ "environment": { "t": [{ "objects": ["x"] }] } }), "an item of `t`"),
+            (json!({ "environment": { "t": 1 } }), "`t` is no list"),
+            (json!({ "environment": { "t": [fine, {}] } }), "`t[1]`: missing field `objects`"),
+            (json!({ "environment": { "t": [fine, wrong] } }), "`t[1].objects[2]` is no object"),
+            (json!({ "environment": { "t": { "n": [wrong] } } }), "`t.n[0].objects[2]` is no obj"),
+            (json!({ "environment": { "t": { "n": 1 } } }), "`t.n` is no list"),
+            (json!({ "environment": { "t": [{ "objects": 1 }] } }), "`t[0]`: invalid type"),
             (json!({ "hidden_bytes": { "k": 1 } }), "the bytes of the hidden `k`"),
         ] {
             let error = ObjectEnvironment::restore(&value, &[]).unwrap_err();
             assert!(error.message.contains(what), "{value}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_reference_too_great_to_count_on_from_is_given_anew() {
+        for great in [u64::MAX, COUNT_MAX + 1] {
+            let (great, last) = (format!("t_{great}"), great);
+            let objects = json!([{ "_REF_ID": great }, { "_REF_ID": "t_2" }]);
+            let mut saved = json!({ "environment": { "t": [{ "objects": objects }] } });
+            let read = ObjectEnvironment::restore(&saved, &[]).unwrap();
+            let kept = read.get_objects("t", None).unwrap();
+            let given: Vec<_> = kept.iter().filter_map(reference).collect();
+            assert_eq!(given, ["t_3", "t_2"]);
+            saved["last_references"] = json!({ "t": last });
+            let mut read = ObjectEnvironment::restore(&saved, &[]).unwrap();
+            let more = Addition::new(vec![object(json!({ "a": 1 }))], Default::default());
+            assert_eq!(read.add("t", more).unwrap().references, [format!("t_{}", COUNT_MAX + 2)]);
         }
     }
 }

@@ -2,31 +2,95 @@
 
 use jaato_types::objects::{
     ADD, APPEND, GET, GET_OBJECTS, HIDDEN_GET, HIDDEN_SET, HiddenForm, HiddenFound, HiddenKey,
-    HiddenSet, IS_EMPTY, ItemsFound, ObjectsAdd, ObjectsChange, ObjectsEmpty, ObjectsFilter,
-    ObjectsFound, REMOVE, REPLACE, RESULT,
+    HiddenSet, IS_EMPTY, ItemsFound, Object, ObjectsAdd, ObjectsEmpty, ObjectsFilter, ObjectsFound,
+    REMOVE, REPLACE, RESULT,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, Result};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::{Filter, HiddenValue, ObjectEnvironment};
 
 /// What every operation of the service begins with.
 const SERVICE: &str = "objects.";
 
+/// Who asks for an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Asker<'a> {
+    /// The tool that runs. Objects stand under its name where a request names none.
+    pub tool: &'a str,
+    /// Which objects and hidden values it reaches.
+    pub reach: Reach<'a>,
+}
+
+/// Which objects and hidden values a plugin reaches.
+#[derive(Debug, Clone, Copy)]
+pub enum Reach<'a> {
+    /// Those of all tools.
+    All,
+    /// Those of its own tools; hidden values are kept apart from everybody else's.
+    Own {
+        /// The plugin's name.
+        plugin: &'a str,
+        /// Its tools.
+        tools: &'a [String],
+    },
+}
+
+impl<'a> Asker<'a> {
+    /// Returns the tool whose objects are meant: the one that is named, else the one that runs.
+    ///
+    /// # Errors
+    /// `permission_denied` for a tool that is out of reach.
+    pub fn tool<'b>(&self, named: Option<&'b str>) -> Result<&'b str>
+    where
+        'a: 'b,
+    {
+        let tool = named.unwrap_or(self.tool);
+        match self.reach {
+            Reach::Own { plugin, tools } if !tools.iter().any(|own| own == tool) => {
+                let text = format!(
+                    "plugin `{plugin}` is not trusted: it reaches the objects of its own tools alone, not those of `{tool}`"
+                );
+                Err(Error::new(ErrorKind::PermissionDenied, text)
+                    .with_hint("`jaato plugin list` shows how to trust it"))
+            }
+            Reach::All | Reach::Own { .. } => Ok(tool),
+        }
+    }
+
+    fn is_empty(&self, environment: &ObjectEnvironment, named: Option<&str>) -> Result<bool> {
+        match (named, self.reach) {
+            (None, Reach::Own { tools, .. }) => {
+                Ok(tools.iter().all(|tool| environment.is_empty(Some(tool))))
+            }
+            (None, Reach::All) => Ok(environment.is_empty(None)),
+            (Some(_), _) => Ok(environment.is_empty(Some(self.tool(named)?))),
+        }
+    }
+
+    /// Returns the key under which a hidden value is kept. No plugin's name holds a `/`.
+    fn hidden_key(&self, key: String) -> String {
+        match self.reach {
+            Reach::All => key,
+            Reach::Own { plugin, .. } => format!("{plugin}/{key}"),
+        }
+    }
+}
+
 /// Tells whether an operation is one of this service.
 pub fn is_operation(operation: &str) -> bool {
     operation.starts_with(SERVICE)
 }
 
-/// Answers an operation for a call of a tool, under whose name objects stand that name none. A result is
-/// added; to show it is the host's.
+/// Answers an operation for a call of a tool. A result is added; to show it is the host's.
 ///
 /// # Errors
-/// What the environment answers; `invalid_arguments` for what cannot be read, `unknown_operation`.
+/// What the environment answers; `permission_denied` for what the asker does not reach, `invalid_arguments` for what
+/// cannot be read, `unknown_operation`.
 pub fn answer(
     environment: &mut ObjectEnvironment,
-    tool: &str,
+    asker: &Asker<'_>,
     operation: &str,
     request: &[u8],
 ) -> Result<Vec<u8>> {
@@ -34,15 +98,19 @@ pub fn answer(
         RESULT | ADD => {
             let added: ObjectsAdd = read(request)?;
             let under = added.tool.clone();
-            frame(&environment.add(named(&under, tool), added.into())?)
+            frame(&environment.add(asker.tool(under.as_deref())?, added.into())?)
         }
         APPEND | REPLACE => {
-            let ObjectsChange { filter: asked, objects } = read(request)?;
+            let Change { filter: asked, objects } = read(request)?;
+            let Some(objects) = objects else {
+                return Err(Error::new(ErrorKind::InvalidArguments, "`objects` are wanted")
+                    .with_hint("`objects.remove` takes the objects of an item away"));
+            };
             let Some(filter) = filter_of(&asked)? else {
                 return Err(Error::new(ErrorKind::InvalidArguments, "a filter is wanted")
                     .with_hint("give `metadata`, or `metadata_key` with `metadata_value`"));
             };
-            let tool = named(&asked.tool, tool);
+            let tool = asker.tool(asked.tool.as_deref())?;
             frame(&match operation {
                 APPEND => environment.append(tool, objects, &filter)?,
                 _ => environment.replace(tool, objects, &filter)?,
@@ -50,26 +118,29 @@ pub fn answer(
         }
         GET => {
             let asked: ObjectsFilter = read(request)?;
-            frame(&ItemsFound { items: environment.get(named(&asked.tool, tool)) })
+            let tool = asker.tool(asked.tool.as_deref())?;
+            frame(&ItemsFound { items: environment.get(tool) })
         }
         GET_OBJECTS => {
             let asked: ObjectsFilter = read(request)?;
             let filter = filter_of(&asked)?;
-            let objects = environment.get_objects(named(&asked.tool, tool), filter.as_ref());
+            let tool = asker.tool(asked.tool.as_deref())?;
+            let objects = environment.get_objects(tool, filter.as_ref());
             frame(&ObjectsFound { objects })
         }
         REMOVE => {
             let asked: ObjectsFilter = read(request)?;
             let filter = filter_of(&asked)?;
-            frame(&environment.remove(named(&asked.tool, tool), filter.as_ref())?)
+            frame(&environment.remove(asker.tool(asked.tool.as_deref())?, filter.as_ref())?)
         }
         IS_EMPTY => {
             let asked: ObjectsFilter = read(request)?;
-            frame(&ObjectsEmpty { is_empty: environment.is_empty(asked.tool.as_deref()) })
+            let is_empty = asker.is_empty(environment, asked.tool.as_deref())?;
+            frame(&ObjectsEmpty { is_empty })
         }
         HIDDEN_GET => {
             let HiddenKey { key } = read(request)?;
-            hidden(environment.hidden().get(&key).cloned())
+            hidden(environment.hidden().get(&asker.hidden_key(key)).cloned())
         }
         HIDDEN_SET => {
             let parsed = Frame::parse(request).map_err(bad_request)?;
@@ -78,7 +149,7 @@ pub fn answer(
                 HiddenForm { bytes: true, .. } => Some(HiddenValue::Bytes(parsed.bytes.to_vec())),
                 HiddenForm { json, .. } => json.map(HiddenValue::Json),
             };
-            hidden(environment.set_hidden(&key, value)?)
+            hidden(environment.set_hidden(&asker.hidden_key(key), value)?)
         }
         other => {
             let text = format!("this host has no service `{other}`");
@@ -87,9 +158,13 @@ pub fn answer(
     }
 }
 
-/// The tool that is named, else the one that runs.
-fn named<'a>(named: &'a Option<String>, running: &'a str) -> &'a str {
-    named.as_deref().unwrap_or(running)
+/// An `ObjectsChange` that tells no objects from an empty list: a request that forgot them must not empty an item.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Change {
+    #[serde(flatten)]
+    filter: ObjectsFilter,
+    objects: Option<Vec<Object>>,
 }
 
 /// Writes a hidden value, its bytes behind the JSON.
@@ -134,4 +209,88 @@ fn too_large(error: FrameError) -> Error {
 
 fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::objects::ObjectsChanged;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Asks as the tool `query` of a plugin that has no other, trusted or not.
+    fn ask(
+        environment: &mut ObjectEnvironment,
+        is_trusted: bool,
+        operation: &str,
+        request: Value,
+    ) -> Result<Value> {
+        let tools = ["query".to_owned()];
+        let own = Reach::Own { plugin: "tool-query", tools: &tools };
+        let asker = Asker { tool: "query", reach: if is_trusted { Reach::All } else { own } };
+        let answer = answer(environment, &asker, operation, &Frame::write(&request).unwrap())?;
+        Ok(Frame::read(&answer).unwrap())
+    }
+
+    #[test]
+    fn a_plugin_that_is_not_trusted_reaches_its_own_tools_alone() {
+        let mut all = ObjectEnvironment::default();
+        let theirs = json!({ "tool": "search", "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
+        ask(&mut all, true, ADD, theirs.clone()).unwrap();
+        let filter = json!({ "tool": "search", "metadata_key": "m", "metadata_value": 1 });
+        let mut change = filter.clone();
+        change["objects"] = json!([]);
+        let before = all.save();
+        for (operation, request) in [
+            (RESULT, theirs.clone()),
+            (ADD, theirs),
+            (APPEND, change.clone()),
+            (REPLACE, change),
+            (GET, json!({ "tool": "search" })),
+            (GET_OBJECTS, filter.clone()),
+            (REMOVE, filter),
+            (IS_EMPTY, json!({ "tool": "search" })),
+        ] {
+            let refused = ask(&mut all, false, operation, request).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{operation}");
+            assert!(refused.message.contains("not those of `search`"), "{refused}");
+        }
+        assert_eq!(all.save(), before, "nothing has changed");
+        assert_eq!(ask(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], true);
+        let own = json!({ "objects": [{ "b": 1 }] });
+        let added = ask(&mut all, false, ADD, own).unwrap();
+        let added: ObjectsChanged = serde_json::from_value(added).unwrap();
+        assert_eq!(added.references, ["query_1"]);
+        assert_eq!(ask(&mut all, false, IS_EMPTY, json!({})).unwrap()["is_empty"], false);
+        let named = ask(&mut all, false, GET_OBJECTS, json!({ "tool": "query" })).unwrap();
+        assert_eq!(named["objects"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn hidden_values_of_a_plugin_that_is_not_trusted_are_its_own() {
+        let mut all = ObjectEnvironment::default();
+        let key = json!({ "key": "raw" });
+        ask(&mut all, true, HIDDEN_SET, json!({ "key": "raw", "json": "theirs" })).unwrap();
+        assert_eq!(ask(&mut all, false, HIDDEN_GET, key.clone()).unwrap(), json!({}));
+        ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw", "json": "its" })).unwrap();
+        let own = ask(&mut all, false, HIDDEN_GET, key.clone()).unwrap();
+        assert_eq!(own, json!({ "json": "its" }));
+        let theirs = ask(&mut all, true, HIDDEN_GET, key).unwrap();
+        assert_eq!(theirs, json!({ "json": "theirs" }));
+        ask(&mut all, false, HIDDEN_SET, json!({ "key": "raw" })).unwrap();
+        assert_eq!(all.hidden().keys().collect::<Vec<_>>(), ["raw"]);
+    }
+
+    #[test]
+    fn a_change_without_objects_is_refused() {
+        let mut all = ObjectEnvironment::default();
+        let added = json!({ "objects": [{ "a": 1 }], "metadata": { "m": 1 } });
+        ask(&mut all, true, ADD, added).unwrap();
+        for operation in [APPEND, REPLACE] {
+            let filter = json!({ "metadata_key": "m", "metadata_value": 1 });
+            let refused = ask(&mut all, true, operation, filter).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::InvalidArguments, "{operation}");
+        }
+        assert!(!all.is_empty(None));
+    }
 }

@@ -138,13 +138,6 @@ impl Placed {
         }
     }
 
-    /// Returns the reference of an object that says the same.
-    pub(crate) fn twin(&self, object: &Object) -> Option<&str> {
-        let places = self.by_content.get(&content_hash(object))?.iter();
-        let mut known = places.map(|&at| &self.item.objects[at]);
-        reference(known.find(|known| same_content(known, object))?)
-    }
-
     pub(crate) fn push(&mut self, object: Object, revision: u64) {
         self.came.push(revision);
         self.bytes += bytes_of_map(&object);
@@ -163,6 +156,37 @@ impl Placed {
         for object in objects {
             self.push(object, revision);
         }
+    }
+}
+
+/// Pairs the objects of one addition with those that an item had before it, each with one at most.
+pub(crate) struct Twins {
+    /// How many objects the item had.
+    count: usize,
+    /// How many of the places under a hash were looked at: each place is offered once, so that a thousand equal
+    /// rows cost a thousand looks.
+    looked_at: HashMap<u64, usize>,
+}
+
+impl Twins {
+    pub(crate) fn before(item: &Placed) -> Self {
+        Self { count: item.item.objects.len(), looked_at: HashMap::new() }
+    }
+
+    /// Returns the reference of the next object that says the same.
+    pub(crate) fn next<'a>(&mut self, item: &'a Placed, object: &Object) -> Option<&'a str> {
+        let hash = content_hash(object);
+        let places = item.by_content.get(&hash)?;
+        let looked_at = self.looked_at.entry(hash).or_default();
+        while let Some(&at) = places.get(*looked_at).filter(|&&at| at < self.count) {
+            *looked_at += 1;
+            let known = &item.item.objects[at];
+            // Two contents of one hash hide each other at worst, and an object is stored again.
+            if same_content(known, object) {
+                return reference(known);
+            }
+        }
+        None
     }
 }
 

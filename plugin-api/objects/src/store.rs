@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::hidden::{Hidden, HiddenChanges, HiddenValue};
 use crate::item::reference;
-use crate::shelf::{Placed, Shelf, bytes_of, bytes_of_map};
+use crate::shelf::{Placed, Shelf, Twins, bytes_of, bytes_of_map};
 use crate::{EnvironmentItem, Filter, Object};
 
 /// What all objects and hidden values of a session may take, in bytes of their JSON.
@@ -51,12 +51,12 @@ pub struct Addition {
     pub objects: Vec<Object>,
     /// What they have in common.
     pub metadata: Map<String, Value>,
-    /// Whether an object is stored again that says what one of the same item says.
+    /// Whether an object is stored again that says what one says which the item had before.
     pub include_duplicates: bool,
 }
 
 impl Addition {
-    /// Makes an addition without a name and without duplicates.
+    /// Makes an addition without a name that stores nothing again.
     pub fn new(objects: Vec<Object>, metadata: Map<String, Value>) -> Self {
         Self { objects, metadata, ..Self::default() }
     }
@@ -84,9 +84,11 @@ impl ObjectEnvironment {
             None => self.place(shelf, name, metadata, revision),
         };
         let mut references = Vec::with_capacity(objects.len());
+        // Equal rows of one result are several objects, so each stands for another object of the item.
+        let mut twins = Twins::before(&self.tools[shelf].items()[item]);
         for object in objects {
             let known = &self.tools[shelf].items()[item];
-            let twin = if include_duplicates { None } else { known.twin(&object) };
+            let twin = if include_duplicates { None } else { twins.next(known, &object) };
             references.push(match twin {
                 Some(twin) => twin.to_owned(),
                 None => self.push(shelf, item, object, revision),

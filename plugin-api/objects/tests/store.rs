@@ -85,15 +85,32 @@ fn a_name_makes_an_item_of_its_own() {
 }
 
 #[test]
-fn a_duplicate_is_not_stored_again_unless_it_is_wanted() {
+fn what_an_item_had_before_is_not_stored_again_unless_it_is_wanted() {
     let mut store = ObjectEnvironment::default();
-    let rows = [json!({ "a": 1, "b": { "c": 2 } }), json!({ "b": { "c": 2.0 }, "a": 1 })];
-    assert_eq!(add(&mut store, "q", &rows, json!({})).references, ["q_1", "q_1"]);
+    let row = || json!({ "a": 1, "b": { "c": 2 } });
+    assert_eq!(add(&mut store, "q", &[row()], json!({})).references, ["q_1"]);
+    let same = json!({ "b": { "c": 2.0 }, "a": 1 });
+    assert_eq!(add(&mut store, "q", &[same], json!({})).references, ["q_1"]);
     let again =
-        Addition { include_duplicates: true, ..Addition::new(objects(&rows), Object::new()) };
-    assert_eq!(store.add("q", again).unwrap().references, ["q_2", "q_3"]);
+        Addition { include_duplicates: true, ..Addition::new(objects(&[row()]), Object::new()) };
+    assert_eq!(store.add("q", again).unwrap().references, ["q_2"]);
     // In another item it is another object.
-    assert_eq!(add(&mut store, "q", &rows[..1], json!({ "m": 1 })).references, ["q_4"]);
+    assert_eq!(add(&mut store, "q", &[row()], json!({ "m": 1 })).references, ["q_3"]);
+}
+
+#[test]
+fn equal_rows_of_one_result_are_as_many_objects() {
+    let mut store = ObjectEnvironment::default();
+    let row = || json!({ "animal": "frog" });
+    let other = || json!({ "animal": "toad" });
+    let two = [row(), other(), row()];
+    assert_eq!(add(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
+    // The same result again says nothing new.
+    assert_eq!(add(&mut store, "q", &two, json!({})).references, ["q_1", "q_2", "q_3"]);
+    // One with more of them adds what is more.
+    let three = [row(), row(), row()];
+    assert_eq!(add(&mut store, "q", &three, json!({})).references, ["q_1", "q_3", "q_4"]);
+    assert_eq!(store.get_objects("q", None).unwrap().len(), 4);
 }
 
 #[test]

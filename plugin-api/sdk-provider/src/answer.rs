@@ -62,20 +62,34 @@ impl Answer {
         self.parts.is_empty()
     }
 
+    /// Counts the parts so far: runs of text, runs of reasoning, calls.
+    pub fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
     /// Ends the answer. Calls and the reason `tool_use` go together, whatever the server said: many servers
-    /// say `stop` after a call.
+    /// say `stop` after a call. Only `max_tokens` stays beside calls, because it may have cut the last one.
     pub fn finish(self, reason: FinishReason) -> Completion {
         let has_calls = self.parts.iter().any(|part| part.as_tool_call().is_some());
         let finish_reason = match reason {
+            FinishReason::MaxTokens => reason,
             _ if has_calls => FinishReason::ToolUse,
             FinishReason::ToolUse => FinishReason::Stop,
             FinishReason::Stop
-            | FinishReason::MaxTokens
             | FinishReason::Safety
             | FinishReason::Error
             | FinishReason::Cancelled
             | FinishReason::Unknown => reason,
         };
-        Completion { v: Completion::VERSION, parts: self.parts, finish_reason, usage: self.usage }
+        Completion::new(self.parts, finish_reason, self.usage)
+    }
+
+    /// Ends an answer that stopped for a reason that has no name here, with the server's word for it.
+    pub fn finish_with_word(self, word: &str) -> Completion {
+        let mut completion = self.finish(FinishReason::Unknown);
+        if completion.finish_reason == FinishReason::Unknown {
+            completion.finish_word = Some(word.to_owned());
+        }
+        completion
     }
 }

@@ -1,8 +1,9 @@
 //! What went wrong, as the session needs it: a kind, a retry class, a text for a person.
 //!
 //! Servers of one protocol agree on statuses and little else: bodies are JSON of several shapes, web
-//! pages, plain text or nothing. What is recognised here was seen of OpenAI, vLLM, llama.cpp, Ollama,
-//! LM Studio, Mistral, Groq, OpenRouter, TGI and FastAPI.
+//! pages, plain text or nothing. What is recognised here was seen of OpenAI, Anthropic, Bedrock, Cohere,
+//! DashScope, FastAPI, Groq, llama.cpp, LM Studio, Mistral, Moonshot, Ollama, OpenRouter, SGLang, TGI,
+//! vLLM, xAI and Zhipu.
 
 use std::time::UNIX_EPOCH;
 
@@ -19,7 +20,7 @@ const SAID_CHARS_MAX: usize = 1000;
 const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// What servers say when the conversation is longer than the model's context window, in lower case.
-const OVERFLOW_PHRASES: [&str; 16] = [
+const OVERFLOW_PHRASES: [&str; 25] = [
     "context_length_exceeded",
     "exceed_context_size",
     "maximum context length",
@@ -36,10 +37,40 @@ const OVERFLOW_PHRASES: [&str; 16] = [
     "reduce the length of the messages",
     "request too large",
     "tokens + `max_new_tokens` must be",
+    "maximum prompt length",
+    "longer than the model's context length",
+    "greater than the context length",
+    "too large for model with",
+    "exceeded model token limit",
+    "range of input length",
+    "prompt exceeds max length",
+    "input is too long",
+    "exceed context limit",
 ];
+
+/// The beginnings and ends of what servers say with a number in between.
+const OVERFLOW_FRAMES: [(&str, &str); 2] =
+    [("must have less than", "tokens"), ("prompt token count", "exceeds the limit of")];
+
+/// What servers say of a conversation that is too long, and also of one that comes too soon.
+const AMBIGUOUS_PHRASE: &str = "too many tokens";
+
+/// What they say beside it when waiting helps.
+const THROTTLE_PHRASES: [&str; 3] = ["please wait", "rate limit", "throttl"];
+
+/// Zhipu's code for a conversation that is too long; its text comes in several languages.
+const OVERFLOW_CODE: &str = "1261";
 
 /// What servers say where waiting does not help although the status says so.
 const PERMANENT_CODES: [&str; 3] = ["insufficient_quota", "billing_hard_limit_reached", "billing"];
+
+/// The first bytes of what `gzip` compressed.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Tells whether a body is compressed, which no request here asks for.
+pub fn is_compressed(body: &[u8]) -> bool {
+    body.starts_with(&GZIP)
+}
 
 /// Turns an answer that is no success into an error. `url` is what was asked, `header` finds a header.
 pub fn of_answer<'a>(
@@ -64,7 +95,15 @@ pub fn of_answer<'a>(
 
 /// Turns an error that a server reports inside an answer that began well into an error.
 pub fn of_report(url: &str, report: &Value) -> Error {
-    let report = Report::of_json(report);
+    of_words(url, &Report::of_json(report))
+}
+
+/// Turns an error event into an error: its data is JSON of any shape, or a text.
+pub fn of_event(url: &str, data: &str) -> Error {
+    of_words(url, &Report::of_body(data.as_bytes()))
+}
+
+fn of_words(url: &str, report: &Report) -> Error {
     let said = report.said.as_deref().unwrap_or("it does not say why");
     let message = format!("`{}` reports an error: {said}", shown_url(url));
     // Statuses of 400 and above are the request's fault unless they pass; no status is the server's.
@@ -90,7 +129,13 @@ pub fn of_exchange(error: Error) -> Error {
 /// Tells whether a server's words mean that the conversation is too long for the model.
 pub fn is_context_overflow(text: &str) -> bool {
     let text = text.to_lowercase();
-    OVERFLOW_PHRASES.iter().any(|phrase| text.contains(phrase))
+    let has_one = |phrases: &[&str]| phrases.iter().any(|phrase| text.contains(phrase));
+    let is_framed = |(begin, end): &(&str, &str)| {
+        text.split_once(begin).is_some_and(|(_, rest)| rest.contains(end))
+    };
+    has_one(&OVERFLOW_PHRASES)
+        || OVERFLOW_FRAMES.iter().any(is_framed)
+        || (text.contains(AMBIGUOUS_PHRASE) && !has_one(&THROTTLE_PHRASES))
 }
 
 /// Reads how long to wait: `retry-after-ms`, or `retry-after` in seconds or as a date.
@@ -161,6 +206,7 @@ struct Report {
     words: String,
     /// A status inside the body.
     status: Option<u16>,
+    has_overflow_code: bool,
 }
 
 impl Report {
@@ -170,10 +216,10 @@ impl Report {
         }
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
-        let is_page = text.starts_with('<');
-        // A web page is for browsers: nothing in it helps in one line.
-        let said = (!text.is_empty() && !is_page).then(|| shorten(text));
-        Self { said, words: text.to_lowercase(), status: None }
+        // A web page is for browsers, and bytes are for nobody: nothing in them helps in one line.
+        let is_readable = !text.starts_with('<') && !is_compressed(body);
+        let said = (!text.is_empty() && is_readable).then(|| shorten(text));
+        Self { said, words: text.to_lowercase(), status: None, has_overflow_code: false }
     }
 
     /// `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list of those.
@@ -194,12 +240,15 @@ impl Report {
             let number = value.as_u64().or_else(|| value.as_str()?.parse().ok())?;
             u16::try_from(number).ok().filter(|status| (400..600).contains(status))
         });
-        Self { said: said.map(|said| shorten(said.trim())), words, status }
+        let has_overflow_code = text_at(inner, "code").as_deref() == Some(OVERFLOW_CODE);
+        Self { said: said.map(|said| shorten(said.trim())), words, status, has_overflow_code }
     }
 
     fn kind(&self, status: u16) -> ErrorKind {
         let can_overflow = matches!(status, 400 | 413 | 422 | 429 | 500);
-        if status == 413 || (can_overflow && is_context_overflow(&self.words)) {
+        let is_throttled = status == 429 && self.words.contains(AMBIGUOUS_PHRASE);
+        let says_so = is_context_overflow(&self.words) || self.has_overflow_code;
+        if status == 413 || (can_overflow && says_so && !is_throttled) {
             return ErrorKind::ContextOverflow;
         }
         ErrorKind::Provider

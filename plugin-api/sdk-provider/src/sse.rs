@@ -25,24 +25,68 @@ pub struct ServerEvent {
     pub data: String,
 }
 
+/// The field in which older llama.cpp servers report an error. The format has none of that name.
+const ERROR_FIELD: &[u8] = b"error:";
+
+/// The same error in fields that the format has.
+const ERROR_EVENT: &[u8] = b"event: error\ndata:";
+
 /// Reads a stream of events. Comments, blank lines, `id` and `retry` are passed over; line ends are LF,
-/// CRLF or CR; an event that the stream's end cuts short is none.
-pub struct Events(SseDecoder);
+/// CRLF or CR. A field `error`, which some servers send, becomes an event of that name.
+pub struct Events {
+    decoder: SseDecoder,
+    /// How much of [`ERROR_FIELD`] the line has begun with and is held back, or none within a line.
+    held: Option<usize>,
+}
 
 impl Events {
     /// Begins a stream.
     pub fn new() -> Self {
-        Self(SseDecoder::with_limit(EVENT_BYTES))
+        Self { decoder: SseDecoder::with_limit(EVENT_BYTES), held: Some(0) }
     }
 
     /// Takes the next bytes and gives the events that they complete.
     ///
     /// # Errors
     /// `limit_reached` when an event is larger than [`EVENT_BYTES_MAX`].
-    pub fn push(&mut self, mut bytes: &[u8]) -> Result<Vec<ServerEvent>> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<ServerEvent>> {
+        let bytes = self.with_error_events(bytes);
+        self.decode(&bytes)
+    }
+
+    /// Ends the stream and gives the event that no blank line has ended, if there is one. It may be cut in
+    /// the middle: the caller takes it only where its data is whole.
+    pub fn finish(mut self) -> Option<ServerEvent> {
+        let held = &ERROR_FIELD[..self.held.unwrap_or(0)];
+        let rest = [held, b"\n\n"].concat();
+        // What is too large cannot be whole.
+        self.decode(&rest).ok()?.pop()
+    }
+
+    /// Rewrites lines that begin with [`ERROR_FIELD`].
+    fn with_error_events(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut rewritten = Vec::with_capacity(bytes.len() + ERROR_FIELD.len());
+        for &byte in bytes {
+            match self.held {
+                Some(held) if byte == ERROR_FIELD[held] && held + 1 == ERROR_FIELD.len() => {
+                    rewritten.extend_from_slice(ERROR_EVENT);
+                    self.held = None;
+                }
+                Some(held) if byte == ERROR_FIELD[held] => self.held = Some(held + 1),
+                Some(_) | None => {
+                    rewritten.extend_from_slice(&ERROR_FIELD[..self.held.unwrap_or(0)]);
+                    rewritten.push(byte);
+                    self.held = matches!(byte, b'\n' | b'\r').then_some(0);
+                }
+            }
+        }
+        rewritten
+    }
+
+    fn decode(&mut self, mut bytes: &[u8]) -> Result<Vec<ServerEvent>> {
         let mut events = Vec::new();
         while bytes.has_remaining() {
-            match self.0.next(&mut bytes) {
+            match self.decoder.next(&mut bytes) {
                 None => break,
                 Some(Ok(SseEvent::Message(message))) => {
                     let name = message.event.into_owned();

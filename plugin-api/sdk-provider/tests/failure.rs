@@ -5,7 +5,8 @@ use jaato_plugin_sdk::serde_json::json;
 use jaato_plugin_sdk::types::Retry;
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_sdk_provider::failure::{
-    is_context_overflow, of_answer, of_exchange, of_report, retry_after_ms, shown_url,
+    is_compressed, is_context_overflow, of_answer, of_event, of_exchange, of_report,
+    retry_after_ms, shown_url,
 };
 
 const URL: &str = "http://me:hunter2@h:1/v1/chat/completions?key=hunter2";
@@ -80,6 +81,26 @@ fn conversations_that_are_too_long_are_told_apart() {
         (422, "`inputs` tokens + `max_new_tokens` must be <= 4096"),
         (500, "the input length exceeds the context length"),
         (429, "Request too large for gpt-x on tokens per min (TPM): Limit 10000, Requested 40000"),
+        (
+            400,
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+        ),
+        (400, "The input (2000 tokens) is longer than the model's context length (1024 tokens)."),
+        (422, "Input validation error: `inputs` must have less than 1024 tokens. Given: 2000"),
+        (400, "Invalid request: Your request exceeded model token limit: 8192"),
+        (
+            400,
+            "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 30720]",
+        ),
+        (400, "Prompt exceeds max length"),
+        (400, "too many tokens: total number of tokens in the prompt exceeds the limit of 4081"),
+        (400, "Input is too long for requested model."),
+        (400, "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000"),
+        (
+            500,
+            "The number of tokens to keep from the initial prompt is greater than the context length",
+        ),
+        (400, "prompt token count of 70000 exceeds the limit of 64000"),
     ] {
         let error = answer(status, &json!({ "error": { "message": said } }).to_string());
         assert_eq!(
@@ -90,6 +111,8 @@ fn conversations_that_are_too_long_are_told_apart() {
     }
     let by_code = r#"{"error":{"message":"no","code":"context_length_exceeded"}}"#;
     assert_eq!(answer(400, by_code).kind, ErrorKind::ContextOverflow);
+    let by_number = r#"{"error":{"message":"输入过长","code":"1261"}}"#;
+    assert_eq!(answer(400, by_number).kind, ErrorKind::ContextOverflow);
     let by_type = r#"{"error":{"message":"no","type":"exceed_context_size_error","code":400}}"#;
     assert_eq!(answer(400, by_type).kind, ErrorKind::ContextOverflow);
     assert_eq!(answer(413, "").kind, ErrorKind::ContextOverflow);
@@ -102,10 +125,17 @@ fn words_about_tokens_and_limits_are_no_overflow() {
         "rate limit reached for requests",
         "max_tokens is too large",
         "token expired",
+        "too many tokens, please wait before trying again",
+        "max_tokens 9000 exceeds the limit of 8192",
+        "the batch must have less than 9 images",
+        "1261 tools are too many",
     ] {
         assert!(!is_context_overflow(said), "{said}");
         assert_eq!(answer(400, said).kind, ErrorKind::Provider, "{said}");
     }
+    // Bedrock says this when it throttles, and Cohere with another status when the prompt is too long.
+    let throttled = answer(429, "Too many tokens.");
+    assert_eq!((throttled.kind, throttled.retry), (ErrorKind::Provider, Retry::Temporary));
     // The words of a status that has nothing to do with the request do not count.
     assert_eq!(answer(401, "maximum context length").kind, ErrorKind::Provider);
 }
@@ -122,6 +152,23 @@ fn errors_inside_an_answer_have_their_own_status() {
     assert_eq!(unknown.retry, Retry::Temporary);
     let long = report(json!({ "error": "maximum context length is 10" }));
     assert_eq!(long.kind, ErrorKind::ContextOverflow);
+}
+
+#[test]
+fn events_of_errors_may_hold_a_text() {
+    let error = of_event(URL, "out of\nmemory.");
+    assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary));
+    assert_eq!(error.message, format!("`{SHOWN}` reports an error: out of memory"));
+    let error = of_event(URL, r#"{"error":{"message":"bad","code":400}}"#);
+    assert_eq!(error.retry, Retry::Permanent);
+    assert!(of_event(URL, "").message.ends_with("reports an error: it does not say why"));
+}
+
+#[test]
+fn a_compressed_body_leaves_the_status() {
+    let error = of_answer(URL, 500, |_| None, b"\x1f\x8b\x08\x00too many tokens");
+    assert_eq!(error.message, format!("`{SHOWN}` answered 500 (internal server error)"));
+    assert!(is_compressed(b"\x1f\x8b") && !is_compressed(b"\x1f"));
 }
 
 #[test]

@@ -94,7 +94,112 @@ fn a_name_may_come_in_pieces() {
 
 #[test]
 fn no_arguments_are_an_empty_object() {
-    check(&[(ZERO, "a", "one", ""), (ONE, "b", "two", " \n")], &["a one {}", "b two {}"]);
+    check(
+        &[(ZERO, "a", "one", ""), (ONE, "b", "two", " \n"), (Some(2), "c", "three", "null")],
+        &["a one {}", "b two {}", "c three {}"],
+    );
+}
+
+#[test]
+fn an_id_says_more_than_a_number() {
+    check(
+        &[(ZERO, "a", "one", "{\"x\""), (ONE, "a", "", ":1"), (Some(2), "a", "one", "}")],
+        &["a one {\"x\":1}"],
+    );
+    check(
+        &[
+            (ZERO, "a", "one", "{"),
+            (ONE, "b", "two", "{"),
+            (ZERO, "b", "", "}"),
+            (ONE, "a", "", "}"),
+        ],
+        &["a one {}", "b two {}"],
+    );
+}
+
+#[test]
+fn what_has_no_name_begins_no_call() {
+    check(&[(ZERO, "a", "one", "{"), (ZERO, "b", "", "}")], &["a one {}"]);
+    check(&[(ZERO, "a", "one", "{"), (ONE, "", "", "}")], &["a one {}"]);
+    check(&[(ZERO, "a", "one", "{"), (ONE, "b", "", "}")], &["a one {}"]);
+    check(&[(ZERO, "a", "one", "{}"), (ONE, "b", "", ""), (ONE, "", "", " ")], &["a one {}"]);
+    check(&[(None, "", "", ""), (ZERO, "", "one", "{}")], &["call-0 one {}"]);
+    // There is nothing else that it could belong to: the model is told that no such tool exists.
+    check(&[(ZERO, "a", "", "{}")], &["a  {}"]);
+}
+
+#[test]
+fn a_name_may_come_after_the_arguments() {
+    check(&[(ZERO, "a", "", "{\"x\":1}"), (ZERO, "", "one", "")], &["a one {\"x\":1}"]);
+}
+
+#[test]
+fn names_tell_calls_apart_where_nothing_else_does() {
+    check(&[(None, "", "one", ""), (None, "", "two", "")], &["call-0 one {}", "call-1 two {}"]);
+    check(&[(None, "", "one", ""), (None, "", "one", "{}")], &["call-0 one {}"]);
+}
+
+#[test]
+fn braces_in_texts_do_not_end_arguments() {
+    check(
+        &[(ZERO, "", "one", "{\"x\":\"}\\\"}"), (ZERO, "", "one", "\"}"), (ZERO, "", "one", "{}")],
+        &["call-0 one {\"x\":\"}\\\"}\"}", "call-1 one {}"],
+    );
+}
+
+/// The same as [`check`], of lists.
+#[track_caller]
+fn check_lists(lists: &[&[Piece<'_>]], expected: &[&str]) {
+    let mut fragments = Fragments::new();
+    for list in lists {
+        let piece = |&(index, id, name, arguments)| Fragment { index, id, name, arguments };
+        fragments.push_list(&list.iter().map(piece).collect::<Vec<_>>()).unwrap();
+    }
+    let shown: Vec<_> = fragments
+        .finish()
+        .iter()
+        .map(|call| format!("{} {} {}", call.id, call.name, call.arguments))
+        .collect();
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn entries_of_one_list_are_different_calls() {
+    let expected = ["call-0 one {\"x\":1}", "call-1 two {\"y\":2}"];
+    for index in [None, ZERO] {
+        check_lists(
+            &[
+                &[(index, "", "one", ""), (index, "", "two", "")],
+                &[(index, "", "", "{\"x\""), (index, "", "", "{\"y\"")],
+                &[(index, "", "", ":1}"), (index, "", "", ":2}")],
+            ],
+            &expected,
+        );
+    }
+    check_lists(
+        &[&[(ZERO, "a", "one", "{}"), (ZERO, "a", "one", "{}")]],
+        &["a one {}", "call-1 one {}"],
+    );
+    check_lists(
+        &[&[(ZERO, "a", "one", "{")], &[(ZERO, "", "", "}"), (ONE, "b", "two", "{}")]],
+        &["a one {}", "b two {}"],
+    );
+}
+
+#[test]
+fn the_last_call_of_an_answer_that_reached_its_limit_has_no_empty_arguments() {
+    let cut = |pieces: &[Piece<'_>]| {
+        let mut fragments = Fragments::new();
+        for &(index, id, name, arguments) in pieces {
+            fragments.push(&Fragment { index, id, name, arguments }).unwrap();
+        }
+        let calls = fragments.finish_cut();
+        calls.iter().map(|call| call.arguments.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(cut(&[(ZERO, "a", "one", ""), (ONE, "b", "two", " ")]), ["{}", "\"\""]);
+    assert_eq!(cut(&[(ZERO, "a", "one", "{\"x\": 1}")]), ["{\"x\":1}"]);
+    assert_eq!(cut(&[(ZERO, "a", "one", "{\"x\"")]), ["\"{\\\"x\\\"\""]);
+    assert!(cut(&[]).is_empty());
 }
 
 #[test]

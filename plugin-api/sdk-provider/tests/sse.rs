@@ -54,9 +54,30 @@ fn letters_of_several_bytes_survive_every_cut() {
 }
 
 #[test]
-fn an_event_that_the_end_cuts_short_is_none() {
+fn an_event_that_the_end_cuts_short_is_given_at_the_end() {
+    let last = |stream: &str| {
+        let mut events = Events::new();
+        for byte in stream.as_bytes().chunks(1) {
+            assert!(events.push(byte).unwrap().is_empty(), "{stream}");
+        }
+        events.finish().map(|event| format!("{}|{}", event.name, event.data))
+    };
+    for end in ["", "\n", "\r", "\r\n"] {
+        assert_eq!(last(&format!("data: half a wo{end}")).unwrap(), "message|half a wo");
+    }
+    assert_eq!(last("event: error\ndata: a").unwrap(), "error|a");
+    assert_eq!(last("data: a\nerr").unwrap(), "message|a");
+    for none in ["", "\n", ": ping", "err", "id: 7\n"] {
+        assert_eq!(last(none), None, "{none}");
+    }
     check("data: a\n\ndata: half a wo", &["message|a"]);
-    check("data: a\n\ndata: whole but not ended\n", &["message|a"]);
+}
+
+#[test]
+fn a_field_called_error_is_an_event_of_that_name() {
+    check("error: {\"a\":1}\n\n", &["error|{\"a\":1}"]);
+    check("data: error: a\n\nerrors: b\r\nerr\ndata: c\n\n", &["message|error: a", "message|c"]);
+    check("data: a\n\r\nerror:b\r\n\r\n", &["message|a", "error|b"]);
 }
 
 #[test]

@@ -251,8 +251,11 @@ impl Reporter {
         Frame::read(&open(answer)?).map_err(host_frame)
     }
 
-    /// Asks a service of the host that answers with raw bytes beside its JSON.
-    pub(crate) async fn service_for_bytes<A: DeserializeOwned>(
+    /// Asks a service of the host that answers with raw bytes beside its JSON, which [`Reporter::service`] drops.
+    ///
+    /// # Errors
+    /// As [`Reporter::service_with_bytes`].
+    pub async fn service_for_bytes<A: DeserializeOwned>(
         &self,
         operation: &str,
         request: &(impl Serialize + ?Sized),

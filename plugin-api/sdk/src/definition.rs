@@ -7,9 +7,9 @@ use jaato_plugin_api::abi::LogBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_types::{Description, Error, Result, ToolName};
 
-use crate::environment::EnvironmentEntry;
-use crate::gc::GcEntry;
-use crate::provider::ProviderEntry;
+use crate::environment::{EnvironmentEntry, ExecutionEnvironment};
+use crate::gc::{Gc, GcEntry};
+use crate::provider::{Provider, ProviderEntry};
 use crate::state::State;
 use crate::tool::ToolEntry;
 
@@ -40,6 +40,29 @@ pub struct Module {
 }
 
 impl<S: State> Definition<S> {
+    /// Begins with its tools. Each kind that `export_plugin!` names is added by the method of that name.
+    pub fn new(tools: Vec<&'static ToolEntry<S>>, wants_tools: bool) -> Self {
+        Self { tools, wants_tools, provider: None, gc: None, environment: None }
+    }
+
+    /// Adds its provider.
+    #[must_use]
+    pub fn provider<P: Provider<State = S>>(self) -> Self {
+        Self { provider: Some(ProviderEntry::of::<P>()), ..self }
+    }
+
+    /// Adds its gc.
+    #[must_use]
+    pub fn gc<G: Gc<State = S>>(self) -> Self {
+        Self { gc: Some(GcEntry::of::<G>()), ..self }
+    }
+
+    /// Adds its execution environment.
+    #[must_use]
+    pub fn environment<E: ExecutionEnvironment<State = S>>(self) -> Self {
+        Self { environment: Some(EnvironmentEntry::of::<E>()), ..self }
+    }
+
     /// Sorts the tools by name.
     ///
     /// # Errors
@@ -75,9 +98,17 @@ impl<S: State> Definition<S> {
     pub(crate) fn describe(&self) -> Result<Description> {
         let mut description = Description { v: Description::VERSION, ..Description::default() };
         S::describe(&mut description);
+        if !description.tools.is_empty() {
+            let text = "`State::describe` fills in `tools`, which are those that `tool!` declares";
+            return Err(Error::failed(text)
+                .with_hint("write `tool!(…)` beside each tool's `impl`; a list that changes is not offered yet"));
+        }
         description.tools = self.tools_by_name()?.values().map(|entry| (entry.spec)()).collect();
         description.provider = self.provider.as_ref().map(|provider| (provider.spec)());
-        description.environment = self.environment.as_ref().map(|it| (it.spec)());
+        if let Some(environment) = &self.environment {
+            description.environment = Some((environment.spec)());
+            description.environment_lacks = (environment.lacks)();
+        }
         Ok(description)
     }
 }

@@ -1,4 +1,4 @@
-//! `export_plugin!`: makes a crate a plugin.
+//! What `export_plugin!` makes of a crate: the code of a plugin, and the answers that it gives.
 
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
@@ -35,72 +35,20 @@ pub fn factory_answer<S: State>(
     }
 }
 
-/// Makes a crate a plugin: one line at the crate's root, beside `crate-type = ["cdylib"]`.
-///
-/// ```text
-/// export_plugin! { state: Shelf, tools, provider: Local, scope: host, isolation: worker }
-/// ```
-///
-/// - `state: TYPE` comes first: the [`State`](crate::State) of the plugin, `()` for none;
-/// - `tools`: it has tools, collected by `tool!` and `sync_tool!`;
-/// - `provider: TYPE`, `gc: TYPE`, `environment: TYPE`: it is a provider, a gc, an execution environment;
-/// - `scope: host`: one instance a host process instead of one a session;
-/// - `isolation: worker`: it wants a process of its own (a native runtime, much memory);
-/// - `variables: ["NAME", "NAME=VALUE", …]`: variables that its worker needs, in the forms of
-///   [`WorkerVariable`](crate::types::WorkerVariable).
-#[macro_export]
-macro_rules! export_plugin {
-    ( state: $state:ty $(, $($rest:tt)*)? ) => {
-        $crate::__export_plugin! {
-            @take { $($($rest)*)? }
-            state($state) kinds() tools(false) provider() gc() environment()
-            scope("session") isolation("in_process") variables()
-        }
-    };
-}
-
+/// The code of a plugin. `export_plugin!` reads and checks what an author writes, and calls this with
+/// all of it.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! __export_plugin {
-    (@take { tools $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($_t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "tool") tools(true)
-            provider($($p)?) gc($($g)?) environment($($e)?) scope($sc) isolation($i) variables($($v)*) }
-    };
-    (@take { provider: $new:ty $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider() gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "provider") tools($t)
-            provider($new) gc($($g)?) environment($($e)?) scope($sc) isolation($i) variables($($v)*) }
-    };
-    (@take { gc: $new:ty $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc() environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "gc") tools($t)
-            provider($($p)?) gc($new) environment($($e)?) scope($sc) isolation($i) variables($($v)*) }
-    };
-    (@take { environment: $new:ty $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) environment() scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)* "environment") tools($t)
-            provider($($p)?) gc($($g)?) environment($new) scope($sc) isolation($i) variables($($v)*) }
-    };
-    (@take { scope: host $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($_sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)*) tools($t)
-            provider($($p)?) gc($($g)?) environment($($e)?) scope("host") isolation($i) variables($($v)*) }
-    };
-    (@take { isolation: worker $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($_i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)*) tools($t)
-            provider($($p)?) gc($($g)?) environment($($e)?) scope($sc) isolation("worker") variables($($v)*) }
-    };
-    (@take { variables: [$($new:literal),* $(,)?] $(, $($rest:tt)*)? } state($s:ty) kinds($($k:literal)*) tools($t:literal)
-        provider($($p:ty)?) gc($($g:ty)?) environment($($e:ty)?) scope($sc:literal) isolation($i:literal) variables($($v:literal)*)) => {
-        $crate::__export_plugin! { @take { $($($rest)*)? } state($s) kinds($($k)*) tools($t)
-            provider($($p)?) gc($($g)?) environment($($e)?) scope($sc) isolation($i) variables($($v)* $($new)*) }
-    };
-    (@take { } state($state:ty) kinds($($kind:literal)*) tools($has_tools:literal)
-        provider($($provider:ty)?) gc($($gc:ty)?) environment($($environment:ty)?)
-        scope($scope:literal) isolation($isolation:literal)
-        variables($($variable:literal)*)) => {
+macro_rules! __plugin {
+    (
+        state: $state:ty,
+        has_tools: $has_tools:literal,
+        kinds: [$($kind:literal),*],
+        types: [$($method:ident: $of:ty),*],
+        scope: $scope:literal,
+        isolation: $isolation:literal,
+        variables: [$($variable:literal),*]
+    ) => {
         #[cfg(panic = "abort")]
         ::core::compile_error!(
             "a jaato plugin must unwind: remove `panic = \"abort\"` from its profile, or a panic would end the host"
@@ -119,18 +67,9 @@ macro_rules! __export_plugin {
             private::inventory::collect!(Entry);
 
             fn definition() -> private::Definition<$state> {
-                private::Definition {
-                    tools: private::inventory::iter::<Entry>
-                        .into_iter()
-                        .map(|entry| &entry.0)
-                        .collect(),
-                    wants_tools: $has_tools,
-                    provider: [$(private::ProviderEntry::of::<$provider>())?].into_iter().next(),
-                    gc: [$(private::GcEntry::of::<$gc>())?].into_iter().next(),
-                    environment: [$(private::EnvironmentEntry::of::<$environment>())?]
-                        .into_iter()
-                        .next(),
-                }
+                let entries = private::inventory::iter::<Entry>.into_iter();
+                private::Definition::new(entries.map(|entry| &entry.0).collect(), $has_tools)
+                    $(.$method::<$of>())*
             }
 
             extern "C" fn describe() -> abi_stable::std_types::RResult<

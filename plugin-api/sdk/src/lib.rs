@@ -49,13 +49,32 @@ pub mod resources;
 mod schema;
 mod session_files;
 mod session_terminals;
+mod started;
 mod state;
 mod tool;
 
 pub use context::{Cx, Home, Level, Piece, Reporter, Stream};
 pub use gc::Gc;
 pub use http::{HttpRequestBuilder, HttpResponse};
-pub use jaato_plugin_macros::{ToolInput, tool_type};
+/// ```
+/// # #![forbid(unsafe_code)]
+/// use jaato_plugin_sdk::prelude::*;
+///
+/// /// Counts the words in a text.
+/// #[tool_fn(read_only, idempotent, example("how many words has 'a b c'?", text = "a b c"))]
+/// async fn word_count(
+///     _cx: &Cx,
+///     /// Text to count. At most 1 MiB.
+///     text: String,
+/// ) -> Result<Output> {
+///     Ok(Output::json(json!({ "words": text.split_whitespace().count() })))
+/// }
+///
+/// export_plugin! { state: (), tools }
+/// # fn main() {}
+/// ```
+pub use jaato_plugin_macros::tool_fn;
+pub use jaato_plugin_macros::{ToolInput, export_plugin, tool_type};
 pub use jaato_types as types;
 pub use jaato_types::{Error, ErrorKind, Output, Result};
 pub use provider::Provider;
@@ -84,11 +103,14 @@ pub mod terminal {
     pub use crate::types::terminal::*;
 }
 
-/// Programs that a call runs, started by [`Reporter::process`].
+/// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started by
+/// [`Reporter::start_process`].
 pub mod process {
     pub use crate::processes::{Finished, Happened, Process, ProcessControl, ProcessEvents};
+    pub use crate::started::StartedProcess;
     pub use crate::types::process::{
-        LeftRunning, OutputStream, ProcessExit, Signal, Spawn, Stdin, signal_name,
+        LeftRunning, OutputStream, ProcessExit, ProcessFacts, ProcessOutput, Signal, Spawn, Stdin,
+        signal_name,
     };
 }
 
@@ -100,7 +122,7 @@ pub mod prelude {
     };
     pub use crate::{
         Cx, Error, ErrorKind, Gc, Home, Level, Output, Provider, Reporter, Result, State, SyncTool,
-        Tool, ToolInput, export_plugin, sync_tool, tool, tool_type,
+        Tool, ToolInput, export_plugin, sync_tool, tool, tool_fn, tool_type,
     };
     pub use serde_json::{Value, json};
 }

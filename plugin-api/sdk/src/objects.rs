@@ -135,7 +135,7 @@ impl Objects<'_> {
         Ok(empty.is_empty)
     }
 
-    /// Returns a hidden value. All plugins of a session share the keys.
+    /// Returns a hidden value. All trusted plugins of a session share the keys; one that is not trusted has its own.
     ///
     /// # Errors
     /// As [`Objects::get`].

@@ -154,7 +154,7 @@ impl ProcessControl {
     }
 
     /// Ends it and all that it started, with a moment to tidy up; [`Process::next`] then tells the rest of its
-    /// output and its exit.
+    /// output and its exit. After its exit, ends what it left running.
     ///
     /// # Errors
     /// What the host answers.

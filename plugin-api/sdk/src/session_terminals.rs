@@ -189,7 +189,8 @@ impl TerminalControl {
         self.host.service(STATE, &TerminalRef { terminal: self.number }).await
     }
 
-    /// Ends the program and all that it started; the exit is told next.
+    /// Ends the program and all that it started; the exit is told next. After the exit, and as long as the
+    /// [`TerminalStream`] is there, ends what the program left running.
     ///
     /// # Errors
     /// What keeps it from being ended.

@@ -20,10 +20,11 @@ pub trait State: Sized + Send + Sync + 'static {
     /// Whatever makes the plugin unusable. With `saved`, the host keeps the bytes and makes a fresh state.
     fn create(home: &Home, saved: Option<Value>) -> impl Future<Output = Result<Self>> + Send;
 
-    /// Gives what the next [`State::create`] needs; asked after each call that is not read-only.
+    /// Gives what the next [`State::create`] needs, at most 8 MiB. Asked in a worker after each call that is not
+    /// read-only; inside the host when a newer edition of the plugin follows, as there nothing else is lost.
     ///
     /// # Errors
-    /// The host says so and keeps what it had.
+    /// The person is told once, the log has it, and the host keeps what it had; so where it takes longer than 2 s.
     fn save(&self) -> impl Future<Output = Result<Option<Value>>> + Send {
         ready(Ok(None))
     }
@@ -34,7 +35,8 @@ pub trait State: Sized + Send + Sync + 'static {
     }
 
     /// Adds to the plugin's description: instructions for the prompt, commands, configuration schema,
-    /// assets, credentials. Tools and provider are filled in by the sdk. Runs without an instance.
+    /// assets, credentials. Tools and provider are filled in by the sdk: a description that holds tools of its own is
+    /// refused. Runs without an instance.
     fn describe(_description: &mut Description) {}
 
     /// Runs one of the described commands.

@@ -221,12 +221,8 @@ mod liar {
 
         async fn complete(cx: &Cx, _request: Request) -> Result<Completion> {
             cx.emit(&Delta::Text { text: "yes".into() });
-            Ok(Completion {
-                v: 1,
-                parts: vec![Part::text("no")],
-                finish_reason: FinishReason::Stop,
-                usage: Usage::default(),
-            })
+            let parts = vec![Part::text("no")];
+            Ok(Completion::new(parts, FinishReason::Stop, Usage::default()))
         }
     }
 

@@ -55,16 +55,13 @@ fn answers_come_in_order_with_their_calls_and_usage() {
     let first = ask(&host, "where?");
     let call =
         ToolCall { id: "call-0-2".into(), name: "look".into(), arguments: json!({ "at": "moon" }) };
-    let expected = Completion {
-        v: 1,
-        parts: vec![
-            Part::Thought { text: "hm".into(), signature: None },
-            Part::text("I look."),
-            Part::ToolCall(call.clone()),
-        ],
-        finish_reason: FinishReason::ToolUse,
-        usage: Usage { prompt_tokens: 9, output_tokens: 4, cached_tokens: 0 },
-    };
+    let parts = vec![
+        Part::Thought { text: "hm".into(), signature: None },
+        Part::text("I look."),
+        Part::ToolCall(call.clone()),
+    ];
+    let usage = Usage { prompt_tokens: 9, output_tokens: 4, cached_tokens: 0 };
+    let expected = Completion::new(parts, FinishReason::ToolUse, usage);
     assert_eq!(first.result.unwrap(), expected);
     assert_eq!(first.deltas.last(), Some(&Delta::ToolCall(call)));
     assert_eq!(first.deltas.len(), 4);

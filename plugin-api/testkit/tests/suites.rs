@@ -127,12 +127,7 @@ impl Provider for Parrot {
             cx.sleep(Duration::from_millis(10)).await?;
             cx.emit(&Delta::Text { text: word.to_owned() });
         }
-        Ok(Completion {
-            v: Completion::VERSION,
-            parts: vec![Part::text(text)],
-            finish_reason: FinishReason::Stop,
-            usage: Usage::default(),
-        })
+        Ok(Completion::new(vec![Part::text(text)], FinishReason::Stop, Usage::default()))
     }
 }
 

@@ -76,6 +76,9 @@ pub enum Delta {
         /// How much there is, in the same unit.
         total: u64,
     },
+    /// The server shows that it is there and says nothing: a comment, an empty piece. A session waits longer
+    /// for a server that does this than for a silent one, and not for ever.
+    Alive,
     /// Something that this side does not know; it is passed over.
     #[serde(other)]
     Unknown,
@@ -90,6 +93,9 @@ pub struct Completion {
     pub parts: Vec<Part>,
     /// Why it stopped.
     pub finish_reason: FinishReason,
+    /// The server's own word for why it stopped, where `finish_reason` is `unknown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finish_word: Option<String>,
     /// What it cost.
     #[serde(default)]
     pub usage: Usage,
@@ -98,6 +104,11 @@ pub struct Completion {
 impl Completion {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
+
+    /// Makes a completion that stopped for a reason that has a name here.
+    pub fn new(parts: Vec<Part>, finish_reason: FinishReason, usage: Usage) -> Self {
+        Self { v: Self::VERSION, parts, finish_reason, finish_word: None, usage }
+    }
 }
 
 /// Why a model stopped.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ToolName;
+use crate::execution::EnvironmentPart;
 
 /// The operation by which a plugin is asked whether a condition of one of its tools holds:
 /// [`ConditionRequest`], [`ConditionAnswer`].
@@ -32,6 +33,11 @@ pub enum Condition {
         /// The tool.
         tool: ToolName,
     },
+    /// The session's execution environment has something.
+    EnvironmentHas {
+        /// What.
+        part: EnvironmentPart,
+    },
     /// The plugin says whether, each time that it matters.
     Asked,
     /// A condition that this side does not know. It never holds: the tool is not offered, and does not run by
@@ -47,6 +53,9 @@ impl fmt::Display for Condition {
             Self::NoObjects => f.write_str("there are no objects"),
             Self::ObjectsOf { tool } => write!(f, "there are objects of `{tool}`"),
             Self::NoObjectsOf { tool } => write!(f, "there are no objects of `{tool}`"),
+            Self::EnvironmentHas { part } => {
+                write!(f, "the session's execution environment has {part}")
+            }
             Self::Asked => f.write_str("its plugin says so"),
             Self::Unknown => {
                 f.write_str("something holds that this version of jaato does not know")

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::execution::EnvironmentSpec;
+use crate::execution::{EnvironmentPart, EnvironmentSpec};
 use crate::resources::ResourceSpec;
 use crate::{Asset, ModelInfo, ToolSpec};
 
@@ -30,6 +30,9 @@ pub struct Description {
     /// The execution environment, where it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<EnvironmentSpec>,
+    /// What that environment has not, whatever it is made ready for; the sdk says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environment_lacks: Vec<EnvironmentPart>,
     /// Resources of a session's environment that it can make for whoever asks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceSpec>,

@@ -2,7 +2,7 @@
 //!
 //! An event is written as `{"v":1,"seq":…,"session":…,"event":"text_delta",…}`. Names are in snake
 //! case and only ever added. The seed's `(source, text, mode)` is derivable: `source` is `model` or the
-//! plugin's name without its kind; a delta that follows another of its kind appends, any other writes.
+//! plugin's name, of a shipped one without its kind; a delta that follows another of its kind appends, any other writes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

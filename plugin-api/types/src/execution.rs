@@ -5,6 +5,8 @@
 //! names and shapes, and the host passes them on to the session's environment. What an answer names as a stream
 //! ([`STREAM_KEY`]) the host reads piece by piece by [`STREAM_NEXT`], and gives the tool a handle in its place.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -130,6 +132,32 @@ pub struct StreamNext {
 pub struct StreamClose {
     /// Its number.
     pub stream: u64,
+}
+
+/// Something that an execution environment may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvironmentPart {
+    /// Files: the operations of [`files`](crate::files).
+    Files,
+    /// Commands: those of [`process`](crate::process).
+    Shell,
+    /// Terminals: those of [`terminal`](crate::terminal).
+    Terminals,
+    /// A part that this side does not know. No environment has it.
+    #[serde(other)]
+    Unknown,
+}
+
+impl fmt::Display for EnvironmentPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Files => "files",
+            Self::Shell => "a shell",
+            Self::Terminals => "terminals",
+            Self::Unknown => "something that this version of jaato does not know",
+        })
+    }
 }
 
 /// An execution environment that a plugin is.

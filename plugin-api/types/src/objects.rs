@@ -62,7 +62,8 @@ pub struct ObjectsAdd {
     pub objects: Vec<Object>,
     /// What they have in common.
     pub metadata: Map<String, Value>,
-    /// Whether an object is stored again that says what one of the same item says.
+    /// Whether an object is stored again that says what one says which the item had before. Equal objects of one
+    /// addition are several in any case.
     pub include_duplicates: bool,
     /// How a result is shown: `table`, `document`, whatever clients know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,7 +108,7 @@ pub struct ObjectsChange {
 pub struct ObjectsChanged {
     /// How many items it met.
     pub matched: usize,
-    /// The references of the objects that were given, in their order; of a duplicate that of the first.
+    /// The references of the objects that were given, in their order; of one that was there before, that one's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
 }
@@ -140,7 +141,7 @@ pub struct ObjectsEmpty {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HiddenKey {
-    /// The key. All plugins of a session share them.
+    /// The key. All trusted plugins of a session share them; one that is not trusted has its own.
     pub key: String,
 }
 

@@ -21,7 +21,8 @@ pub const RESIZE: &str = "terminal.resize";
 pub const SIGNAL: &str = "terminal.signal";
 /// Tells what the system knows of the terminal at this moment: [`TerminalRef`], [`TerminalState`].
 pub const STATE: &str = "terminal.state";
-/// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells the exit.
+/// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells the exit. After the
+/// exit, and until the stream is closed, it ends what the program left running.
 pub const END: &str = "terminal.end";
 
 /// Shows people what is on a terminal that the plugin has: [`TerminalScreen`], with the same screen as ANSI text in

@@ -5,6 +5,7 @@
 
 use std::fmt::Debug;
 
+use jaato_types::execution::EnvironmentPart;
 use jaato_types::files::*;
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
@@ -69,6 +70,7 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!(WORD), Isolation::Worker);
     reads(json!(WORD), Availability::Discoverable);
     reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
+    reads(json!(WORD), EnvironmentPart::Unknown);
     reads(json!(WORD), Deciding::Unknown);
 }
 

@@ -16,7 +16,7 @@ mod resources;
 use std::fmt::{Debug, Write as _};
 
 use expect_test::expect_file;
-use jaato_types::execution::EnvironmentSpec;
+use jaato_types::execution::{EnvironmentPart, EnvironmentSpec};
 use jaato_types::http::{HttpAnswer, HttpRequest};
 use jaato_types::process::*;
 use jaato_types::service::*;
@@ -119,6 +119,7 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             models: vec![model()],
         }),
         environment: Some(EnvironmentSpec::default()),
+        environment_lacks: vec![EnvironmentPart::Terminals],
         resources: vec![resources::spec()],
         assets: vec![asset()],
         credentials: vec![CredentialSpec {
@@ -192,6 +193,7 @@ fn tools(shapes: &mut Shapes) {
         Condition::NoObjects,
         Condition::ObjectsOf { tool: "look".into() },
         Condition::NoObjectsOf { tool: "look".into() },
+        Condition::EnvironmentHas { part: EnvironmentPart::Shell },
         Condition::Asked,
         Condition::Unknown,
     ] {
@@ -256,13 +258,14 @@ fn providers(shapes: &mut Shapes) {
         Delta::Output { text: "o".to_owned() },
         Delta::Notice { text: "n".to_owned() },
         Delta::Progress { label: "l".to_owned(), done: 1, total: 2 },
+        Delta::Alive,
     ];
     deltas.iter().for_each(|delta| shapes.add(delta));
+    let usage = Usage { prompt_tokens: 1, output_tokens: 2, cached_tokens: 3 };
+    shapes.add(&Completion::new(Vec::new(), FinishReason::Stop, usage));
     shapes.add(&Completion {
-        v: Completion::VERSION,
-        parts: Vec::new(),
-        finish_reason: FinishReason::Stop,
-        usage: Usage { prompt_tokens: 1, output_tokens: 2, cached_tokens: 3 },
+        finish_word: Some("w".to_owned()),
+        ..Completion::new(Vec::new(), FinishReason::Unknown, usage)
     });
     shapes.words(&[
         FinishReason::Stop,

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bollard::container::LogOutput;
@@ -11,7 +10,7 @@ use futures_util::StreamExt as _;
 use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::{Mutex, oneshot};
+use tokio::sync::{Mutex, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::errors;
@@ -80,7 +79,7 @@ pub struct Command {
     session: u32,
     output: Mutex<Output>,
     input: Mutex<Option<Writer>>,
-    has_ended: AtomicBool,
+    has_ended: watch::Sender<bool>,
 }
 
 enum Step {
@@ -142,11 +141,11 @@ impl Command {
             Ok(Step::Code(code)) => code,
             Err(error) => {
                 output.is_done = true;
-                self.has_ended.store(true, Ordering::Release);
+                self.has_ended.send_replace(true);
                 return Err(error);
             }
         };
-        self.has_ended.store(true, Ordering::Release);
+        self.has_ended.send_replace(true);
         // A guardian that has ended knows of nothing.
         let left_running = self.place.guardian.ended(self.session).await.unwrap_or_default();
         output.is_done = true;
@@ -199,7 +198,7 @@ impl Command {
         })
     }
 
-    /// Writes to the standard input; waits until the command takes it.
+    /// Writes to the standard input; waits until the command takes it, or has ended.
     ///
     /// # Errors
     /// Kind `io` when it has none, it was closed, or the command reads no more.
@@ -208,13 +207,43 @@ impl Command {
         let Some(writer) = input.as_mut() else {
             return Err(Error::new(ErrorKind::Io, "the command's standard input is closed"));
         };
-        let written = match writer.write_all(bytes).await {
-            Ok(()) => writer.flush().await,
-            Err(error) => Err(error),
+        let reads_no_more = |why: &str| {
+            Err(Error::new(ErrorKind::Io, format!("the command reads no more input: {why}")))
         };
-        written.map_err(|error| {
-            Error::new(ErrorKind::Io, format!("the command reads no more input: {error}"))
-        })
+        let writing = async {
+            writer.write_all(bytes).await?;
+            writer.flush().await
+        };
+        // The engine takes nothing for a command that has ended, and does not say so.
+        tokio::select! {
+            biased;
+            () = self.ended() => reads_no_more("it has ended"),
+            written = writing => match written {
+                Ok(()) => Ok(()),
+                Err(error) => reads_no_more(&error.to_string()),
+            },
+        }
+    }
+
+    /// Waits for the command's end, whether or not somebody reads its output.
+    async fn ended(&self) {
+        let mut has_ended = self.has_ended.subscribe();
+        let looking = async {
+            let mut pause = LOOK_FIRST;
+            loop {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LOOK_LAST);
+                // A container that is gone has ended it, too.
+                if !matches!(self.place.code(&self.exec).await, Ok(None)) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            // The sender lives as long as this.
+            _ = has_ended.wait_for(|has_ended| *has_ended) => {}
+            () = looking => {}
+        }
     }
 
     /// Closes the standard input.
@@ -247,7 +276,7 @@ impl Command {
 
 impl Drop for Command {
     fn drop(&mut self) {
-        if !self.has_ended.load(Ordering::Acquire) {
+        if !*self.has_ended.borrow() {
             self.place.guardian.end(self.session);
         }
     }
@@ -296,7 +325,7 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
         output: Mutex::new(output),
         // Kept open without a use: the engine may take its close for the end of both directions.
         input: Mutex::new(Some(input)),
-        has_ended: AtomicBool::new(false),
+        has_ended: watch::Sender::new(false),
     })
 }
 
@@ -327,7 +356,7 @@ async fn session(
             }
             Some(Ok(other)) => early.extend(convert(other)),
             Some(Err(error)) => return Err(broken(place, &error)),
-            None => return Err(ended_early(place, early).await),
+            None => return Err(ended_early(place, line, early).await),
         }
     }
 }
@@ -339,15 +368,12 @@ fn broken(place: &Place, error: &EngineError) -> Error {
     }
 }
 
-/// The engine says on the standard output why a command did not start.
-async fn ended_early(place: &Place, early: VecDeque<Piece>) -> Error {
-    let said: Vec<u8> = early
-        .into_iter()
-        .flat_map(|piece| match piece {
-            Piece::Stdout(bytes) | Piece::Stderr(bytes) => bytes,
-            Piece::Exit(_) => Vec::new(),
-        })
-        .collect();
+/// The engine says on the standard output why a command did not start, a shell on standard error.
+async fn ended_early(place: &Place, mut said: Vec<u8>, early: VecDeque<Piece>) -> Error {
+    said.extend(early.into_iter().flat_map(|piece| match piece {
+        Piece::Stdout(bytes) | Piece::Stderr(bytes) => bytes,
+        Piece::Exit(_) => Vec::new(),
+    }));
     if said.is_empty()
         && let Some(how) = place.watch.within(LOOK_LAST).await
     {

@@ -1,9 +1,11 @@
 //! The container of a session: made for it, or brought by the user.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use bollard::models::ContainerInspectResponse;
-use bollard::query_parameters::InspectContainerOptions;
+use bollard::query_parameters::{InspectContainerOptions, StartContainerOptions};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::Access;
@@ -24,6 +26,9 @@ use crate::shared::{SharedFolders, Users};
 use crate::terminal::{Size, Terminal};
 use crate::watch::Watch;
 
+/// Stands in the name of a container before the number of those that were made in its place.
+const AGAIN: &str = "-again-";
+
 /// Where a container comes from, and so what happens to it at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -37,14 +42,25 @@ pub enum Origin {
 
 /// A container that runs, with the folders that it shares with this machine.
 pub struct Container {
-    place: Place,
+    /// What runs at this moment.
+    place: StdMutex<Place>,
+    /// Locked while the guardian or the whole container is replaced.
     guardian: Mutex<Guardian>,
     origin: Origin,
+    settings: Settings,
     removal: Mutex<Option<Removal>>,
     paths: Paths,
     files: HostFiles,
     facts: Facts,
     folders: Mutex<Option<SharedFolders>>,
+    /// How many containers were made for this one.
+    made: StdMutex<u32>,
+    /// Whether a command was refused because the container had ended.
+    is_told: AtomicBool,
+    /// Whether nothing begins again.
+    is_closed: AtomicBool,
+    /// What a person is to be told with the next command.
+    notes: StdMutex<Vec<String>>,
 }
 
 impl Container {
@@ -88,7 +104,7 @@ impl Container {
         };
         let users = users(settings);
         let found = Found { id, name, user, users, origin, removal: Some(removal) };
-        Self::finish(engine, found, guardian, folders).await
+        Self::finish(engine, found, settings, guardian, folders).await
     }
 
     async fn take(
@@ -120,12 +136,13 @@ impl Container {
         let name = name.to_owned();
         let (users, origin) = (users(settings), Origin::Brought);
         let found = Found { id, name, user, users, origin, removal: None };
-        Self::finish(engine, found, guardian, folders).await
+        Self::finish(engine, found, settings, guardian, folders).await
     }
 
     async fn finish(
         engine: Engine,
         found: Found,
+        settings: &Settings,
         guardian: Guardian,
         folders: SharedFolders,
     ) -> Result<Self> {
@@ -147,14 +164,19 @@ impl Container {
             place.variables = [("HOME".to_owned(), home)].into();
         }
         Ok(Self {
-            place,
+            place: StdMutex::new(place),
             guardian: Mutex::new(guardian),
             origin,
+            settings: settings.clone(),
             removal: Mutex::new(removal),
             paths: folders.paths().clone(),
             files: folders.files().clone(),
             facts,
             folders: Mutex::new(Some(folders)),
+            made: StdMutex::new(1),
+            is_told: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            notes: StdMutex::default(),
         })
     }
 
@@ -174,26 +196,112 @@ impl Container {
         Terminal::start(self.place().await?, spec, size).await
     }
 
+    /// Sees to it that it runs: one that ended begins again, where that can be.
+    ///
+    /// # Errors
+    /// Kind `unavailable` where it has ended and stays so, or that is news.
+    pub async fn ready(&self) -> Result<()> {
+        self.place().await.map(drop)
+    }
+
     /// The place with a guardian that lives: a command may have killed it.
     async fn place(&self) -> Result<Place> {
-        if let Some(how) = self.place.watch.how() {
-            return Err(errors::gone(&self.place.name, &how));
-        }
         let mut guardian = self.guardian.lock().await;
-        if guardian.has_ended() && self.origin != Origin::Made {
-            *guardian = place::guard(&self.place.engine, &self.place.id, &self.place.name).await?;
+        let place = self.now();
+        if let Some(how) = place.watch.how() {
+            let again = self.begin_again(&place, &how).await?;
+            *guardian = again.guardian.clone();
+            *lock(&self.place) = again.clone();
+            self.is_told.store(false, Ordering::Relaxed);
+            return Ok(again);
         }
-        Ok(Place { guardian: guardian.clone(), ..self.place.clone() })
+        if guardian.has_ended() && self.origin != Origin::Made {
+            *guardian = place::guard(&place.engine, &place.id, &place.name).await?;
+        }
+        Ok(Place { guardian: guardian.clone(), ..place })
+    }
+
+    /// Gives a place in a container that runs, in place of one that has ended. One that was made for the session is not
+    /// made again before a command was refused: whoever works in it must learn that what they installed is gone.
+    async fn begin_again(&self, ended: &Place, how: &str) -> Result<Place> {
+        let gone = errors::gone(&ended.name, how);
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Err(gone);
+        }
+        let (docker, id) = (ended.engine.docker(), &*ended.id);
+        let (new_id, name, guardian) = match self.origin {
+            Origin::Brought => {
+                let seen = docker.inspect_container(id, None::<InspectContainerOptions>).await;
+                let running = seen.ok().and_then(|seen| seen.state?.running);
+                if running != Some(true) {
+                    return Err(gone);
+                }
+                let guardian = place::guard(&ended.engine, id, &ended.name).await?;
+                (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
+            }
+            Origin::Made | Origin::MadeToStay if !self.is_told.swap(true, Ordering::Relaxed) => {
+                return Err(gone);
+            }
+            Origin::MadeToStay => {
+                let started = docker.start_container(id, None::<StartContainerOptions>).await;
+                started.map_err(|error| ended.engine.explain(&error, Doing::Container(id)))?;
+                let guardian = place::guard(&ended.engine, id, &ended.name).await?;
+                (Arc::clone(&ended.id), Arc::clone(&ended.name), guardian)
+            }
+            Origin::Made => self.make_again(ended).await?,
+        };
+        let has = if self.origin == Origin::Made { "was made again" } else { "runs again" };
+        lock(&self.notes).push(format!("{}: it {has} as `{name}`", gone.message));
+        let watch = Watch::begin(ended.engine.clone(), new_id.to_string());
+        Ok(Place {
+            id: new_id,
+            name,
+            guardian,
+            watch,
+            onlooker: Onlooker::default(),
+            ..ended.clone()
+        })
+    }
+
+    /// Makes another container like the one that ended, with the same folders.
+    async fn make_again(&self, ended: &Place) -> Result<(Arc<str>, Arc<str>, Guardian)> {
+        let Wanted::Image(image) = self.settings.wanted()? else {
+            unreachable!("only those from an image are made")
+        };
+        // The engine may still be removing the one of that name.
+        let name = {
+            let mut made = lock(&self.made);
+            *made += 1;
+            let first = ended.name.split_once(AGAIN).map_or(&*ended.name, |(first, _)| first);
+            format!("{first}{AGAIN}{made}")
+        };
+        let (engine, user) = (&ended.engine, ended.user.as_deref());
+        let made = made::make(engine, &self.settings, image, &name, user, &self.paths).await?;
+        let Made { id, guardian, removal } = made;
+        *self.removal.lock().await = Some(removal);
+        let Some(guardian) = guardian else {
+            unreachable!("its guardian is the first process of one that does not stay")
+        };
+        Ok((id.into(), name.into(), guardian))
+    }
+
+    /// Gives what a person is to be told.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.notes))
+    }
+
+    fn now(&self) -> Place {
+        lock(&self.place).clone()
     }
 
     /// The engine's id of the container.
-    pub fn id(&self) -> &str {
-        &self.place.id
+    pub fn id(&self) -> Arc<str> {
+        Arc::clone(&lock(&self.place).id)
     }
 
     /// The container's name, as the user gave it or as it was made.
-    pub fn name(&self) -> &str {
-        &self.place.name
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&lock(&self.place).name)
     }
 
     /// Where it comes from.
@@ -216,17 +324,13 @@ impl Container {
         &self.facts
     }
 
-    /// How it has ended, if it has.
-    pub fn how_it_ended(&self) -> Option<String> {
-        self.place.watch.how()
-    }
-
     /// Ends all that was started in it, removes it if it was made for the session, and removes the temporary folder.
     /// Each is done whether or not another fails.
     ///
     /// # Errors
     /// The first failure.
     pub async fn close(&self) -> Result<()> {
+        self.is_closed.store(true, Ordering::Relaxed);
         let removed = match self.removal.lock().await.take() {
             Some(mut removal) => removal.now().await,
             None => Ok(()),
@@ -234,7 +338,7 @@ impl Container {
         let ended = match self.origin {
             // It went with its container.
             Origin::Made => Ok(()),
-            _ if self.place.watch.how().is_some() => Ok(()),
+            _ if self.now().watch.how().is_some() => Ok(()),
             Origin::MadeToStay | Origin::Brought => self.guardian.lock().await.end_all().await,
         };
         let cleaned = match self.folders.lock().await.take() {
@@ -269,6 +373,10 @@ fn user(engine: &Engine, settings: &Settings, folders: &SharedFolders) -> Option
         None if engine.is_rootless() => Some("0:0".to_owned()),
         None => Some(folders.owner()),
     }
+}
+
+fn lock<T>(mutex: &StdMutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn must_run(seen: &ContainerInspectResponse, name: &str) -> Result<()> {

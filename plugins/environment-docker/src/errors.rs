@@ -57,8 +57,10 @@ pub fn absent(address: &Address) -> Error {
 /// A container that is not there any more.
 pub fn gone(container: &str, how: &str) -> Error {
     let text = format!("the container `{container}` has ended ({how})");
-    let hint = "the files of the workspace are there; what was installed or left running in the \
-                container is lost; a new session gets a new container";
+    let hint = format!(
+        "the files of the workspace are there, what ran in the container has ended. One that was made for the session \
+         is made again for the next command, without what was installed in it; one of your own: `docker start {container}`"
+    );
     Error::new(ErrorKind::Unavailable, text).with_hint(hint)
 }
 

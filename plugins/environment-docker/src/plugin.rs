@@ -82,10 +82,10 @@ impl ExecutionEnvironment for Ready {
         self.runtime.run(async move { container.close().await }).await
     }
 
-    async fn facts(&self, _cx: &Cx<Docker>) -> Result<EnvironmentFacts> {
-        if let Some(how) = self.container.how_it_ended() {
-            return Err(crate::errors::gone(self.container.name(), &how));
-        }
+    async fn facts(&self, cx: &Cx<Docker>) -> Result<EnvironmentFacts> {
+        let container = Arc::clone(&self.container);
+        self.runtime.run(async move { container.ready().await }).await?;
+        tell_notes(cx, &self.container);
         let shell_timeout_ms = self.shell_timeout_ms;
         Ok(EnvironmentFacts { shell_timeout_ms, ..told(&self.container) })
     }
@@ -124,6 +124,13 @@ async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<S
     Ok((Container::open(engine, settings, workspace).await?, notes))
 }
 
+/// Tells a person that the container began again.
+pub fn tell_notes(host: &Reporter, container: &Container) {
+    for note in container.take_notes() {
+        host.notice(note);
+    }
+}
+
 fn told(container: &Container) -> EnvironmentFacts {
     let facts = container.facts();
     let shown = |path: &Path| path.to_string_lossy().into_owned();
@@ -135,8 +142,8 @@ fn told(container: &Container) -> EnvironmentFacts {
         Origin::Brought => "brought, stays",
     };
     let details = json!({
-        "container": container.name(),
-        "container_id": container.id(),
+        "container": &*container.name(),
+        "container_id": &*container.id(),
         "origin": origin,
         "host_workspace": shown(&container.paths().workspace().host),
     });

@@ -29,6 +29,7 @@ pub struct Settings {
     /// Id or name of a container that runs already, instead of an image. It is never stopped or removed.
     pub container_id: Option<String>,
     /// Where the workspace appears in a container that is made; of one that is there, its mounts tell.
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub container_workdir: Option<PathBuf>,
     /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default
     /// whoever runs jaato, so that files stay theirs.
@@ -43,10 +44,12 @@ pub struct Settings {
     pub engine: Option<String>,
     /// Longest wait for an answer of the engine, in milliseconds.
     #[schemars(range(min = 1, max = 3_600_000))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub engine_deadline_ms: u64,
     /// Seconds that a command may take which says nothing itself. Programs that outlive their call, and terminals, have no
     /// such bound.
     #[schemars(range(min = 0.1, max = 86400.0))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
     /// The folder on this machine in which the temporary folder is made.
     pub tmp_base_dir: Option<PathBuf>,

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::command::{self, Command, Exit, Piece, Spec};
 use crate::container::Container;
+use crate::plugin::tell_notes;
 use crate::runtime::Runtime;
 
 /// The signal that ends what does not end by itself.
@@ -36,7 +37,7 @@ impl Shell for DockerShell {
     type Program = DockerProgram;
     type Events = DockerEvents;
 
-    async fn start(&self, _host: &Reporter, spawn: Spawn) -> Result<(DockerProgram, DockerEvents)> {
+    async fn start(&self, host: &Reporter, spawn: Spawn) -> Result<(DockerProgram, DockerEvents)> {
         let deadline = spawn.deadline_ms.map(Duration::from_millis);
         let spec = spec(spawn)?;
         let container = Arc::clone(&self.container);
@@ -45,7 +46,9 @@ impl Shell for DockerShell {
             // Counted from its start, not from the request.
             Ok((command, deadline.and_then(|deadline| Instant::now().checked_add(deadline))))
         });
-        let (command, deadline) = starting.await?;
+        let started = starting.await;
+        tell_notes(host, &self.container);
+        let (command, deadline) = started?;
         let shared = Arc::new(Shared { command, was_ended: AtomicBool::new(false) });
         let program = DockerProgram { runtime: self.runtime.clone(), shared: Arc::clone(&shared) };
         let events = DockerEvents {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bollard::query_parameters::ResizeExecOptionsBuilder;
-use jaato_plugin_sdk::types::process::Signal;
+use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{Mutex, oneshot};
@@ -177,11 +177,12 @@ impl Terminal {
         self.place.onlooker.look(&self.place, self.session).await
     }
 
-    /// Waits for the program's code, once its terminal has ended.
+    /// Waits for the program's code, once its terminal has ended; tells what it left running too, which goes on until
+    /// [`Terminal::end`] or the end of the session.
     ///
     /// # Errors
     /// Kind `unavailable` when the container died or the engine went away; `timeout` while it still runs.
-    pub async fn code(&self) -> Result<i64> {
+    pub async fn exit(&self) -> Result<(i64, Vec<LeftRunning>)> {
         let asking = async {
             let mut pause = Duration::from_millis(1);
             loop {
@@ -196,9 +197,9 @@ impl Terminal {
             Error::new(ErrorKind::Timeout, "the program on the terminal has not ended").temporary()
         })?;
         self.has_ended.store(true, Ordering::Release);
-        // What it left runs on until the end of the session, as that of a command does.
-        let _ = self.place.guardian.ended(self.session).await;
-        code
+        // A container that is gone left nothing running.
+        let left = self.place.guardian.ended(self.session).await.unwrap_or_default();
+        Ok((code?, left))
     }
 
     /// Ends the program with all that belongs to it.

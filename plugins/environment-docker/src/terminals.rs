@@ -17,6 +17,7 @@ use jaato_plugin_sdk_environment::waiting::{Seen, Waiter};
 use crate::command::{Spec, Stdin};
 use crate::container::Container;
 use crate::onlooker::Sight;
+use crate::plugin::tell_notes;
 use crate::runtime::Runtime;
 use crate::terminal::{Size, Terminal};
 
@@ -42,7 +43,7 @@ impl Terminals for DockerTerminals {
 
     async fn spawn(
         &self,
-        _host: &Reporter,
+        host: &Reporter,
         spawn: TerminalSpawn,
     ) -> Result<(DockerTerminal, DockerTerminalEvents)> {
         let size = Size { rows: spawn.rows, columns: spawn.columns };
@@ -56,7 +57,9 @@ impl Terminals for DockerTerminals {
         let spec = Spec { words, folder, variables, stdin: Stdin::Piped };
         let container = Arc::clone(&self.container);
         let starting = async move { container.start_on_terminal(spec, size).await };
-        let terminal = Arc::new(self.runtime.run(starting).await?);
+        let started = self.runtime.run(starting).await;
+        tell_notes(host, &self.container);
+        let terminal = Arc::new(started?);
         let (runtime, shown_bytes) = (self.runtime.clone(), Arc::new(AtomicU64::new(0)));
         let events = DockerTerminalEvents {
             runtime: runtime.clone(),
@@ -207,7 +210,7 @@ async fn next(terminal: &Terminal) -> Result<TerminalHappened> {
     if let Some(bytes) = terminal.read().await? {
         return Ok(TerminalHappened::Output(bytes));
     }
-    let code = terminal.code().await?;
-    let code = i32::try_from(code).unwrap_or(i32::MAX);
-    Ok(TerminalHappened::Exited(ProcessExit { code: Some(code), ..ProcessExit::default() }))
+    let (code, left_running) = terminal.exit().await?;
+    let code = Some(i32::try_from(code).unwrap_or(i32::MAX));
+    Ok(TerminalHappened::Exited(ProcessExit { code, left_running, ..ProcessExit::default() }))
 }

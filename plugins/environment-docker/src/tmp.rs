@@ -23,6 +23,9 @@ pub const HIDDEN_PREFIX: &str = ".jaato-tmp-";
 /// The file that tells who made a folder.
 const OWNER_FILE: &str = ".owner";
 
+/// The file by which git passes over a folder that lies in a workspace, and what is in it.
+const IGNORE_FILE: (&str, &str) = (".gitignore", "*\n");
+
 /// Such a folder, and whose it is: whoever runs this.
 pub struct Tmp {
     folder: TempDir,
@@ -43,6 +46,9 @@ impl Tmp {
         let path = folder.path().canonicalize().map_err(failed)?;
         let data = path.metadata().map_err(failed)?;
         let tmp = Self { folder, path, owner: (data.uid(), data.gid()) };
+        if prefix == HIDDEN_PREFIX {
+            fs::write(tmp.path.join(IGNORE_FILE.0), IGNORE_FILE.1).map_err(failed)?;
+        }
         if let Some(owner) = Owner::current() {
             fs::write(tmp.path.join(OWNER_FILE), owner.to_label()).map_err(failed)?;
         }
@@ -126,6 +132,25 @@ mod tests {
         assert!(gone.iter().all(|path| !path.exists()));
         assert!(kept.iter().all(|path| path.exists()) && real.exists());
         assert!(living.path().exists());
+    }
+
+    #[test]
+    fn git_does_not_see_one_in_a_workspace() {
+        let workspace = tempfile::tempdir().unwrap();
+        let git = |words: &[&str]| {
+            let mut command = std::process::Command::new("git");
+            command.args(words).current_dir(workspace.path());
+            // Nothing of this machine's own settings counts.
+            command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").output()
+        };
+        let Ok(made) = git(&["init", "--quiet"]) else { return };
+        assert!(made.status.success());
+        let tmp = Tmp::make(workspace.path(), HIDDEN_PREFIX).unwrap();
+        fs::write(tmp.path().join("result.txt"), "x").unwrap();
+        fs::write(workspace.path().join("own"), "x").unwrap();
+        let seen = git(&["status", "--porcelain", "--untracked-files=all"]).unwrap();
+        assert_eq!(String::from_utf8(seen.stdout).unwrap(), "?? own\n");
+        tmp.close().unwrap();
     }
 
     #[test]

@@ -8,22 +8,32 @@ use std::path::Path;
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
 /// Goes to the folder `$1`, looks whether there is such a program, tells its number on standard error, becomes the rest.
-const PLAIN: &str = r#"cd -- "$1" 2>/dev/null || { echo '!' >&2; exit 126; }
+/// The shell itself may print before that (of a locale or a library that is not there), and not to a line's end.
+const PLAIN: &str = r#"cd -- "$1" 2>/dev/null || { echo '
+jaato-wrapper !' >&2; exit 126; }
 shift
-command -v "$1" >/dev/null 2>&1 || { echo '?' >&2; exit 127; }
-echo "$$" >&2
+command -v "$1" >/dev/null 2>&1 || { echo '
+jaato-wrapper ?' >&2; exit 127; }
+echo "
+jaato-wrapper $$" >&2
 exec "$@""#;
 
 /// The same on a terminal, and waits for a line: the size of the terminal is set in between.
-const TERMINAL: &str = r#"cd -- "$1" 2>/dev/null || { echo '!'; exit 126; }
+const TERMINAL: &str = r#"cd -- "$1" 2>/dev/null || { echo '
+jaato-wrapper !'; exit 126; }
 shift
-command -v "$1" >/dev/null 2>&1 || { echo '?'; exit 127; }
-echo "$$"
+command -v "$1" >/dev/null 2>&1 || { echo '
+jaato-wrapper ?'; exit 127; }
+echo "
+jaato-wrapper $$"
 IFS= read -r _
 exec "$@""#;
 
-/// The longest first line: a number of ten digits and its end, with room for another shell's manners.
-const LINE_BYTES_MAX: usize = 32;
+/// What the line begins with in which the shell tells its number.
+const MARK: &[u8] = b"jaato-wrapper ";
+
+/// Most that a shell prints before that line; one that says more has something else to tell.
+const BEFORE_BYTES_MAX: usize = 16 * 1024;
 
 /// The words that start a command in a folder of the container.
 pub fn plain(folder: &Path, words: &[String]) -> Vec<String> {
@@ -41,7 +51,7 @@ fn wrap(script: &str, folder: &Path, words: &[String]) -> Vec<String> {
     head.into_iter().chain([folder]).chain(words.iter().cloned()).collect()
 }
 
-/// What the shell told first.
+/// What the shell told.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Told {
     /// Its number; the command follows.
@@ -52,24 +62,39 @@ pub enum Told {
     NoProgram,
 }
 
-/// Takes the first line off, and gives nothing as long as it is not whole.
+/// Takes the shell's line off, with what it printed before, and gives nothing as long as it is not whole.
 ///
 /// # Errors
-/// Kind `failed` for what is no such line: it is what the engine or the shell said instead.
+/// Kind `failed` where much came and no such line: it is what the engine or the shell said instead.
 pub fn take_line(bytes: &mut Vec<u8>) -> Result<Option<Told>> {
-    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
-        let is_too_long = bytes.len() > LINE_BYTES_MAX;
-        return if is_too_long { Err(instead(bytes)) } else { Ok(None) };
+    let Some((told, end)) = find_line(bytes) else {
+        let is_too_much = bytes.len() > BEFORE_BYTES_MAX;
+        return if is_too_much { Err(instead(bytes)) } else { Ok(None) };
     };
-    let line = std::str::from_utf8(&bytes[..end]).unwrap_or_default().trim_end();
-    let told = match (line, line.parse()) {
-        ("!", _) => Told::NoFolder,
-        ("?", _) => Told::NoProgram,
-        (_, Ok(session)) => Told::Session(session),
-        _ => return Err(instead(bytes)),
-    };
-    bytes.drain(..=end);
+    bytes.drain(..end);
     Ok(Some(told))
+}
+
+/// Finds the line, and where it ends.
+fn find_line(bytes: &[u8]) -> Option<(Told, usize)> {
+    let mut begin = 0;
+    while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
+        let (line, end) = (&bytes[begin..begin + length], begin + length + 1);
+        if let Some(word) = line.strip_prefix(MARK) {
+            // A terminal ends its lines in its own way.
+            match std::str::from_utf8(word).unwrap_or_default().trim_end() {
+                "!" => return Some((Told::NoFolder, end)),
+                "?" => return Some((Told::NoProgram, end)),
+                number => {
+                    if let Ok(session) = number.parse() {
+                        return Some((Told::Session(session), end));
+                    }
+                }
+            }
+        }
+        begin = end;
+    }
+    None
 }
 
 /// The error of a command that did not start, out of what came instead of its number.
@@ -108,21 +133,27 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_taken_off_once_it_is_whole() {
-        check("12", None, "12");
-        check("12\nrest\n", Some(Told::Session(12)), "rest\n");
-        check("12\r\n", Some(Told::Session(12)), "");
-        check("!\n", Some(Told::NoFolder), "");
-        check("?\n", Some(Told::NoProgram), "");
+    fn the_line_is_taken_off_once_it_is_whole_with_what_came_before() {
+        check("\njaato-wrapper 12", None, "\njaato-wrapper 12");
+        check("\njaato-wrapper 12\nrest\n", Some(Told::Session(12)), "rest\n");
+        check("\r\njaato-wrapper 12\r\n", Some(Told::Session(12)), "");
+        check("\njaato-wrapper !\n", Some(Told::NoFolder), "");
+        check("\njaato-wrapper ?\n", Some(Told::NoProgram), "");
+        let warning = "sh: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)";
+        let told = Some(Told::Session(12));
+        check(&format!("{warning}\n\njaato-wrapper 12\nrest"), told, "rest");
+        check(&format!("{warning}\njaato-wrapper 12\nrest"), Some(Told::Session(12)), "rest");
+        check("12\njaato-wrapper x\n", None, "12\njaato-wrapper x\n");
     }
 
     #[test]
-    fn what_the_engine_says_instead_is_passed_on() {
-        let text = b"OCI runtime exec failed: exec: \"sh\": executable file not found\n".to_vec();
-        let error = take_line(&mut text.clone()).unwrap_err();
+    fn what_is_said_instead_is_passed_on() {
+        let text = b"OCI runtime exec failed: exec: \"sh\": executable file not found\n";
+        let error = instead(text);
         assert!(error.message.starts_with("the container has no `sh`"), "{error}");
-        let endless = vec![b'x'; LINE_BYTES_MAX + 1];
-        assert!(take_line(&mut endless.clone()).is_err());
+        let said = |bytes: usize| take_line(&mut vec![b'x'; bytes]);
+        assert_eq!(said(BEFORE_BYTES_MAX).unwrap(), None);
+        assert!(said(BEFORE_BYTES_MAX + 1).is_err());
     }
 
     #[test]

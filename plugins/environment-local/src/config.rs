@@ -20,8 +20,10 @@ pub struct Config {
     /// Seconds that a command may take which says nothing itself. Programs that outlive their call, and terminals, have no
     /// such bound.
     #[schemars(range(min = 0.1, max = 86400.0))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
     /// Whether there is a temporary folder, which goes with the session.
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub enable_tmp_dir: bool,
     /// Where the temporary folder is made; the system's folder for such things where nothing is said.
     pub tmp_base_dir: Option<PathBuf>,

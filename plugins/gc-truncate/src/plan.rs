@@ -26,7 +26,9 @@ struct Turn {
 ///
 /// All finished turns go but the last `preserve_recent_turns` and the pinned ones. Of those recent
 /// ones the oldest go as well, down to `target_percent`, where the request would not fit otherwise:
-/// the provider has refused it, or what stays is estimated to fill the window.
+/// the provider has refused it, or what stays is estimated to fill the window. A person who asks gets room
+/// even so: where nothing is old, the older half of the recent turns goes, whatever the estimate is. Who asks
+/// may do so because a server refuses a context that nobody else takes for full.
 pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
     let mut turns = turns(&request.messages);
     let finished = turns.len().saturating_sub(usize::from(is_open(&request.messages)));
@@ -37,6 +39,15 @@ pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
         turn.stays = is_pinned || index >= first_recent || index == last;
     }
     let mut tokens = request.total_tokens.saturating_sub(tokens_freed(&turns));
+    let is_asked = request.reason == GcReason::Manual;
+    if is_asked && turns.iter().all(|turn| turn.stays) {
+        let free = (first_recent..last).filter(|at| !settings.pinned_turn_indices.contains(at));
+        let free: Vec<usize> = free.collect();
+        for index in free.iter().take(free.len().div_ceil(2)) {
+            turns[*index].stays = false;
+        }
+        tokens = request.total_tokens.saturating_sub(tokens_freed(&turns));
+    }
     let must_fit = request.reason == GcReason::ContextLimit;
     if must_fit || is_above(tokens, FULL_PERCENT, request) {
         for index in first_recent..last {

@@ -116,6 +116,25 @@ fn recent_turns_go_only_where_the_request_would_not_fit() {
 }
 
 #[test]
+fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
+    let dropped = |finished, open, settings: &Settings| {
+        let messages = history(finished, open);
+        let request = GcRequest { reason: GcReason::Manual, ..request(messages.clone(), 10) };
+        let planned = plan(&request, settings);
+        check_plan(&messages, &planned).unwrap();
+        planned.drop.iter().map(|at| at / 2).step_by(2).collect::<Vec<_>>()
+    };
+    let settings = Settings::default();
+    assert_eq!(dropped(5, true, &settings), [0, 1, 2]);
+    assert_eq!(dropped(4, false, &settings), [0, 1], "the last turn stays");
+    assert_eq!(dropped(2, false, &settings), [0]);
+    assert_eq!(dropped(1, false, &settings), [0; 0]);
+    assert_eq!(dropped(8, true, &settings), [0, 1, 2], "what is old is enough");
+    let pinned = Settings { pinned_turn_indices: vec![0, 2], ..Settings::default() };
+    assert_eq!(dropped(4, true, &pinned), [1]);
+}
+
+#[test]
 fn the_person_is_told_where_the_settings_say_so() {
     let told = |settings: &Settings| plan(&request(history(8, true), 800), settings).note;
     let expected = "Context cleaned: removed 3 old turns, kept 5 recent turns.";

@@ -303,7 +303,7 @@ fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
         let arguments = serde_json::Value::Object(arguments);
         parts.push(Part::ToolCall(ToolCall { id, name: ToolName::new(name), arguments }));
     }
-    Completion { v: Completion::VERSION, parts, finish_reason, usage }
+    Completion::new(parts, finish_reason, usage)
 }
 
 /// Makes an id out of everything before the call: unique in its session, and the same in a replay.

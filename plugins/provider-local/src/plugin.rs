@@ -22,8 +22,10 @@ const STATE_FOLDER: &str = "prefix-states";
 #[schemars(crate = "schemars")]
 pub struct Config {
     /// Most tokens of a conversation. Each takes 56 KiB of memory with the default model; its own limit is 32768.
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub context_tokens: u32,
     /// Whether the computed start of prompts (system text, tools, examples) is kept on disk, 512 MiB at most.
+    #[schemars(extend("x-jaato-workspace" = true))]
     pub save_states: bool,
 }
 

@@ -16,6 +16,17 @@ pub fn below(base: &str, path: &str) -> String {
     format!("{base}/{path}{query}")
 }
 
+/// Joins the server's root and a path: where a server that speaks a protocol of its own as well has that.
+/// `None` for a server that is not reached over plain http, or whose base URL does not end in `/v1`: servers
+/// of one's own are, vendors are not, and have nothing there.
+pub fn at_root(base: &str, path: &str) -> Option<String> {
+    let base = base.trim();
+    let base = base.split('?').next().unwrap_or(base).trim_end_matches('/');
+    let base = base.strip_suffix(COMPLETIONS).unwrap_or(base);
+    let root = base.strip_suffix("/v1").filter(|root| root.starts_with("http://"))?;
+    Some(format!("{root}/{path}"))
+}
+
 /// Tells whether a base URL is the vendor's own, where a few things are spelled differently.
 pub fn is_vendors(base: &str) -> bool {
     let host = base.trim().strip_prefix("https://").unwrap_or_default();
@@ -33,6 +44,17 @@ mod tests {
             assert_eq!(below(base, "models"), "http://h:1/v1/models");
         }
         assert_eq!(below("https://h/x?v=1", "models"), "https://h/x/models?v=1");
+    }
+
+    #[test]
+    fn the_root_is_that_of_a_server_of_ones_own() {
+        for base in ["http://h:1/v1", "http://h:1/v1/", "http://h:1/v1/chat/completions?x=1"] {
+            assert_eq!(at_root(base, "props").as_deref(), Some("http://h:1/props"));
+        }
+        assert_eq!(at_root("http://h/x/v1", "props").as_deref(), Some("http://h/x/props"));
+        for base in [VENDOR, "https://h/v1", "http://h:1", "http://h/v1beta/openai"] {
+            assert_eq!(at_root(base, "props"), None, "{base}");
+        }
     }
 
     #[test]

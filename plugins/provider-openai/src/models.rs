@@ -5,9 +5,16 @@ use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::failure;
 
-/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral.
-const CONTEXT_KEYS: [&str; 4] =
-    ["max_model_len", "context_length", "context_window", "max_context_length"];
+/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral, LM Studio. What is loaded
+/// counts before what could be.
+const CONTEXT_KEYS: [&str; 6] = [
+    "loaded_context_length",
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+    "context_size",
+];
 
 /// Reads the body of `GET /models`: the models by name.
 ///
@@ -19,13 +26,18 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
         Error::new(ErrorKind::Provider, text).with_hint("check the base url: most end in `/v1`")
     };
     let list: Value = serde_json::from_slice(body).map_err(|_| wrong())?;
-    // A server without a model says null.
-    let models = match list.get("data") {
-        Some(Value::Array(models)) => models.as_slice(),
-        Some(Value::Null) => &[],
-        Some(_) | None => return Err(wrong()),
+    let models = match (&list, list.get("data")) {
+        (_, Some(Value::Array(models))) => models.as_slice(),
+        // A server without a model says null.
+        (_, Some(Value::Null)) => &[],
+        // Together's list stands alone.
+        (Value::Array(models), _) => models.as_slice(),
+        (_, Some(_) | None) => return Err(wrong()),
     };
     let mut infos: Vec<ModelInfo> = models.iter().filter_map(info).collect();
+    if infos.is_empty() && !models.is_empty() {
+        return Err(wrong());
+    }
     infos.sort_by(|a, b| a.name.cmp(&b.name));
     infos.dedup_by(|a, b| a.name == b.name);
     Ok(infos)
@@ -33,7 +45,8 @@ pub fn read(url: &str, body: &[u8]) -> Result<Vec<ModelInfo>> {
 
 fn info(model: &Value) -> Option<ModelInfo> {
     let name = model["id"].as_str().filter(|name| !name.is_empty())?;
-    let context_limit = CONTEXT_KEYS.iter().find_map(|key| model[*key].as_u64());
+    let told = |key: &str| model[key].as_u64().filter(|tokens| *tokens > 0);
+    let context_limit = CONTEXT_KEYS.into_iter().find_map(told);
     Some(ModelInfo { name: name.to_owned(), title: String::new(), context_limit, asset: None })
 }
 
@@ -52,11 +65,15 @@ mod tests {
             {"id":""},{"x":1},{"id":"b"}]}"#;
         assert_eq!(names(body), Ok(vec![("a".into(), Some(4096)), ("b".into(), None)]));
         assert_eq!(names(r#"{"object":"list","data":null}"#), Ok(vec![]));
+        assert_eq!(
+            names(r#"[{"id":"b"},{"id":"a"}]"#),
+            Ok(vec![("a".into(), None), ("b".into(), None)])
+        );
     }
 
     #[test]
     fn what_is_no_list_says_so_without_the_password() {
-        for body in ["", "<html>", "[]", r#"{"data":1}"#, r#"{"models":[]}"#] {
+        for body in ["", "<html>", "[1]", r#"[{"x":1}]"#, r#"{"data":1}"#, r#"{"models":[]}"#] {
             let error = names(body).unwrap_err();
             let text = "`http://…@h/v1/models` answered with what is no list of models";
             assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Provider, text), "{body}");

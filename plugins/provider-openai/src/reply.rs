@@ -6,7 +6,11 @@
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Usage};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, failure};
+use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, ServerEvent, failure};
+
+use crate::halves::{self, Halves};
+use crate::reason;
+use crate::think::{Piece, ThinkTags};
 
 /// The field in which some servers give reasoning, and want it back; the signature of such a thought.
 /// DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and Mistral, which do
@@ -19,17 +23,39 @@ const DONE: &str = "[DONE]";
 /// Longest piece of an event that cannot be read which an error repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
+/// Most chunks of one answer: twice the tokens that any model answers with today. More is a server that goes
+/// on for ever in pieces of nothing.
+pub const CHUNKS_MAX: usize = 256 * 1024;
+
+/// Most switches between thoughts and text in one answer, each of which begins a part. Models switch at each
+/// call, at most.
+pub const PARTS_MAX: usize = 4096;
+
+/// The name of events in which servers report an error.
+const ERROR_EVENT: &str = "error";
+
 /// An answer on its way.
 #[derive(Debug)]
 pub struct Reply {
     url: String,
     answer: Answer,
     calls: Fragments,
-    finish: Option<FinishReason>,
+    tags: ThinkTags,
+    /// Of the text and of the reasoning.
+    halves: [Halves; 2],
+    /// Whether half a character has come, and stand-ins have to be looked for.
+    has_halves: bool,
+    /// The server's word for why the model stopped.
+    finish: Option<String>,
+    chunks: usize,
     is_refused: bool,
     is_done: bool,
     has_begun: bool,
 }
+
+/// The places of [`Reply::halves`].
+const OF_TEXT: usize = 0;
+const OF_REASONING: usize = 1;
 
 impl Reply {
     /// Begins an answer of this URL, which errors name.
@@ -38,7 +64,11 @@ impl Reply {
             url: url.to_owned(),
             answer: Answer::new(),
             calls: Fragments::new(),
+            tags: ThinkTags::default(),
+            halves: Default::default(),
+            has_halves: false,
             finish: None,
+            chunks: 0,
             is_refused: false,
             is_done: false,
             has_begun: false,
@@ -60,12 +90,13 @@ impl Reply {
         self.has_begun
     }
 
-    /// Takes the data of one event; gives what is to be emitted.
+    /// Takes one event; gives what is to be emitted.
     ///
     /// # Errors
-    /// What the server reports inside its answer; an event that cannot be read.
-    pub fn event(&mut self, data: &str) -> Result<Vec<Delta>> {
-        let data = data.trim();
+    /// What the server reports inside its answer; an event that cannot be read; `limit_reached` beyond
+    /// [`CHUNKS_MAX`] and [`PARTS_MAX`].
+    pub fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let data = event.data.trim();
         if data.is_empty() || self.is_done {
             return Ok(Vec::new());
         }
@@ -74,105 +105,181 @@ impl Reply {
             self.has_begun = true;
             return Ok(Vec::new());
         }
-        let event = serde_json::from_str(data).map_err(|error| self.unreadable(data, &error))?;
-        self.chunk(&event)
+        if event.name == ERROR_EVENT {
+            return Err(failure::of_event(&self.url, data));
+        }
+        let chunk = self.read(data).map_err(|error| self.unreadable(data, &error))?;
+        self.chunk(&chunk)
     }
 
-    /// Takes one chunk, or a whole completion of a server that does not stream.
+    /// Takes the event that the stream's end left open. It counts where it is whole: some servers leave out
+    /// the blank line behind the last one.
     ///
     /// # Errors
-    /// What the server reports inside its answer.
+    /// As [`Reply::event`].
+    pub fn last_event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
+        let data = event.data.trim();
+        let is_whole = data == DONE || event.name == ERROR_EVENT || self.read(data).is_ok();
+        if is_whole {
+            return self.event(event);
+        }
+        self.has_begun = true;
+        Ok(Vec::new())
+    }
+
+    /// Takes the answer of a server that does not stream. The end of a whole completion is the end of its JSON;
+    /// one that comes as chunks, a line each, ends as a stream does.
+    ///
+    /// # Errors
+    /// As [`Reply::chunk`].
+    pub fn whole(&mut self, values: &[Value]) -> Result<Vec<Delta>> {
+        let mut deltas = Vec::new();
+        for value in values {
+            deltas.extend(self.chunk(value)?);
+        }
+        if let [only] = values {
+            self.is_done |= choice_of(only).is_some_and(|choice| choice["message"].is_object());
+        }
+        Ok(deltas)
+    }
+
+    /// Takes one chunk.
+    ///
+    /// # Errors
+    /// What the server reports inside its answer; `limit_reached` beyond [`CHUNKS_MAX`] and [`PARTS_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
-        let is_report = chunk.get("error").is_some_and(|error| !error.is_null())
-            || chunk["object"].as_str() == Some("error");
-        if is_report {
+        if is_report(chunk) {
             return Err(failure::of_report(&self.url, chunk));
         }
         self.has_begun = true;
+        self.chunks += 1;
+        if self.chunks > CHUNKS_MAX {
+            return Err(too_much(&format!("{CHUNKS_MAX} pieces")));
+        }
         if let Some(usage) = usage(&chunk["usage"]) {
             self.answer.set_usage(usage);
         }
-        let first = |choice: &&Value| choice["index"].as_u64().unwrap_or(0) == 0;
-        let choices = chunk["choices"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let Some(choice) = choices.iter().find(first) else { return Ok(Vec::new()) };
+        let Some(choice) = choice_of(chunk) else { return Ok(Vec::new()) };
+        // OpenRouter reports what happens to a choice inside it.
+        if is_said(choice.get("error")) {
+            return Err(failure::of_report(&self.url, choice));
+        }
         let piece = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
         let mut deltas = self.said(piece);
+        if self.answer.parts() > PARTS_MAX {
+            return Err(too_much(&format!("{PARTS_MAX} switches between reasoning and text")));
+        }
         self.called(piece, &mut deltas)?;
-        if let Some(reason) = choice["finish_reason"].as_str() {
-            self.finish = Some(finish_reason(reason));
+        if let Some(word) = choice["finish_reason"].as_str().filter(|word| reason::is_given(word)) {
+            self.finish = Some(word.trim().to_owned());
         }
         Ok(deltas)
+    }
+
+    /// Reads JSON, with stand-ins for halves of characters where it holds some.
+    fn read(&mut self, data: &str) -> serde_json::Result<Value> {
+        serde_json::from_str(data).or_else(|error| {
+            let repaired = halves::stand_in(data);
+            let value = serde_json::from_str(&repaired).map_err(|_| error)?;
+            self.has_halves = true;
+            Ok(value)
+        })
     }
 
     /// Takes reasoning, text and a refusal.
     fn said(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
-        deltas.extend(match (text(REASONING), text("reasoning")) {
-            (Some(text), _) => self.answer.thought(text, Some(REASONING)),
-            (None, Some(text)) => self.answer.thought(text, None),
-            (None, None) => None,
-        });
+        match (text(REASONING), text("reasoning")) {
+            (Some(text), _) => deltas.extend(self.thought(text, Some(REASONING))),
+            (None, Some(text)) => deltas.extend(self.thought(text, None)),
+            (None, None) => {}
+        }
         match &piece["content"] {
-            Value::String(text) => deltas.extend(self.answer.text(text)),
+            Value::String(text) => self.text(text, &mut deltas),
             Value::Array(parts) => {
                 for part in parts {
-                    deltas.extend(self.part(part));
+                    self.part(part, &mut deltas);
                 }
             }
             _ => {}
         }
-        if let Some(text) = piece["refusal"].as_str().filter(|text| !text.is_empty()) {
-            self.is_refused = true;
-            deltas.extend(self.answer.text(text));
+        if let Some(text) = text("refusal") {
+            self.refusal(text, &mut deltas);
         }
         deltas
     }
 
+    fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
+        let piece = self.whole_characters(OF_REASONING, piece);
+        self.answer.thought(&piece, signature)
+    }
+
+    /// Takes text, which may begin with reasoning in tags.
+    fn text(&mut self, piece: &str, deltas: &mut Vec<Delta>) {
+        let piece = self.whole_characters(OF_TEXT, piece);
+        for piece in self.tags.push(&piece) {
+            deltas.extend(self.untagged(piece));
+        }
+    }
+
+    fn untagged(&mut self, piece: Piece) -> Option<Delta> {
+        match piece {
+            Piece::Text(text) => self.answer.text(&text),
+            // The model's template takes it out again: nobody wants it back.
+            Piece::Thought(text) => self.answer.thought(&text, None),
+        }
+    }
+
+    fn refusal(&mut self, text: &str, deltas: &mut Vec<Delta>) {
+        self.is_refused = true;
+        deltas.extend(self.answer.text(text));
+    }
+
+    fn whole_characters(&mut self, place: usize, piece: &str) -> String {
+        if self.has_halves { self.halves[place].push(piece) } else { piece.to_owned() }
+    }
+
     /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` with such pieces inside.
-    fn part(&mut self, part: &Value) -> Option<Delta> {
+    fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
+        let text = part["text"].as_str().unwrap_or_default();
         match part["type"].as_str() {
             Some("thinking") => {
                 let inner = part["thinking"].as_array().map(Vec::as_slice).unwrap_or_default();
                 let text: String = inner.iter().filter_map(|one| one["text"].as_str()).collect();
-                self.answer.thought(&text, None)
+                deltas.extend(self.thought(&text, None));
             }
             Some("refusal") => {
-                self.is_refused = true;
-                self.answer.text(part["refusal"].as_str()?)
+                let text = part["refusal"].as_str().filter(|text| !text.is_empty());
+                self.refusal(text.unwrap_or_default(), deltas);
             }
-            Some(_) | None => self.answer.text(part["text"].as_str()?),
+            Some(_) | None => self.text(text, deltas),
         }
     }
 
     /// Takes pieces of calls. They are emitted when they are whole; until then an empty text says that the
-    /// answer goes on, or the session would take long arguments for silence.
+    /// answer goes on, or the session would take long arguments for silence. Pieces that say nothing are none.
     fn called(&mut self, piece: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
         let calls = piece["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for call in calls {
-            self.fragment(call["index"].as_u64(), call["id"].as_str(), &call["function"])?;
-        }
         // What calls were before there could be several.
         let legacy = piece.get("function_call").filter(|call| call.is_object());
+        let arguments: Vec<String> =
+            calls.iter().map(|call| arguments_of(&call["function"])).collect();
+        let mut fragments: Vec<_> = calls
+            .iter()
+            .zip(&arguments)
+            .map(|(call, arguments)| fragment(call, &call["function"], arguments))
+            .collect();
+        let legacy_arguments = legacy.map(arguments_of).unwrap_or_default();
         if let Some(call) = legacy {
-            self.fragment(Some(0), None, call)?;
+            let index = Some(0);
+            fragments.push(Fragment { index, ..fragment(&Value::Null, call, &legacy_arguments) });
         }
-        if deltas.is_empty() && (!calls.is_empty() || legacy.is_some()) {
+        let says = |one: &Fragment<'_>| !(one.name.is_empty() && one.arguments.is_empty());
+        if deltas.is_empty() && fragments.iter().any(says) {
             deltas.push(Delta::Text { text: String::new() });
         }
-        Ok(())
-    }
-
-    fn fragment(&mut self, index: Option<u64>, id: Option<&str>, function: &Value) -> Result<()> {
-        let arguments = match &function["arguments"] {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            // Some servers give the object itself.
-            whole => whole.to_string(),
-        };
-        let (id, name) = (id.unwrap_or_default(), function["name"].as_str().unwrap_or_default());
-        self.calls.push(&Fragment { index, id, name, arguments: &arguments })?;
-        Ok(())
+        self.calls.push_list(&fragments)
     }
 
     /// Ends the answer where the stream ended: the last deltas and the completion.
@@ -183,17 +290,50 @@ impl Reply {
         if !self.is_complete() {
             return Err(self.cut());
         }
-        let reason = match self.finish {
+        let mut deltas = self.rest();
+        let reason = match self.finish.as_deref().map(reason::of_word) {
             Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Safety,
             Some(reason) => reason,
             None => FinishReason::Stop,
         };
-        // Calls of an answer that was stopped from outside may be half of what was meant.
-        let may_call = !matches!(reason, FinishReason::Safety | FinishReason::Error);
-        let calls = std::mem::take(&mut self.calls).finish();
-        let calls = calls.into_iter().filter(|_| may_call);
-        let deltas = calls.map(|call| self.answer.call(call)).collect();
-        Ok((deltas, self.answer.finish(reason)))
+        let calls = std::mem::take(&mut self.calls);
+        let calls = match reason {
+            // Calls of an answer that was stopped from outside may be half of what was meant.
+            FinishReason::Safety | FinishReason::Error => Vec::new(),
+            FinishReason::MaxTokens => calls.finish_cut(),
+            FinishReason::Stop
+            | FinishReason::ToolUse
+            | FinishReason::Cancelled
+            | FinishReason::Unknown => calls.finish(),
+        };
+        for mut call in calls {
+            if self.has_halves {
+                call.arguments = halves::join_all(call.arguments);
+            }
+            deltas.push(self.answer.call(call));
+        }
+        let completion = match (reason, self.finish) {
+            (FinishReason::Unknown, Some(word)) => self.answer.finish_with_word(&shown(&word)),
+            (_, _) => self.answer.finish(reason),
+        };
+        Ok((deltas, completion))
+    }
+
+    /// Gives what was held back of text and reasoning.
+    fn rest(&mut self) -> Vec<Delta> {
+        let mut deltas = Vec::new();
+        if let Some(half) = self.halves[OF_REASONING].finish() {
+            deltas.extend(self.answer.thought(&half.to_string(), None));
+        }
+        if let Some(half) = self.halves[OF_TEXT].finish() {
+            for piece in self.tags.push(&half.to_string()) {
+                deltas.extend(self.untagged(piece));
+            }
+        }
+        if let Some(piece) = self.tags.finish() {
+            deltas.extend(self.untagged(piece));
+        }
+        deltas
     }
 
     fn cut(&self) -> Error {
@@ -207,22 +347,58 @@ impl Reply {
     }
 
     fn unreadable(&self, data: &str, error: &serde_json::Error) -> Error {
-        let url = failure::shown_url(&self.url);
-        let shown: String = data.chars().take(SHOWN_CHARS_MAX).collect();
+        let (url, shown) = (failure::shown_url(&self.url), shown(data));
         let text = format!("`{url}` sent an event that is no JSON ({error}): `{shown}`");
         Error::new(ErrorKind::Provider, text).temporary()
     }
 }
 
-fn finish_reason(reason: &str) -> FinishReason {
-    match reason {
-        "stop" | "eos" | "end_turn" => FinishReason::Stop,
-        "length" | "max_tokens" => FinishReason::MaxTokens,
-        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolUse,
-        "content_filter" => FinishReason::Safety,
-        "error" => FinishReason::Error,
-        _ => FinishReason::Unknown,
+/// Tells whether a chunk reports an error: in a field of that name, or because it says something and holds
+/// nothing of an answer.
+fn is_report(chunk: &Value) -> bool {
+    let says = |key: &str| chunk[key].is_string();
+    let is_bare = chunk.get("choices").is_none() && (says("message") || says("detail"));
+    is_said(chunk.get("error")) || chunk["object"].as_str() == Some("error") || is_bare
+}
+
+/// Tells whether a field that reports an error does so: some servers send it empty with each chunk.
+fn is_said(error: Option<&Value>) -> bool {
+    match error {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::String(text)) => !text.is_empty(),
+        Some(_) => true,
     }
+}
+
+/// The choice that counts. One alone does whatever its number: some servers number the chunks.
+fn choice_of(chunk: &Value) -> Option<&Value> {
+    match chunk["choices"].as_array()?.as_slice() {
+        [only] => Some(only),
+        several => several.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0),
+    }
+}
+
+fn fragment<'a>(call: &'a Value, function: &'a Value, arguments: &'a str) -> Fragment<'a> {
+    let text = |value: &'a Value| value.as_str().unwrap_or_default();
+    let (index, id, name) = (call["index"].as_u64(), text(&call["id"]), text(&function["name"]));
+    Fragment { index, id, name, arguments }
+}
+
+fn arguments_of(function: &Value) -> String {
+    match &function["arguments"] {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        // Some servers give the object itself.
+        whole => whole.to_string(),
+    }
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+fn too_much(what: &str) -> Error {
+    Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
 }
 
 fn usage(usage: &Value) -> Option<Usage> {

@@ -30,12 +30,21 @@ pub enum Dialect {
     Common,
 }
 
+/// Where what is said behind tool results goes: outcomes of tasks, and what the person says meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcomes {
+    /// Into a message of the user's, which models read as such.
+    AsUser,
+    /// Behind the last result, for servers that refuse a user's message there.
+    InLastResult,
+}
+
 /// Writes the body of a request.
 ///
 /// # Errors
 /// `context_overflow` when it is larger than what may cross to the host, which is more than any model reads;
 /// `unknown_operation` for a message of a role from the future.
-pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
+pub fn body(request: &Request, dialect: Dialect, outcomes: Outcomes) -> Result<Vec<u8>> {
     let most = request.options.max_output_tokens;
     let (vendors, common) = match dialect {
         Dialect::Vendor => (most, None),
@@ -49,7 +58,7 @@ pub fn body(request: &Request, dialect: Dialect) -> Result<Vec<u8>> {
         max_tokens: common,
         max_completion_tokens: vendors,
         tools: request.tools.iter().map(tool).collect(),
-        messages: messages(request)?,
+        messages: messages(request, outcomes)?,
     };
     let bytes = serde_json::to_vec(&body).map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
@@ -97,7 +106,12 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(request: &Request) -> Result<Vec<Value>> {
+/// Tells whether a request says anything behind tool results.
+pub fn tells_outcomes(request: &Request) -> bool {
+    request.messages.iter().any(|message| message.role == Role::Tool && is_said(&message.parts))
+}
+
+fn messages(request: &Request, outcomes: Outcomes) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
@@ -106,7 +120,7 @@ fn messages(request: &Request) -> Result<Vec<Value>> {
         match message.role {
             Role::User => written.push(user(&message.parts)),
             Role::Model => written.push(assistant(message)),
-            Role::Tool => results(message, &mut written),
+            Role::Tool => results(message, outcomes, &mut written),
             Role::Unknown => return Err(Role::unknown_to_provider()),
         }
     }
@@ -163,16 +177,26 @@ fn call(call: &ToolCall) -> Value {
     })
 }
 
-/// A message of results: one for each, then what else it says, which only a user can.
-fn results(message: &Message, written: &mut Vec<Value>) {
-    for ToolResult { call_id, content, .. } in message.tool_results() {
-        let content = Value::Object(content.clone()).to_string();
+/// A message of results: one for each, then what else it says.
+fn results(message: &Message, outcomes: Outcomes, written: &mut Vec<Value>) {
+    let count = message.tool_results().count();
+    for (number, ToolResult { call_id, content, .. }) in message.tool_results().enumerate() {
+        let mut content = Value::Object(content.clone()).to_string();
+        if outcomes == Outcomes::InLastResult && number + 1 == count {
+            let said = texts(&message.parts);
+            if !said.is_empty() {
+                content = format!("{content}\n\n{said}");
+            }
+        }
         written.push(json!({ "role": "tool", "tool_call_id": call_id, "content": content }));
     }
-    let is_said = |part: &&Part| matches!(part, Part::Text { .. } | Part::Data(_));
-    if message.parts.iter().any(|part| is_said(&part)) {
+    if is_said(&message.parts) && (outcomes == Outcomes::AsUser || count == 0) {
         written.push(user(&message.parts));
     }
+}
+
+fn is_said(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part, Part::Text { .. } | Part::Data(_)))
 }
 
 /// Joins what parts say in words; a part of its own begins a line of its own.

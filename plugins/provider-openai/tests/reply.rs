@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::{Completion, Delta, Part};
 use jaato_plugin_sdk_provider::Events;
-use provider_openai::reply::Reply;
+use provider_openai::reply::{CHUNKS_MAX, PARTS_MAX, Reply};
 
 /// Reads a stream; gives the deltas, then the completion or the error, a line each.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
@@ -15,9 +15,10 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
             let parts: Vec<_> = completion.parts.iter().map(part).collect();
             let usage = completion.usage;
             lines.push(format!(
-                "= {} {:?} {}+{} ({} cached)",
+                "= {} {:?}{} {}+{} ({} cached)",
                 parts.join(" "),
                 completion.finish_reason,
+                completion.finish_word.map(|word| format!(" ({word})")).unwrap_or_default(),
                 usage.prompt_tokens,
                 usage.output_tokens,
                 usage.cached_tokens
@@ -35,8 +36,11 @@ fn run<'a>(
     let (mut events, mut reply) = (Events::new(), Reply::new("http://h/v1/chat/completions"));
     for piece in pieces {
         for event in events.push(piece)? {
-            lines.extend(reply.event(&event.data)?.iter().map(delta));
+            lines.extend(reply.event(&event)?.iter().map(delta));
         }
+    }
+    if let Some(event) = events.finish() {
+        lines.extend(reply.last_event(&event)?.iter().map(delta));
     }
     let (deltas, completion) = reply.finish()?;
     lines.extend(deltas.iter().map(delta));
@@ -159,11 +163,70 @@ fn the_call_of_old_servers_is_one_too() {
 fn arguments_that_are_no_json_are_kept_for_the_session_to_refuse() {
     check(
         &stream(&[
-            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\": tru"}}]},"finish_reason":"length"}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\": tru"}}]},"finish_reason":"stop"}"#,
         ]),
         expect![[r#"
             text ""
             call a one "{\"x\": tru"
+            = call:a ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_call_that_the_limit_cut_is_told_as_cut_and_has_no_empty_arguments() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":""}},{"index":1,"id":"b","function":{"name":"two","arguments":""}}]},"finish_reason":"length"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            call a one {}
+            call b two ""
+            = call:a call:b MaxTokens 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn arguments_may_be_null_or_nothing() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"null"}},{"index":1,"id":"b","function":{"name":"two","arguments":null}},{"index":2,"id":"c","function":{"name":"three"}}]},"finish_reason":"tool_calls"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            call a one {}
+            call b two {}
+            call c three {}
+            = call:a call:b call:c ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn calls_of_one_list_are_different_calls() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"function":{"name":"get_environment"}},{"function":{"name":"list_tools"}}]},"finish_reason":"tool_calls"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            call call-0 get_environment {}
+            call call-1 list_tools {}
+            = call:call-0 call:call-1 ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn pieces_of_calls_that_say_nothing_are_no_progress() {
+    check(
+        &stream(&[
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one"}}]}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"function":{"arguments":""}}]}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0}]}}"#,
+            r#"{"delta":{"tool_calls":[]},"finish_reason":"tool_calls"}"#,
+        ]),
+        expect![[r#"
+            text ""
+            call a one {}
             = call:a ToolUse 0+0 (0 cached)"#]],
     );
 }
@@ -228,7 +291,9 @@ fn reasons_to_stop_are_mapped() {
         ("tool_calls", "Stop"),
         ("content_filter", "Safety"),
         ("error", "Error"),
-        ("moon", "Unknown"),
+        ("model_length", "MaxTokens"),
+        ("MAX_TOKENS", "MaxTokens"),
+        ("moon", "Unknown (moon)"),
     ] {
         let stream =
             stream(&[&format!(r#"{{"delta":{{"content":"a"}},"finish_reason":"{reason}"}}"#)]);
@@ -251,6 +316,117 @@ fn an_end_without_its_mark_is_one_where_the_model_had_stopped() {
             text "a"
             = text:"a" Stop 0+0 (0 cached)"#]],
     );
+}
+
+#[test]
+fn an_empty_reason_is_none_and_what_ends_after_it_was_cut() {
+    for word in [r#""""#, r#""null""#, "null", r#""none""#] {
+        let chunk = |text: &str| {
+            let delta = format!(r#"{{"delta":{{"content":"{text}"}},"finish_reason":{word}}}"#);
+            format!("data: {{\"choices\":[{delta}]}}\n\n")
+        };
+        check(
+            &format!("{}{}", chunk("one "), chunk("two ")),
+            expect![[r#"
+                text "one "
+                text "two "
+                ! Provider Temporary the answer of `http://h/v1/chat/completions` ended in the middle"#]],
+        );
+    }
+}
+
+#[test]
+fn the_last_event_counts_without_its_blank_line_where_it_is_whole() {
+    let chunk = r#"data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}"#;
+    for end in ["", "\n", "\r\n", "\n\ndata: [DONE]"] {
+        check(
+            &format!("{chunk}{end}"),
+            expect![[r#"
+                text "a"
+                = text:"a" Stop 0+0 (0 cached)"#]],
+        );
+    }
+    check(
+        &chunk[..chunk.len() - 1],
+        expect![
+            "! Provider Temporary the answer of `http://h/v1/chat/completions` ended in the middle"
+        ],
+    );
+}
+
+#[test]
+fn halves_of_a_character_in_two_events_are_one() {
+    check(
+        &stream(&[
+            r#"{"delta":{"reasoning_content":"\ud83e"}}"#,
+            r#"{"delta":{"reasoning_content":"\udd80"}}"#,
+            r#"{"delta":{"content":"a \ud83e"}}"#,
+            r#"{"delta":{"content":"\udd80 b\ud83e"}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\":\"\ud83e"}}]}}"#,
+            r#"{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\udd80\"}"}}]},"finish_reason":"tool_calls"}"#,
+        ]),
+        expect![[r#"
+            thought "🦀"
+            text "a "
+            text "🦀 b"
+            text ""
+            text ""
+            text "�"
+            call a one {"x":"🦀"}
+            = reasoning_content:"🦀" text:"a 🦀 b�" call:a ToolUse 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn reasoning_in_tags_is_a_thought_at_the_start_and_text_later() {
+    check(
+        &stream(&[
+            r#"{"delta":{"content":"<thi"}}"#,
+            r#"{"delta":{"content":"nk>\nI look.</"}}"#,
+            r#"{"delta":{"content":"think>\n\nUse <think>"}}"#,
+            r#"{"delta":{"content":" tags"},"finish_reason":"stop"}"#,
+        ]),
+        expect![[r#"
+            thought "I look."
+            text "Use <think>"
+            text " tags"
+            = thought:"I look." text:"Use <think> tags" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn a_choice_that_is_alone_counts_whatever_its_number() {
+    check(
+        &stream(&[
+            r#"{"index":1,"delta":{"content":"a"}}"#,
+            r#"{"index":2,"delta":{"content":"b"},"finish_reason":"stop"}"#,
+        ]),
+        expect![[r#"
+            text "a"
+            text "b"
+            = text:"ab" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
+fn an_answer_in_endless_pieces_ends_at_a_limit() {
+    let chunk = |delta: &str| {
+        serde_json::from_str(&format!(r#"{{"choices":[{{"delta":{delta}}}]}}"#)).unwrap()
+    };
+    let mut reply = Reply::new("http://h");
+    let empty = chunk(r#"{"tool_calls":[{"index":0,"function":{"arguments":""}}]}"#);
+    assert!((0..CHUNKS_MAX).all(|_| reply.chunk(&empty).is_ok_and(|deltas| deltas.is_empty())));
+    let error = reply.chunk(&empty).unwrap_err();
+    assert_eq!(error.kind, jaato_plugin_sdk::ErrorKind::LimitReached);
+    let thought = chunk(r#"{"reasoning":"a"}"#);
+    for other in [r#"{"content":"b"}"#, r#"{"reasoning_content":"b"}"#] {
+        let (other, mut reply) = (chunk(other), Reply::new("http://h"));
+        for _ in 0..PARTS_MAX / 2 {
+            assert!(reply.chunk(&thought).is_ok() && reply.chunk(&other).is_ok());
+        }
+        let error = reply.chunk(&thought).unwrap_err();
+        assert_eq!(error.kind, jaato_plugin_sdk::ErrorKind::LimitReached);
+    }
 }
 
 #[test]
@@ -284,6 +460,32 @@ fn errors_inside_the_stream_end_it() {
 }
 
 #[test]
+fn errors_are_told_in_whatever_form_they_come() {
+    for event in [
+        "event: error\ndata: {\"message\":\"out of memory\",\"code\":500}\n\n",
+        "event: error\ndata: out of memory.\n\n",
+        "error: {\"code\":500,\"message\":\"out of memory\",\"type\":\"server_error\"}\n\n",
+        "error: {\"code\":500,\"message\":\"out of memory\"}",
+        "data: {\"message\":\"out of memory\"}\n\n",
+        "data: {\"detail\":\"out of memory\"}\n\n",
+        "data: {\"choices\":[{\"error\":{\"message\":\"out of memory\"},\"finish_reason\":\"error\"}]}\n\n",
+    ] {
+        check(
+            event,
+            expect![
+                "! Provider Temporary `http://h/v1/chat/completions` reports an error: out of memory"
+            ],
+        );
+    }
+    check(
+        "data: {\"error\":\"\",\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n",
+        expect![[r#"
+            text "a"
+            = text:"a" Stop 0+0 (0 cached)"#]],
+    );
+}
+
+#[test]
 fn an_event_that_is_no_json_is_shown() {
     check(
         "data: moon\n\n",
@@ -310,7 +512,7 @@ fn a_whole_completion_is_read_as_a_chunk() {
     let body = r#"{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",
         "content":"yes","tool_calls":[{"id":"a","type":"function","function":{"name":"one","arguments":"{}"}}]},
         "finish_reason":"tool_calls"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#;
-    let deltas = reply.chunk(&serde_json::from_str(body).unwrap()).unwrap();
+    let deltas = reply.whole(&[serde_json::from_str(body).unwrap()]).unwrap();
     assert_eq!(deltas.iter().map(delta).collect::<Vec<_>>(), ["text \"yes\""]);
     let (_, completion) = reply.finish().unwrap();
     assert_eq!(completion.parts.iter().map(part).collect::<Vec<_>>(), ["text:\"yes\"", "call:a"]);

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{
     Annotations, Availability, Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request,
     RequestOptions, Role, ToolCall, ToolResult, ToolSpec,
 };
-use provider_openai::request::{Dialect, body};
+use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
 
 fn request(messages: Vec<Message>) -> Request {
     Request {
@@ -49,13 +49,19 @@ fn result(id: &str, content: Value) -> ToolResult {
 }
 
 fn written(request: &Request, dialect: Dialect) -> String {
-    String::from_utf8(body(request, dialect).unwrap()).unwrap()
+    String::from_utf8(body(request, dialect, Outcomes::AsUser).unwrap()).unwrap()
 }
 
 /// Checks the messages behind the system text, one a line.
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
-    let body: Value = serde_json::from_str(&written(&request(messages), Dialect::Common)).unwrap();
+    check_with(Outcomes::AsUser, messages, expected);
+}
+
+#[track_caller]
+fn check_with(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
+    let body = body(&request(messages), Dialect::Common, outcomes).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -180,16 +186,35 @@ fn what_follows_results_is_said_by_the_user() {
         Part::text("And now this."),
     ]);
     check(
-        vec![message],
+        vec![message.clone()],
         expect![[r#"
             {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
             {"role":"user","content":"{\"task\":\"t-1\"}\nAnd now this."}"#]],
+    );
+    assert!(tells_outcomes(&request(vec![message.clone()])));
+    message.parts.insert(0, Part::ToolResult(result("b", json!({ "n": 2 }))));
+    check_with(
+        Outcomes::InLastResult,
+        vec![message],
+        expect![[r#"
+            {"role":"tool","tool_call_id":"b","content":"{\"n\":2}"}
+            {"role":"tool","tool_call_id":"a","content":"{\"n\":1}\n\n{\"task\":\"t-1\"}\nAnd now this."}"#]],
+    );
+    let plain = Message::tool([result("a", json!({ "n": 1 }))]);
+    assert!(!tells_outcomes(&request(vec![Message::user("hi"), plain.clone()])));
+    check_with(
+        Outcomes::InLastResult,
+        vec![plain],
+        expect![[r#"{"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}"#]],
     );
 }
 
 #[test]
 fn a_body_that_cannot_cross_to_the_host_is_a_conversation_that_is_too_long() {
-    let of = |bytes: usize| body(&request(vec![Message::user("x".repeat(bytes))]), Dialect::Common);
+    let of = |bytes: usize| {
+        let request = request(vec![Message::user("x".repeat(bytes))]);
+        body(&request, Dialect::Common, Outcomes::AsUser)
+    };
     let beside = of(0).unwrap().len();
     let most = FRAME_BYTES_MAX - 64 * 1024;
     assert_eq!(of(most - beside).unwrap().len(), most);
@@ -202,7 +227,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
-    let error = body(&request(vec![message]), Dialect::Common).unwrap_err();
+    let error = body(&request(vec![message]), Dialect::Common, Outcomes::AsUser).unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }

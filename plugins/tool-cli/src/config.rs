@@ -31,6 +31,7 @@ struct Config {
     /// How many seconds a command may take that does not say so itself; without it as many as the execution environment
     /// gives (`shell_timeout`).
     #[schemars(range(min = 1, max = 3600))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u32>,
 }
 

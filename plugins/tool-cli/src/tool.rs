@@ -15,6 +15,10 @@ use crate::config::Cli;
     open_world,
     parallel_safe,
     auto_background,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
     example(
         "Create a file named notes.txt with the text hello",
         command = "echo hello > notes.txt"

@@ -1,22 +1,24 @@
 //! The answer to the model: what is new on the screen, why it is told at this moment, and what may be typed.
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::{ProcessExit, signal_name};
+use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
 use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 
-use crate::cut::{self, TEXT_BYTES_MAX};
 use crate::ready::Reason;
-use crate::session::{End, Live, Session, Taken};
-use crate::wait::Waited;
-use crate::{echo, join};
+use crate::session::{End, Session, Taken};
+use crate::wait::{Doing, Waited};
+use crate::{join, output};
+
+/// Processes that are listed; of more their number is told.
+const PROCESSES_LISTED_MAX: usize = 16;
 
 /// Tells what is new, shows people the screen, and marks it as told.
 pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<String, Value> {
     let mut answer = Map::new();
-    let text = {
+    let text = output::tell(cx, session, &mut answer, "output").await;
+    {
         let mut live = session.live();
-        let text = tell_output(&mut answer, &mut live);
         answer.insert("is_alive".to_owned(), live.end.is_none().into());
         if let Some(end) = &live.end {
             tell_end(&mut answer, end);
@@ -27,8 +29,8 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
         if std::mem::take(&mut live.typed_by_person) {
             answer.insert("typed_by_person".to_owned(), true.into());
         }
-        text
-    };
+        live.told_doing = Some(waited.doing);
+    }
     tell_reason(&mut answer, waited);
     join::show(session).await;
     if !text.is_empty() {
@@ -60,50 +62,12 @@ pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
     answer.insert("note".to_owned(), note.into());
 }
 
-/// Adds the output; returns it, as a person is shown it.
-fn tell_output(answer: &mut Map<String, Value>, live: &mut Live) -> String {
-    let is_screen = live.screen.is_drawn();
-    let (whole, lines_lost) = if is_screen {
-        (live.screen.lines().join("\n"), 0)
-    } else {
-        let unseen = live.screen.unseen();
-        let text = echo::without(&unseen.text, &live.typed).to_owned();
-        if !unseen.text.is_empty() {
-            live.typed.clear();
-        }
-        (text, unseen.lines_lost)
-    };
-    let cut = cut::to(&whole, TEXT_BYTES_MAX);
-    answer.insert("output".to_owned(), cut.text.clone().into());
-    if is_screen {
-        let cursor = live.screen.cursor();
-        answer.insert("full_screen".to_owned(), true.into());
-        let (row, column) = (cursor.row + 1, cursor.column + 1);
-        answer.insert("cursor".to_owned(), json!({ "row": row, "column": column }));
-    }
-    if cut.bytes > 0 || lines_lost > 0 {
-        answer.insert("truncated".to_owned(), true.into());
-        let message = format!(
-            "{} bytes with {} line ends were shown in all since the session began; of those not told yet \
-             {lines_lost} lines scrolled away and {} more are left out in the middle",
-            live.screen.bytes(),
-            live.screen.line_feeds(),
-            cut.lines
-        );
-        answer.insert("truncation_message".to_owned(), message.into());
-    }
-    live.screen.mark_seen();
-    if lines_lost > 0 {
-        live.screen.release_memory();
-    }
-    cut.text
-}
-
 /// Adds how the program ended: a code and a signal are two things.
 pub fn tell_end(answer: &mut Map<String, Value>, end: &End) {
     match end {
-        End::Exit(ProcessExit { code, signal, .. }) => {
+        End::Exit(ProcessExit { code, signal, left_running, .. }) => {
             answer.insert("exit_status".to_owned(), json!(code));
+            tell_processes(answer, "left_running", left_running);
             if let Some(number) = signal {
                 let name = signal_name(*number);
                 let name = name.map_or_else(|| format!("signal {number}"), str::to_owned);
@@ -117,6 +81,22 @@ pub fn tell_end(answer: &mut Map<String, Value>, end: &End) {
     }
 }
 
+/// Adds processes, with their names.
+pub fn tell_processes(answer: &mut Map<String, Value>, key: &str, processes: &[LeftRunning]) {
+    if processes.is_empty() {
+        return;
+    }
+    let listed: Vec<_> = processes
+        .iter()
+        .take(PROCESSES_LISTED_MAX)
+        .map(|process| json!({ "pid": process.pid, "name": process.name }))
+        .collect();
+    answer.insert(key.to_owned(), listed.into());
+    if processes.len() > PROCESSES_LISTED_MAX {
+        answer.insert(format!("{key}_count"), processes.len().into());
+    }
+}
+
 fn tell_reason(answer: &mut Map<String, Value>, waited: &Waited) {
     answer.insert("reason".to_owned(), waited.reason.as_str().into());
     let waited_ms = u64::try_from(waited.took.as_millis()).unwrap_or(u64::MAX);
@@ -125,10 +105,10 @@ fn tell_reason(answer: &mut Map<String, Value>, waited: &Waited) {
         return;
     }
     let wanted = wanted(&waited.state);
-    if let (Reason::Waiting | Reason::Prompt, Some(wanted)) = (waited.reason, wanted) {
+    if let (Doing::Waits, Some(wanted)) = (waited.doing, wanted) {
         answer.insert("expects".to_owned(), wanted.as_str().into());
     }
-    if let Some(note) = note(waited.reason, &waited.state, wanted) {
+    if let Some(note) = note(waited, wanted) {
         answer.insert("note".to_owned(), note.into());
     }
 }
@@ -163,24 +143,34 @@ pub fn wanted(state: &TerminalState) -> Option<Wanted> {
     })
 }
 
-fn note(reason: Reason, state: &TerminalState, wanted: Option<Wanted>) -> Option<&'static str> {
-    let is_relay = state.waits == Some(TerminalWait::Relaying);
-    match reason {
-        Reason::Limit => Some("the program is busy; shell_read waits for more"),
-        _ if wanted == Some(Wanted::HiddenLine) => Some(
+/// Says what the program does, where reason and `expects` do not.
+fn note(waited: &Waited, wanted: Option<Wanted>) -> Option<&'static str> {
+    let is_relay = waited.state.waits == Some(TerminalWait::Relaying);
+    let is_over = waited.reason == Reason::Limit;
+    match waited.doing {
+        Doing::Ended => None,
+        Doing::Waits | Doing::Unknown if wanted == Some(Wanted::HiddenLine) => Some(
             "a secret is asked for: shell_input with `ask_user` lets the user type it, unseen by you",
         ),
-        Reason::Silence if is_relay => Some(
+        Doing::Waits => is_over.then_some("the time is over, and the program waits for input"),
+        Doing::Works => is_over.then_some("the program is busy; shell_read waits for more"),
+        Doing::WorksSilently => is_over.then_some(
+            "the program runs, reads nothing and has shown nothing for a while: it computes, sleeps or serves; \
+             shell_read with `wait_for` waits for what it shows next",
+        ),
+        Doing::Unknown if is_relay => Some(
             "silent, and what happens behind the connection cannot be seen; at a shell's prompt, \
              shell_input with `mark_prompts` makes later results exact",
         ),
-        Reason::Silence => Some("silent; whether the program waits for input cannot be known"),
-        Reason::Waiting | Reason::Prompt | Reason::Found | Reason::Exit => None,
+        Doing::Unknown => (is_over || waited.reason == Reason::Silence)
+            .then_some("whether the program waits for input cannot be known; shell_read waits for more"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn told(end: &End) -> Value {
@@ -230,15 +220,53 @@ mod tests {
         assert_eq!(wanted(&TerminalState::default()), None);
     }
 
+    #[track_caller]
+    fn check_note(reason: Reason, doing: Doing, wanted: Option<Wanted>, expected: Option<&str>) {
+        let waited =
+            Waited { reason, doing, state: TerminalState::default(), took: Duration::ZERO };
+        let said = note(&waited, wanted);
+        match expected {
+            Some(part) => assert!(said.is_some_and(|note| note.contains(part)), "{said:?}"),
+            None => assert_eq!(said, None),
+        }
+    }
+
     #[test]
-    fn the_model_is_told_what_to_do_where_it_must_not_guess() {
-        let unknown = TerminalState::default();
-        assert!(note(Reason::Limit, &unknown, None).unwrap().contains("shell_read"));
-        let relay =
+    fn a_note_says_what_the_program_does_whatever_the_result_is_given_for() {
+        let line = Some(Wanted::Line);
+        check_note(Reason::Limit, Doing::Works, None, Some("busy"));
+        check_note(Reason::Limit, Doing::WorksSilently, None, Some("serves"));
+        check_note(Reason::Limit, Doing::Waits, line, Some("waits for input"));
+        check_note(Reason::Limit, Doing::Unknown, None, Some("cannot be known"));
+        check_note(Reason::Silence, Doing::Unknown, None, Some("cannot be known"));
+        check_note(Reason::Waiting, Doing::Waits, line, None);
+        check_note(Reason::Found, Doing::Waits, line, None);
+        check_note(Reason::Found, Doing::Works, None, None);
+        check_note(Reason::Exit, Doing::Ended, line, None);
+        let hidden = Some(Wanted::HiddenLine);
+        check_note(Reason::Waiting, Doing::Waits, hidden, Some("ask_user"));
+        check_note(Reason::Limit, Doing::Works, hidden, Some("busy"));
+        check_note(Reason::Limit, Doing::WorksSilently, hidden, Some("serves"));
+        let state =
             TerminalState { waits: Some(TerminalWait::Relaying), ..TerminalState::default() };
-        assert!(note(Reason::Silence, &relay, None).unwrap().contains("mark_prompts"));
-        let secret = note(Reason::Waiting, &unknown, Some(Wanted::HiddenLine));
-        assert!(secret.unwrap().contains("ask_user"));
-        assert_eq!(note(Reason::Waiting, &unknown, Some(Wanted::Line)), None);
+        let (reason, doing) = (Reason::Silence, Doing::Unknown);
+        let relay = Waited { reason, doing, state, took: Duration::ZERO };
+        assert!(note(&relay, None).unwrap().contains("mark_prompts"));
+    }
+
+    #[test]
+    fn processes_are_listed_up_to_a_limit_and_counted_beyond_it() {
+        let processes = |count| {
+            let one = LeftRunning { pid: 7, name: "sleep".to_owned() };
+            let mut answer = Map::new();
+            tell_processes(&mut answer, "ended", &vec![one; count]);
+            Value::Object(answer)
+        };
+        assert_eq!(processes(0), json!({}));
+        assert_eq!(processes(1), json!({ "ended": [{ "pid": 7, "name": "sleep" }] }));
+        assert_eq!(processes(PROCESSES_LISTED_MAX).as_object().unwrap().len(), 1);
+        let many = processes(PROCESSES_LISTED_MAX + 1);
+        assert_eq!(many["ended"].as_array().unwrap().len(), PROCESSES_LISTED_MAX);
+        assert_eq!(many["ended_count"], PROCESSES_LISTED_MAX + 1);
     }
 }

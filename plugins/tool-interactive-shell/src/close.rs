@@ -1,11 +1,11 @@
-//! Ends a session: first as a person would, then as the system can.
+//! Ends a session: first as a person would, then as the system can; and then what the program left running.
 
 use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::Signal;
+use jaato_plugin_sdk::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::terminal::TerminalWait;
 
 use crate::session::Session;
@@ -19,9 +19,21 @@ const HANG_UP: Duration = Duration::from_millis(250);
 /// How long the system may take to tell that a program was ended.
 const ENDED: Duration = Duration::from_secs(5);
 
+/// Ends everything that runs in a session, and returns what outlived the program itself. None where the program is not
+/// told to have ended.
+///
+/// # Errors
+/// What keeps from being ended what outlived the program.
+pub async fn end(session: &Session, host: &Reporter) -> Result<Option<Vec<LeftRunning>>> {
+    if session.is_alive() && !end_program(session, host).await {
+        return Ok(None);
+    }
+    session.end_left().await.map(Some)
+}
+
 /// Ends a program: the end of its input where it reads, then SIGHUP, then everything that it has started. False
 /// where even that is not told to have ended it.
-pub async fn end(session: &Session, host: &Reporter) -> bool {
+async fn end_program(session: &Session, host: &Reporter) -> bool {
     let control = session.control();
     let waits = control.state().await.unwrap_or_default().waits;
     let is_busy = waits == Some(TerminalWait::Busy);

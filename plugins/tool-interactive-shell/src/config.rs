@@ -30,20 +30,26 @@ const SECONDS_MAX: f64 = 31_536_000.0;
 struct Config {
     /// How many sessions may live at a time.
     #[schemars(range(min = 1, max = 64))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     max_sessions: Option<u32>,
     /// How many seconds a session lives at most.
     #[schemars(range(min = 0.1, max = 31536000.0))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     max_lifetime: Option<f64>,
     /// How many seconds a session lives without being used.
     #[schemars(range(min = 0.1, max = 31536000.0))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     max_idle: Option<f64>,
     /// How many seconds of silence end a wait, where it cannot be known whether the program waits for input.
     #[schemars(range(min = 0.05, max = 30.0))]
+    #[schemars(extend("x-jaato-workspace" = true))]
     idle_timeout: Option<f64>,
     /// Where programs run; the working directory of the session without it.
     workspace_root: Option<String>,
     /// The name of the agent in the trace log.
     agent_name: Option<String>,
+    /// Whether a trace log is kept: true without it.
+    trace_log: Option<bool>,
 }
 
 /// What holds, after the defaults were filled in.
@@ -61,6 +67,8 @@ pub struct Settings {
     pub directory: Option<String>,
     /// The name of the agent in the trace log.
     pub agent: Option<String>,
+    /// Whether a trace log is kept.
+    pub is_traced: bool,
 }
 
 impl Settings {
@@ -84,6 +92,7 @@ impl Settings {
             silence: time(config.idle_timeout, SILENCE_SECONDS),
             directory: config.workspace_root,
             agent: config.agent_name,
+            is_traced: config.trace_log.unwrap_or(true),
         }
     }
 }
@@ -106,12 +115,13 @@ mod tests {
             silence: Duration::from_millis(500),
             directory: None,
             agent: None,
+            is_traced: true,
         };
         assert_eq!(Settings::of(Config::default()), expected);
     }
 
     #[test]
-    fn the_keys_are_those_of_the_seed() {
+    fn the_keys_are_those_of_the_seed_and_a_switch_for_the_trace() {
         let schema = schema().unwrap();
         let keys: Vec<_> = schema["properties"].as_object().unwrap().keys().cloned().collect();
         assert_eq!(
@@ -122,7 +132,8 @@ mod tests {
                 "max_idle",
                 "idle_timeout",
                 "workspace_root",
-                "agent_name"
+                "agent_name",
+                "trace_log"
             ]
         );
         let bound = &schema["properties"]["max_sessions"]["maximum"];

@@ -35,6 +35,11 @@ impl Gathered {
         Self { events, next: None }
     }
 
+    /// Gives the events back.
+    pub fn into_events(self) -> Box<dyn Events> {
+        self.events
+    }
+
     /// Waits for what happens next. A flood is gathered where `is_wanted` says that somebody waits for it.
     ///
     /// # Errors

@@ -14,8 +14,10 @@ mod cut;
 mod echo;
 mod gather;
 mod join;
+mod keep;
 mod keys;
 pub mod marks;
+mod output;
 mod platform;
 mod raw;
 mod ready;
@@ -26,6 +28,7 @@ mod shells;
 mod start;
 mod tools;
 mod trace;
+mod transcript;
 mod typing;
 mod wait;
 

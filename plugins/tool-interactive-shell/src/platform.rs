@@ -11,7 +11,9 @@ mod unix {
     use std::io::{Error, Result};
     use std::path::{Path, PathBuf};
 
-    use rustix::fs::{CWD, FileType, Mode, OFlags, fchmod, fstat, mkdirat, openat};
+    use rustix::fs::{
+        AtFlags, CWD, FileType, Mode, OFlags, chmodat, fchmod, fstat, mkdirat, openat,
+    };
 
     /// Opens a file for its owner alone, at its end; neither a link nor anything that is no file.
     pub fn open(path: &Path) -> Result<File> {
@@ -23,7 +25,10 @@ mod unix {
         let user = rustix::process::geteuid().as_raw();
         let path = temporary.join(format!("jaato-{user}"));
         match mkdirat(CWD, &path, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            // Whatever the umask has taken away.
+            Ok(()) => chmodat(CWD, &path, Mode::RWXU, AtFlags::empty())
+                .map_err(|error| told(&path, &error.into()))?,
+            Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(told(&path, &error.into())),
         }
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
@@ -52,9 +57,10 @@ mod unix {
         if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
             return Err(told(path, &Error::other("it is no file")));
         }
-        if facts.st_uid == rustix::process::geteuid().as_raw() {
-            fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| told(path, &error.into()))?;
+        if facts.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(told(path, &Error::other("the file is another user's")));
         }
+        fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(|error| told(path, &error.into()))?;
         Ok(File::from(file))
     }
 
@@ -90,7 +96,11 @@ mod tests {
 
     use std::path::PathBuf;
 
-    use crate::trace::{BYTES_MAX, Trace};
+    use std::time::{Duration, SystemTime};
+
+    use crate::trace::{AGE_MAX, BYTES_MAX, Trace, Wanted};
+
+    const AT_TEMPORARY: Wanted = Wanted::AtTemporary;
 
     fn mode(path: &std::path::Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -100,7 +110,7 @@ mod tests {
     fn a_line_has_the_form_of_the_original() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
-        let trace = Trace::open(Some("main"), Some(path.clone().into()), folder.path());
+        let trace = Trace::open(Some("main"), Wanted::At(path.clone()), folder.path());
         trace.line("spawn: id=session_0, cmd=bash\n--norc, backend=pty");
         let text = fs::read_to_string(&path).unwrap();
         let (time, rest) = text.split_once("] ").unwrap();
@@ -116,7 +126,7 @@ mod tests {
     #[test]
     fn the_folder_of_ours_is_closed_to_others() {
         let folder = tempfile::tempdir().unwrap();
-        let trace = Trace::open(None, None, folder.path());
+        let trace = Trace::open(None, AT_TEMPORARY, folder.path());
         let path = PathBuf::from(trace.place().unwrap());
         trace.line("one");
         assert!(fs::read_to_string(&path).unwrap().ends_with("[InteractiveShell] one\n"));
@@ -130,7 +140,7 @@ mod tests {
         let (victim, link) = (folder.path().join("victim"), folder.path().join("link"));
         fs::write(&victim, "precious").unwrap();
         symlink(&victim, &link).unwrap();
-        let trace = Trace::open(None, Some(link.into()), folder.path());
+        let trace = Trace::open(None, Wanted::At(link), folder.path());
         trace.line("one");
         assert!(trace.place().unwrap_err().contains("cannot trace to"));
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
@@ -143,7 +153,7 @@ mod tests {
         let own = folder.path().join(format!("jaato-{user}"));
         fs::create_dir(&own).unwrap();
         fs::set_permissions(&own, fs::Permissions::from_mode(0o777)).unwrap();
-        let trace = Trace::open(None, None, folder.path());
+        let trace = Trace::open(None, AT_TEMPORARY, folder.path());
         assert!(trace.place().unwrap_err().contains("others may enter"), "{trace:?}");
         assert_eq!(fs::read_dir(&own).unwrap().count(), 0);
     }
@@ -153,8 +163,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.log");
         fs::write(&path, vec![b'x'; usize::try_from(BYTES_MAX).unwrap() + 1]).unwrap();
-        let trace = Trace::open(None, Some(path.clone().into()), folder.path());
+        let trace = Trace::open(None, Wanted::At(path.clone()), folder.path());
         trace.line("one");
         assert!(fs::read_to_string(&path).unwrap().starts_with('['));
+    }
+
+    #[test]
+    fn a_trace_that_nobody_has_written_to_for_long_begins_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.log");
+        for (age, expected) in [(AGE_MAX / 2, "old\n["), (AGE_MAX + Duration::from_secs(60), "[")] {
+            fs::write(&path, "old\n").unwrap();
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+            let trace = Trace::open(None, Wanted::At(path.clone()), folder.path());
+            trace.line("one");
+            let text = fs::read_to_string(&path).unwrap();
+            assert!(text.starts_with(expected), "{age:?}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_is_switched_off_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = Trace::open(None, Wanted::Off, folder.path());
+        trace.line("one");
+        assert!(trace.place().unwrap_err().contains("switched off"), "{trace:?}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -41,8 +41,10 @@ fn reap(shells: &Arc<Inner>, session: Arc<Session>, now: Instant) {
     let host = shells.home.clone();
     // Beside the next one: a program may take a second to end.
     shells.home.spawn(async move {
+        // Of one that ended by itself it was told what it left running: that goes on.
         if session.is_alive() {
-            close::end(&session, &host).await;
+            // What cannot be ended now ends with the host.
+            let _ = close::end(&session, &host).await;
         }
     });
 }

@@ -3,6 +3,7 @@
 //! A task of its own reads what the program shows; calls wait for changes. While no call waits, a program that
 //! floods is read slowly, so that it costs little and never stands still for good.
 
+use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,16 +11,19 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::process::ProcessExit;
+use jaato_plugin_sdk::process::{LeftRunning, ProcessExit};
 use jaato_plugin_sdk::terminal::TerminalHappened;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 
 use crate::backend::{Control, Events, Name};
 use crate::gather::Gathered;
+use crate::keep::{self, HowMuch, Keeper};
 use crate::marks::{MarkKind, MarkScanner, Nonce};
 use crate::raw::Raw;
 use crate::ready::Look;
 use crate::screen::Screen;
+use crate::transcript::Transcript;
+use crate::wait::Doing;
 
 /// Bytes that are read at once while no call waits, before the program must wait
 const BACKGROUND_BYTES: u64 = 64 * 1024;
@@ -59,7 +63,11 @@ pub struct Session {
     pub backend: Name,
     /// When it began.
     pub begun: Instant,
+    /// The events of a program that has ended and left something running: as long as they are there, that can be ended.
+    held: Mutex<Option<Box<dyn Events>>>,
     control: Box<dyn Control>,
+    /// The lock of the transcript's file.
+    pub keeper: AsyncMutex<Keeper>,
     live: Mutex<Live>,
     changes: watch::Sender<u64>,
     replies: mpsc::Sender<Vec<u8>>,
@@ -77,6 +85,12 @@ pub struct Live {
     pub screen: Screen,
     /// The bytes as they came.
     pub raw: Raw,
+    /// All that results tell.
+    pub transcript: Transcript,
+    /// What the program did when that was told last.
+    pub told_doing: Option<Doing>,
+    /// The bytes that had been shown by then.
+    told_bytes: u64,
     /// How the program ended.
     pub end: Option<End>,
     /// When it was last used by a call.
@@ -103,6 +117,17 @@ pub enum End {
     Lost(String),
 }
 
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(ProcessExit { code: Some(code), .. }) => write!(f, "exit_status={code}"),
+            Self::Exit(ProcessExit { signal: Some(signal), .. }) => write!(f, "signal={signal}"),
+            Self::Exit(_) => f.write_str("exit_status=None"),
+            Self::Lost(why) => write!(f, "lost: {why}"),
+        }
+    }
+}
+
 /// As long as it lives, what the program shows is read as fast as it comes.
 pub struct Wanted<'a>(&'a Session);
 
@@ -121,6 +146,9 @@ impl Session {
         let live = Live {
             screen: Screen::new(size.0, size.1),
             raw: Raw::default(),
+            transcript: Transcript::default(),
+            told_doing: None,
+            told_bytes: 0,
             end: None,
             used: now,
             typed: String::new(),
@@ -137,7 +165,9 @@ impl Session {
             command,
             backend,
             begun: now,
+            held: Mutex::default(),
             control,
+            keeper: AsyncMutex::default(),
             live: Mutex::new(live),
             changes: watch::Sender::new(0),
             replies,
@@ -257,6 +287,7 @@ impl Session {
             match events.next(host, || self.is_wanted()).await {
                 Ok(Some(TerminalHappened::Output(bytes))) => {
                     self.take(&bytes);
+                    keep::write(self, host, HowMuch::Surplus).await;
                     unpaid += bytes.len() as u64;
                     if unpaid >= BACKGROUND_BYTES {
                         let pauses = u32::try_from(unpaid / BACKGROUND_BYTES).unwrap_or(u32::MAX);
@@ -264,7 +295,12 @@ impl Session {
                         self.pause(host, BACKGROUND_PAUSE.saturating_mul(pauses)).await;
                     }
                 }
-                Ok(Some(TerminalHappened::Exited(exit))) => return self.finish(End::Exit(exit)),
+                Ok(Some(TerminalHappened::Exited(exit))) => {
+                    if !exit.left_running.is_empty() {
+                        *self.held() = Some(events.into_events());
+                    }
+                    return self.finish(End::Exit(exit));
+                }
                 Ok(None) => {
                     return self.finish(End::Lost("its terminal tells no more".to_owned()));
                 }
@@ -278,6 +314,9 @@ impl Session {
             let mut live = self.live();
             live.moved = Instant::now();
             live.screen.feed(bytes);
+            if let Some(scrolled) = live.screen.take_scrolled() {
+                live.transcript.push(&scrolled);
+            }
             live.raw.push(bytes);
             for mark in live.marks.scan(bytes) {
                 live.note(mark.kind);
@@ -304,6 +343,30 @@ impl Session {
                 Either::Right(_) => return,
             }
         }
+    }
+
+    /// Ends what a program that has ended left running; returns what that was.
+    ///
+    /// # Errors
+    /// What keeps it from being ended.
+    pub async fn end_left(&self) -> Result<Vec<LeftRunning>> {
+        let left = match &self.live().end {
+            Some(End::Exit(exit)) => exit.left_running.clone(),
+            Some(End::Lost(_)) | None => Vec::new(),
+        };
+        if left.is_empty() {
+            return Ok(left);
+        }
+        self.control.end().await?;
+        if let Some(End::Exit(exit)) = &mut self.live().end {
+            exit.left_running.clear();
+        }
+        drop(self.held().take());
+        Ok(left)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Box<dyn Events>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn finish(&self, end: End) {
@@ -334,6 +397,22 @@ impl Drop for Counted {
 }
 
 impl Live {
+    /// Takes note that everything that was shown was told.
+    pub fn mark_told(&mut self) {
+        self.screen.mark_seen();
+        self.told_bytes = self.screen.bytes();
+    }
+
+    /// Returns whether something was shown that was not told yet. What moves a cursor and shows nothing is not new.
+    pub fn has_new_output(&self) -> bool {
+        if self.screen.bytes() == self.told_bytes {
+            return false;
+        }
+        self.screen.is_drawn()
+            || self.transcript.new_bytes() > 0
+            || !self.screen.unseen().text.is_empty()
+    }
+
     fn note(&mut self, mark: MarkKind) {
         self.is_marked = true;
         match mark {

@@ -1,10 +1,11 @@
 //! The plugin's state: its sessions, their limits and their end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::types::files::FileDelete;
 use tokio::sync::mpsc;
 
 use crate::backend::{self, Name, Start, Started};
@@ -20,6 +21,10 @@ const ENDED_MAX: usize = 16;
 
 /// Sessions that were closed without being asked of which the reason is remembered.
 const REAPED_MAX: usize = 16;
+
+/// Files with the text of sessions that are closed; the oldest is removed for the next one. Beside those of the sessions
+/// that are there, they bound what the plugin holds on a disk.
+const FILES_MAX: usize = 8;
 
 /// The plugin's state.
 pub struct Shells(pub Arc<Inner>);
@@ -50,6 +55,8 @@ struct Table {
     starting: usize,
     /// Names of sessions that are not in the list yet.
     named: Vec<String>,
+    /// The files of sessions that are not in the list any more, the oldest first.
+    files: VecDeque<String>,
     /// Which were closed without being asked, and why.
     reaped: Vec<(String, String)>,
     is_reaping: bool,
@@ -64,7 +71,7 @@ impl State for Shells {
         let settings = Settings::ask(home).await?;
         let trace = Trace::open(
             settings.agent.as_deref(),
-            std::env::var_os(trace::VARIABLE),
+            trace::Wanted::of(settings.is_traced, std::env::var_os(trace::VARIABLE)),
             &std::env::temp_dir(),
         );
         let backend = backend::preferred().as_str();
@@ -123,6 +130,7 @@ impl Inner {
     ) -> Result<Arc<Session>> {
         let place = self.reserve()?;
         let shell = start::shell(self).await?;
+        let program = parsed.program().unwrap_or("sh").to_owned();
         let start = Start {
             directory: self.settings.directory.clone(),
             rows: size.0,
@@ -133,13 +141,14 @@ impl Inner {
         let Started { backend, control, events } = match backend::start(&self.home, &start).await {
             Ok(started) => started,
             Err(error) => {
-                self.trace.line(format_args!("spawn: cmd={command}, error={}", error.message));
+                // The message names the whole command.
+                self.trace.line(format_args!("spawn: cmd={program}, error={}", error.kind.name()));
                 return Err(start::told(error, command));
             }
         };
         let id = self.name(name);
         self.trace
-            .line(format_args!("spawn: id={id}, cmd={command}, backend={}", backend.as_str()));
+            .line(format_args!("spawn: id={id}, cmd={program}, backend={}", backend.as_str()));
         let (session, replies) =
             Session::new(id, command.to_owned(), backend, control, size, &self.nonce);
         let session = Arc::new(session);
@@ -160,8 +169,8 @@ impl Inner {
         let inner = Arc::clone(self);
         self.home.spawn(async move {
             reader.read(events, &host).await;
-            let end = reader.live().end.clone();
-            inner.trace.line(format_args!("end: id={}, {end:?}", reader.id));
+            let end = reader.live().end.as_ref().map_or_else(String::new, ToString::to_string);
+            inner.trace.line(format_args!("end: id={}, {end}", reader.id));
             join::show(&reader).await;
         });
         let typist = Arc::downgrade(session);
@@ -215,6 +224,23 @@ impl Inner {
     /// Forgets a session. Its program ends with what reads it.
     pub fn forget(&self, session: &Arc<Session>) {
         self.lock().sessions.retain(|_, other| !Arc::ptr_eq(other, session));
+        self.keep_file(session);
+    }
+
+    /// Keeps the file of a session that is gone, for a while: results have named it.
+    fn keep_file(&self, session: &Session) {
+        let Some(path) = session.live().transcript.file().path else { return };
+        let oldest = {
+            let files = &mut self.lock().files;
+            files.push_back(path);
+            if files.len() > FILES_MAX { files.pop_front() } else { None }
+        };
+        let Some(path) = oldest else { return };
+        let host = self.home.clone();
+        self.home.spawn(async move {
+            // What cannot be removed goes with the environment.
+            let _ = host.files().delete(FileDelete { path, recursive: false }).await;
+        });
     }
 
     /// Forgets a session that nobody asked to close, and remembers why.
@@ -304,13 +330,14 @@ impl Inner {
             .map(|(number, _)| *number)
             .collect();
         let excess = (ended.len() + 1).saturating_sub(ENDED_MAX);
-        for number in &ended[..excess] {
-            table.sessions.remove(number);
-        }
+        let gone: Vec<_> =
+            ended[..excess].iter().filter_map(|number| table.sessions.remove(number)).collect();
         table.named.retain(|named| *named != session.id);
         table.last += 1;
         let number = table.last;
         table.sessions.insert(number, Arc::clone(session));
+        drop(table);
+        gone.iter().for_each(|session| self.keep_file(session));
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

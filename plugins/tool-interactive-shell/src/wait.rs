@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::select;
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::terminal::TerminalState;
+use jaato_plugin_sdk::terminal::{TerminalState, TerminalWait};
 use regex::Regex;
 
 use crate::ready::{self, LOOK_MIN, Reason};
@@ -19,6 +19,9 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 pub enum Until {
     /// That the program waits for input, or that nothing better can be known.
     Ready,
+    /// That something new was shown, or that the program does something else than what was told last; and then as
+    /// [`Until::Ready`].
+    News,
     /// That it waits for input, or a shell shows its prompt: silence is not enough.
     Prompt,
     /// That this is shown.
@@ -30,11 +33,34 @@ pub enum Until {
 pub struct Waited {
     /// Why.
     pub reason: Reason,
+    /// What the program does.
+    pub doing: Doing,
     /// What the system said last.
     pub state: TerminalState,
     /// How long it took.
     pub took: Duration,
 }
+
+/// What a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// It waits for input.
+    Waits,
+    /// It is busy.
+    Works,
+    /// It runs, and has shown nothing for a while: it may as well sleep, or serve.
+    WorksSilently,
+    /// Whether it waits for input cannot be known.
+    Unknown,
+    /// It has ended.
+    Ended,
+}
+
+/// Looks at what a program does where a wait ended without that: one look may have met it between two steps.
+const LOOKS: u32 = 2;
+
+/// The silence after which a program that is busy may as well be a server.
+const LONG_SILENCE: Duration = Duration::from_secs(2);
 
 /// Waits, at most so long.
 ///
@@ -50,7 +76,38 @@ pub async fn wait(
     let begun = Instant::now();
     let mut state = TerminalState::default();
     let reason = follow(session, host, until, (idle_timeout, longest), &mut state).await?;
-    Ok(Waited { reason, state, took: begun.elapsed() })
+    let doing = match reason {
+        Reason::Waiting | Reason::Prompt => Doing::Waits,
+        Reason::Silence => Doing::Unknown,
+        Reason::Exit => Doing::Ended,
+        Reason::Found | Reason::Limit => doing(session, host, idle_timeout, &mut state).await?,
+    };
+    Ok(Waited { reason, doing, state, took: begun.elapsed() })
+}
+
+/// Finds out what a program does at this moment.
+async fn doing(
+    session: &Session,
+    host: &Reporter,
+    idle_timeout: Duration,
+    state: &mut TerminalState,
+) -> Result<Doing> {
+    for _ in 0..LOOKS {
+        if !session.is_alive() {
+            return Ok(Doing::Ended);
+        }
+        let look = session.look(idle_timeout).await?;
+        state.clone_from(&look.state);
+        if session.is_at_prompt() || ready::decide(&look) == Some(Reason::Waiting) {
+            return Ok(Doing::Waits);
+        }
+        if look.state.waits == Some(TerminalWait::Busy) {
+            let is_silent = look.silence >= LONG_SILENCE;
+            return Ok(if is_silent { Doing::WorksSilently } else { Doing::Works });
+        }
+        host.sleep(LOOK_MIN).await?;
+    }
+    Ok(Doing::Unknown)
 }
 
 async fn follow(
@@ -66,12 +123,13 @@ async fn follow(
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
     // Whether more came in the moment before: nobody who prints waits, and a look costs more than the print.
     let mut is_printing = false;
+    let mut was_busy = false;
     loop {
         changes.borrow_and_update();
         if !session.is_alive() {
             return Ok(match until {
                 Until::Shown(pattern) if is_shown(session, pattern) => Reason::Found,
-                Until::Shown(_) | Until::Ready | Until::Prompt => Reason::Exit,
+                Until::Shown(_) | Until::News | Until::Ready | Until::Prompt => Reason::Exit,
             });
         }
         let silence = match until {
@@ -86,12 +144,19 @@ async fn follow(
                 Duration::ZERO
             }
             Until::Ready | Until::Prompt if session.is_at_prompt() => return Ok(Reason::Prompt),
-            Until::Ready | Until::Prompt if is_printing => Duration::ZERO,
-            Until::Ready | Until::Prompt => {
+            Until::News if session.is_at_prompt() && is_news(session, Doing::Waits) => {
+                return Ok(Reason::Prompt);
+            }
+            Until::News | Until::Ready | Until::Prompt if is_printing => Duration::ZERO,
+            Until::News | Until::Ready | Until::Prompt => {
                 let look = session.look(idle_timeout).await?;
                 state.clone_from(&look.state);
+                was_busy |= look.state.waits == Some(TerminalWait::Busy);
                 match (until, ready::decide(&look)) {
                     (Until::Prompt, Some(Reason::Silence)) | (_, None) => {}
+                    (Until::News, Some(Reason::Waiting))
+                        if !was_busy && !is_news(session, Doing::Waits) => {}
+                    (Until::News, Some(Reason::Silence)) if !is_news(session, Doing::Unknown) => {}
                     // What came while the system was asked is looked at first.
                     (_, Some(_)) if !session.is_alive() => return Ok(Reason::Exit),
                     (_, Some(reason)) => return Ok(reason),
@@ -126,11 +191,17 @@ async fn follow(
     }
 }
 
+/// Returns whether there is anything to tell of a program that does this.
+fn is_news(session: &Session, doing: Doing) -> bool {
+    let live = session.live();
+    live.typed_by_person || live.told_doing != Some(doing) || live.has_new_output()
+}
+
 /// Searches in what is new, or in the whole of a screen that a program draws.
 fn is_shown(session: &Session, pattern: &Regex) -> bool {
     let live = session.live();
     if live.screen.is_full_screen() {
         return pattern.is_match(&live.screen.lines().join("\n"));
     }
-    pattern.is_match(&live.screen.unseen().text)
+    pattern.is_match(live.transcript.new_text()) || pattern.is_match(&live.screen.unseen().text)
 }

@@ -112,11 +112,12 @@ fn stream(random: &mut fastrand::Rng) -> Vec<u8> {
     bytes
 }
 
-type Seen = (Vec<String>, String, Cursor, Unseen, Vec<u8>, String, bool);
+type Seen = (Vec<String>, String, Cursor, Unseen, Vec<u8>, String, bool, Option<Unseen>);
 
 /// All that can be seen from outside.
 fn seen(screen: &mut Screen) -> Seen {
     let replies = screen.take_replies();
+    let scrolled = screen.take_scrolled();
     (
         screen.lines(),
         screen.ansi(),
@@ -125,6 +126,7 @@ fn seen(screen: &mut Screen) -> Seen {
         replies,
         screen.cursor_line(),
         screen.is_full_screen(),
+        scrolled,
     )
 }
 
@@ -200,13 +202,15 @@ fn nothing_that_comes_and_no_resize_panics_or_shows_a_control() {
                 1 => screen.mark_seen(),
                 _ => {}
             }
-            let (lines, ansi, cursor, unseen, _, line, _) = seen(&mut screen);
+            let (lines, ansi, cursor, unseen, _, line, _, scrolled) = seen(&mut screen);
             assert!(cursor.row < screen.rows() && cursor.column < screen.columns(), "seed {seed}");
             assert!(lines.len() <= usize::from(screen.rows()));
             for text in lines.iter().chain([&line]) {
                 assert!(!text.contains(char::is_control), "seed {seed}: {text:?}");
             }
-            assert!(!unseen.text.contains(|c: char| c.is_control() && c != '\n'), "seed {seed}");
+            for text in [unseen.text, scrolled.unwrap_or_default().text] {
+                assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "seed {seed}");
+            }
             let controls = ansi.chars().filter(|c| c.is_control());
             assert!(controls.clone().all(|c| "\x1b\r\n".contains(c)), "seed {seed}: {ansi:?}");
         }
@@ -238,7 +242,8 @@ fn a_resize_storm_under_a_flood_stays_bounded() {
     }
     let unseen = screen.unseen();
     assert!(unseen.text.lines().count() <= HISTORY_ROWS_MAX + 256 + 500 + 100);
-    let all = unseen.text.lines().count() as u64 + unseen.lines_lost;
+    let scrolled = screen.take_scrolled().unwrap_or_default().text;
+    let all = (unseen.text.lines().count() + scrolled.lines().count()) as u64;
     assert!(all <= screen.line_feeds() + 1, "no line is counted twice");
 }
 
@@ -268,6 +273,7 @@ fn what_never_ends_takes_no_memory() {
         screen.feed(begin.as_bytes());
         for _ in 0..24 {
             screen.feed(flood);
+            drop(screen.take_scrolled());
         }
         screens.push(screen);
     }

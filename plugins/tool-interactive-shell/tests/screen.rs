@@ -20,7 +20,7 @@ fn check(told: &[&str], last: &str, expected: &str) {
         assert_eq!(screen.unseen(), Unseen::default(), "just told");
     }
     screen.feed(last.as_bytes());
-    assert_eq!(screen.unseen(), Unseen { text: expected.to_owned(), lines_lost: 0 });
+    assert_eq!(screen.unseen().text, expected);
     screen.mark_seen();
     assert_eq!(screen.unseen(), Unseen::default());
 }
@@ -150,43 +150,132 @@ fn invalid_utf8_is_shown_as_a_replacement() {
     assert_eq!(screen.unseen().text, "a\u{fffd}b\u{fffd}(漢");
 }
 
-#[test]
-fn lines_that_are_lost_are_counted() {
-    let mut screen = fed("$ ");
-    screen.mark_seen();
-    let lines = 5000;
-    screen.feed(b"yes\r\n");
-    for _ in 0..lines {
-        screen.feed(b"y\r\n");
-    }
-    let Unseen { text, lines_lost } = screen.unseen();
-    assert_eq!(text.lines().count() as u64 + lines_lost, lines + 1, "each line is told or counted");
-    assert!(text.lines().count() >= HISTORY_ROWS_MAX);
-    assert_eq!((screen.line_feeds(), screen.bytes()), (lines + 1, 2 + 5 + 3 * lines));
-    screen.mark_seen();
-    screen.feed(b"$ ");
-    assert_eq!(screen.unseen(), Unseen { text: "$ ".into(), lines_lost: 0 });
+/// All that is new: what scrolled away and was not kept, and what is still there.
+fn new_text(screen: &mut Screen) -> String {
+    let scrolled = screen.take_scrolled().unwrap_or_default();
+    let unseen = screen.unseen();
+    assert!(scrolled.text.is_empty() || unseen.continues, "it goes on where that ends");
+    scrolled.text + &unseen.text
 }
 
 #[test]
-fn lost_lines_are_counted_whole_also_if_the_terminal_wrapped_them() {
+fn no_line_is_lost_however_many_scroll_away() {
+    for size in [3, 1000, 100_000] {
+        let mut screen = fed("$ ");
+        screen.mark_seen();
+        let lines: String = (0..9000).map(|number| format!("line {number}\n")).collect();
+        let bytes = format!("seq\n{lines}$ ").replace('\n', "\r\n");
+        bytes.as_bytes().chunks(size).for_each(|piece| screen.feed(piece));
+        assert_eq!((screen.line_feeds(), screen.bytes()), (9001, 2 + bytes.len() as u64));
+        assert!(screen.unseen().text.lines().count() >= HISTORY_ROWS_MAX);
+        let scrolled = screen.take_scrolled().unwrap();
+        assert!(scrolled.continues, "behind the prompt");
+        assert_eq!(scrolled.text + &screen.unseen().text, format!("seq\n{lines}$ "), "{size}");
+        screen.mark_seen();
+        screen.feed(b"pwd\r\n/\r\n$ ");
+        assert_eq!(new_text(&mut screen), "pwd\n/\n$ ");
+    }
+}
+
+#[test]
+fn what_was_told_before_is_not_told_when_it_scrolls_away() {
+    for told in ["one\r\ntwo\r\n$ ", "one\r\ntwo\r\n", "0123456789012345678901234567890 $ "] {
+        let mut screen = fed(told);
+        screen.mark_seen();
+        let lines: String = (0..3000).map(|number| format!("{number}\n")).collect();
+        screen.feed(format!("x\n{lines}").replace('\n', "\r\n").as_bytes());
+        assert_eq!(new_text(&mut screen), format!("x\n{lines}"), "{told:?}");
+    }
+}
+
+#[test]
+fn what_changed_before_it_scrolled_away_is_told_from_its_first_changed_line() {
+    let mut screen = fed("a 1%\r\nb 1%\r\n");
+    screen.mark_seen();
+    let lines: String = (0..3000).map(|number| format!("{number}\n")).collect();
+    screen.feed(format!("\x1b[1Ab 9%\n{lines}").replace('\n', "\r\n").as_bytes());
+    let scrolled = screen.take_scrolled().unwrap();
+    assert!(!scrolled.continues, "it begins a line");
+    assert_eq!(scrolled.text + &screen.unseen().text, format!("b 9%\n{lines}"));
+    let mut screen = fed("at 10%");
+    screen.mark_seen();
+    screen.feed(format!("\rat 99%\n{lines}").replace('\n', "\r\n").as_bytes());
+    let scrolled = screen.take_scrolled().unwrap();
+    assert!(!scrolled.continues, "what was told of the line does not stand there any more");
+    assert_eq!(scrolled.text + &screen.unseen().text, format!("at 99%\n{lines}"));
+}
+
+#[test]
+fn long_lines_are_told_whole_also_if_they_are_cut_where_they_scroll_away() {
     let mut screen = Screen::new(5, 20);
-    let lines = 3000;
-    for _ in 0..lines {
-        screen.feed("0123456789".repeat(5).as_bytes());
-        screen.feed(b"\r\n");
-    }
-    let Unseen { text, lines_lost } = screen.unseen();
-    assert_eq!(text.lines().count() as u64 + lines_lost, lines);
+    let line = "0123456789".repeat(5);
+    let lines = format!("{line}\n").repeat(3000);
+    screen.feed(lines.replace('\n', "\r\n").as_bytes());
+    assert_eq!(new_text(&mut screen), lines);
+    screen.mark_seen();
+    // One line that never ends.
+    screen.feed("0123456789".repeat(20_000).as_bytes());
+    let begun = screen.take_scrolled().unwrap().text;
+    assert!(!begun.contains('\n') && begun.len() > 100_000);
+    assert_eq!(begun + &new_text(&mut screen), "0123456789".repeat(20_000));
 }
 
 #[test]
-fn a_repeated_letter_cannot_scroll_lines_away_uncounted() {
+fn a_repeated_letter_is_told_whole_too() {
     let mut screen = fed("$ ");
     screen.feed(b"\r\nx\x1b[65535b\r\nend");
     let rows = screen.unseen().text.len() / 20;
     assert!((HISTORY_ROWS_MAX..HISTORY_ROWS_MAX + 300).contains(&rows), "{rows}");
-    assert_eq!(screen.unseen().lines_lost, 1, "the prompt; the long line's end is still there");
+    assert_eq!(new_text(&mut screen), format!("$\n{}\nend", "x".repeat(65536)));
+}
+
+#[test]
+fn frames_of_a_program_that_redraws_leave_nothing_behind() {
+    for (begin, frame) in [
+        ("\x1b[?1049h", "\x1b[Hone\r\ntwo\r\nthree\r\nfour\r\nfive"),
+        ("", "\x1b[Hone\r\ntwo\r\nthree\r\nfour\r\nfive"),
+        ("", "\x1b[H\x1b[2J\x1b[3Jone\r\ntwo\r\nthree\r\nfour\r\nfive"),
+        ("", "\r 42% [#####   ]"),
+        ("a\r\nb\r\n", "\x1b[2Aa 1%\r\nb 2%\r\n"),
+    ] {
+        let mut screen = fed(begin);
+        for _ in 0..5000 {
+            screen.feed(frame.as_bytes());
+        }
+        assert_eq!(screen.take_scrolled(), None, "{frame:?}");
+        assert_eq!(screen.unseen_above().text, "", "{frame:?}");
+    }
+}
+
+#[test]
+fn what_scrolled_by_before_a_program_drew_is_told_apart_from_the_drawing() {
+    let mut screen = fed("$ ");
+    screen.mark_seen();
+    let lines: String = (0..50).map(|number| format!("{number}\n")).collect();
+    screen.feed(format!("x\n{lines}\x1b[Hdrawn\n").replace('\n', "\r\n").as_bytes());
+    assert!(screen.is_drawn());
+    let above = screen.unseen_above();
+    let expected: String = (0..46).map(|number| format!("{number}\n")).collect();
+    assert_eq!((above.text, above.continues), (format!("x\n{expected}"), true));
+}
+
+#[test]
+fn a_flood_is_told_as_the_screen_would_show_it() {
+    let lines: String = (0..5000).map(|number| format!("q\t{number}\n")).collect();
+    let shown = |prepared: &str, size: usize| {
+        let mut screen = Screen::new(5, 40);
+        screen.feed(prepared.as_bytes());
+        screen.mark_seen();
+        let bytes = lines.replace('\n', "\r\n");
+        bytes.as_bytes().chunks(size).for_each(|piece| screen.feed(piece));
+        new_text(&mut screen)
+    };
+    // Nothing, line drawing, concealed text, tab stops of the program's own.
+    for prepared in ["", "\x1b(0", "\x1b[8m", "\x1b[3g\x1b[1;20H\x1bH\x1b[H"] {
+        assert_eq!(shown(prepared, 1_000_000), shown(prepared, 100), "{prepared:?}");
+    }
+    assert!(shown("", 1_000_000).starts_with("q       0\nq       1\n"));
+    assert!(shown("\x1b(0", 1_000_000).starts_with('─'));
 }
 
 #[test]

@@ -30,39 +30,39 @@ const TABLE: &[Row] = &[
     // The boundary, from the ground up.
     row("jaato-types", &[], &[]),
     row("jaato-objects", &["jaato-types"], &[]),
-    row("jaato-plugin-api", &["jaato-types"], &[]),
+    row("jaato-plugin-api", &[], &["jaato-types"]),
     row("jaato-plugin-macros", &[], &[]),
-    row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], TESTKIT),
+    row("jaato-plugin-sdk", &["jaato-types", "jaato-plugin-api", "jaato-plugin-macros"], &[]),
     row("jaato-plugin-sdk-provider", &["jaato-plugin-sdk"], &[]),
     row("jaato-plugin-sdk-environment", &["jaato-types", "jaato-plugin-sdk"], &[]),
     row("jaato-plugin-testkit", &[
         "jaato-types", "jaato-objects", "jaato-plugin-api", "jaato-plugin-sdk",
     ], &[]),
     // The host. Those without a dylib in sight:
-    row("jaato-config", &["jaato-types"], &[]),
+    row("jaato-places", &[], &[]),
+    row("jaato-config", &["jaato-types", "jaato-places"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
-    row("jaato-assets", &["jaato-types", "jaato-http"], &[]),
+    row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
-    row("jaato-process", &["jaato-types"], &[]),
+    row("jaato-process", &[], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
     row("jaato-session", &["jaato-types", "jaato-objects", "jaato-policy"], &[]),
-    row("jaato-store", &["jaato-types"], &[]),
+    row("jaato-store", &["jaato-types", "jaato-places"], &[]),
     row("jaato-template", &[], &[]),
     // Those that open plugins:
-    row("jaato-loader", &["jaato-types", "jaato-plugin-api", "jaato-process"], TESTKIT),
-    row("jaato-worker", &[
-        "jaato-types", "jaato-plugin-api", "jaato-loader", "jaato-plugin-testkit",
-    ], &[]),
+    row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api"], TESTKIT),
+    row("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], &[]),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-objects",
-        "jaato-policy", "jaato-process", "jaato-registry", "jaato-session", "jaato-store", "jaato-worker",
-    ], TESTKIT),
-    row("jaato", &[
-        "jaato-types", "jaato-config", "jaato-process", "jaato-runtime", "jaato-template",
+        "jaato-places", "jaato-policy", "jaato-process", "jaato-registry", "jaato-session", "jaato-store",
         "jaato-worker",
     ], TESTKIT),
+    row("jaato", &[
+        "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
+    ], &["jaato-types"]),
     row("xtask", &["jaato-template"], &[]),
+    row("xtask-measure", &["xtask"], &[]),
 ];
 
 /// Every plugin alike: a new one needs no line here.
@@ -82,6 +82,30 @@ const FENCED: &[(&str, &[&str])] = &[
 /// Compares the members' direct dependencies with the table.
 pub fn check(packages: &[Package]) -> Vec<Finding> {
     packages.iter().flat_map(|package| check_package(package, packages)).collect()
+}
+
+/// Finds rows of the table that allow what no `Cargo.toml` asks for: a door that nobody guards.
+pub fn unused(packages: &[Package]) -> Vec<Finding> {
+    let find = |row: &'static Row| packages.iter().find(|package| package.name == row.package);
+    let mut findings = Vec::new();
+    for (row, package) in TABLE.iter().filter_map(|row| Some((row, find(row)?))) {
+        let is_used = |name: &str, kind: fn(DependencyKind) -> bool| {
+            package.dependencies.iter().any(|d| d.name == name && kind(d.kind))
+        };
+        let code = row.uses.iter().filter(|n| !is_used(n, |kind| kind == DependencyKind::Normal));
+        let tests = row.tests_use.iter().filter(|name| !is_used(name, |_| true));
+        for name in code.chain(tests) {
+            let what = format!("`{}` may use `{name}` and does not", row.package);
+            let remedy = "take it out of the table in `xtask/src/tidy/dependencies.rs`";
+            findings.push(Finding::error(
+                format!("{}/Cargo.toml", package.folder),
+                0,
+                what,
+                remedy,
+            ));
+        }
+    }
+    findings
 }
 
 fn check_package(package: &Package, packages: &[Package]) -> Vec<Finding> {
@@ -192,6 +216,21 @@ mod tests {
         let with = |kind| found("tool-a", folder, &[("jaato-plugin-testkit", kind)]);
         assert_eq!(with(DependencyKind::Dev), Vec::<String>::new());
         assert_eq!(with(DependencyKind::Normal).len(), 1);
+    }
+
+    #[test]
+    fn a_row_that_allows_what_nobody_uses_is_found() {
+        let uses = |kind| [package("jaato-assets", "host/assets", &[("jaato-types", kind)])];
+        let about = |name: &str| {
+            format!(
+                "host/assets/Cargo.toml: `jaato-assets` may use `{name}` and does not, \
+                 take it out of the table in `xtask/src/tidy/dependencies.rs`"
+            )
+        };
+        let others = [about("jaato-http"), about("jaato-places")];
+        assert_eq!(lines(&unused(&uses(DependencyKind::Normal))), others);
+        let all = [&[about("jaato-types")], &others[..]].concat();
+        assert_eq!(lines(&unused(&uses(DependencyKind::Dev))), all);
     }
 
     #[test]

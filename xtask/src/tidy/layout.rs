@@ -6,6 +6,7 @@ use super::{Finding, TextFile, Weight};
 
 /// What the top of the checkout may hold, beside files whose names begin with a dot.
 const TOP: &[&str] = &[
+    "AGENTS.md",
     "CHANGELOG.md",
     "Cargo.lock",
     "Cargo.toml",

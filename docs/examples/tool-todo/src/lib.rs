@@ -78,55 +78,40 @@ impl State for Todo {
 }
 
 /// Puts an item on the to-do list of this session. Returns its number and how many are open.
-#[derive(ToolInput)]
-#[tool(destructive = false, open_world = false, auto_approval)]
-#[tool(example("note that the tests must be run", text = "run the tests"))]
-struct TodoAdd {
+#[tool_fn(
+    destructive = false,
+    open_world = false,
+    auto_approval,
+    example("note that the tests must be run", text = "run the tests")
+)]
+async fn todo_add(
+    cx: &Cx<Todo>,
     /// What is to be done, in a few words.
     text: String,
-}
-
-impl Tool for TodoAdd {
-    type State = Todo;
-
-    async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
-        let todo = cx.state();
-        let mut list = todo.list();
-        let number = list.add(&self.text, todo.items_max).map_err(explained)?;
-        Ok(Output::json(json!({ "number": number, "open": list.open() })))
-    }
+) -> Result<Output> {
+    let todo = cx.state();
+    let mut list = todo.list();
+    let number = list.add(&text, todo.items_max).map_err(explained)?;
+    Ok(Output::json(json!({ "number": number, "open": list.open() })))
 }
 
 /// Ticks off an item of the to-do list by its number. Returns what it was and how many are open.
-#[derive(ToolInput)]
-#[tool(destructive = false, idempotent, open_world = false, auto_approval)]
-struct TodoDone {
+#[tool_fn(destructive = false, idempotent, open_world = false, auto_approval)]
+async fn todo_done(
+    cx: &Cx<Todo>,
     /// The number that `todo_add` gave.
     number: usize,
-}
-
-impl Tool for TodoDone {
-    type State = Todo;
-
-    async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
-        let mut list = cx.state().list();
-        let done = list.finish(self.number).map_err(explained)?.to_owned();
-        Ok(Output::json(json!({ "done": done, "open": list.open() })))
-    }
+) -> Result<Output> {
+    let mut list = cx.state().list();
+    let done = list.finish(number).map_err(explained)?.to_owned();
+    Ok(Output::json(json!({ "done": done, "open": list.open() })))
 }
 
 /// Lists the to-do items of this session with their numbers and whether they are done.
-#[derive(ToolInput)]
-#[tool(read_only, idempotent, open_world = false, example("what is left to do?"))]
-struct TodoList {}
-
-impl Tool for TodoList {
-    type State = Todo;
-
-    async fn call(self, cx: &Cx<Todo>) -> Result<Output> {
-        let list = cx.state().list();
-        Ok(Output::json(json!({ "items": list.for_model(), "open": list.open() })))
-    }
+#[tool_fn(read_only, idempotent, open_world = false, example("what is left to do?"))]
+async fn todo_list(cx: &Cx<Todo>) -> Result<Output> {
+    let list = cx.state().list();
+    Ok(Output::json(json!({ "items": list.for_model(), "open": list.open() })))
 }
 
 /// Says it so that a model can do better.
@@ -143,7 +128,4 @@ fn explained(refused: Refused) -> Error {
     }
 }
 
-tool!(TodoAdd);
-tool!(TodoDone);
-tool!(TodoList);
 export_plugin! { state: Todo, tools }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use jaato_places::PlaceError;
+
 use super::{DEPTH_MAX, FILES_MAX, SESSION_MARKER, WORKSPACE_BYTES_MAX};
 
 /// Trust that cannot be read, written or established.
@@ -33,13 +35,8 @@ pub enum TrustError {
         /// The version that this host knows.
         knows: u64,
     },
-    /// Others can write the record, so that it proves nothing.
-    WritableByOthers {
-        /// The record.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    /// Somebody else may have written the record, so that it proves nothing.
+    NotBelieved(PlaceError),
     /// Another process holds the lock on the record.
     Locked {
         /// The lock file.
@@ -75,7 +72,7 @@ impl TrustError {
     /// Tells whether the record itself is what is wrong: it counts as empty then, and is left as it is.
     pub fn is_of_record(&self) -> bool {
         match self {
-            Self::Corrupt { .. } | Self::Newer { .. } | Self::WritableByOthers { .. } => true,
+            Self::Corrupt { .. } | Self::Newer { .. } | Self::NotBelieved(_) => true,
             Self::Io { .. }
             | Self::Locked { .. }
             | Self::TooMuch { .. }
@@ -95,10 +92,12 @@ impl TrustError {
                 path.display()
             )),
             Self::Newer { .. } => Some("nothing is trusted meanwhile: update jaato".to_owned()),
-            Self::WritableByOthers { path, .. } => Some(format!(
-                "nothing is trusted meanwhile: look whether anybody changed it, then `chmod 600 {}`",
-                path.display()
-            )),
+            Self::NotBelieved(error) => Some(match error.hint() {
+                Some(hint) => {
+                    format!("nothing is trusted meanwhile: look whether anybody changed it; {hint}")
+                }
+                None => "nothing is trusted meanwhile".to_owned(),
+            }),
             Self::Locked { .. } => Some("try again when the other command has ended".to_owned()),
             Self::TooMuch { .. } => {
                 Some("move what does not belong there out of `.jaato`".to_owned())
@@ -127,11 +126,7 @@ impl fmt::Display for TrustError {
                 "the record of trust `{}` has version {has}, this host knows {knows}",
                 path.display()
             ),
-            Self::WritableByOthers { path, mode } => write!(
-                f,
-                "the record of trust `{}` can be written by others (mode {mode:o}, wants 600)",
-                path.display()
-            ),
+            Self::NotBelieved(error) => write!(f, "the record of trust proves nothing: {error}"),
             Self::Locked { path } => {
                 write!(f, "another process is writing the record of trust (`{}`)", path.display())
             }
@@ -153,7 +148,7 @@ impl fmt::Display for TrustError {
             Self::InsideSession => write!(
                 f,
                 "only a person can trust, and this command was started by a session \
-                 (`{SESSION_MARKER}` is set, or a parent process is jaato)"
+                 (`{SESSION_MARKER}` is set, a parent process is jaato, or it bears the mark of a session's children)"
             ),
         }
     }

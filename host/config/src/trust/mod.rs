@@ -12,7 +12,9 @@ mod workspace;
 
 pub use error::TrustError;
 pub use scan::{DEPTH_MAX, FILES_MAX, WORKSPACE_BYTES_MAX};
-pub use session_tree::{SESSION_MARKER, inside_session, is_of_a_session, refuse_inside_session};
+pub use session_tree::{
+    SESSION_MARK, SESSION_MARKER, inside_session, is_of_a_session, refuse_inside_session,
+};
 pub use store::{PluginTrust, Trust, TrustStore, WorkspaceTrust};
 pub use workspace::{ChangeKind, FileChange, TrustedWorkspace, Workspace, WorkspaceState};
 

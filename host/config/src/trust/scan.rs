@@ -21,6 +21,9 @@ pub const DEPTH_MAX: usize = 16;
 /// Most bytes of covered files: they are all read whenever the workspace is checked.
 pub const WORKSPACE_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// What stands before the digest of a plain file; a link's begins otherwise.
+pub(super) const PLAIN_CONTENT: &str = "sha256:";
+
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Names of the covered files that are there, with `/` between folders. Reads no file.
@@ -35,6 +38,36 @@ pub(super) fn names<'a>(
         collect(root, name.to_owned(), 0, &mut names)?;
     }
     Ok(names)
+}
+
+/// Names of what is there, for a person to be told: up to the bounds, and what is odd by the name that it can be shown
+/// by. Never an error: what a stranger put into a folder must not keep anybody from working in it.
+pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut names = BTreeSet::new();
+    let fixed = [WORKSPACE_FOLDER, ENV_FILE, MCP_FILE].into_iter();
+    let mut waiting: Vec<_> = fixed.chain(more).map(|name| (PathBuf::from(name), 0)).collect();
+    while let Some((name, depth)) = waiting.pop() {
+        if names.len() >= FILES_MAX {
+            break;
+        }
+        let path = root.join(&name);
+        let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+        let entries = match metadata.is_dir() && depth < DEPTH_MAX {
+            true => fs::read_dir(&path).ok(),
+            false => None,
+        };
+        match entries {
+            Some(entries) => {
+                let room = FILES_MAX - names.len();
+                let inner = entries.flatten().take(room).map(|entry| name.join(entry.file_name()));
+                waiting.extend(inner.map(|inner| (inner, depth + 1)));
+            }
+            None => {
+                names.insert(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.into_iter().collect()
 }
 
 /// Digest of each named file; those in `known` are taken from there. One that vanished in between

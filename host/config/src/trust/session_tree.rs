@@ -1,23 +1,27 @@
 //! Tells whether this process was started by a session: trust is a person's word, and a model must
 //! not give it to itself.
 //!
-//! Two signs, either is enough: the variable that sessions set for their children, and a jaato
-//! process among the parents. A child can clear the variable but not choose its parents: every
-//! process of a session is the guardian's child, and one whose own parent ends becomes the
-//! guardian's again, because it is a subreaper.
+//! Three signs, each is enough: the variable that sessions set for their children; a jaato process
+//! among the parents; and on Linux a bound that every child of a session has on `RLIMIT_LOCKS`, which
+//! the kernel enforces no more. A child can clear the variable, hide its parents behind a namespace of its
+//! own or end them; the bound it can only lower, unless it has rights over the whole machine.
 //!
 //! Limits: a process that has another program start it (cron, systemd, a container's daemon, ssh)
-//! has no jaato among its parents; where `/proc` hides the parents (another user's, and outside
-//! Linux) only the variable counts.
+//! bears none of them; root can take the bound away; outside Linux only the variable counts.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
 use super::TrustError;
+use crate::platform;
 use crate::variables::Variables;
 
 /// Set for every process that a session starts.
 pub const SESSION_MARKER: &str = "JAATO_SESSION_ID";
+
+/// The bound on `RLIMIT_LOCKS` by which children of sessions are known; `jaato-process` sets it, and one below it
+/// in a session within a session.
+pub const SESSION_MARK: u64 = 0x6a61_6174;
 
 /// Most parents that are looked at: deeper trees are not made by hand.
 const ANCESTORS_MAX: usize = 256;
@@ -32,17 +36,31 @@ struct Process {
 /// Tells whether a session started this process, directly or not.
 pub fn inside_session(variables: &Variables) -> bool {
     variables.get(SESSION_MARKER).is_some()
+        || bears_mark()
         || has_jaato_ancestor(std::process::id(), process_in_proc)
 }
 
 /// Tells whether a session started another process, directly or not.
 pub fn is_of_a_session(pid: u32) -> bool {
-    has_jaato_ancestor(pid, process_in_proc)
+    bears_mark_of(pid) || has_jaato_ancestor(pid, process_in_proc)
 }
 
 /// The error for a trust command inside a session.
 pub fn refuse_inside_session(variables: &Variables) -> Result<(), TrustError> {
     if inside_session(variables) { Err(TrustError::InsideSession) } else { Ok(()) }
+}
+
+/// Asked of the kernel, not of `/proc`, which a process can hide from itself.
+fn bears_mark() -> bool {
+    platform::bound_of_locks().is_some_and(|bound| bound <= SESSION_MARK)
+}
+
+/// Tells whether another process bears the mark, where `/proc` shows it.
+fn bears_mark_of(pid: u32) -> bool {
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    let locks = limits.lines().find_map(|line| line.strip_prefix("Max file locks"));
+    let hard = locks.and_then(|bounds| bounds.split_ascii_whitespace().nth(1));
+    hard.and_then(|hard| hard.parse().ok()).is_some_and(|bound: u64| bound <= SESSION_MARK)
 }
 
 /// The process itself does not count, only its parents.

@@ -5,21 +5,27 @@
 //! next write would lose it for good.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use jaato_places::{PlaceError, Why};
 use serde::{Deserialize, Serialize};
 
 use super::stamp::Stamps;
 use super::workspace::changes;
-use super::{TrustError, TrustedWorkspace, Workspace, WorkspaceState, scan};
+use super::{
+    ChangeKind, FileChange, TrustError, TrustedWorkspace, Workspace, WorkspaceState, scan,
+};
 
 const TRUST_VERSION: u64 = 1;
 
 /// Longest wait for another process that writes the record: it takes milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
+
+/// Longest record that is read: thousands of workspaces with hundreds of files each.
+const RECORD_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 const LOCK_POLL: Duration = Duration::from_millis(10);
 
@@ -109,12 +115,13 @@ impl TrustStore {
     /// What the record says. No record means that nothing is trusted.
     pub fn read(&self) -> Result<Trust, TrustError> {
         let path = self.path();
-        let text = match fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Trust::default()),
-            Err(error) => return Err(failed(&path, "read", &error)),
+        let text = match jaato_places::read(&path, RECORD_BYTES_MAX) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Ok(Trust::default()),
+            Err(error) if is_nowhere(&error) => return Ok(Trust::default()),
+            // Whatever keeps it from being read: it counts as empty, and jaato goes on.
+            Err(error) => return Err(TrustError::NotBelieved(error)),
         };
-        refuse_if_writable_by_others(&path)?;
         let corrupt = |error: serde_json::Error| TrustError::Corrupt {
             path: path.clone(),
             cause: error.to_string(),
@@ -158,15 +165,24 @@ impl TrustStore {
         let trust = self.read()?;
         let known = workspace.recorded_root().ok().and_then(|root| trust.workspaces.get(root));
         let Some(known) = known else {
-            let found: Vec<String> = workspace.names(&BTreeMap::new())?.into_iter().collect();
+            let found = workspace.shown_names();
             return Ok(if found.is_empty() {
                 WorkspaceState::Nothing
             } else {
                 WorkspaceState::Untrusted { found }
             });
         };
-        let names = workspace.names(&known.files)?;
-        let present = workspace.digest_again(&names, known)?;
+        let present =
+            workspace.names(&known.files).and_then(|names| workspace.digest_again(&names, known));
+        let present = match present {
+            Ok(present) => present,
+            // What cannot be looked at was not so when it was trusted. `jaato trust` says what is wrong with it.
+            Err(error) => {
+                let name = workspace.name_of_trouble(&error);
+                let files = vec![FileChange { name, kind: ChangeKind::Changed }];
+                return Ok(WorkspaceState::Changed { files });
+            }
+        };
         let files = changes(&known.files, &present);
         Ok(if !files.is_empty() {
             WorkspaceState::Changed { files }
@@ -226,7 +242,7 @@ impl TrustStore {
 
     /// Reads, changes and writes the record while no other process does.
     fn change<T>(&self, edit: impl FnOnce(&mut Trust) -> T) -> Result<T, TrustError> {
-        private_folder(&self.folder)?;
+        jaato_places::make(&self.folder).map_err(not_believed)?;
         // Unlocked when it is dropped, also by a process that is killed.
         let _lock = self.lock()?;
         let before = self.read()?;
@@ -241,12 +257,9 @@ impl TrustStore {
     fn lock(&self) -> Result<File, TrustError> {
         let path = self.folder.join("trust.lock");
         // Not the record itself: renaming over a locked file would leave two that are locked.
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(|error| failed(&path, "write", &error))?;
+        let mut options = OpenOptions::new();
+        let file = jaato_places::open(&path, options.write(true).create(true).truncate(false))
+            .map_err(not_believed)?;
         let begin = Instant::now();
         loop {
             match file.try_lock() {
@@ -291,26 +304,20 @@ fn failed(path: &Path, doing: &'static str, error: &std::io::Error) -> TrustErro
     TrustError::Io { path: path.to_owned(), doing, cause: error.to_string() }
 }
 
-/// Makes the folder for its owner alone, and closes one that others can write.
-fn private_folder(folder: &Path) -> Result<(), TrustError> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    let make = || -> std::io::Result<()> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        if fs::metadata(folder)?.permissions().mode() & 0o077 != 0 {
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-        }
-        Ok(())
-    };
-    make().map_err(|error| failed(folder, "write", &error))
+fn not_believed(error: PlaceError) -> TrustError {
+    match &error.why {
+        Why::System(cause) => failed(&error.path, "use", cause),
+        Why::Owner(_)
+        | Why::Writable(_)
+        | Why::NotAFolder
+        | Why::NotAFile
+        | Why::TooLarge(_)
+        | Why::TooManyLinks => TrustError::NotBelieved(error),
+    }
 }
 
-fn refuse_if_writable_by_others(path: &Path) -> Result<(), TrustError> {
-    use std::os::unix::fs::PermissionsExt;
-    let metadata = fs::metadata(path).map_err(|error| failed(path, "read", &error))?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if mode & 0o022 == 0 {
-        Ok(())
-    } else {
-        Err(TrustError::WritableByOthers { path: path.to_owned(), mode })
-    }
+/// Returns true where a file stands in place of a folder above the record (`HOME=/dev/null`): there is none, and none
+/// can be made.
+fn is_nowhere(error: &PlaceError) -> bool {
+    matches!(&error.why, Why::System(error) if error.kind() == ErrorKind::NotADirectory)
 }

@@ -121,6 +121,12 @@ impl Workspace {
         scan::names(&self.root, more)
     }
 
+    /// Names of what is there, where nobody trusts it; of what is odd, the names that it can be shown by.
+    pub(super) fn shown_names(&self) -> Vec<String> {
+        let agents = self.agents_files();
+        scan::shown_names(&self.root, agents.iter().map(String::as_str))
+    }
+
     /// Digests the named files as they are, and stamps those that are expensive to digest again.
     pub(super) fn digest_all(
         &self,
@@ -131,6 +137,24 @@ impl Workspace {
         let files = scan::digests(&self.root, names, BTreeMap::new())?;
         let stamps = stamp::settled(before, &stamp::stamps(&self.root, names), now);
         Ok((files, stamps))
+    }
+
+    /// Names what an error is about, from the root.
+    pub(super) fn name_of_trouble(&self, error: &TrustError) -> String {
+        let path = match error {
+            TrustError::Io { path, .. } | TrustError::NotUtf8 { path } => {
+                path.strip_prefix(&self.root).unwrap_or(path)
+            }
+            TrustError::Corrupt { .. }
+            | TrustError::Newer { .. }
+            | TrustError::NotBelieved(_)
+            | TrustError::Locked { .. }
+            | TrustError::TooMuch { .. }
+            | TrustError::Changed { .. }
+            | TrustError::BadDigest { .. }
+            | TrustError::InsideSession => Path::new(WORKSPACE_FOLDER),
+        };
+        path.to_string_lossy().into_owned()
     }
 
     /// Digests the named files again, but for those whose stamp says that they did not change.
@@ -168,14 +192,10 @@ impl TrustedWorkspace {
         self.files.keys().map(String::as_str)
     }
 
-    /// Names of the covered files below a folder (`.jaato/plugins`) whose content is trusted:
-    /// plain files, and links to plain files of the workspace.
-    pub fn names_below<'a>(&'a self, folder: &'a str) -> impl Iterator<Item = &'a str> {
-        self.files
-            .iter()
-            .filter(|(_, digest)| scan::recorded_content(digest).is_some())
-            .map(|(name, _)| name.as_str())
-            .filter(move |name| name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/')))
+    /// The SHA-256 of a covered file that is trusted, by its name from the root (`.jaato/plugins/libmoon.so`); nothing
+    /// for a link, and for what was not there.
+    pub fn content_of(&self, name: &str) -> Option<&str> {
+        self.files.get(name)?.strip_prefix(scan::PLAIN_CONTENT)
     }
 
     /// The trusted content of a file, by its name from the root; nothing if it was not there when

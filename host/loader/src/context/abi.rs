@@ -17,7 +17,8 @@ use super::emissions::Taken;
 use super::lent::{Crossed, Crossing, Lent, Refusable, error_answer};
 use super::streams::{self, Next, STREAMS_MAX};
 use super::{Core, TASKS_MAX, next_number};
-use crate::executor::{HostCode, Job, before_looking};
+use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
+use crate::executor::{HostCode, Job, JobState, before_looking};
 use crate::fence::host_code;
 use crate::lock;
 use crate::services::{ByteStream, CallerKind, Served};
@@ -142,8 +143,11 @@ impl Core {
         if !self.is_live() {
             return false;
         }
-        if let Err(error) = Frame::parse(frame) {
-            let fault = self.guest.misbehaved(format_args!("it emitted what is no frame: {error}"));
+        let parsed = Frame::parse(frame).map_err(|error| {
+            self.guest.misbehaved(format_args!("it emitted what is no frame: {error}"))
+        });
+        let checked = parsed.and_then(|frame| check_json(self.guest.name(), frame.json));
+        if let Err(fault) = checked {
             lock(&self.held).emissions.refuse(fault);
             return false;
         }
@@ -175,19 +179,26 @@ impl Core {
         }
         let (done, receiver) = oneshot::channel();
         let core = Arc::clone(self);
-        let work: Job = Box::new(move || {
+        let state = Arc::new(JobState::default());
+        let (job_state, kept) = (Arc::clone(&state), Arc::clone(&state));
+        let work = Box::new(move || {
             // A job whose call has gone before it could begin is not begun.
             let wanted = core.is_live();
             if wanted {
                 job.run();
             }
             drop(job);
+            job_state.finish();
             before_looking(|| {
                 // Whoever waited may have gone.
                 let _ = done.send(wanted);
             });
         });
-        self.executor.submit(&self.guest, work).then_some(receiver)
+        let mut held = lock(&self.held);
+        held.jobs.retain(|job| !job.is_over());
+        held.jobs.push(kept);
+        drop(held);
+        self.executor.submit(&self.guest, Job { work, state }).then_some(receiver)
     }
 
     fn spawn(self: &Arc<Self>, task: FfiFuture<()>) -> bool {
@@ -227,14 +238,27 @@ impl Core {
     /// Asks a service; none when the context refuses everything.
     pub(crate) fn serve(self: &Arc<Self>, operation: &str, frame: &[u8]) -> Option<Work<Crossing>> {
         let services = self.services().filter(|_| self.is_live())?;
-        if let Err(error) = Frame::parse(frame) {
-            let error = Error::new(ErrorKind::InvalidArguments, error.to_string());
-            return Some(Box::pin(std::future::ready(Crossing::error(&error))));
+        let refused = |error: Error| -> Option<Work<Crossing>> {
+            Some(Box::pin(std::future::ready(Crossing::error(&error))))
+        };
+        let json = match Frame::parse(frame) {
+            Ok(frame) => frame.json,
+            Err(error) => {
+                return refused(Error::new(ErrorKind::InvalidArguments, error.to_string()));
+            }
+        };
+        if let Err(error) = check_json(self.guest.name(), json) {
+            return refused(error);
         }
+        let held = match self.guest.holdings.ask(&self.questions, frame.len()) {
+            Ok(held) => held,
+            Err(error) => return refused(error),
+        };
         let _entered = self.executor.runtime().enter();
         let served = services.call(self.caller(), operation, frame.to_vec());
         let core = Arc::downgrade(self);
         Some(Box::pin(async move {
+            let _held = held;
             let answer = match served.await {
                 Ok(Served::Frame(frame)) => match Frame::parse(&frame) {
                     Ok(_) => Ok(Crossed::Frame(frame)),
@@ -278,13 +302,18 @@ impl Core {
     ) -> Result<Vec<u8>, Error> {
         let handle = next_number();
         let live = self.executor.live_counters().streams.token();
+        let full = |text: String| Error::new(ErrorKind::LimitReached, text).with_hint("close some");
+        let Some(share) = self.guest.holdings.streams.take(1, STREAMS_PER_PLUGIN_MAX) else {
+            return Err(full(format!(
+                "the plugin has {STREAMS_PER_PLUGIN_MAX} streams open already"
+            )));
+        };
         let mut held = lock(&self.held);
         if !self.is_live() {
             return Err(Error::cancelled());
         }
-        if !held.streams.open(handle, stream, live) {
-            let text = format!("the call has {STREAMS_MAX} streams open already");
-            return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
+        if !held.streams.open(handle, stream, (live, share)) {
+            return Err(full(format!("the call has {STREAMS_MAX} streams open already")));
         }
         drop(held);
         head.insert(HANDLE.to_owned(), handle.into());

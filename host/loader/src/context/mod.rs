@@ -21,8 +21,9 @@ use abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::ContextBox;
 use jaato_types::{Error, PluginName};
 
+use crate::bounds::Tally;
 use crate::call::Outlet;
-use crate::executor::{Executor, Guest, PluginTask};
+use crate::executor::{Executor, Guest, JobState, PluginTask};
 use crate::fence::{host_code, plugin_code};
 use crate::live::Token;
 use crate::lock;
@@ -53,6 +54,8 @@ pub(crate) struct Core {
     pub(crate) executor: Executor,
     phase: AtomicU8,
     held: Mutex<Held>,
+    /// Questions to services that have no answer yet.
+    questions: Tally,
     _live: Token,
 }
 
@@ -65,6 +68,8 @@ struct Held {
     waiters: Vec<Option<Waker>>,
     /// Background tasks of the instance, by number.
     tasks: BTreeMap<u64, PluginTask<()>>,
+    /// Blocking work that was handed over and may run.
+    jobs: Vec<Arc<JobState>>,
     /// The host's own task that polls the call.
     call: Option<Waker>,
 }
@@ -82,6 +87,7 @@ impl Core {
             streams: Streams::default(),
             waiters: Vec::new(),
             tasks: BTreeMap::new(),
+            jobs: Vec::new(),
             call: None,
         };
         Arc::new(Self {
@@ -91,6 +97,7 @@ impl Core {
             executor: executor.clone(),
             phase: AtomicU8::new(LIVE),
             held: Mutex::new(held),
+            questions: Tally::default(),
             _live: executor.live_counters().contexts.token(),
         })
     }
@@ -151,8 +158,13 @@ impl Core {
         let streams = std::mem::take(&mut held.streams);
         let waiters = std::mem::take(&mut held.waiters);
         let tasks = std::mem::take(&mut held.tasks);
+        let mut jobs = std::mem::take(&mut held.jobs);
         held.call = None;
         drop(held);
+        jobs.retain(|job| !job.is_over());
+        if !jobs.is_empty() {
+            self.executor.give_up(&self.guest, jobs);
+        }
         drop(outlet);
         // Dropping a task closes it, so that the wakes below do not poll it.
         drop(tasks);

@@ -9,6 +9,7 @@ use abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, ErrorKind, Frame};
 
 use super::lent::error_answer;
+use crate::bounds::Held;
 use crate::bytes::Bytes;
 use crate::fence::host_code;
 use crate::live::Token;
@@ -20,6 +21,9 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// Streams that one context may have open: those of all programs that a session may run, and some beside them.
 pub const STREAMS_MAX: usize = 160;
+
+/// What counts a stream while it is open: as alive, and as its plugin's.
+pub(super) type Counted = (Token, Held);
 
 /// The open streams of one context.
 #[derive(Default)]
@@ -38,12 +42,17 @@ pub(super) struct Slot {
     /// Whether a `next` waits; there is room for one.
     busy: bool,
     reader: Option<Waker>,
-    _live: Token,
+    _counted: Counted,
 }
 
 impl Streams {
     /// Takes a stream in; none when there are too many.
-    pub(super) fn open(&mut self, handle: u64, source: Box<dyn ByteStream>, live: Token) -> bool {
+    pub(super) fn open(
+        &mut self,
+        handle: u64,
+        source: Box<dyn ByteStream>,
+        counted: Counted,
+    ) -> bool {
         let has_room = self.open.len() < STREAMS_MAX;
         if has_room {
             let slot = Slot {
@@ -53,7 +62,7 @@ impl Streams {
                 read: 0,
                 busy: false,
                 reader: None,
-                _live: live,
+                _counted: counted,
             };
             self.open.push((handle, Arc::new(Mutex::new(slot))));
         }

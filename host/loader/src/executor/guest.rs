@@ -1,12 +1,14 @@
 //! What the executor knows of one plugin: its name, how often it misbehaved, whether it is disabled.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Mutex, OnceLock};
 
 use jaato_types::{Error, ErrorKind, PluginName};
 use tokio::sync::Notify;
 
-use super::jobs::Lane;
+use super::jobs::{JOBS_LOST_MAX, Lane};
+use crate::bounds::Holdings;
+use crate::running::NamePlace;
 
 /// Misdeeds after which a plugin is disabled: one may be the machine's fault, three in one process are not.
 pub const STRIKES_MAX: u32 = 3;
@@ -15,28 +17,43 @@ pub const STRIKES_MAX: u32 = 3;
 /// needs some thousand; a future that wakes itself would take a core for itself.
 pub const REPOLLS_PER_SECOND_MAX: u32 = 50_000;
 
+/// Why a plugin is disabled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Disabled {
+    /// Polls that block or never end.
+    ByStrikes,
+    /// Blocking work that ignores cancels.
+    ByJobs,
+}
+
 /// One plugin, as the executor sees it. Shared by its factory, instances, calls and jobs.
 pub(crate) struct Guest {
     name: PluginName,
+    name_place: NamePlace,
     strikes: AtomicU32,
-    disabled: AtomicBool,
+    disabled: OnceLock<Disabled>,
     /// Wakes whoever waits for an answer that will not come.
     disabling: Notify,
     repolls: AtomicU32,
     throttled: AtomicBool,
     pub(super) lane: Mutex<Lane>,
+    /// What its contexts hold on the host's side.
+    pub(crate) holdings: Holdings,
 }
 
 impl Guest {
     pub(super) fn new(name: PluginName) -> Self {
+        let name_place = NamePlace::of(&name);
         Self {
             name,
+            name_place,
             strikes: AtomicU32::new(0),
-            disabled: AtomicBool::new(false),
+            disabled: OnceLock::new(),
             disabling: Notify::new(),
             repolls: AtomicU32::new(0),
             throttled: AtomicBool::new(false),
             lane: Mutex::default(),
+            holdings: Holdings::default(),
         }
     }
 
@@ -45,7 +62,7 @@ impl Guest {
     }
 
     pub(crate) fn is_disabled(&self) -> bool {
-        self.disabled.load(SeqCst)
+        self.disabled.get().is_some()
     }
 
     /// Waits until the plugin is disabled; usually for ever.
@@ -63,10 +80,24 @@ impl Guest {
     pub(super) fn strike(&self) -> u32 {
         let strikes = self.strikes.fetch_add(1, SeqCst) + 1;
         if strikes >= STRIKES_MAX {
-            self.disabled.store(true, SeqCst);
-            self.disabling.notify_waiters();
+            self.disable(Disabled::ByStrikes);
         }
         strikes
+    }
+
+    pub(super) fn strikes(&self) -> u32 {
+        self.strikes.load(SeqCst)
+    }
+
+    /// Disables the plugin; the first reason stays.
+    pub(super) fn disable(&self, why: Disabled) {
+        let _ = self.disabled.set(why);
+        self.disabling.notify_waiters();
+    }
+
+    /// Returns where the name stands for what tells who was running when the process dies.
+    pub(crate) fn name_place(&self) -> NamePlace {
+        self.name_place
     }
 
     /// Counts a poll that is not a task's first.
@@ -88,10 +119,15 @@ impl Guest {
 
     /// Makes the error of a call that a disabled plugin does not get.
     pub(crate) fn disabled_error(&self) -> Error {
-        let text = format!(
-            "the plugin `{}` is disabled: it blocked or flooded the plugin executor {STRIKES_MAX} times",
-            self.name
-        );
+        let why = match self.disabled.get() {
+            Some(Disabled::ByJobs) => format!(
+                "more than {JOBS_LOST_MAX} pieces of its blocking work went on after their calls were cancelled"
+            ),
+            Some(Disabled::ByStrikes) | None => {
+                format!("it blocked or flooded the plugin executor {STRIKES_MAX} times")
+            }
+        };
+        let text = format!("the plugin `{}` is disabled: {why}", self.name);
         Error::new(ErrorKind::PluginDisabled, text)
             .with_hint("restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`")
     }

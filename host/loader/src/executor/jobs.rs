@@ -1,18 +1,20 @@
 //! The blocking pool: runs what plugins hand over because it blocks.
 //!
 //! Its threads are its own and nobody joins them, so a job that hangs blocks neither shutdown nor the
-//! runtime's pool; a plugin that fills its lane waits for itself alone.
+//! runtime's pool; a plugin that fills its lane waits for itself alone. A job that goes on long after its context has
+//! ended is given up: its place is another's, up to a bound.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::guest::Guest;
 use crate::fence::bury;
-use crate::lock;
 use crate::watch::Watch;
+use crate::{lock, running};
 
 /// Jobs of one plugin that run at a time. As many as a session runs tool calls at once.
 pub const JOBS_PER_PLUGIN_MAX: usize = 8;
@@ -20,11 +22,45 @@ pub const JOBS_PER_PLUGIN_MAX: usize = 8;
 /// Jobs of one plugin that wait for those; more are refused.
 pub const JOBS_WAITING_MAX: usize = 1024;
 
+/// How long a job may go on after its context has ended before it is given up.
+pub const JOB_OVERDUE_MAX: Duration = Duration::from_secs(2);
+
+/// Jobs of one plugin that were given up and have not ended: each keeps a thread. One more, and the plugin is disabled.
+pub const JOBS_LOST_MAX: usize = 32;
+
 /// How long a thread waits for another job before it ends.
 const IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// Blocking work, with all that is to be dropped on the pool.
-pub(crate) type Job = Box<dyn FnOnce() + Send>;
+pub(crate) struct Job {
+    pub(crate) work: Box<dyn FnOnce() + Send>,
+    pub(crate) state: Arc<JobState>,
+}
+
+/// Whether a job runs, as whoever may give it up sees it.
+#[derive(Debug, Default)]
+pub(crate) struct JobState(AtomicU8);
+
+// It waits where it is none of these.
+const RUNS: u8 = 1;
+const OVER: u8 = 2;
+const LOST: u8 = 3;
+
+impl JobState {
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.load(SeqCst) == OVER
+    }
+
+    /// Notes that nothing of the plugin runs any more, before anybody is told so. One that was given up stays that.
+    pub(crate) fn finish(&self) {
+        let _ = self.0.compare_exchange(RUNS, OVER, SeqCst, SeqCst);
+    }
+
+    /// Tells whether it ran until now, and is given up by this.
+    fn lose(&self) -> bool {
+        self.0.compare_exchange(RUNS, LOST, SeqCst, SeqCst).is_ok()
+    }
+}
 
 /// What becomes of a job.
 pub(super) enum Admitted {
@@ -40,6 +76,8 @@ pub(super) enum Admitted {
 #[derive(Default)]
 pub(super) struct Lane {
     running: usize,
+    /// Jobs that were given up and go on.
+    lost: usize,
     waiting: VecDeque<Job>,
 }
 
@@ -93,10 +131,26 @@ impl Jobs {
 
     /// Runs an admitted job on the calling thread. What waits behind it goes to the pool.
     pub(super) fn run(&self, guest: &Arc<Guest>, job: Job) {
-        run(job);
-        if let Some(next) = next_of(guest) {
+        if let Some(next) = run(guest, job) {
             self.start(guest, next);
         }
+    }
+
+    /// Gives up those of a plugin's jobs that run; others that wait have their places. Returns how many are lost by now,
+    /// where any is.
+    pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) -> Option<usize> {
+        let count = jobs.iter().filter(|job| job.lose()).count();
+        let lost = (count > 0).then(|| {
+            let mut lane = lock(&guest.lane);
+            lane.lost += count;
+            lane.lost
+        });
+        for _ in 0..count {
+            if let Some(next) = next_of(guest) {
+                self.start(guest, next);
+            }
+        }
+        lost
     }
 
     /// Makes the calling thread one of the pool, until there is nothing left to do.
@@ -132,9 +186,8 @@ impl Pool {
     fn work(&self) {
         while let Some((guest, job)) = self.next() {
             let mut job = Some(job);
-            while let Some(work) = job {
-                run(work);
-                job = next_of(&guest);
+            while let Some(next) = job {
+                job = run(&guest, next);
             }
         }
     }
@@ -160,10 +213,21 @@ impl Pool {
     }
 }
 
-fn run(job: Job) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(job)) {
+/// Runs a job and gives the plugin's next one that waits.
+fn run(guest: &Guest, job: Job) -> Option<Job> {
+    let Job { work, state } = job;
+    state.0.store(RUNS, SeqCst);
+    running::begin(guest.name_place());
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
         bury(payload);
     }
+    running::end();
+    if state.0.swap(OVER, SeqCst) == LOST {
+        // Its place is another's.
+        lock(&guest.lane).lost -= 1;
+        return None;
+    }
+    next_of(guest)
 }
 
 /// Takes the plugin's next waiting job, or gives its place back.

@@ -28,8 +28,8 @@ use crate::watch::Watch;
 
 pub(crate) use guest::Guest;
 pub use guest::{REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
-pub(crate) use jobs::Job;
-pub use jobs::{JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
+pub use jobs::{JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
+pub(crate) use jobs::{Job, JobState};
 use queue::Shared;
 pub(crate) use slot::{HostCode, before_looking};
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
@@ -138,6 +138,18 @@ impl Executor {
     /// Hands blocking work of a plugin to the pool. False: too much of it waits already.
     pub(crate) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
         self.shared().submit(guest, job)
+    }
+
+    /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`]: others have their threads then.
+    pub(crate) fn give_up(&self, guest: &Arc<Guest>, jobs: Vec<Arc<JobState>>) {
+        // Weak: what has ended meanwhile is not held for the rest of the time.
+        let (shared, guest) = (Arc::downgrade(self.shared()), Arc::clone(guest));
+        self.runtime().spawn(async move {
+            tokio::time::sleep(JOB_OVERDUE_MAX).await;
+            if let Some(shared) = shared.upgrade() {
+                shared.give_up(&guest, &jobs);
+            }
+        });
     }
 
     fn shared(&self) -> &Arc<Shared> {

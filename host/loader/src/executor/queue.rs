@@ -11,14 +11,14 @@ use jaato_types::PluginName;
 use tokio::runtime::Handle;
 
 use super::TaskFacts;
-use super::guest::Guest;
-use super::jobs::{Admitted, Job, Jobs};
+use super::guest::{Disabled, Guest};
+use super::jobs::{Admitted, JOBS_LOST_MAX, Job, JobState, Jobs};
 use super::slot::{self, Slot};
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
 use crate::live::Live;
 use crate::lock;
-use crate::watch::Watch;
+use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
 
@@ -303,6 +303,18 @@ impl Shared {
                 .trouble(&format!("a task of the plugin `{name}` panicked outside its fence"));
             bury(payload);
         }
+    }
+
+    /// Gives up jobs that go on although their context has ended, and tells of it.
+    pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) {
+        let Some(lost) = self.jobs.give_up(guest, jobs) else { return };
+        let disabled = lost > JOBS_LOST_MAX;
+        if disabled {
+            guest.disable(Disabled::ByJobs);
+        }
+        let misdeed = Misdeed::IgnoresCancel { lost };
+        let plugin = guest.name().clone();
+        self.watch.misbehaved(&Report { plugin, misdeed, strikes: guest.strikes(), disabled });
     }
 
     // What follows is for the watchdog.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use super::guest::Guest;
 use super::jobs::Job;
-use crate::lock;
+use crate::{lock, running};
 
 thread_local! {
     static OWN_SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
@@ -67,11 +67,13 @@ impl Slot {
 
     pub(super) fn begin(&self, guest: &Arc<Guest>) {
         *lock(&self.guest) = Some(Arc::clone(guest));
+        running::begin(guest.name_place());
         // In one order with the watchdog's `asleep`: it sees this, or this thread sees that it sleeps.
         self.sequence.fetch_add(1, SeqCst);
     }
 
     pub(super) fn end(&self) {
+        running::end();
         self.sequence.fetch_add(1, SeqCst);
     }
 

@@ -105,7 +105,8 @@ fn while_blocking_work_is_done_another_thread_reads() {
         let (done, is_done) = channel();
         let executor = reading.executor.clone();
         reading.begin(move |_| {
-            let work: Job = Box::new(move || done.send(blocks.recv_timeout(PATIENCE)).unwrap());
+            let work = Box::new(move || done.send(blocks.recv_timeout(PATIENCE)).unwrap());
+            let work = Job { work, state: Arc::default() };
             assert!(executor.submit(&executor.shared().hop_guest(), work));
         });
         reading.say(move || release.send(()).unwrap());

@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use super::link::{Link, Message};
 use super::wire::{self, Flag, Kind};
 use super::{OVERDUE_MAX, WorkerProcess, death};
+use crate::bounds::check_json;
 use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
 use crate::fence::host_code;
 use crate::lock;
@@ -96,6 +97,15 @@ impl Connection {
                 own.process.end().await;
             }
         });
+    }
+
+    /// Has a worker that was stopped go on, and says so.
+    pub(super) async fn go_on(&self) {
+        if self.process.go_on().await {
+            let plugin = self.core.guest.name();
+            let text = format!("the worker of plugin `{plugin}` was stopped: it was made to go on");
+            self.core.executor.watch().trouble(&text);
+        }
     }
 
     /// Sends one of the instance's steps and waits for what it is answered with.
@@ -245,7 +255,10 @@ impl Connection {
             (None, Flag::Frame | Flag::Nothing | Flag::Stream | Flag::Lent) => {
                 let misbehaved =
                     |error| core.guest.misbehaved(format_args!("its answer is no frame: {error}"));
-                Frame::parse(&payload).map(drop).map_err(misbehaved).map(|()| (payload, lent))
+                let checked = Frame::parse(&payload).map_err(misbehaved);
+                checked
+                    .and_then(|frame| check_json(core.guest.name(), frame.json))
+                    .map(|()| (payload, lent))
             }
         };
         let _ = answer.send(result);

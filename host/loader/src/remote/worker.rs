@@ -18,6 +18,9 @@ use crate::services::{CallerKind, Services};
 
 /// How long a worker may take to open its plugin and to make the instance.
 pub const CREATE_MAX: Duration = Duration::from_secs(30);
+/// How long an answer is waited for before it is looked whether its worker was stopped, and between two such looks.
+const STOPPED_AFTER: Duration = Duration::from_secs(1);
+
 /// How long a worker may take over a call that was cancelled, before it is ended.
 pub const OVERDUE_MAX: Duration = Duration::from_secs(2);
 
@@ -28,6 +31,9 @@ pub trait WorkerProcess: Send + Sync + 'static {
 
     /// Ends it and all of its descendants; returns when none lives. May be called again.
     fn end(&self) -> BoxFuture<'_, ()>;
+
+    /// Has it go on where somebody has stopped it; tells whether that was so.
+    fn go_on(&self) -> BoxFuture<'_, bool>;
 
     /// The last of what it printed.
     fn printed(&self) -> String;
@@ -239,10 +245,26 @@ impl RemoteCall {
         RemoteCanceller { connection: Arc::downgrade(&self.connection), id: self.id }
     }
 
+    /// Waits for what the call gives, and has its worker go on where that was stopped.
+    pub(crate) async fn look_after<T>(&self, given: impl Future<Output = T>) -> T {
+        look_after(&self.connection, given).await
+    }
+
     pub(crate) async fn answer(&mut self) -> Answer {
-        let answer = (&mut self.answer).await.unwrap_or_else(|_| Err(Error::cancelled()));
+        let answer = look_after(&self.connection, &mut self.answer).await;
+        let answer = answer.unwrap_or_else(|_| Err(Error::cancelled()));
         self.is_over = true;
         answer
+    }
+}
+
+async fn look_after<T>(connection: &Connection, given: impl Future<Output = T>) -> T {
+    let mut given = std::pin::pin!(given);
+    loop {
+        match tokio::time::timeout(STOPPED_AFTER, &mut given).await {
+            Ok(given) => return given,
+            Err(_) => connection.go_on().await,
+        }
     }
 }
 

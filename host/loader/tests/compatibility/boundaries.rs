@@ -91,11 +91,7 @@ const NEWER: Boundary = Boundary {
              println!(\"moon {:?}\", root.moon().map(|moon| moon()));\n                \
              root.factory()(log)\n            }",
         ),
-        (
-            "plugin-api/sdk/src/export.rs",
-            "state($s) kinds($($k)* \"tool\") tools(true)",
-            "state($s) kinds($($k)* \"tool\" \"oven\") tools(true)",
-        ),
+        ("plugin-api/sdk/src/export.rs", "kinds: &[$($kind),*],", "kinds: &[$($kind,)* \"oven\"],"),
         (
             "host/loader/src/context/abi.rs",
             "    fn close(&self, handle: u64) {",

@@ -119,6 +119,10 @@ impl WorkerProcess for NoProcess {
         Box::pin(std::future::ready(()))
     }
 
+    fn go_on(&self) -> BoxFuture<'_, bool> {
+        Box::pin(std::future::ready(false))
+    }
+
     fn printed(&self) -> String {
         String::new()
     }

@@ -27,6 +27,10 @@ impl WorkerProcess for EndsWithItsSocket {
         Box::pin(std::future::ready(()))
     }
 
+    fn go_on(&self) -> BoxFuture<'_, bool> {
+        Box::pin(std::future::ready(false))
+    }
+
     fn printed(&self) -> String {
         String::new()
     }

@@ -11,3 +11,15 @@ pub(crate) fn children() -> Vec<i32> {
 pub(crate) fn name_if_alive(_pid: i32) -> Option<String> {
     None
 }
+
+pub(crate) fn marked_children() -> Vec<i32> {
+    Vec::new()
+}
+
+pub(crate) fn parent(_pid: i32) -> Option<i32> {
+    None
+}
+
+pub(crate) fn children_named(_name: &std::ffi::CStr) -> Vec<i32> {
+    Vec::new()
+}

@@ -30,6 +30,39 @@ pub(crate) fn name_if_alive(pid: i32) -> Option<String> {
     (!matches!(state, b'Z' | b'X')).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
+/// The children of this process that are, or descend from, children of its sessions: their bound is lower than its own.
+pub(crate) fn marked_children() -> Vec<i32> {
+    let Some(own) = mark_of("self") else { return Vec::new() };
+    let is_marked = |pid: &i32| mark_of(&pid.to_string()).is_some_and(|mark| mark < own);
+    children().into_iter().filter(is_marked).collect()
+}
+
+/// The children of this process of that name, those too that have ended and were not waited for.
+pub(crate) fn children_named(name: &std::ffi::CStr) -> Vec<i32> {
+    let is_named = |pid: &i32| {
+        let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+        parse_stat(&stat).is_some_and(|(found, ..)| found == name.to_bytes())
+    };
+    children().into_iter().filter(is_named).collect()
+}
+
+/// The bound by which children of sessions are known. None of a process that has ended.
+fn mark_of(pid: &str) -> Option<u64> {
+    parse_mark(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
+}
+
+fn parse_mark(limits: &str) -> Option<u64> {
+    let locks = limits.lines().find_map(|line| line.strip_prefix("Max file locks"))?;
+    let hard = locks.split_ascii_whitespace().nth(1)?;
+    if hard == "unlimited" { Some(u64::MAX) } else { hard.parse().ok() }
+}
+
+/// The parent of a process, unless that has ended altogether.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    Some(parse_stat(&stat)?.2)
+}
+
 fn has_lists() -> bool {
     fs::metadata("/proc/thread-self/children").is_ok()
 }
@@ -79,6 +112,15 @@ mod tests {
         assert_eq!(parse_stat(stat), Some((&b"a) b (c"[..], b'S', 7)));
         assert_eq!(parse_stat(b"12 (cut"), None);
         assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn the_hard_bound_of_locks_is_read() {
+        let line = "Max msgqueue size  819200  819200  bytes\nMax file locks            7  1784766836  locks\n";
+        assert_eq!(parse_mark(line), Some(super::super::SESSION_MARK));
+        let unlimited = "Max file locks            unlimited            unlimited            locks";
+        assert_eq!(parse_mark(unlimited), Some(u64::MAX));
+        assert_eq!(parse_mark(""), None);
     }
 
     #[test]

@@ -108,9 +108,79 @@ async fn a_guardian_that_cannot_be_started_is_named() {
     assert!(matches!(error, ProcessError::GuardianNotStarted { .. }), "{error:?}");
     assert!(error.to_string().contains("`/nowhere/jaato`"), "{error}");
     let program = "/bin/true".into();
-    let supervisor = Supervisor::new(GuardianCommand { program, args: vec![] });
+    let supervisor = Supervisor::new(GuardianCommand { program, args: vec!["guardian".into()] });
     let error = supervisor.spawn(script("exit 0")).await.expect_err("it was started");
-    assert!(matches!(error, ProcessError::GuardianLost), "{error:?}");
+    assert!(matches!(error, ProcessError::NoGuardian { .. }), "{error:?}");
+    assert!(error.to_string().contains("`/bin/true guardian` has ended at once"), "{error}");
+    assert!(error.hint().unwrap().contains("Setup::executable"), "{error:?}");
+}
+
+#[test]
+fn what_a_command_leaves_that_ends_its_keeper_and_the_guardian_is_ended_by_the_host_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let pids = folder.path().join("pids");
+    // Each with nothing left of its parents, its session or its variables.
+    let script = format!(
+        "env -i /usr/bin/setsid -f /bin/sh -c 'echo $$ >> {pids}; exec /bin/sleep 300'
+        while ! [ -s {pids} ]; do :; done
+        echo $$ >> {pids}
+        read -r _ _ _ guardian _ < /proc/$PPID/stat
+        kill -STOP $PPID
+        kill -9 $guardian $PPID
+        exec sleep 300",
+        pids = pids.display()
+    );
+    let mut host = Command::new(miniature_host());
+    let output = host.args(["outlive", &script]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let pids = std::fs::read_to_string(&pids).unwrap();
+    let pids: Vec<u32> = pids.lines().map(|pid| pid.parse().unwrap()).collect();
+    assert_eq!(pids.len(), 2, "{text}");
+    none_lives_soon(&pids);
+    for pid in pids {
+        assert!(text.contains(&format!("ended process {pid} (")), "{text}");
+    }
+    assert!(text.starts_with("Err(\"the guardian has ended"), "{text}");
+}
+
+#[test]
+fn a_host_whose_parent_ignores_the_end_of_children_runs_commands() {
+    let host = format!("trap '' CHLD; exec {} outlive 'exit 7'", miniature_host().display());
+    let output = Command::new("/bin/sh").args(["-c", &host]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Ok(Code(7))\n", "{output:?}");
+}
+
+#[tokio::test]
+async fn a_command_that_stops_its_keeper_is_ended_all_the_same() {
+    let supervisor = supervisor();
+    let folder = tempfile::tempdir().unwrap();
+    let begin = folder.path().join("begin");
+    // Not before the keeper has said that the command runs.
+    let wait = format!("while ! [ -e {} ]; do :; done", begin.display());
+    let text = format!("echo $$; {wait}; kill -STOP $PPID; exec sleep 300");
+    let mut child = supervisor.spawn(script(&text)).await.unwrap();
+    let pids = read_pids(&mut child, 1).await;
+    std::fs::write(&begin, "").unwrap();
+    let keeper = parent_of(child.pid());
+    let state = || std::fs::read_to_string(format!("/proc/{keeper}/stat")).unwrap();
+    while !state().contains(") T ") {
+        tokio::task::yield_now().await;
+    }
+    child.end().await.unwrap();
+    none_lives_soon(&pids);
+}
+
+#[tokio::test]
+async fn a_command_that_stops_its_keeper_at_once_is_started_and_ended_all_the_same() {
+    let supervisor = supervisor();
+    // As often as not it does so before its keeper has said that it runs.
+    for _ in 0..8 {
+        let text = "kill -STOP $PPID; echo $$; exec sleep 300";
+        let mut child = supervisor.spawn(script(text)).await.unwrap();
+        let pids = read_pids(&mut child, 1).await;
+        child.end().await.unwrap();
+        none_lives_soon(&pids);
+    }
 }
 
 #[test]

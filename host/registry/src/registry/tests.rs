@@ -113,6 +113,21 @@ fn the_rules_switch_off_plugins_and_tools() {
 }
 
 #[test]
+fn none_alone_leaves_every_tool_out() {
+    let none = || Some(vec![NO_TOOLS.to_owned()]);
+    for rules in [
+        Rules { tools_only: none(), ..Rules::default() },
+        Rules { tools_enabled: none(), ..Rules::default() },
+        Rules { tools_only: none(), tools_enabled: Some(vec!["phase".into()]), ..Rules::default() },
+    ] {
+        let plugins = vec![trusted("/moon.so", "moon", &["phase", "none"])];
+        let registry = check(plugins, &rules, &["/moon.so: Active"]);
+        let status: Vec<_> = registry.tools().map(|tool| tool.status).collect();
+        assert_eq!(status, [ToolStatus::NotEnabled; 2]);
+    }
+}
+
+#[test]
 fn tools_that_the_command_line_names_stand_in_the_request() {
     let rules = Rules { tools_only: Some(vec!["phase".into()]), ..Rules::default() };
     let registry =
@@ -182,4 +197,28 @@ fn a_command_of_a_plugin_that_is_switched_off_is_not_there() {
     let registry = check(plugins, &rules, &["/u/moon.so: Active", "/b/sun.so: Disabled"]);
     assert_eq!(registry.command("full").map(|it| it.status), Some(CommandStatus::Enabled));
     assert!(registry.command("rise").is_none(), "a plugin that is switched off offers nothing");
+}
+
+#[test]
+fn nobody_takes_the_word_before_lines_of_another() {
+    let shipped = candidate("/s/cli.so", "tool-cli", Trust::Shipped, &[]);
+    let strangers = ["host", "jaato", "cli", "tool-host", "gc-cli", "moon"];
+    let strangers = strangers.map(|name| trusted(&format!("/u/{name}.so"), name, &[]));
+    let refused = |name: &str| format!("/u/{name}.so: {}", Refusal::Label(PluginName::from(name)));
+    let registry = check(
+        [vec![shipped], strangers.into()].concat(),
+        &Rules::default(),
+        &[
+            "/s/cli.so: Active",
+            &refused("host"),
+            &refused("jaato"),
+            &refused("cli"),
+            "/u/tool-host.so: Active",
+            "/u/gc-cli.so: Active",
+            "/u/moon.so: Active",
+        ],
+    );
+    let names = ["tool-cli", "tool-host", "gc-cli", "moon"].map(PluginName::from);
+    let sources = names.each_ref().map(|name| registry.source(name));
+    assert_eq!(sources, ["cli", "tool-host", "gc-cli", "moon"]);
 }

@@ -98,7 +98,7 @@ impl Runtime {
         check(entry.spec, &arguments)?;
         let call = CommandCall {
             name: name.to_owned(),
-            source: entry.plugin.source().to_owned(),
+            source: registry.source(entry.plugin).to_owned(),
             arguments: arguments.clone(),
             share_with_model: entry.spec.share_with_model,
         };
@@ -138,8 +138,8 @@ async fn run(
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let running = instance.operation(OPERATION, frame, services)?;
     let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
-    host.save(&instance).await;
-    let parsed = answer?;
+    host.save(&instance, &tell).await;
+    let parsed = answer.map_err(|error| host.without_secrets(plugin.as_str(), error))?;
     let parsed = Frame::parse(&parsed).map_err(misbehaved)?;
     Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
 }
@@ -151,10 +151,17 @@ async fn collect(session: &mut Session, cancel: &Cancel) -> Result<Output, Error
         return Err(Error::new(ErrorKind::Unavailable, text)
             .with_hint("in `jaato run` it happens by itself when the context is full"));
     }
-    let GcReport { messages_removed, turns_removed, tokens_before, tokens_after, note } =
-        session.gc(cancel).await?;
+    let GcReport {
+        messages_removed,
+        messages_cut,
+        turns_removed,
+        tokens_before,
+        tokens_after,
+        note,
+    } = session.gc(cancel).await?;
     Ok(Output::json(json!({
         "messages_removed": messages_removed,
+        "messages_cut": messages_cut,
         "turns_removed": turns_removed,
         "tokens_before": tokens_before,
         "tokens_after": tokens_after,

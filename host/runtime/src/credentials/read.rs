@@ -1,11 +1,14 @@
 //! Reads the credentials of one plugin: keys, base URLs, and whose each is.
 
 use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
+use jaato_http::header::HeaderName;
 use jaato_http::{MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 use serde_json::Value;
 
-use super::{API_KEY, BASE_URL, BaseUrl, Key, PLAIN_HTTP, Scheme, Secret, Whose};
+use crate::http::HOST_HEADERS;
+
+use super::{API_KEY, BASE_URL, BaseUrl, KEY_HEADER, Key, PLAIN_HTTP, Scheme, Secret, Whose};
 
 /// Where the values of one plugin stand.
 pub(super) struct Found<'a> {
@@ -51,12 +54,34 @@ impl Found<'_> {
         of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
     }
 
-    pub(super) fn keys_in_variables(&self, name: &str) -> Vec<Key> {
-        let key = |(text, place, whose)| Key { secret: Secret(text), place, whose };
+    /// How secrets are added: as the plugin declares, or in the header that the configuration names. A
+    /// workspace decides that for its own keys alone.
+    pub(super) fn schemes(&self, declared: Scheme) -> Result<Schemes, Error> {
+        let header = |found: Option<(&Value, &Origin)>| match found {
+            None => Ok(None),
+            Some((Value::String(name), _)) if is_header(name) => {
+                Ok(Some(Scheme::Header(name.clone())))
+            }
+            Some((_, origin)) => {
+                Err(self.wrong(KEY_HEADER, "the name of a header, such as `api-key`", origin))
+            }
+        };
+        let persons = header(self.own(KEY_HEADER))?.unwrap_or(declared);
+        let workspaces = header(self.in_workspace(KEY_HEADER))?.unwrap_or_else(|| persons.clone());
+        Ok(Schemes { persons, workspaces })
+    }
+
+    pub(super) fn keys_in_variables(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
+        let key = |(text, place, whose)| Key {
+            secret: Secret(text),
+            scheme: schemes.of(whose),
+            place,
+            whose,
+        };
         self.variables(name).into_iter().map(key).collect()
     }
 
-    pub(super) fn keys_in_files(&self) -> Result<Vec<Key>, Error> {
+    pub(super) fn keys_in_files(&self, schemes: &Schemes) -> Result<Vec<Key>, Error> {
         let workspaces = self.in_workspace(API_KEY).map(|found| (found, Whose::Workspaces));
         let own = self.own(API_KEY).map(|found| (found, Whose::Persons));
         let mut keys = Vec::new();
@@ -66,7 +91,8 @@ impl Found<'_> {
             };
             if !text.trim().is_empty() {
                 let secret = Secret(text.trim().to_owned());
-                keys.push(Key { secret, place: origin.to_string(), whose });
+                let (scheme, place) = (schemes.of(whose), origin.to_string());
+                keys.push(Key { secret, scheme, place, whose });
             }
         }
         Ok(keys)
@@ -117,6 +143,31 @@ impl Found<'_> {
             }
         }
     }
+}
+
+/// How secrets are added, by whose they are.
+pub(super) struct Schemes {
+    persons: Scheme,
+    workspaces: Scheme,
+}
+
+impl Schemes {
+    /// One for all.
+    pub(super) fn all(scheme: Scheme) -> Self {
+        Self { persons: scheme.clone(), workspaces: scheme }
+    }
+
+    fn of(&self, whose: Whose) -> Scheme {
+        match whose {
+            Whose::Persons => self.persons.clone(),
+            Whose::Workspaces => self.workspaces.clone(),
+        }
+    }
+}
+
+/// Tells whether a text names a header in which a secret may go.
+fn is_header(name: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| !HOST_HEADERS.contains(&name.as_str()))
 }
 
 /// Reads a declaration: scheme and vendor.

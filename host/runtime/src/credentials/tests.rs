@@ -12,7 +12,7 @@ const VENDOR: &str = "https://api.openai.com";
 const LOCAL: &str = "http://localhost:11434/v1";
 
 /// What a person and a workspace say.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Case<'a> {
     /// Lines of `[plugins.provider-openai]` of the user's file.
     own: &'a str,
@@ -129,6 +129,55 @@ fn the_vendor_gets_the_key_and_nobody_else_does() {
     }
 }
 
+/// How the key of this case goes to a local server.
+fn scheme(case: &Case<'_>) -> Scheme {
+    let url = Url::parse(LOCAL).unwrap();
+    read(case).unwrap().grant("OPENAI_API_KEY", &url).unwrap().unwrap().scheme
+}
+
+#[test]
+fn a_person_names_the_header_of_a_key_and_a_workspace_that_of_its_own() {
+    let here = ("OPENAI_BASE_URL", LOCAL);
+    let header = |name: &str| Scheme::Header(name.to_owned());
+    let own = Case { own: "key_header = \"api-key\"", variables: &[KEY, here], ..Case::default() };
+    assert_eq!(scheme(&own), header("api-key"));
+    assert_eq!(scheme(&Case { own: "", ..own }), Scheme::Bearer);
+    let workspaces = Case {
+        workspace: "key_header = \"x-key\"\napi_key = \"team-key\"\nbase_url = \"http://localhost:11434/v1\"",
+        ..Case::default()
+    };
+    assert_eq!(scheme(&workspaces), header("x-key"));
+    // One's own key does not move because a workspace says so.
+    let both = Case { workspace: "key_header = \"x-key\"", ..own };
+    assert_eq!(scheme(&both), header("api-key"));
+    assert_eq!(scheme(&Case { own: "", ..both }), Scheme::Bearer);
+}
+
+#[test]
+fn what_names_no_header_is_refused_with_its_place() {
+    for bad in ["7", "\"\"", "\"a b\"", "\"Host\"", "\"Content-Length\""] {
+        let own = format!("key_header = {bad}");
+        let error = read(&Case { own: &own, ..Case::default() }).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration, "{bad}");
+        assert!(error.message.contains("wants the name of a header"), "{error}");
+        assert!(error.message.contains("config.toml:2"), "{error}");
+    }
+}
+
+#[test]
+fn every_key_is_taken_out_of_errors() {
+    let keys = Case {
+        own: "api_key = \"sk-own-0123456789\"",
+        variables: &[("OPENAI_API_KEY", "sk-VAR-0123456789")],
+        ..Case::default()
+    };
+    let error = Error::new(ErrorKind::Provider, "bad sk-own-0123456789 and sk-var-0123456789")
+        .with_hint("not sk%2Down%2D0123456789");
+    let cleaned = read(&keys).unwrap().without_secrets(error);
+    let expected = Error::new(ErrorKind::Provider, "bad ******** and ********");
+    assert_eq!(cleaned, expected.with_hint("not ********"));
+}
+
 #[test]
 fn a_missing_key_matters_only_at_the_vendors() {
     let case = Case::default();
@@ -242,9 +291,13 @@ fn what_is_not_encrypted_leaves_this_machine_only_where_one_says_so_oneself() {
         far,
         "configuration: `plain_http` of `[plugins.provider-openai]` cannot be set by a workspace …",
     );
-    for near in
-        ["http://localhost:1", "http://a.localhost:1", "http://127.8.9.1:1", "http://[::1]:1"]
-    {
+    // A name below `localhost` is what a resolver makes of it.
+    for far in ["http://a.localhost:1", "http://localhost.:1", "http://127.0.0.1.example:1"] {
+        let own = format!("base_url = \"{far}\"");
+        let case = Case { own: &own, variables: &[KEY], ..Case::default() };
+        check(&case, far, "configuration: …");
+    }
+    for near in ["http://localhost:1", "http://127.8.9.1:1", "http://[::1]:1"] {
         let line = format!("base_url = \"{near}\"");
         check(&Case { own: &line, variables: &[KEY], ..Case::default() }, near, "own-key");
     }

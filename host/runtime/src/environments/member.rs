@@ -78,6 +78,23 @@ impl Member {
         &self.scope
     }
 
+    /// Returns the session.
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Asks the environment for something of the host's own.
+    pub(super) async fn ask(
+        &self,
+        host: &Arc<Host>,
+        operation: &str,
+        frame: Vec<u8>,
+        tell: &Tell,
+    ) -> Result<Vec<u8>, Error> {
+        let (answer, _) = self.scope.call(host, operation, frame, tell).await?;
+        Ok(answer.frame)
+    }
+
     /// Passes on what a tool of this plugin asks for.
     pub fn call(
         self: &Arc<Self>,

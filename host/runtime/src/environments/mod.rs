@@ -9,6 +9,7 @@
 mod describe;
 mod lent;
 mod member;
+mod outputs;
 mod resources;
 mod scope;
 mod stream;
@@ -21,14 +22,15 @@ use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListed;
 pub use member::{Member, is_operation};
+pub use outputs::{KeptOutput, SessionOutputs};
 pub use resources::{
-    Asker, Asking, Resources, SavedResources, is_operation as is_resource_operation,
+    Asker, Asking, Making, Resources, SavedResources, is_operation as is_resource_operation,
 };
 pub use scope::{Choice, Scope};
 
 use crate::host::Host;
 
-/// Lines of what went wrong at the end of resources that are kept for a person; all are in the log.
+/// Lines of what went wrong at the end of resources and environments that are kept for a person; all are in the log.
 const PROBLEMS_MAX: usize = 64;
 
 /// The environments of all sessions.
@@ -61,7 +63,7 @@ impl Environments {
         self.record(host, member.close_resources().await);
     }
 
-    /// Notes what went wrong when resources were closed.
+    /// Notes what went wrong when resources were closed or environments taken down.
     pub(crate) fn record(&self, host: &Host, problems: Vec<String>) {
         for problem in problems {
             host.log.line(1, "host", &problem);

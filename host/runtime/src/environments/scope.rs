@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use jaato_loader::Services;
 use jaato_session::Cancel;
 use jaato_types::execution::{
-    DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, STREAM_CLOSE, StreamClose, TEARDOWN,
+    DESCRIBE, EnvironmentFacts, EnvironmentPart, EnvironmentSetup, SETUP, STREAM_CLOSE,
+    StreamClose, TEARDOWN,
 };
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 use serde::Serialize;
@@ -18,7 +19,8 @@ use tokio::sync::Mutex;
 use super::resources::Resources;
 use crate::host::Host;
 use crate::instances::Lease;
-use crate::services::{Environment, Place, Tell};
+use crate::runtime::description;
+use crate::services::{Place, SessionEnvironment, Tell};
 use crate::tools::{drive, drive_lending, misbehaved};
 
 /// How long an environment may take to be taken down.
@@ -94,6 +96,14 @@ impl Scope {
         &self.choice.name
     }
 
+    /// Tells whether its plugin says that it has something; it need not be set up for that.
+    pub(crate) fn has(&self, host: &Host, part: EnvironmentPart) -> bool {
+        let registry = host.registry();
+        let described = registry.plugin(self.choice.plugin.as_str()).and_then(description);
+        part != EnvironmentPart::Unknown
+            && described.is_some_and(|described| !described.environment_lacks.contains(&part))
+    }
+
     pub(super) fn enter(&self) {
         *self.members.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     }
@@ -158,7 +168,7 @@ impl Scope {
         }
         self.put(None);
         let place = Place {
-            environment: Some(Environment::own(host, &self.resources)),
+            environment: Some(SessionEnvironment::own(host, &self.resources)),
             ..Place::of_environment(self.id.clone())
         };
         let plugin = self.choice.plugin.as_str();
@@ -197,7 +207,7 @@ impl Scope {
         std::mem::replace(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner), ready)
     }
 
-    /// Takes it down: resources first, then the environment. What goes wrong is in the log.
+    /// Takes it down: resources first, then the environment. What goes wrong is told to a person at the end.
     async fn close(&self, host: &Arc<Host>) {
         let mut life = self.life.lock().await;
         host.environments.record(host, self.resources.close().await);
@@ -209,8 +219,10 @@ impl Scope {
                 Err(Error::new(ErrorKind::Timeout, text))
             });
             if let Err(error) = ended {
-                let text = format!("the execution environment `{}`: {error}", self.name());
-                host.log.line(1, "host", &text);
+                let name = self.name();
+                let text =
+                    format!("the execution environment `{name}` was not taken down: {error}");
+                host.environments.record(host, vec![text]);
             }
         }
         host.instances.close(Some(&self.id)).await;

@@ -111,7 +111,8 @@ impl InstallError {
             Self::Taken { path, .. } => {
                 Some(format!("look at `{}`, and move it away", path.display()))
             }
-            Self::Read(..) | Self::Write(..) => None,
+            Self::Write(_, error) => jaato_places::hint_of(error),
+            Self::Read(..) => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod archive;
 mod error;
+mod newcomer;
 mod source;
 
 use std::fs;
@@ -13,10 +14,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jaato_loader::{FoundFile, Place, PlaceKind, find, read_manifest};
-use jaato_types::Manifest;
+use jaato_types::{Manifest, PluginName};
 
 pub use archive::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
 pub use error::InstallError;
+pub use newcomer::{Conflict, conflict};
 pub use source::{Source, target_triple};
 
 /// A plugin file where plugins are searched.
@@ -49,28 +51,31 @@ pub struct Installed {
     pub before: Option<String>,
 }
 
+/// Where a plugin of this name goes: over the one that is there, which it then gives back too.
+pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
+    let own = Place::new(PlaceKind::User, folder);
+    let mut placed = placed_plugins(&[own]).into_iter();
+    // The first has the name; others of it were refused, and would be again.
+    match placed.find(|plugin| plugin.manifest.name == *name) {
+        Some(plugin) => (plugin.file.path.clone(), Some(plugin)),
+        None => (folder.join(library_name(name.as_str())), None),
+    }
+}
+
 /// Puts a plugin into the user's folder; one of its name that is there gives way to it.
 ///
 /// # Errors
 /// When its place is held by another plugin, or cannot be written.
 pub fn install(source: &Source, folder: &Path) -> Result<Installed, InstallError> {
     let name = &source.manifest().name;
-    let own = Place { kind: PlaceKind::User, folder: folder.to_owned() };
-    let mut before: Vec<_> =
-        placed_plugins(&[own]).into_iter().filter(|plugin| plugin.manifest.name == *name).collect();
-    // The first has the name; others of it were refused, and would be again.
-    let path = match before.first() {
-        Some(plugin) => plugin.file.path.clone(),
-        None => folder.join(library_name(name.as_str())),
-    };
-    if before.is_empty() && path.symlink_metadata().is_ok() {
+    let (path, before) = place_of(name, folder);
+    if before.is_none() && path.symlink_metadata().is_ok() {
         return Err(InstallError::Taken { path, name: name.to_string() });
     }
     let failed = |error| InstallError::Write(path.clone(), error);
-    fs::create_dir_all(folder).map_err(failed)?;
+    jaato_places::make(folder).map_err(|error| failed(error.into()))?;
     place(source.file(), &path).map_err(failed)?;
-    let before = (!before.is_empty()).then(|| before.remove(0).manifest.version);
-    Ok(Installed { path, before })
+    Ok(Installed { path, before: before.map(|plugin| plugin.manifest.version) })
 }
 
 fn library_name(plugin: &str) -> String {
@@ -82,7 +87,7 @@ fn place(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut beside = tempfile::Builder::new().prefix(".installed-").tempfile_in(folder)?;
     io::copy(&mut fs::File::open(from)?, beside.as_file_mut())?;
-    beside.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+    beside.as_file().set_permissions(fs::Permissions::from_mode(0o600))?;
     beside.as_file().sync_all()?;
     beside.persist(to).map(drop).map_err(|error| error.error)
 }

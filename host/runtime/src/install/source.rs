@@ -36,8 +36,8 @@ impl Source {
         let (file, unpacked) = if metadata.is_dir() {
             (in_folder(given, given)?, None)
         } else if metadata.is_file() && archive::is_archive(given).map_err(read)? {
-            fs::create_dir_all(scratch)
-                .map_err(|error| InstallError::Write(scratch.to_owned(), error))?;
+            jaato_places::make(scratch)
+                .map_err(|error| InstallError::Write(scratch.to_owned(), error.into()))?;
             let unpacked = archive::unpack(given, scratch)?;
             (in_unpacked(unpacked.path(), given)?, Some(unpacked))
         } else {

@@ -126,3 +126,86 @@ fn folders_and_addresses_are_told_apart() {
         error(Path::new("/no/moon.so"), scratch.path()).starts_with("cannot read `/no/moon.so`")
     );
 }
+
+/// An entry of a kind of its own: a name or facts of the one behind it.
+fn entry(builder: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, bytes: &[u8]) {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(bytes.len() as u64);
+    header.set_entry_type(kind);
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_cksum();
+    builder.append(&header, bytes).unwrap();
+}
+
+#[track_caller]
+fn check_entries(entries: &[(tar::EntryType, &str, &[u8])], expected: &str) {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut builder = tar::Builder::new(Vec::new());
+    for (kind, name, bytes) in entries {
+        entry(&mut builder, *kind, name, bytes);
+    }
+    let packed = folder.path().join("a.tar");
+    fs::write(&packed, builder.into_inner().unwrap()).unwrap();
+    let error = error(&packed, scratch.path());
+    assert!(error.contains(expected), "{error}");
+}
+
+fn pax(key: &str, value: &str) -> Vec<u8> {
+    let rest = format!(" {key}={value}\n");
+    let mut length = rest.len() + 1;
+    while length != rest.len() + length.to_string().len() {
+        length += 1;
+    }
+    format!("{length}{rest}").into_bytes()
+}
+
+#[test]
+fn long_names_are_read_as_tars_write_them() {
+    use tar::EntryType::{GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
+    let name = library("moon");
+    let named = format!("{}/{name}", "n".repeat(120));
+    let read = format!("/{named}` as a plugin: it is not a dynamic library");
+    let gnu = [named.as_bytes(), b"\0"].concat();
+    check_entries(&[(GNULongName, "x", &gnu), (Regular, "cut", b"text")], &read);
+    let link =
+        [(GNULongLink, "x", &b"far"[..]), (GNULongName, "x", &gnu), (Regular, "cut", b"text")];
+    check_entries(&link, &read);
+    check_entries(&[(XHeader, "x", &pax("path", &named)), (Regular, "cut", b"text")], &read);
+    let global = (XGlobalHeader, "x", &pax("comment", "hello")[..]);
+    check_entries(&[global, (Regular, &name, b"text")], &format!("/{name}` as a plugin"));
+    // A name holds for the next entry alone.
+    let two = [
+        (GNULongName, "x", &gnu[..]),
+        (tar::EntryType::Directory, "d", b""),
+        (Regular, "cut", b"text"),
+    ];
+    check_entries(&two, "holds no dynamic library");
+}
+
+#[test]
+fn names_without_end_and_folders_without_number_are_refused_before_they_cost_anything() {
+    use tar::EntryType::{GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
+    let too_long = "a name in it is too long";
+    let at = |bytes: usize| vec![b'n'; bytes];
+    check_entries(
+        &[(GNULongName, "x", &at(4096)), (Regular, "a", b"")],
+        "holds no dynamic library",
+    );
+    check_entries(&[(GNULongName, "x", &at(4097)), (Regular, "a", b"")], too_long);
+    check_entries(&[(GNULongLink, "x", &at(65_537)), (Regular, "a", b"")], too_long);
+    check_entries(&[(XGlobalHeader, "x", &at(65_537)), (Regular, "a", b"")], too_long);
+    check_entries(&[(XHeader, "x", &at(65_537)), (Regular, "a", b"")], too_long);
+    check_entries(
+        &[(XHeader, "x", &pax("path", &"n".repeat(4097))), (Regular, "a", b"")],
+        too_long,
+    );
+
+    let folders =
+        |count: usize| (0..count).map(|number| format!("f{number}/x")).collect::<Vec<_>>();
+    let check = |count, expected| {
+        let names = folders(count);
+        check_archive(&names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    };
+    check(1000, "holds no dynamic library");
+    check(1001, "it has too many folders");
+}

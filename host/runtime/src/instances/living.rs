@@ -1,6 +1,7 @@
 //! An instance and who uses it: one that was followed by another is closed when its last call has ended.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock, Weak};
 
 use jaato_loader::Instance;
@@ -14,12 +15,23 @@ pub struct Living {
     instance: Arc<Instance>,
     /// There once another has followed it.
     retired: OnceLock<Handle>,
+    /// Set once it could not save its state.
+    has_failed: AtomicBool,
 }
 
 impl Living {
     /// Takes an instance that was just made.
     pub fn new(instance: Instance) -> Self {
-        Self { instance: Arc::new(instance), retired: OnceLock::new() }
+        Self {
+            instance: Arc::new(instance),
+            retired: OnceLock::new(),
+            has_failed: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns true the first time that it is asked, so that a failure to save is told once.
+    pub fn is_first_failure(&self) -> bool {
+        !self.has_failed.swap(true, Relaxed)
     }
 
     /// Lets it be closed when nobody uses it any more.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_loader::{Instance, Library, LoadError, Plugin, Stamp, remote};
+use jaato_loader::{Instance, Library, LoadError, PlaceKind, Plugin, Stamp, remote};
 use jaato_registry::{PluginEntry, Status, Trust};
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
 use tokio::sync::OnceCell;
@@ -237,7 +237,7 @@ fn check_status(entry: &PluginEntry) -> Result<(), Error> {
         .with_hint(format!("jaato plugin show {name}")))
 }
 
-/// Returns the file to open: a trusted one as its private copy; any other as a copy where plugins are
+/// Returns the file to open: a trusted one, and one of a trusted workspace, as its private copy; any other as a copy where plugins are
 /// watched and it can be copied, else where it lies. What is not trusted may change as it likes then: only its worker opens it.
 async fn file_to_open(
     copy: Option<Arc<Copy>>,
@@ -246,8 +246,16 @@ async fn file_to_open(
     wanted: Wanted<'_>,
 ) -> Result<OpenFile, Trouble> {
     let candidate = &entry.candidate;
-    if let Trust::ByHash(digest) = &candidate.trust {
-        let folder = wanted.setup.folders.trusted().map_err(|error| {
+    let of_workspace = candidate.place == PlaceKind::Workspace.name();
+    let folders = &wanted.setup.folders;
+    let private = match &candidate.trust {
+        Trust::ByHash(digest) => Some((digest, folders.trusted())),
+        // Trust in a workspace covers exactly this content.
+        Trust::No(digest) if of_workspace => Some((digest, folders.workspace_plugins())),
+        Trust::Shipped | Trust::No(_) | Trust::WorkspaceNot => None,
+    };
+    if let Some((digest, folder)) = private {
+        let folder = folder.map_err(|error| {
             Error::new(ErrorKind::Io, error.to_string()).with_hint(error.hint())
         })?;
         let copied = private_copy(&candidate.path, digest, &folder);

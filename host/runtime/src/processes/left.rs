@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use jaato_process::{Child, ChildOutput};
+use jaato_process::{Child, ChildOutput, ProcessError};
 use jaato_types::{Error, ErrorKind};
 use tokio::task::JoinHandle;
 
@@ -60,6 +60,19 @@ impl LeftOvers {
         let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(throw_away(pipe)));
         let left = Left { child, label: one_line(label), readers: readers.collect() };
         self.lock().push(left);
+    }
+
+    /// Ends what a program left running; does nothing where that is nothing.
+    ///
+    /// # Errors
+    /// When something cannot be ended; it is kept then.
+    pub(super) async fn end(&self, child: &Arc<Child>) -> Result<(), ProcessError> {
+        if !self.lock().iter().any(|left| Arc::ptr_eq(&left.child, child)) {
+            return Ok(());
+        }
+        child.end().await?;
+        self.lock().retain(|left| !Arc::ptr_eq(&left.child, child));
+        Ok(())
     }
 
     /// Refuses when too many programs have left something running.

@@ -181,10 +181,11 @@ fn told(error: &ProcessError) -> Error {
         ProcessError::CannotStart { .. }
         | ProcessError::NoDescriptors { .. }
         | ProcessError::GuardianNotStarted { .. }
+        | ProcessError::NoGuardian { .. }
         | ProcessError::GuardianLost
         | ProcessError::GuardianSilent { .. }
         | ProcessError::GuardianVersion { .. } => ErrorKind::Unavailable,
-        ProcessError::GuardianAnswer { .. } => ErrorKind::HostBug,
+        ProcessError::GuardianAnswer { .. } | ProcessError::IsGuardian => ErrorKind::HostBug,
     };
     let told = Error::new(kind, error.to_string());
     let told = if error.is_temporary() { told.temporary() } else { told };

@@ -38,7 +38,7 @@ struct Handles {
     child: Weak<Child>,
     /// None where standard input is no pipe.
     stdin: Option<Weak<ProgramInput>>,
-    /// Whether its exit was told: what it left running is not the call's any more.
+    /// Whether its exit was told: what it left running can only be ended.
     is_over: Arc<AtomicBool>,
 }
 
@@ -167,11 +167,17 @@ impl CallProcesses {
 
     fn end(&self, request: &[u8]) -> Answer {
         let (request, running) = (read::<ProcessRef>(request), Arc::clone(&self.running));
+        let processes = Arc::clone(&self.processes);
         Box::pin(async move {
             let ProcessRef { process } = request?;
-            // What has ended is ended.
-            if let Some(child) = find(&running, process)?.child() {
-                child.end().await.map_err(|error| told(&error))?;
+            let handles = find(&running, process)?;
+            match (handles.child(), handles.child.upgrade()) {
+                (Some(child), _) => child.end().await.map_err(|error| told(&error))?,
+                (None, Some(child)) => {
+                    processes.left.end(&child).await.map_err(|error| told(&error))?;
+                }
+                // What has ended is ended.
+                (None, None) => {}
             }
             done()
         })
@@ -220,8 +226,10 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
 
 fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
     let mut running = lock(running);
-    running.retain(|_, handles| handles.child().is_some());
-    if running.len() < running_max {
+    // What programs that are over left running keeps its number, so that it can be ended.
+    running.retain(|_, handles| handles.child.strong_count() > 0);
+    let alive = running.values().filter(|handles| handles.child().is_some()).count();
+    if alive < running_max {
         return Ok(());
     }
     let text = format!("the call has {running_max} programs running");

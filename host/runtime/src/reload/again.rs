@@ -45,8 +45,7 @@ pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<Describe
         }
     }
     let files: Vec<PathBuf> = known.iter().map(|(path, _)| path.clone()).collect();
-    let in_workspace = setup.trusted_workspace().is_some();
-    let how = Search { in_workspace, again: Again::Files(&files) };
+    let how = Search { workspace: setup.trusted_workspace(), again: Again::Files(&files) };
     let found = search(setup, &supervisor(setup), how).await;
     let candidates = found.files.iter().filter_map(|file| file.found.as_ref().ok().cloned());
     let registry = Registry::build(candidates, &rules(setup));

@@ -18,7 +18,7 @@ use jaato_types::PluginName;
 use tempfile::TempPath;
 
 use super::Edition;
-use crate::trusted::{make_private, sha256_of};
+use crate::trusted::sha256_of;
 
 /// How old a copy must be that somebody left behind, to be taken away: its opening takes milliseconds.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
@@ -125,7 +125,7 @@ impl Copies {
 
     fn copy(&self, plugin: &PluginName, from: &mut File) -> io::Result<TempPath> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        make_private(&self.folder)?;
+        jaato_places::make(&self.folder)?;
         let number = COUNT.fetch_add(1, Relaxed);
         let mut file = tempfile::Builder::new()
             .prefix(&format!("{plugin}-{}-{number}-", std::process::id()))

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jaato_config::trust::TrustedWorkspace;
 use jaato_process::Supervisor;
 use jaato_registry::nearest;
 use jaato_types::{Error, ErrorKind, PluginName};
@@ -105,8 +106,8 @@ impl Plugins {
     ) -> Seen {
         let mut settles = 0;
         let found = loop {
-            let in_workspace = still_trusts_the_workspace(eyes.setup);
-            let how = Search { in_workspace, again };
+            let workspace = still_trusted_workspace(eyes.setup);
+            let how = Search { workspace: workspace.as_ref(), again };
             let found = search(eyes.setup, eyes.supervisor, how).await;
             let is_broken = found.files.iter().any(|file| is_broken(file, before));
             if !is_broken || settles >= SETTLES_MAX {
@@ -149,8 +150,7 @@ fn is_broken(file: &SearchedFile, before: &Seen) -> bool {
     is_unusable && before.files.get(&file.path) != file.stamp.as_ref()
 }
 
-/// Tells whether the workspace, trusted when jaato started, is so still.
-fn still_trusts_the_workspace(setup: &Setup) -> bool {
-    let was_trusted = setup.trusted_workspace().is_some();
-    was_trusted && setup.workspace_is_trusted_now()
+/// Returns the workspace, trusted when jaato started, where it is so still.
+fn still_trusted_workspace(setup: &Setup) -> Option<TrustedWorkspace> {
+    setup.trusted_workspace().and_then(|_| setup.trusted_workspace_now())
 }

@@ -2,8 +2,9 @@
 //!
 //! What was typed goes from the person's side straight to the terminal: it is told to nobody, not even how long it
 //! was, and this side's copy is overwritten once it is on its way; those on the way are the environment's. It is handed over
-//! only while the terminal does not show what is typed, and who asked reads still: a program that ended meanwhile
-//! may have left a shell there that shows it.
+//! only while the terminal certainly does not show it: it reads lines and does not echo them. A program that reads keys
+//! one by one (a shell's prompt, an editor, a masked field) switches the echo off too, and may show them itself. And only
+//! while the program that asked reads still: one that ended meanwhile may have left a shell there.
 
 use std::sync::Arc;
 
@@ -109,6 +110,22 @@ fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
     is_same_program && (before.reads_lines, before.echoes) == (after.reads_lines, after.echoes)
 }
 
+/// Says why what is typed may be seen; nothing where it certainly is not.
+fn shown_how(state: &TerminalState) -> Option<&'static str> {
+    match (state.reads_lines, state.echoes) {
+        (Some(true), Some(false)) => None,
+        (_, Some(true)) => {
+            Some("the terminal shows what is typed, so nothing secret is typed there")
+        }
+        (Some(false), Some(false)) => Some(
+            "the program reads key by key and may show what is typed, so nothing secret is typed there",
+        ),
+        (None, _) | (_, None) => Some(
+            "nobody knows whether the terminal shows what is typed, so nothing secret is typed there",
+        ),
+    }
+}
+
 impl Asked {
     fn source_and_name(&self) -> (String, String) {
         (self.plugin.source().to_owned(), self.ask.name.clone())
@@ -127,7 +144,7 @@ impl Asked {
         TerminalAsked::Nobody { reason }
     }
 
-    /// Checks that the terminal does not show what is typed. Where that cannot be known, the plugin's word counts.
+    /// Checks that the terminal does not show what is typed. What is not known counts as shown.
     async fn check_hidden(&self) -> Result<TerminalState, Error> {
         let number = TerminalRef { terminal: self.ask.terminal };
         let request = Frame::write(&number)
@@ -138,12 +155,13 @@ impl Asked {
             Err(error) if error.kind == ErrorKind::UnknownOperation => TerminalState::default(),
             Err(error) => return Err(error),
         };
-        if state.echoes == Some(true) {
-            let text = "the terminal shows what is typed, so nothing secret is typed there";
-            return Err(Error::new(ErrorKind::Conflict, text)
-                .with_hint("ask while the program hides it; nothing was handed over"));
+        match shown_how(&state) {
+            None => Ok(state),
+            Some(text) => Err(Error::new(ErrorKind::Conflict, text).with_hint(
+                "nothing was handed over; ask while the program reads a line that the terminal hides, or let the \
+                 person type there (`jaato shell attach NAME --type`)",
+            )),
         }
-        Ok(state)
     }
 
     /// Waits for something as long as the terminal is there.
@@ -153,6 +171,21 @@ impl Asked {
             () = self.over.cancelled() => Err(Error::new(ErrorKind::Io, "the terminal is closed")
                 .with_hint("its program has ended")),
             done = work => Ok(done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_line_that_is_read_without_an_echo_is_hidden() {
+        let known = [None, Some(false), Some(true)];
+        for (reads_lines, echoes) in known.iter().flat_map(|a| known.map(|b| (*a, b))) {
+            let state = TerminalState { reads_lines, echoes, ..TerminalState::default() };
+            let is_hidden = (reads_lines, echoes) == (Some(true), Some(false));
+            assert_eq!(shown_how(&state).is_none(), is_hidden, "{reads_lines:?} {echoes:?}");
         }
     }
 }

@@ -113,7 +113,8 @@ impl CallRunner<'_> {
             arguments: call.arguments.clone(),
             rule: decision.rule.name().to_owned(),
         });
-        let question = Question { call, tool, decision, why: decision.explain(facts) };
+        let (why, always) = (decision.explain(facts), facts.always_scope());
+        let question = Question { call, tool, decision, why, always };
         tokio::select! {
             biased;
             () = self.cancel.cancelled() => None,

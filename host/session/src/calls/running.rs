@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, ErrorKind, Output, Result, ToolCall};
 
+use crate::clock::sleep_while_running;
 use crate::{Cancel, Clock, OutputSink};
 
 /// A call that runs. Dropping it ends it: its flag is set and its output refused.
@@ -36,7 +37,8 @@ pub(crate) struct Start {
 impl Running {
     pub(crate) fn new(start: Start) -> Self {
         let Start { call, source, stop, clock, output, work, deadline_ms } = start;
-        let (at_ms, deadline) = (clock.monotonic_ms(), clock.sleep(deadline_ms));
+        let (at_ms, deadline) =
+            (clock.monotonic_ms(), sleep_while_running(clock.clone(), deadline_ms).boxed());
         Self { call, source, at_ms, stop, clock, work, output, deadline, deadline_ms }
     }
 

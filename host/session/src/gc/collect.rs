@@ -4,8 +4,9 @@ use jaato_types::{Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message,
 
 use super::plan::{self, PlanError};
 use super::{Asked, Gc, GcReport};
+use crate::clock::sleep_while_running;
 use crate::events::HOST;
-use crate::{Cancel, Session};
+use crate::{Cancel, Mark, Session};
 
 /// Longest note of a gc that is passed on, in characters: it is one line for a person.
 const NOTE_CHARS_MAX: usize = 400;
@@ -19,9 +20,17 @@ impl Session {
     /// then. An event tells of it either way.
     pub async fn gc(&mut self, cancel: &Cancel) -> Result<GcReport> {
         match self.collect(GcReason::Manual, cancel).await {
-            Ok(report) => {
-                self.emit_collected(GcReason::Manual, &report);
+            Ok(mut report) => {
                 self.gc.told = None;
+                let is_empty = report.messages_removed == 0;
+                if is_empty && self.wants_less() {
+                    (report.messages_removed, report.messages_cut) = self.halve_last_turn().await;
+                    report.tokens_after = self.tokens_in_use();
+                }
+                // What was done to the last turn has told of itself.
+                if !is_empty || report.messages_removed + report.messages_cut == 0 {
+                    self.emit_collected(GcReason::Manual, &report);
+                }
                 Ok(report)
             }
             Err(error) => {
@@ -29,6 +38,14 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// Tells whether a person who asks for room is better served by a shorter last turn than by nothing:
+    /// the context is rather full, or the last request failed.
+    fn wants_less(&self) -> bool {
+        let last = self.history.entries().last();
+        self.is_above(self.gc.settings.target_percent)
+            || last.is_some_and(|entry| entry.mark == Some(Mark::Unsent))
     }
 
     /// Collects because the context is too full; tells whether anything went.
@@ -76,6 +93,7 @@ impl Session {
         let GcPlan { drop, summary, note, .. } = self.ask(&*gc, &request, cancel).await?;
         let mut report = GcReport {
             messages_removed: drop.len() as u64,
+            messages_cut: 0,
             turns_removed: 0,
             tokens_before,
             tokens_after: tokens_before,
@@ -103,14 +121,14 @@ impl Session {
             biased;
             () = cancel.cancelled() => Err(Error::cancelled()),
             planned = gc.plan(request, stop.clone()) => planned,
-            () = self.ports.clock.sleep(deadline_ms) => Err(too_slow(deadline_ms)),
+            () = sleep_while_running(self.ports.clock.clone(), deadline_ms) => Err(too_slow(deadline_ms)),
         };
         stop.cancel();
         planned
     }
 
     /// Finds the pinned turns among those that are sent.
-    fn pinned_places(&self) -> Vec<usize> {
+    pub(super) fn pinned_places(&self) -> Vec<usize> {
         let pinned = &self.gc.settings.pinned_turn_indices;
         let numbers = self.history.sent_turn_numbers();
         let places = numbers.iter().enumerate().filter(|(_, number)| pinned.contains(number));

@@ -147,7 +147,7 @@ impl Session {
     }
 }
 
-fn can_be_shorter(part: &Part) -> bool {
+pub(super) fn can_be_shorter(part: &Part) -> bool {
     match part {
         Part::Text { .. } | Part::ToolResult(_) => true,
         Part::Data(data) => {

@@ -1,26 +1,32 @@
 //! Context garbage collection: what a gc proposes is checked, and the session alone applies it.
 //!
 //! Besides, the session itself sends as head and tail what no gc can make room for: a message that
-//! fills the window alone, and large results of the turn that is open. The record keeps everything.
+//! fills the window alone, and large results of the turn that is open. Where a long turn outgrows the
+//! window even so, its oldest calls go with their results. The record keeps everything.
 //!
-//! Invariants: the open turn and pinned turns stay; calls stay paired and roles in order, or nothing
+//! Invariants: the open turn stays but for its oldest calls, and pinned turns stay; calls stay paired and roles in order, or nothing
 //! changes; what is sent changes only together with an event that says so.
 
 mod collect;
 mod count;
 mod cut;
+mod pairs;
 mod plan;
 mod room;
 mod settings;
+mod window;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, GcPlan, GcRequest, Result};
 
 use crate::Cancel;
 use count::Counted;
+use cut::PART_BYTES_MIN;
+use window::WindowState;
 
 pub(crate) use count::json_bytes;
 pub use settings::{GC_DEADLINE_MS, GcSettings};
+pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
 /// Most refusals of one request as too large that are answered by making room and sending it again.
 /// Each time at least two fifths go: four refusals leave an eighth.
@@ -41,6 +47,8 @@ pub trait Gc: Send + Sync {
 pub struct GcReport {
     /// Messages that are sent no more.
     pub messages_removed: u64,
+    /// Messages that are sent as head and tail.
+    pub messages_cut: u64,
     /// Turns that are sent no more, not even in part.
     pub turns_removed: u64,
     /// Tokens in use before, estimated where no provider told them.
@@ -56,23 +64,12 @@ pub(crate) struct GcState {
     pub(crate) settings: GcSettings,
     /// The context window in tokens; 0 where there is no model.
     limit: u64,
-    limit_origin: LimitOrigin,
+    window: WindowState,
     /// What the provider told last.
     counted: Option<Counted>,
     asked: Asked,
     /// The failure that was told last: it is told once, not with every request.
     told: Option<Error>,
-}
-
-/// Where the size of the context window comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LimitOrigin {
-    /// The provider or the configuration says so.
-    Known,
-    /// Nobody knows it, and the person was not told yet.
-    Assumed,
-    /// Nobody knows it, and the person was told.
-    AssumedAndTold,
 }
 
 /// What came of asking the gc within the turn.
@@ -87,8 +84,8 @@ enum Asked {
 }
 
 impl GcState {
-    pub(crate) fn new(settings: GcSettings, limit: u64, is_assumed: bool) -> Self {
-        let limit_origin = if is_assumed { LimitOrigin::Assumed } else { LimitOrigin::Known };
-        Self { settings, limit, limit_origin, counted: None, asked: Asked::Helpful, told: None }
+    pub(crate) fn new(settings: GcSettings, limit: u64, origin: WindowOrigin) -> Self {
+        let window = WindowState::new(origin);
+        Self { settings, limit, window, counted: None, asked: Asked::Helpful, told: None }
     }
 }

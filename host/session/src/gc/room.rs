@@ -1,13 +1,26 @@
 //! Makes room before a request, and after a provider refused one as too large.
 
-use jaato_types::{ErrorKind, Event, GcReason};
+use std::ops::Range;
+
+use jaato_types::{Error, ErrorKind, Event, GcReason, Retry};
 
 use super::count::{BYTES_PER_TOKEN, tokens_of};
 use super::cut::Shortened;
-use super::{Asked, LimitOrigin, OVERFLOWS_MAX, json_bytes};
+use super::window::beside;
+use super::{Asked, OVERFLOWS_MAX, json_bytes};
 use crate::events::HOST;
 use crate::exchange::{Exchange, exchange};
 use crate::{Cancel, Session};
+
+/// How full the window must be, in percent, for a refusal that gives no usable reason to be taken for one
+/// of the size: half, for what is counted here may be half of what the model's tokens are.
+const SUSPECT_PERCENT: u64 = 50;
+
+/// From so many tokens on a refusal is suspected where the window is a guess: the smallest in use.
+const SUSPECT_TOKENS: u64 = 2_048;
+
+/// How the errors of providers name a status by which a server blames the request itself.
+const SUSPECT_STATUSES: [&str; 2] = [" answered 400", " answered 422"];
 
 /// How full the window may be, in percent, before results of the open turn are shortened: without
 /// room the answer would be cut off, or the provider would silently forget the beginning.
@@ -20,14 +33,22 @@ impl Session {
             self.gc.asked = Asked::Helpful;
         }
         self.make_room(cancel).await;
-        let mut overflows = 0;
+        // What was known of the window before a refusal was taken for one of the size.
+        let (mut overflows, mut before_suspicion) = (0, None);
         loop {
-            let request = self.request();
-            let came = exchange(&request, &self.ports, &self.emitter, &self.limits, cancel).await;
+            let (request, question) = (self.request(), self.gc.window.question());
+            let exchange = exchange(&request, &self.ports, &self.emitter, &self.limits, cancel);
+            let came = beside(exchange, question).await;
+            self.take_window_answer();
             let Exchange::Failed { partial: None, error } = came else { return came };
             let is_overflow = error.kind == ErrorKind::ContextOverflow;
+            let is_suspect =
+                !is_overflow && before_suspicion.is_none() && self.may_be_overflow(&error);
             overflows += 1;
-            if !is_overflow
+            if is_suspect {
+                before_suspicion = Some(self.known_of_window());
+            }
+            if !(is_overflow || is_suspect)
                 || overflows > OVERFLOWS_MAX
                 || !self.make_room_after_refusal(cancel).await
             {
@@ -36,6 +57,8 @@ impl Session {
                 } else {
                     error
                 };
+                // Less did not help, so the size need not have been the reason.
+                before_suspicion.into_iter().for_each(|known| self.restore_window(known));
                 return Exchange::Failed { partial: None, error };
             }
         }
@@ -51,6 +74,10 @@ impl Session {
     async fn make_room(&mut self, cancel: &Cancel) {
         if self.gc.limit == 0 {
             return;
+        }
+        self.look_at_window();
+        if self.is_above(self.gc.settings.threshold_percent) || self.last_is_too_large() {
+            self.wait_for_window(cancel).await;
         }
         self.shorten_last_message().await;
         if self.gc.settings.check_before_send {
@@ -84,10 +111,12 @@ impl Session {
         if self.gc.limit == 0 || cancel.is_cancelled() {
             return false;
         }
+        self.wait_for_window(cancel).await;
         self.say_limit();
         let (tokens, bytes) = (self.tokens_in_use(), self.bytes_in_use());
-        if self.gc.limit_origin != LimitOrigin::Known && self.is_counted() {
-            self.gc.limit = self.gc.limit.min(tokens);
+        let window = &self.gc.window;
+        if (window.is_guess() || window.told.is_some()) && self.is_counted() {
+            self.window_is_smaller_than(tokens);
         }
         self.count_as(tokens.max(self.gc.limit));
         if self.has_old_turns() && self.gc.asked != Asked::Failed {
@@ -99,24 +128,40 @@ impl Session {
         self.bytes_in_use() < bytes
     }
 
-    /// A message beside which nothing else has room is shortened before it is sent at all.
-    async fn shorten_last_message(&mut self) {
-        let Some(last) = self.history.messages().next_back() else { return };
-        let bytes = json_bytes(last);
+    /// Servers have many words for a window that is full. Where it may well be, a refusal for good that
+    /// none of them explains is answered once as if it had been explained.
+    fn may_be_overflow(&self, error: &Error) -> bool {
+        let is_of_request = SUSPECT_STATUSES.iter().any(|status| error.message.contains(status));
+        let is_refusal =
+            is_of_request && error.kind == ErrorKind::Provider && error.retry == Retry::Permanent;
+        let is_guess = self.gc.window.is_guess() && self.tokens_in_use() >= SUSPECT_TOKENS;
+        // Something must have been answered before: what never worked has another reason.
+        is_refusal && self.is_counted() && (is_guess || self.is_above(SUSPECT_PERCENT))
+    }
+
+    /// Returns the bytes that the last message may have; `None` where it fits.
+    fn bytes_for_last_message(&self) -> Option<u64> {
+        let bytes = json_bytes(self.history.messages().next_back()?);
         let threshold = self.gc.settings.threshold_percent;
         let window = self.gc.limit.saturating_mul(threshold) / 100;
         let room = window.saturating_sub(tokens_of(json_bytes(&self.prefix)));
-        if tokens_of(bytes) <= room {
-            return;
-        }
         // The other half is for what came before it and for the answer.
-        let bytes_max = (room / 2).saturating_mul(BYTES_PER_TOKEN);
+        (tokens_of(bytes) > room).then(|| (room / 2).saturating_mul(BYTES_PER_TOKEN))
+    }
+
+    fn last_is_too_large(&self) -> bool {
+        self.bytes_for_last_message().is_some()
+    }
+
+    /// A message beside which nothing else has room is shortened before it is sent at all.
+    async fn shorten_last_message(&mut self) {
+        let Some(bytes_max) = self.bytes_for_last_message() else { return };
         let places = self.history.open_turn();
         let last = places.end.saturating_sub(1)..places.end;
         self.shorten(last, bytes_max, GcReason::Threshold).await;
     }
 
-    /// Shortens what is largest in the open turn until the context is as full as it should be.
+    /// Makes the open turn smaller until the context is as full as it should be.
     async fn shorten_open_turn(&mut self, reason: GcReason) {
         let (tokens, bytes) = (self.tokens_in_use(), self.bytes_in_use());
         let target = self.gc.limit.saturating_mul(self.gc.settings.target_percent) / 100;
@@ -125,14 +170,32 @@ impl Session {
         let open: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
         let others = bytes.saturating_sub(open);
         let bytes_max = u64::try_from(bytes_wanted).unwrap_or(u64::MAX).saturating_sub(others);
-        self.shorten(places, bytes_max, reason).await;
+        self.make_turn_smaller(bytes_max, reason).await;
     }
 
-    async fn shorten(&mut self, places: std::ops::Range<usize>, bytes_max: u64, reason: GcReason) {
+    /// Frees half of the last turn, where a person asked and nothing older is there. Tells how many
+    /// messages went and how many became shorter.
+    pub(super) async fn halve_last_turn(&mut self) -> (u64, u64) {
+        let open: u64 = self.history.sent_in(self.history.open_turn()).map(json_bytes).sum();
+        let before = self.history.messages().count();
+        let cut = self.make_turn_smaller(open / 2, GcReason::Manual).await;
+        (before.saturating_sub(self.history.messages().count()) as u64, cut)
+    }
+
+    /// Leaves out what is oldest in the last turn and shortens what is largest in it, until it has at most
+    /// so many bytes or neither helps; tells how many messages became shorter.
+    async fn make_turn_smaller(&mut self, bytes_max: u64, reason: GcReason) -> u64 {
+        self.leave_out_pairs(bytes_max, reason);
+        let places = self.history.open_turn();
+        self.shorten(places, bytes_max, reason).await
+    }
+
+    /// Tells how many messages became shorter.
+    async fn shorten(&mut self, places: Range<usize>, bytes_max: u64, reason: GcReason) -> u64 {
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let Shortened { messages, note } = self.send_head_and_tail(places, bytes_max).await;
         if messages == 0 {
-            return;
+            return 0;
         }
         self.say_limit();
         self.recount(tokens_before, bytes_before);
@@ -147,19 +210,20 @@ impl Session {
             note: Some(note),
             error: None,
         });
+        messages
     }
 
-    fn is_above(&self, percent: u64) -> bool {
+    pub(super) fn is_above(&self, percent: u64) -> bool {
         let (tokens, limit) = (u128::from(self.tokens_in_use()), u128::from(self.gc.limit));
         tokens * 100 >= limit * u128::from(percent)
     }
 
     /// Says once, when it first matters, that the window's size is a guess.
     fn say_limit(&mut self) {
-        if self.gc.limit_origin != LimitOrigin::Assumed {
+        if !self.gc.window.is_guess() || self.gc.window.guess_told {
             return;
         }
-        self.gc.limit_origin = LimitOrigin::AssumedAndTold;
+        self.gc.window.guess_told = true;
         let (model, limit) = (self.facts.read().model, self.gc.limit);
         self.emitter.notice(format!(
             "nobody says how large the context window of `{model}` is: {limit} tokens are assumed; \

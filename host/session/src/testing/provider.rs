@@ -26,6 +26,8 @@ pub enum Beat {
     Shown(Delta),
     /// Puts a part into the completion that was not streamed.
     Unseen(Part),
+    /// Sends bytes that say nothing.
+    Alive,
     /// Waits that many milliseconds.
     Wait(u64),
     /// Fails.
@@ -34,6 +36,8 @@ pub enum Beat {
     Hang,
     /// The completion has this finish reason.
     Finish(FinishReason),
+    /// The completion has this word of the server's for its end.
+    FinishWord(String),
     /// The completion has this usage.
     Usage(Usage),
 }
@@ -56,6 +60,15 @@ impl Beat {
 pub struct ScriptedProvider {
     script: Mutex<VecDeque<Vec<Beat>>>,
     requests: Mutex<Vec<Request>>,
+    window: Mutex<Window>,
+}
+
+/// What is told of the context window, and how often it was asked for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Window {
+    tokens: Option<u64>,
+    after_ms: u64,
+    asked: usize,
 }
 
 impl ScriptedProvider {
@@ -64,6 +77,17 @@ impl ScriptedProvider {
         let beats = beats.into_iter().collect();
         self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(beats);
         self
+    }
+
+    /// Tells the context window, so many milliseconds after it was asked for.
+    pub fn tells_window(&self, tokens: u64, after_ms: u64) {
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        (window.tokens, window.after_ms) = (Some(tokens), after_ms);
+    }
+
+    /// Counts how often it was asked for its context window.
+    pub fn window_asked(&self) -> usize {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner).asked
     }
 
     /// Drops the answers that were not asked for.
@@ -98,11 +122,26 @@ impl Provider for ScriptedProvider {
         }
         .boxed()
     }
+
+    fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
+        let window = {
+            let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+            window.asked += 1;
+            *window
+        };
+        async move {
+            if window.after_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(window.after_ms)).await;
+            }
+            window.tokens
+        }
+        .boxed()
+    }
 }
 
 async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
     let mut parts: Vec<Part> = Vec::new();
-    let (mut finish_reason, mut usage) = (None, Usage::default());
+    let (mut finish_reason, mut finish_word, mut usage) = (None, None, Usage::default());
     for beat in beats {
         match beat {
             Beat::Text(text) => {
@@ -124,15 +163,17 @@ async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
                 sink.emit(delta);
             }
             Beat::Unseen(part) => parts.push(part),
+            Beat::Alive => sink.alive(),
             Beat::Wait(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Beat::Fail(error) => return Err(error),
             Beat::Hang => std::future::pending().await,
             Beat::Finish(reason) => finish_reason = Some(reason),
+            Beat::FinishWord(word) => finish_word = Some(word),
             Beat::Usage(tokens) => usage = tokens,
         }
     }
     let called = parts.iter().any(|part| part.as_tool_call().is_some());
     let natural = if called { FinishReason::ToolUse } else { FinishReason::Stop };
     let finish_reason = finish_reason.unwrap_or(natural);
-    Ok(Completion { v: Completion::VERSION, parts, finish_reason, usage })
+    Ok(Completion { finish_word, ..Completion::new(parts, finish_reason, usage) })
 }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use jaato_types::execution::EnvironmentPart;
 use jaato_types::{
     Annotations, Availability, Condition, ConditionAnswer, ConditionRequest, Error, Offer, Output,
     PluginName, Result, ToolCall, ToolName, ToolSpec,
@@ -246,6 +247,10 @@ impl ToolSet for ScriptedTools {
             result
         }
         .boxed()
+    }
+
+    fn environment_has(&self, part: EnvironmentPart) -> bool {
+        part == EnvironmentPart::Shell
     }
 
     fn condition(

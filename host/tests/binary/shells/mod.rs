@@ -3,6 +3,7 @@
 mod jobs;
 mod limits;
 mod model;
+mod outputs;
 mod people;
 mod pipes;
 mod programs;

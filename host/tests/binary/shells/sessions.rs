@@ -44,13 +44,18 @@ fn the_trace_names_the_backend_and_never_what_was_typed() {
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn(BASH);
     calls.input(&session, "true moonshine\n");
+    calls.refused("shell_spawn", &json!({ "command": "no-such-program --password hunter2" }));
     let path = calls.call("shell_list", &json!({}))["trace_log"].as_str().unwrap().to_owned();
     calls.close(&session);
     calls.end(&house);
     assert!(path.starts_with(&house.path().join("run").display().to_string()), "{path}");
     let trace = std::fs::read_to_string(&path).unwrap();
-    let spawn = format!("[InteractiveShell] spawn: id=session_0, cmd={BASH}, backend=pty\n");
-    assert!(trace.contains(&spawn), "{trace}");
+    // Of a command line the program alone, as any other word of it may be a secret.
+    let spawn = "[InteractiveShell] spawn: id=session_0, cmd=bash, backend=pty\n";
+    assert!(trace.contains(spawn), "{trace}");
+    assert!(trace.contains("spawn: cmd=no-such-program, error=not_found\n"), "{trace}");
+    assert!(trace.contains("end: id=session_0, exit_status=0\n"), "{trace}");
+    assert!(!trace.contains("norc") && !trace.contains("hunter2"), "{trace}");
     assert!(trace.contains("[InteractiveShell] initialize: max_sessions=8"), "{trace}");
     assert!(trace.contains("input: id=session_0\n") && !trace.contains("moonshine"), "{trace}");
 }
@@ -67,6 +72,38 @@ fn the_trace_goes_where_the_variable_says() {
         calls.end(&house);
         assert!(std::fs::read_to_string(&path).unwrap().contains("initialize: "));
     }
+}
+
+#[test]
+fn the_trace_is_for_its_user_alone_whatever_the_umask_is() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for umask in ["000", "277"] {
+        let Some(house) = furnish("") else { return };
+        let binary = house.binary().display().to_string();
+        let line = format!("umask {umask}; exec '{binary}' call shell_list '{{}}'");
+        let command = crate::support::Command::program(&house, "sh", &["-c", &line]);
+        let run = house.path().join("run");
+        let listed = command.variable("TMPDIR", &run).run().code(0).json();
+        let path = std::path::PathBuf::from(listed["trace_log"].as_str().unwrap());
+        let mode =
+            |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert!(path.starts_with(&run), "{}", path.display());
+        assert_eq!((mode(path.parent().unwrap()), mode(&path)), (0o700, 0o600), "{umask}");
+    }
+}
+
+#[test]
+fn the_trace_can_be_switched_off() {
+    let Some(house) = furnish("[plugins.tool-interactive-shell]\ntrace_log = false\n") else {
+        return;
+    };
+    let path = house.path().join("run/elsewhere.log");
+    let command = house.command(&["call", "--batch"]).variable("JAATO_TRACE_LOG", &path);
+    let mut calls = Calls::start(command);
+    let listed = calls.call("shell_list", &json!({}));
+    assert!(listed["trace_log_missing"].as_str().unwrap().contains("switched off"), "{listed}");
+    calls.end(&house);
+    assert!(!path.exists());
 }
 
 #[test]
@@ -166,6 +203,14 @@ fn a_busy_program_is_waited_for_and_the_limit_is_told() {
         assert!(busy["note"].as_str().unwrap().contains("shell_read"), "{busy}");
         let read = json!({ "session_id": session, "timeout": 0.1 });
         assert_eq!(reason(&calls.call("shell_read", &read)), "limit");
+        // One that has shown nothing for long may as well serve.
+        let read = json!({ "session_id": session, "timeout": 2.5 });
+        let silent = calls.call("shell_read", &read);
+        assert!(
+            silent["note"].as_str().unwrap().contains("computes, sleeps or serves"),
+            "{silent}"
+        );
+        assert!(silent.get("expects").is_none(), "{silent}");
     });
 }
 
@@ -183,6 +228,48 @@ fn a_read_can_wait_for_a_pattern_or_the_next_prompt() {
         let prompt = calls.call("shell_read", &wait("prompt", 20.0));
         assert_eq!(reason(&prompt), "waiting");
         assert!(output(&prompt).ends_with("end\n$ "), "{prompt}");
+    });
+}
+
+#[test]
+fn a_read_waits_while_nothing_is_new_and_ends_when_something_is() {
+    play("cat", |calls, session, _| {
+        let read = |timeout: f64| json!({ "session_id": session, "timeout": timeout });
+        let idle = calls.call("shell_read", &read(0.4));
+        assert_eq!((output(&idle), reason(&idle), &idle["expects"]), ("", "limit", &json!("line")));
+        assert!(idle["waited_ms"].as_u64().unwrap() >= 400, "{idle}");
+        assert_eq!(idle["note"], "the time is over, and the program waits for input");
+        // A time of none is none.
+        assert!(calls.call("shell_read", &read(0.0))["waited_ms"].as_u64().unwrap() < 400);
+    });
+    // Something comes by itself while a shell stands at its prompt.
+    play(BASH, |calls, session, _| {
+        calls.input(session, "(sleep 0.5; echo la''te) &\n");
+        let late = calls.call("shell_read", &json!({ "session_id": session, "timeout": 20 }));
+        assert!(output(&late).contains("late"), "{late}");
+        assert!(late["waited_ms"].as_u64().unwrap() < 15_000, "{late}");
+    });
+}
+
+#[test]
+fn a_read_ends_when_the_program_does_something_else_than_was_told() {
+    play(BASH, |calls, session, _| {
+        let line = "stty -echo; PS1=; sleep 0.4\n";
+        calls.input(session, "stty -echo; PS1=\n");
+        calls.call("shell_input", &json!({ "session_id": session, "input": line, "timeout": 0 }));
+        let read = json!({ "session_id": session, "timeout": 20 });
+        let done = calls.call("shell_read", &read);
+        assert_eq!(reason(&done), "waiting", "{done}");
+    });
+}
+
+#[test]
+fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
+    play("cat", |calls, session, _| {
+        let read = json!({ "session_id": session, "wait_for": "late", "timeout": 0.3 });
+        let waiting = calls.call("shell_read", &read);
+        assert_eq!((reason(&waiting), &waiting["expects"]), ("limit", &json!("line")));
+        assert_eq!(waiting["note"], "the time is over, and the program waits for input");
     });
 }
 

@@ -16,13 +16,15 @@ mod terminal_calls;
 mod terminals;
 mod watched;
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use jaato_types::Result;
-use jaato_types::execution::{EnvironmentFacts, EnvironmentSetup, EnvironmentSpec};
+use jaato_types::execution::{
+    EnvironmentFacts, EnvironmentPart, EnvironmentSetup, EnvironmentSpec,
+};
 
 use crate::context::{Cx, Home};
 use crate::state::State;
@@ -98,6 +100,7 @@ type Running<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>>> + Send + 'a>>;
 /// How the sdk reaches the environment.
 pub struct EnvironmentEntry<S: State> {
     pub(crate) spec: fn() -> EnvironmentSpec,
+    pub(crate) lacks: fn() -> Vec<EnvironmentPart>,
     pub(crate) desk: fn(Home) -> AnyDesk,
     pub(crate) call: for<'a> fn(&'a Cx<S>, &'a AnyDesk, &'a str, &'a [u8]) -> Running<'a>,
 }
@@ -107,6 +110,7 @@ impl<S: State> EnvironmentEntry<S> {
     pub const fn of<E: ExecutionEnvironment<State = S>>() -> Self {
         Self {
             spec: E::spec,
+            lacks: lacks::<E>,
             desk: |home| Arc::new(Desk::<E>::new(home)),
             call: |cx, desk, operation, frame| {
                 let Some(desk) = desk.downcast_ref::<Desk<E>>() else {
@@ -116,4 +120,14 @@ impl<S: State> EnvironmentEntry<S> {
             },
         }
     }
+}
+
+/// Lists what an environment says by its types that it has not.
+fn lacks<E: ExecutionEnvironment>() -> Vec<EnvironmentPart> {
+    let parts = [
+        (TypeId::of::<E::Files>() == TypeId::of::<NoFiles>(), EnvironmentPart::Files),
+        (TypeId::of::<E::Shell>() == TypeId::of::<NoShell>(), EnvironmentPart::Shell),
+        (TypeId::of::<E::Terminals>() == TypeId::of::<NoTerminals>(), EnvironmentPart::Terminals),
+    ];
+    parts.into_iter().filter_map(|(is_none, part)| is_none.then_some(part)).collect()
 }

@@ -95,7 +95,8 @@ pub trait Terminal: Send + Sync + 'static {
     /// `io` when the terminal is closed.
     fn state(&self) -> impl Future<Output = Result<TerminalState>> + Send;
 
-    /// Ends the program and all that it started; its events then tell the exit.
+    /// Ends the program and all that it started; its events then tell the exit. After the exit, ends what the program
+    /// left running.
     ///
     /// # Errors
     /// What keeps it from being ended.

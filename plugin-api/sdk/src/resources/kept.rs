@@ -70,22 +70,19 @@ impl Resources {
     /// cannot be made leaves nothing, and the next who asks begins anew.
     ///
     /// # Errors
-    /// `conflict` where the name is that of another type; what `make` fails with; else as [`Resources::set`].
+    /// `conflict` where the name is that of another type, and where `make` waits for the resource itself, perhaps by way of
+    /// others that are made; what `make` fails with; else as [`Resources::set`].
     pub async fn get_or_create<T: Resource>(
         &self,
         host: &Reporter,
         name: &str,
         make: impl Future<Output = Result<T>> + Send,
     ) -> Result<Arc<T>> {
-        let _turn = self.0.turns.wait(name).await;
+        let turn = self.0.turns.wait(name).await?;
         if let Some(kept) = self.by_name(name) {
-            let other = || {
-                let text = format!("the resource `{name}` is there, and of another type");
-                Error::new(ErrorKind::Conflict, text)
-            };
-            return kept.of_type().ok_or_else(other);
+            return of_type(name, &kept);
         }
-        let made = make.await?;
+        let made = turn.making(make).await?;
         self.set(host, name, made).await
     }
 
@@ -134,6 +131,14 @@ impl Resources {
     }
 }
 
+fn of_type<T: Resource>(name: &str, kept: &Kept) -> Result<Arc<T>> {
+    kept.of_type().ok_or_else(|| {
+        let (is, wanted) = (kept.type_name, std::any::type_name::<T>());
+        let text = format!("the resource `{name}` is a `{is}`, not a `{wanted}`");
+        Error::new(ErrorKind::Conflict, text)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,6 +173,16 @@ mod tests {
         assert_eq!(resources.get::<Moon>("a").unwrap().0, 7);
         assert!(resources.get::<Sun>("a").is_none());
         assert!(resources.get::<Moon>("b").is_none());
+    }
+
+    #[test]
+    fn what_is_of_another_type_is_refused_with_both() {
+        let kept = Kept::new(Arc::new(Moon(7)));
+        assert!(of_type::<Moon>("a", &kept).is_ok());
+        let refused = of_type::<Sun>("a", &kept).map(drop).unwrap_err();
+        let (is, wanted) = (std::any::type_name::<Moon>(), std::any::type_name::<Sun>());
+        assert!(is.ends_with("::Moon") && wanted.ends_with("::Sun"));
+        assert_eq!(refused.message, format!("the resource `a` is a `{is}`, not a `{wanted}`"));
     }
 
     #[test]

@@ -178,11 +178,14 @@ impl<T: Resource> Erased for T {
 struct Kept {
     typed: Arc<dyn Any + Send + Sync>,
     erased: Arc<dyn Erased>,
+    /// What it is, for an error's text.
+    type_name: &'static str,
 }
 
 impl Kept {
     fn new<T: Resource>(resource: Arc<T>) -> Self {
-        Self { typed: Arc::clone(&resource) as _, erased: resource }
+        let type_name = std::any::type_name::<T>();
+        Self { typed: Arc::clone(&resource) as _, erased: resource, type_name }
     }
 
     /// Returns it as what it is; nothing where it is something else.

@@ -30,6 +30,7 @@ use crate::{FakeHost, FakeInstance};
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,
     terminals_have_a_size_and_take_what_is_typed, terminals_signal_their_foreground,
+    what_a_terminal_left_running_is_ended,
 };
 
 /// Output of one command that is read at most.

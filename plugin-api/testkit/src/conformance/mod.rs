@@ -297,6 +297,7 @@ macro_rules! __conformance {
         terminals_have_a_size_and_take_what_is_typed,
         terminals_signal_their_foreground,
         a_terminal_is_ended,
+        what_a_terminal_left_running_is_ended,
         bad_requests_of_terminals_are_refused,
         a_teardown_ends_what_runs,
         unknown_operations_of_it_are_named,

@@ -63,8 +63,17 @@ impl Running {
         prepared: &Prepared,
         held: Option<TimeHeld>,
     ) -> Result<Reply> {
-        self.programs.retain(|_, program| !program.has_ended.load(SeqCst));
-        let running = self.programs.keys().filter(|key| key.0 == context).count();
+        {
+            // What programs left running keeps their number, so that it can be ended.
+            let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            self.programs.retain(|_, program| {
+                !program.has_ended.load(SeqCst) || left.contains(&program.group)
+            });
+        }
+        let is_running = |(key, program): &(&(u64, u64), &Arc<Program>)| {
+            key.0 == context && !program.has_ended.load(SeqCst)
+        };
+        let running = self.programs.iter().filter(is_running).count();
         if running >= RUNNING_PER_CALL_MAX {
             let text = format!("the call has {RUNNING_PER_CALL_MAX} programs running");
             return Err(Error::new(ErrorKind::LimitReached, text));
@@ -117,6 +126,7 @@ impl Running {
                     let _ = killpg(found.group, system_signal(signal));
                 }
             }
+            END if found.has_ended.load(SeqCst) => self.end_left(found.group),
             END => found.is_to_end.store(true, SeqCst),
             _ => {
                 let write: ProcessWrite = request.read()?;
@@ -128,6 +138,16 @@ impl Running {
 }
 
 impl Running {
+    /// Ends what a program that has ended left running.
+    fn end_left(&self, group: Pid) {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if left.contains(&group) {
+            left.retain(|other| *other != group);
+            // It may have ended by itself.
+            let _ = killpg(group, SystemSignal::SIGKILL);
+        }
+    }
+
     /// Kills all that runs and all that was left running, at once: the test program may end next, and the
     /// threads with it.
     pub(crate) fn end_all(&mut self) {

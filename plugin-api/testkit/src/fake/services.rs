@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jaato_objects::ObjectEnvironment;
+use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::service::{
     self, AssetAnswer, AssetRequest, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
 };
@@ -239,7 +240,8 @@ impl Services {
             |error: jaato_types::FrameError| Error::new(ErrorKind::HostBug, error.to_string());
         let asked = Frame::write_with_bytes(&request.json, &request.bytes).map_err(bug)?;
         let objects = &mut state.objects;
-        let answer = jaato_objects::service::answer(objects, tool, &request.operation, &asked)?;
+        let asker = Asker { tool, reach: Reach::All };
+        let answer = answer(objects, &asker, &request.operation, &asked)?;
         let answer = Frame::parse(&answer).map_err(bug)?;
         Ok(Reply::Bytes(answer.json().map_err(bug)?, answer.bytes.to_vec()))
     }

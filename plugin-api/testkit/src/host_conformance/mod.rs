@@ -28,7 +28,7 @@ use programs::{
     a_program_gets_what_was_said, all_that_was_printed_is_read, input_is_closed_or_a_pipe,
     outputs_and_exits_are_told, programs_are_signalled_and_ended, programs_end_with_their_call,
     programs_of_another_call_are_out_of_reach, too_many_programs_are_refused,
-    what_cannot_be_started_is_told,
+    what_a_program_left_running_can_be_ended, what_cannot_be_started_is_told,
 };
 use while_it_runs::{
     a_dropped_next_loses_nothing, a_head_comes_with_its_stream, a_panic_is_the_hosts,
@@ -145,6 +145,7 @@ pub const PROCESS_CHECKS: &[(&str, Check)] = &[
     ("a deadline ends a program, and what it printed is there", a_deadline_ends_a_program),
     ("all that was printed is read, also when the program is gone", all_that_was_printed_is_read),
     ("a call follows the exit, not the pipes", a_call_follows_the_exit_and_not_the_pipes),
+    ("what a program left running can be ended", what_a_program_left_running_can_be_ended),
     ("a program ends with its call or its stream", programs_end_with_their_call),
     ("too many programs are refused", too_many_programs_are_refused),
     ("a program of another call is out of reach", programs_of_another_call_are_out_of_reach),

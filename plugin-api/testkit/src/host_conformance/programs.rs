@@ -228,6 +228,28 @@ pub(super) fn a_call_follows_the_exit_and_not_the_pipes(host: &dyn HostUnderTest
     assert_eq!(noisy.exit.code, Some(4));
 }
 
+pub(super) fn what_a_program_left_running_can_be_ended(host: &dyn HostUnderTest) {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let ended = run(host, |context| async move {
+        let spawned = spawn(&context, &Spawn::shell("sleep 300 & exit 4")).await?;
+        let left = read(&context, spawned.handle).await?.exit.left_running;
+        let [sleep] = &left[..] else { return Err(Error::failed(format!("{left:?}"))) };
+        // Another one that is started meanwhile changes nothing.
+        run_to_end(&context, &Spawn::program("true")).await?;
+        let number = ProcessRef { process: spawned.process };
+        ask(&context, END, &number).await?;
+        let wait = format!("while kill -0 {}; do sleep 0.01; done; exit 6", sleep.pid);
+        let gone = run_to_end(&context, &Spawn::shell(wait)).await?;
+        // There is nothing to be ended twice.
+        let again = ask(&context, END, &number).await;
+        let is_known = again.is_ok() || again.is_err_and(|error| error.kind == ErrorKind::NotFound);
+        Ok(frame(&(gone.exit.code, is_known)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(6, true))));
+}
+
 pub(super) fn programs_end_with_their_call(host: &dyn HostUnderTest) {
     for how in ["cancel", "answer", "close"] {
         let (sender, receiver) = mpsc::channel();

@@ -1,11 +1,12 @@
 //! Containers that the user brought.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use bollard::models::{ContainerCreateBody, HostConfig};
 use bollard::query_parameters::{CreateContainerOptions, StartContainerOptions};
-use environment_docker::{Container, Origin, Settings};
+use environment_docker::{Container, Origin, Settings, Size, Spec};
 use jaato_plugin_sdk::types::{Error, ErrorKind};
 use tempfile::TempDir;
 
@@ -120,6 +121,88 @@ fn its_guardian_is_replaced_where_a_command_killed_it() {
         read_until(&command, "up").await;
         command.end().await.unwrap();
         while command.next().await.unwrap().is_some() {}
+        container.close().await.unwrap();
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn one_that_was_restarted_works_again_in_the_same_session() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let container =
+            Container::open(lab.engine.clone(), &naming(&id), folder.path()).await.unwrap();
+        let before = container.start(sh("echo up; sleep 1000")).await.unwrap();
+        read_until(&before, "up").await;
+        lab.kill(&id).await;
+        assert_eq!(read(&before).await.unwrap_err().kind, ErrorKind::Unavailable);
+        // It stays ended until its owner starts it, however often it is asked.
+        for _ in 0..2 {
+            let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
+            assert!(error.hint.unwrap().contains(&format!("`docker start {id}`")));
+        }
+        start(&lab, &id).await;
+        assert_eq!(stdout(&container, "echo back").await, "back\n");
+        let [note] = &container.take_notes()[..] else { panic!("it is told once") };
+        assert!(note.contains("it runs again"), "{note}");
+        let command = container.start(sh("echo up; trap '' TERM; while :; do :; done")).await;
+        let command = command.unwrap();
+        read_until(&command, "up").await;
+        command.end().await.unwrap();
+        assert_eq!(read(&command).await.unwrap().code, Some(137), "its guardian is there too");
+        container.close().await.unwrap();
+        assert!(lab.is_running(&id).await);
+        lab.remove(&id).await;
+    });
+}
+
+#[test]
+fn a_shell_that_prints_before_its_command_is_used_all_the_same() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        fs::create_dir(folder.path().join("bin")).unwrap();
+        let shell = folder.path().join("bin/sh");
+        // As bash does where the locale of the variables is not there; here on no line of its own.
+        let script = "#!/bin/busybox sh\nprintf 'sh: warning: setlocale: LC_ALL' >&2\n\
+                      exec /bin/busybox sh \"$@\"\n";
+        fs::write(&shell, script).unwrap();
+        fs::set_permissions(&shell, fs::Permissions::from_mode(0o755)).unwrap();
+        let body = ContainerCreateBody {
+            image: Some(IMAGE.to_owned()),
+            cmd: Some(["sleep", "1000000"].map(str::to_owned).into()),
+            env: Some(vec!["PATH=/w/bin:/bin".to_owned()]),
+            host_config: Some(HostConfig {
+                binds: Some(vec![format!("{}:/w", folder.path().display())]),
+                ..HostConfig::default()
+            }),
+            ..ContainerCreateBody::default()
+        };
+        let made = lab.docker.create_container(None::<CreateContainerOptions>, body).await;
+        let id = made.unwrap().id;
+        start(&lab, &id).await;
+        let container =
+            Container::open(lab.engine.clone(), &naming(&id), folder.path()).await.unwrap();
+        let spec = |words: &[&str]| Spec {
+            words: words.iter().map(|&word| word.to_owned()).collect(),
+            ..Spec::default()
+        };
+        let told = |spec| async { read(&container.start(spec).await.unwrap()).await.unwrap() };
+        let plain = told(spec(&["cat", "bin/sh"])).await;
+        assert_eq!((plain.stdout.as_str(), plain.stderr.as_str()), (script, ""));
+        // What the command itself prints is its own.
+        let own = told(spec(&["/bin/busybox", "sh", "-c", "echo out; echo err >&2; exit 3"])).await;
+        let expected = ("out\n", "err\n", Some(3));
+        assert_eq!((own.stdout.as_str(), own.stderr.as_str(), own.code), expected);
+        let missing = container.start(spec(&["moon"])).await.map(|_| ()).unwrap_err();
+        assert_eq!(missing.message, "no program `moon` in the container");
+        let size = Size { rows: 24, columns: 80 };
+        let terminal = container.start_on_terminal(spec(&["cat", "bin/sh"]), size).await.unwrap();
+        let mut shown = Vec::new();
+        while let Some(bytes) = terminal.read().await.unwrap() {
+            shown.extend(bytes);
+        }
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.starts_with("#!/bin/busybox sh"), "{shown:?}");
         container.close().await.unwrap();
         lab.remove(&id).await;
     });

@@ -53,6 +53,31 @@ fn variables_of_this_machine_stay_here() {
 }
 
 #[test]
+fn writing_to_a_command_that_has_ended_fails_whether_or_not_somebody_reads() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        let much = vec![b'x'; 8 * 1024 * 1024];
+        let start = async || {
+            let spec = Spec { stdin: Stdin::Piped, ..sh("head -c 3") };
+            container.start(spec).await.unwrap()
+        };
+        let unread = start().await;
+        let error = unread.write(&much).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Io);
+        assert!(error.message.starts_with("the command reads no more input"), "{error}");
+        assert_eq!(read(&unread).await.unwrap().stdout, "xxx");
+        let read_on = start().await;
+        let (written, told) = tokio::join!(read_on.write(&much), read(&read_on));
+        assert_eq!(written.unwrap_err().kind, ErrorKind::Io);
+        assert_eq!(told.unwrap().code, Some(0));
+        let again = read_on.write(b"more").await.unwrap_err();
+        assert_eq!(again.message, "the command reads no more input: it has ended");
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
 fn input_is_written_and_closed() {
     with_engine(async |lab| {
         let folder = workspace();

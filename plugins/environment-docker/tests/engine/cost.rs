@@ -41,7 +41,7 @@ fn a_command_costs_little_beyond_the_engines_own() {
             if round >= ROUNDS && ours < theirs + MORE {
                 break;
             }
-            theirs = theirs.min(plain(&lab, container.id()).await);
+            theirs = theirs.min(plain(&lab, &container.id()).await);
             let start = Instant::now();
             let command = container.start(sh("echo x")).await.unwrap();
             while command.next().await.unwrap().is_some() {}

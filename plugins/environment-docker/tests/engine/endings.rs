@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use environment_docker::{Container, Engine};
+use environment_docker::{Container, Engine, Settings};
 use jaato_plugin_sdk::types::process::Signal;
 use jaato_plugin_sdk::types::{ErrorKind, Retry};
 
@@ -124,7 +124,7 @@ fn a_container_that_dies_in_mid_command_is_told_of_then_and_later() {
         let container = lab.made(folder.path()).await;
         let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
         read_until(&command, "up").await;
-        lab.kill(container.id()).await;
+        lab.kill(&container.id()).await;
         let error = read(&command).await.unwrap_err();
         let expected = format!("the container `{}` has ended (it was killed)", container.name());
         assert_eq!(
@@ -135,6 +135,63 @@ fn a_container_that_dies_in_mid_command_is_told_of_then_and_later() {
         let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
         assert_eq!(error.message, expected);
         container.close().await.unwrap();
+    });
+}
+
+/// Kills a container; that it has ended is known then.
+async fn kill_in_mid_command(lab: &Lab, container: &Container) {
+    let command = container.start(sh("echo up; sleep 1000")).await.unwrap();
+    read_until(&command, "up").await;
+    lab.kill(&container.id()).await;
+    let error = read(&command).await.unwrap_err();
+    assert!(error.message.contains("has ended (it was killed)"), "{error}");
+}
+
+#[test]
+fn one_that_was_made_is_made_again_once_its_end_was_told() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let container = lab.made(folder.path()).await;
+        stdout(&container, "echo x > /workspace/kept; echo x > /tmp/jaato/kept").await;
+        for round in ["-again-2", "-again-3"] {
+            let (id, name) = (container.id(), container.name());
+            kill_in_mid_command(&lab, &container).await;
+            let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
+            assert!(error.hint.unwrap().contains("made again for the next command"));
+            assert!(container.take_notes().is_empty());
+            let kept = "cat /workspace/kept /tmp/jaato/kept";
+            assert_eq!(stdout(&container, kept).await, "x\nx\n");
+            assert!(container.name().ends_with(round) && container.id() != id);
+            assert!(!lab.exists(&name).await, "the first one went");
+            let [note] = &container.take_notes()[..] else { panic!("it is told once") };
+            assert!(note.contains(&*name) && note.contains("was made again as"), "{note}");
+        }
+        let (id, tmp) = (container.id(), container.paths().tmp().host.clone());
+        container.close().await.unwrap();
+        assert!(!lab.exists(&id).await && !tmp.exists());
+        let error = container.start(sh("echo")).await.map(|_| ()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Unavailable, "nothing begins again: {error}");
+        assert!(container.start(sh("echo")).await.is_err());
+    });
+}
+
+#[test]
+fn one_that_was_made_to_stay_is_started_again_once_its_end_was_told() {
+    with_engine(async |lab| {
+        let folder = workspace();
+        let settings = Settings { cleanup_on_exit: false, ..settings() };
+        let container =
+            Container::open(lab.engine.clone(), &settings, folder.path()).await.unwrap();
+        stdout(&container, "echo x > /workspace/kept").await;
+        let id = container.id();
+        kill_in_mid_command(&lab, &container).await;
+        assert!(container.start(sh("echo")).await.is_err());
+        assert_eq!(stdout(&container, "cat kept").await, "x\n");
+        assert_eq!(container.id(), id);
+        assert_eq!(container.take_notes().len(), 1);
+        container.close().await.unwrap();
+        lab.remove(&id).await;
     });
 }
 

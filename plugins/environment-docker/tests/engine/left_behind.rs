@@ -119,7 +119,7 @@ fn what_an_engine_kept_of_a_dead_host_is_removed_at_the_next_start_and_nothing_e
     with_engine(async |lab| {
         let folder = workspace();
         let mine = lab.made(folder.path()).await;
-        let label = inspect_label(&lab, mine.id()).await;
+        let label = inspect_label(&lab, &mine.id()).await;
         let (rest, _) = label.rsplit_once(' ').unwrap();
         let (place, _) = rest.rsplit_once(' ').unwrap();
         let names = ["dead", "other", "nonsense"];
@@ -137,7 +137,7 @@ fn what_an_engine_kept_of_a_dead_host_is_removed_at_the_next_start_and_nothing_e
             assert!(lab.exists(name).await, "{name}");
             lab.remove(name).await;
         }
-        assert!(lab.is_running(mine.id()).await);
+        assert!(lab.is_running(&mine.id()).await);
         mine.close().await.unwrap();
     });
 }

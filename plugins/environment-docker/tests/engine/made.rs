@@ -49,9 +49,9 @@ fn it_is_removed_at_the_end_and_its_end_is_told_to_who_comes_later() {
         let folder = workspace();
         let container = lab.made(folder.path()).await;
         assert_eq!(container.origin(), Origin::Made);
-        assert!(lab.is_running(container.id()).await);
+        assert!(lab.is_running(&container.id()).await);
         container.close().await.unwrap();
-        assert!(!lab.exists(container.id()).await);
+        assert!(!lab.exists(&container.id()).await);
         container.close().await.unwrap();
     });
 }
@@ -80,7 +80,7 @@ fn one_that_is_to_stay_stays_and_can_be_taken_again() {
         let name = container.name().to_owned();
         container.close().await.unwrap();
         assert!(lab.is_running(&name).await);
-        let again = Settings { container_id: Some(name.clone()), ..Settings::default() };
+        let again = Settings { container_id: Some(name.to_string()), ..Settings::default() };
         let again = Container::open(lab.engine.clone(), &again, folder.path()).await.unwrap();
         assert_eq!(stdout(&again, "cat kept").await, "kept\n");
         again.close().await.unwrap();

@@ -40,7 +40,7 @@ fn a_program_finds_a_terminal_of_that_size_and_sees_it_change() {
         terminal.resize(Size { rows: 5, columns: 7 }).await.unwrap();
         terminal.write(b"go\n").await.unwrap();
         assert_eq!(String::from_utf8(rest(&terminal).await).unwrap(), "go\r\n5 7\r\n");
-        assert_eq!(terminal.code().await.unwrap(), 4);
+        assert_eq!(terminal.exit().await.unwrap().0, 4);
         container.close().await.unwrap();
     });
 }
@@ -96,7 +96,7 @@ fn a_signal_reaches_who_has_the_terminal() {
         assert!(terminal.signal(Signal::Interrupt).await.unwrap());
         until(&terminal, "caught").await;
         rest(&terminal).await;
-        assert_eq!(terminal.code().await.unwrap(), 6);
+        assert_eq!(terminal.exit().await.unwrap().0, 6);
         container.close().await.unwrap();
     });
 }

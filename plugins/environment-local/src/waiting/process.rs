@@ -194,8 +194,9 @@ impl Process {
 
     /// Whether somebody else owns it, so that it may not be looked into.
     pub(super) fn is_foreign(&self) -> bool {
-        let owner = |path: &str| fs::metadata(path).map(|metadata| metadata.uid()).ok();
-        owner(&format!("/proc/{}", self.pid)) != owner("/proc/self")
+        // The folder of a process that may not be looked into is root's; so may be this process's own.
+        let owner = fs::metadata(format!("/proc/{}", self.pid)).map(|metadata| metadata.uid());
+        owner.ok() != Some(rustix::process::geteuid().as_raw())
     }
 
     fn device(&self, number: u32) -> Option<u64> {

@@ -1,7 +1,8 @@
 //! The folder of saved states: find the best, read it, add one, drop the oldest.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -147,7 +148,8 @@ impl Store {
 
     /// Writes beside and renames, so that no reader ever sees half a file.
     fn write_file(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        // Below the folder that the host lends, which is its user's alone; so is this one.
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let beside = path.with_extension(format!("{}.tmp", std::process::id()));
         let written = private_file(&beside)
             .and_then(|mut file| file.write_all(bytes))

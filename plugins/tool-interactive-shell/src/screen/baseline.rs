@@ -8,7 +8,7 @@ use alacritty_terminal::index::Line;
 
 use super::history::History;
 use super::replies::Replies;
-use super::text::{self, TextLine};
+use super::text::{self, LinePiece, TextLine};
 
 /// What is new since the last mark.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -16,9 +16,8 @@ pub struct Unseen {
     /// The text, lines joined by LF. It begins in the first line that changed: behind what was told
     /// of it if that still stands there, else at its beginning.
     pub text: String,
-    /// Lines before the text that scrolled away and are no longer there. Lines as the program ended
-    /// them, whatever the width; not counted are those that it erased itself.
-    pub lines_lost: u64,
+    /// Whether it goes on in the line that was told last, or behind what scrolled away. Else it begins a line.
+    pub continues: bool,
 }
 
 /// The screen when it was told. Lines are counted from its first one.
@@ -29,6 +28,23 @@ pub(super) struct Baseline {
     cursor_line: usize,
     /// Where in it the cursor stood.
     cursor: usize,
+    /// Whether something new has left the history: then all that follows it is new.
+    has_begun: bool,
+}
+
+/// What is new of a line that left the history.
+pub(super) struct New<'a> {
+    pub text: &'a str,
+    /// As in [`Unseen`].
+    pub continues: bool,
+}
+
+/// Which lines are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    /// Those that begin above the screen.
+    Above,
 }
 
 impl Baseline {
@@ -45,40 +61,84 @@ impl Baseline {
         baseline
     }
 
-    /// Lines that are known to be told, whole.
-    pub(super) fn lines_told(&self) -> u64 {
-        self.cursor_line as u64
+    /// Whether everything that leaves the history is new.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
-    pub(super) fn unseen(&self, term: &Term<Replies>, history: &History) -> Unseen {
-        let lines = shown(term);
+    /// Returns what is new of a line, or of a piece of one, that leaves the history.
+    pub(super) fn left<'a>(
+        &mut self,
+        index: u64,
+        line: LinePiece<'a>,
+        (is_wiped, is_any_wiped): (bool, bool),
+    ) -> Option<New<'a>> {
+        let LinePiece { text, is_whole, .. } = line;
+        if self.has_begun {
+            return Some(New { text, continues: true });
+        }
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let told = self.lines.get(index).filter(|_| !is_wiped).map_or("", String::as_str);
+        let is_told =
+            if is_whole { text == told.trim_end_matches(' ') } else { told.starts_with(text) };
+        if is_told && (is_any_wiped || index < self.first_below()) {
+            if !is_whole {
+                self.forget_beginning(index, text.len());
+            }
+            return None;
+        }
+        self.has_begun = true;
+        let prefix =
+            if index == self.cursor_line && !is_wiped { self.told_of_cursor_line() } else { "" };
+        let rest = text.strip_prefix(prefix).filter(|_| !prefix.is_empty());
+        Some(New { text: rest.unwrap_or(text), continues: rest.is_some() })
+    }
+
+    /// Cuts off the beginning of a line that was told, as the rest of it will be looked at alone.
+    fn forget_beginning(&mut self, index: usize, bytes: usize) {
+        if let Some(line) = self.lines.get_mut(index) {
+            line.drain(..bytes);
+        }
+        if index == self.cursor_line {
+            self.cursor = self.cursor.saturating_sub(bytes);
+        }
+    }
+
+    pub(super) fn unseen(&self, term: &Term<Replies>, history: &History, which: Which) -> Unseen {
+        let mut lines = shown(term);
+        if which == Which::Above {
+            lines.truncate(lines.iter().take_while(|line| line.first_row < 0).count());
+        }
         let gone = usize::try_from(history.lines_gone).unwrap_or(usize::MAX);
-        let wiped_row = history.wiped_at.map(|row| {
-            let top = history.rows_gone + term.grid().history_size() as u64;
-            i32::try_from(row).unwrap_or(i32::MAX).saturating_sub(i32::try_from(top).unwrap_or(0))
-        });
+        let wiped_row = history.wiped_row(term.grid());
         let wiped = |line: &TextLine| wiped_row.is_some_and(|row| line.first_row >= row);
         let changed = |(at, line): (usize, &TextLine)| {
             let told = self.lines.get(gone + at).filter(|_| !wiped(line));
             line.trimmed() != told.map_or("", |told| told.trim_end_matches(' '))
         };
         let mut start = lines.iter().enumerate().position(changed);
-        if wiped_row.is_none() {
+        if self.has_begun {
+            start = (!lines.is_empty()).then_some(0);
+        } else if wiped_row.is_none() {
             start = self.with_line_feeds(start, &lines, gone);
         }
-        let Some(start) = start else {
-            return Unseen { text: String::new(), lines_lost: history.lines_lost };
-        };
-        let mut text = String::new();
+        let Some(start) = start else { return Unseen::default() };
+        let mut unseen = Unseen { text: String::new(), continues: self.has_begun };
         for (at, line) in lines.iter().enumerate().skip(start) {
             if at > start {
-                text.push('\n');
+                unseen.text.push('\n');
             }
-            let is_told_in_part = at == start && gone + at == self.cursor_line && !wiped(line);
+            let is_told_in_part =
+                at == start && !self.has_begun && gone + at == self.cursor_line && !wiped(line);
             let told = if is_told_in_part { self.told_of_cursor_line() } else { "" };
-            text.push_str(line.text.strip_prefix(told).unwrap_or(&line.text));
+            let rest = line.text.strip_prefix(told).filter(|_| !told.is_empty());
+            unseen.continues |= rest.is_some();
+            unseen.text.push_str(rest.unwrap_or(&line.text));
         }
-        Unseen { text, lines_lost: history.lines_lost }
+        if which == Which::Above && !unseen.text.is_empty() {
+            unseen.text.push('\n');
+        }
+        unseen
     }
 
     /// Where the text begins if what is new begins with line feeds: they change no line, but a
@@ -89,16 +149,21 @@ impl Baseline {
         lines: &[TextLine],
         gone: usize,
     ) -> Option<usize> {
-        let cursor = lines.iter().position(|line| line.cursor.is_some())?;
-        let blank = self.told_of_cursor_line().trim().is_empty();
-        let first = self.cursor_line + usize::from(!blank);
-        let first = first.saturating_sub(gone);
+        // Above the screen there is no cursor: it is below.
+        let cursor = lines.iter().position(|line| line.cursor.is_some()).unwrap_or(lines.len());
+        let first = self.first_below().saturating_sub(gone);
         let moved_down = gone + cursor > self.cursor_line;
         match start {
             Some(start) if moved_down => Some(start.min(first)),
-            None if moved_down => Some(first.min(cursor)),
+            None if moved_down => Some(first.min(cursor)).filter(|start| *start < lines.len()),
             start => start,
         }
+    }
+
+    /// The first line of which a line feed alone is new.
+    fn first_below(&self) -> usize {
+        let blank = self.told_of_cursor_line().trim().is_empty();
+        self.cursor_line + usize::from(!blank)
     }
 
     fn told_of_cursor_line(&self) -> &str {

@@ -8,6 +8,7 @@ use std::ops::Range;
 use alacritty_terminal::Term;
 use alacritty_terminal::grid::Dimensions;
 use alacritty_terminal::index::Line;
+use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::term::{Config, Osc52, TermMode};
 use alacritty_terminal::vte::ansi::{
     Attr, CharsetIndex, ClearMode, Handler, LineClearMode, Mode, NamedPrivateMode, PrivateMode,
@@ -17,7 +18,7 @@ use alacritty_terminal::vte::ansi::{
 use unicode_width::UnicodeWidthChar as _;
 
 use super::Size;
-use super::baseline::{Baseline, Unseen};
+use super::baseline::{Baseline, Unseen, Which};
 use super::history::{EMULATOR_ROWS_MAX, HISTORY_ROWS_MAX, History, ROWS_KEPT_MAX};
 use super::invisible::{FIRST_WITHOUT_WIDTH, is_common_letter, is_invisible};
 use super::replies::Replies;
@@ -37,6 +38,8 @@ pub(super) struct Emulator {
     /// Characters that came, to look at the history after every 256th: they scroll by fewer rows
     /// than the history has room for, and it need not be done for each.
     inputs: u8,
+    /// Whether the program may have set its own tab stops.
+    has_own_tabs: bool,
 }
 
 impl Emulator {
@@ -56,16 +59,21 @@ impl Emulator {
             history: History::default(),
             region: 0..size.rows,
             inputs: 0,
+            has_own_tabs: false,
         }
     }
 
-    pub(super) fn unseen(&self) -> Unseen {
-        self.baseline.unseen(&self.term, &self.history)
+    pub(super) fn unseen(&self, which: Which) -> Unseen {
+        self.baseline.unseen(&self.term, &self.history, which)
+    }
+
+    pub(super) fn take_scrolled(&mut self) -> Option<Unseen> {
+        self.history.take_scrolled()
     }
 
     pub(super) fn mark_seen(&mut self) {
         self.term.grid_mut().clear_history();
-        self.history = History::default();
+        self.history.mark();
         self.baseline = Baseline::of(&self.term);
     }
 
@@ -84,19 +92,24 @@ impl Emulator {
     /// How many lines must come before a flood of them has all of the history, and nothing that was told is left in it.
     pub(super) fn lines_to_flooded(&self) -> usize {
         let grid = self.term.grid();
-        let is_told_gone = self.history.lines_gone >= self.baseline.lines_told();
         let below = grid.screen_lines() - 1 - self.row();
         match grid.history_size() {
-            rows if rows >= HISTORY_ROWS_MAX && is_told_gone => below,
+            rows if rows >= HISTORY_ROWS_MAX && self.baseline.has_begun() => below,
             rows => below + ROWS_KEPT_MAX.saturating_sub(rows),
         }
     }
 
-    /// Whether each plain line now moves the screen and a full history by one row, and does nothing else.
+    /// Whether each plain line now moves the screen and a full history by one row, shows its text as it is, and does
+    /// nothing else.
     pub(super) fn is_flooded(&self) -> bool {
         let cursor = &self.term.grid().cursor;
         let is_scrolling = self.is_primary() && self.region == (0..self.term.screen_lines());
+        let charsets = [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
+        let is_plain = charsets.iter().all(|set| cursor.charsets[*set] == StandardCharset::Ascii)
+            && !cursor.template.flags.contains(Flags::HIDDEN)
+            && !self.has_own_tabs;
         is_scrolling
+            && is_plain
             && cursor.point.column == 0
             && !cursor.input_needs_wrap
             && self.lines_to_flooded() == 0
@@ -107,9 +120,10 @@ impl Emulator {
         self.inputs
     }
 
-    /// Passes over plain lines that would leave the history again.
-    pub(super) fn pass_over(&mut self, lines: usize, letters: usize) {
-        self.history.pass_over(lines as u64);
+    /// Passes over plain lines that would leave the history again, but for their text.
+    pub(super) fn pass_over(&mut self, lines: usize, letters: usize, plain: &[u8]) {
+        let Self { term, history, baseline, .. } = self;
+        history.pass_over(term.grid(), baseline, (lines, plain));
         // Modulo 256, as it is counted.
         self.inputs = self.inputs.wrapping_add(letters as u8);
     }
@@ -122,7 +136,7 @@ impl Emulator {
 
     #[inline]
     fn settle(&mut self) {
-        self.history.settle(&mut self.term, self.baseline.lines_told());
+        self.history.settle(&mut self.term, &mut self.baseline);
     }
 
     /// How far up the cursor may go: not out of the region that scrolls, if it is in it or below.
@@ -210,7 +224,6 @@ impl Handler for Emulator {
         backspace();
         carriage_return();
         substitute();
-        set_horizontal_tabstop();
         scroll_down(rows: usize);
         insert_blank_lines(rows: usize);
         erase_chars(count: usize);
@@ -219,8 +232,6 @@ impl Handler for Emulator {
         save_cursor_position();
         restore_cursor_position();
         clear_line(mode: LineClearMode);
-        clear_tabs(mode: TabulationClearMode);
-        set_tabs(interval: u16);
         reverse_index();
         set_mode(mode: Mode);
         unset_mode(mode: Mode);
@@ -242,6 +253,21 @@ impl Handler for Emulator {
         newline();
         scroll_up(rows: usize);
         delete_lines(rows: usize);
+    }
+
+    fn set_horizontal_tabstop(&mut self) {
+        self.has_own_tabs = true;
+        self.term.set_horizontal_tabstop();
+    }
+
+    fn clear_tabs(&mut self, mode: TabulationClearMode) {
+        self.has_own_tabs = true;
+        self.term.clear_tabs(mode);
+    }
+
+    fn set_tabs(&mut self, interval: u16) {
+        self.has_own_tabs = true;
+        self.term.set_tabs(interval);
     }
 
     #[inline]
@@ -311,11 +337,11 @@ impl Handler for Emulator {
     }
 
     fn reset_state(&mut self) {
-        let lines_lost = self.history.lines_lost;
         self.term.reset_state();
+        self.has_own_tabs = false;
         self.region = 0..self.term.screen_lines();
         self.baseline = Baseline::default();
-        self.history = History { lines_lost, ..History::default() };
+        self.history.reset();
         self.wiped();
     }
 

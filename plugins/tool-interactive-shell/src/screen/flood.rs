@@ -1,5 +1,5 @@
-//! Finds what of a flood nobody will ever see: lines that scroll off the screen and out of the history before the
-//! flood's piece ends.
+//! Finds what of a flood is never on the screen when a piece of it ends: lines that scroll off the screen and out of the
+//! history by then. They become text without being drawn.
 //!
 //! Only the plainest of lines are taken for such: printable ASCII and tabs that fit into one row. Each of them moves
 //! the screen by exactly one row, and says nothing to the terminal but that.
@@ -57,6 +57,25 @@ impl Plain {
     }
 }
 
+/// Adds the text of plain lines as the screen would show it, with tabs every [`TAB_COLUMNS`] columns.
+pub(super) fn push_text(plain: &[u8], text: &mut String) {
+    text.reserve(plain.len());
+    for line in plain.split_inclusive(|byte| *byte == b'\n') {
+        let line = line.strip_suffix(b"\r\n").unwrap_or(line);
+        let begin = text.len();
+        for (number, part) in line.split(|byte| *byte == b'\t').enumerate() {
+            if number > 0 {
+                let columns = TAB_COLUMNS - (text.len() - begin) % TAB_COLUMNS;
+                text.extend(std::iter::repeat_n(' ', columns));
+            }
+            // Plain lines are ASCII, so nothing is replaced, and nothing copied twice.
+            text.push_str(&String::from_utf8_lossy(part));
+        }
+        text.truncate(begin + text[begin..].trim_end_matches(' ').len());
+        text.push('\n');
+    }
+}
+
 /// How many of so many lines nobody will see once all of them are written, where the last so many rows are kept: as many
 /// as make the history what it is without them.
 pub(super) fn lines_unseen(lines: usize, rows_kept: usize) -> usize {
@@ -99,6 +118,13 @@ mod tests {
         assert_eq!(Plain::at(b"a\r\nb\r\nc\r\n", 10, 2), two);
         let two = Plain { lines: 2, bytes: 5, last: 3, letters: 1 };
         assert_eq!(Plain::exactly(b"a\r\n\r\nc\r\n", 10, 2), two);
+    }
+
+    #[test]
+    fn plain_lines_are_the_text_that_a_screen_shows() {
+        let mut text = String::from("before\n");
+        push_text(b"one  \r\n\r\na\tb\t\r\n12345678\tx\r\n", &mut text);
+        assert_eq!(text, "before\none\n\na       b\n12345678        x\n");
     }
 
     #[test]

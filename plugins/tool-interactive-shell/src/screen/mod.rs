@@ -1,10 +1,11 @@
 //! The screen of a terminal: takes a program's bytes, tells what a person would see of it.
 //!
 //! It is neither a terminal nor a log: it starts nothing, waits for nothing and forgets what was
-//! told. Who wants the raw stream keeps it elsewhere.
+//! told. The raw stream, and what scrolled away, are kept elsewhere.
 //!
-//! Invariants: any cut of the stream gives the same screen; what is told has no escape sequence and
-//! no invisible character (but what joins and marks letters); memory is bounded whatever comes.
+//! Invariants: any cut of the stream gives the same screen and the same text; each line that scrolls off is told once;
+//! what is told has no escape sequence and no invisible character (but what joins and marks letters); memory is bounded
+//! whatever comes, if what scrolled away is taken.
 
 mod ansi;
 mod baseline;
@@ -22,6 +23,7 @@ use alacritty_terminal::index::Line;
 use alacritty_terminal::term::TermMode;
 use alacritty_terminal::vte::ansi::{Processor, Timeout};
 
+use self::baseline::Which;
 use self::emulator::Emulator;
 use self::flood::Plain;
 use self::history::ROWS_KEPT_MAX;
@@ -97,7 +99,7 @@ impl Screen {
         self.advance(rest);
     }
 
-    /// Takes plain lines. Those of a flood that nobody will see are only counted.
+    /// Takes plain lines. Lines of a flood that are gone at its end are never drawn.
     fn feed_plain(&mut self, mut bytes: &[u8], lines: usize) {
         let columns = self.emulator.term.columns();
         let rows_kept = ROWS_KEPT_MAX + self.emulator.term.screen_lines();
@@ -113,7 +115,7 @@ impl Screen {
             if self.emulator.inputs() != inputs && self.emulator.is_flooded() {
                 let unseen = flood::lines_unseen(lines - before.lines, rows_kept);
                 let unseen = Plain::exactly(bytes, columns, unseen);
-                self.emulator.pass_over(unseen.lines, unseen.letters);
+                self.emulator.pass_over(unseen.lines, unseen.letters, &bytes[..unseen.bytes]);
                 bytes = &bytes[unseen.bytes..];
             }
         }
@@ -145,7 +147,21 @@ impl Screen {
         if self.is_full_screen() {
             return Unseen::default();
         }
-        self.emulator.unseen()
+        self.emulator.unseen(Which::All)
+    }
+
+    /// The part of what is new that stands above the screen: of a program that draws, all that is no drawing.
+    pub fn unseen_above(&self) -> Unseen {
+        if self.is_full_screen() {
+            return Unseen::default();
+        }
+        self.emulator.unseen(Which::Above)
+    }
+
+    /// Takes what is new and stands before [`Screen::unseen`], because it is too old to be kept as rows. To be taken after
+    /// each [`Screen::feed`]: the screen only gathers it.
+    pub fn take_scrolled(&mut self) -> Option<Unseen> {
+        self.emulator.take_scrolled()
     }
 
     /// Takes all that is there for told. While a full-screen program has the terminal the text

@@ -17,6 +17,17 @@ pub(super) struct TextLine {
     pub first_row: i32,
 }
 
+/// A line, or a piece of one, that leaves the history.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LinePiece<'a> {
+    /// Its text; without blanks at the end where the line ends.
+    pub text: &'a str,
+    /// Whether the line ends in it.
+    pub is_whole: bool,
+    /// The row that it begins in.
+    pub first_row: i32,
+}
+
 impl TextLine {
     /// Its text without any blank at its end.
     pub(super) fn trimmed(&self) -> &str {
@@ -81,6 +92,26 @@ pub(super) fn lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
     }
     lines.extend(open.map(cut));
     lines
+}
+
+/// Gives the lines in a range of rows in which the cursor is not. The last may go on below the range.
+pub(super) fn each_line(grid: &Grid<Cell>, range: Range<i32>, mut take: impl FnMut(LinePiece<'_>)) {
+    let mut text = String::new();
+    let mut first_row = range.start;
+    let last = range.end - 1;
+    for row in range {
+        let cells = &grid[Line(row)];
+        let is_whole = !is_wrapped(cells);
+        push_cells(&mut text, &cells[..cells.line_length()]);
+        if is_whole {
+            text.truncate(text.trim_end_matches(' ').len());
+        }
+        if is_whole || row == last {
+            take(LinePiece { text: &text, is_whole, first_row });
+            text.clear();
+            first_row = row + 1;
+        }
+    }
 }
 
 /// Cuts the blanks behind the text and behind the cursor.

@@ -4,14 +4,22 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::Map;
 
 use super::given;
-use crate::answer::tell_end;
-use crate::cut::{self, TEXT_BYTES_MAX};
+use crate::answer::{tell_end, tell_processes};
 use crate::shells::Shells;
-use crate::{close, join};
+use crate::{close, join, output};
 
-/// End a session and everything that runs in it. Returns the exit status and the last output.
+/// End a session and everything that runs in it, in the background too. Returns the exit status, the last output, and
+/// which processes were ended beside the program.
 #[derive(ToolInput)]
-#[tool(category = "system", destructive, example("Close the session", session_id = "session_0"))]
+#[tool(
+    category = "system",
+    destructive,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
+    example("Close the session", session_id = "session_0")
+)]
 struct ShellClose {
     /// The session.
     session_id: String,
@@ -24,20 +32,16 @@ impl Tool for ShellClose {
         let shells = &cx.state().0;
         let session = shells.get(given("shell_close", "session_id", &self.session_id)?)?;
         let was_alive = session.is_alive();
-        if was_alive && !close::end(&session, cx).await {
+        let Some(ended) = close::end(&session, cx).await? else {
             let text = format!("session `{}` does not end, not even by SIGKILL", session.id);
             return Err(Error::new(ErrorKind::Timeout, text).with_hint("call shell_close again"));
-        }
+        };
         let mut told = Map::new();
-        {
-            let mut live = session.live();
-            if let Some(end) = &live.end {
-                tell_end(&mut told, end);
-            }
-            let cut = cut::to(&live.screen.unseen().text, TEXT_BYTES_MAX);
-            told.insert("final_output".to_owned(), cut.text.into());
-            live.screen.mark_seen();
+        if let Some(end) = &session.live().end {
+            tell_end(&mut told, end);
         }
+        tell_processes(&mut told, "ended", &ended);
+        output::tell(cx, &session, &mut told, "final_output").await;
         join::show(&session).await;
         shells.forget(&session);
         shells.trace.line(format_args!("close: id={}, was_alive={was_alive}", session.id));

@@ -18,6 +18,10 @@ use crate::shells::Shells;
     category = "system",
     destructive,
     open_world,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
     example("Interrupt what runs in the session", session_id = "session_0", key = "c-c")
 )]
 struct ShellControl {

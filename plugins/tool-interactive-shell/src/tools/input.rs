@@ -22,6 +22,10 @@ const INPUT_BYTES_MAX: usize = 1024 * 1024;
     category = "system",
     destructive,
     open_world,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
     example("Print 1+1 in the Python REPL", session_id = "session_0", input = "print(1+1)\n")
 )]
 struct ShellInput {

@@ -14,6 +14,10 @@ use crate::shells::Shells;
     read_only,
     idempotent,
     auto_approval,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
     example("Which sessions are open?")
 )]
 struct ShellList {}

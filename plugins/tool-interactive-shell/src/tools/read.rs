@@ -4,6 +4,7 @@ use jaato_plugin_sdk::prelude::*;
 use regex::RegexBuilder;
 
 use super::{given, longest, respond};
+use crate::output;
 use crate::raw::Piece;
 use crate::shells::Shells;
 use crate::wait::Until;
@@ -20,11 +21,16 @@ const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of the raw stream that one call gives: each may become six of JSON.
 const RAW_BYTES_MAX: usize = 2 * 1024;
 
-/// Get what a session has shown since the last result, without typing. Waits while the program is busy.
+/// Get what a session has shown since the last result, without typing. Waits while the program is busy or nothing is
+/// new, up to timeout.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
     read_only,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
     example(
         "Wait for the server to listen",
         session_id = "session_0",
@@ -40,6 +46,8 @@ struct ShellRead {
     timeout: Option<f64>,
     /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
     wait_for: Option<String>,
+    /// Give what a result has left out instead, from this byte on (`left_out`, `next_from`), without waiting.
+    from: Option<u64>,
     /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
     raw: Option<bool>,
 }
@@ -50,6 +58,13 @@ impl Tool for ShellRead {
     async fn call(self, cx: &Cx<Shells>) -> Result<Output> {
         let shells = &cx.state().0;
         let session = shells.get(given("shell_read", "session_id", &self.session_id)?)?;
+        if let Some(from) = self.from {
+            if self.raw == Some(true) || self.wait_for.is_some() {
+                let text = "shell_read: give one of from, raw and wait_for";
+                return Err(Error::new(ErrorKind::InvalidArguments, text));
+            }
+            return Ok(Output::json(Value::Object(output::again(cx, &session, from).await?)));
+        }
         if self.raw == Some(true) {
             let mut live = session.live();
             live.used = std::time::Instant::now();
@@ -73,7 +88,7 @@ tool!(ShellRead);
 
 fn until(wait_for: Option<&str>) -> Result<Until> {
     match wait_for {
-        None | Some("") => Ok(Until::Ready),
+        None | Some("") => Ok(Until::News),
         Some(PROMPT) => Ok(Until::Prompt),
         Some(pattern) => {
             let built =
@@ -92,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_pattern_a_prompt_or_whatever_comes() {
-        assert!(matches!(until(None), Ok(Until::Ready)));
+        assert!(matches!(until(None), Ok(Until::News)));
         assert!(matches!(until(Some("prompt")), Ok(Until::Prompt)));
         assert!(matches!(until(Some("^done$")), Ok(Until::Shown(_))));
         let error = until(Some("(")).unwrap_err();

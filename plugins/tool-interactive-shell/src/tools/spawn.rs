@@ -19,6 +19,10 @@ const NAME_CHARACTERS_MAX: usize = 56;
     category = "system",
     destructive,
     open_world,
+    available_if(
+        environment_has = "shell",
+        reason = "in a session whose execution environment runs commands"
+    ),
     example("Start a Python REPL", command = "python3"),
     example("Start a wizard that asks questions", command = "npm init")
 )]

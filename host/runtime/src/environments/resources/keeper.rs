@@ -8,11 +8,11 @@ use jaato_types::resources::{RESOURCE, ResourceAction, ResourceRequest};
 use jaato_types::{Error, ErrorKind, Frame, SessionId};
 use serde_json::Value;
 
-use super::Keeper;
+use super::{Keeper, Making};
 use crate::environments::scope::write;
 use crate::host::Host;
 use crate::instances::{Lease, WeakLease};
-use crate::services::{Environment, Place, Tell};
+use crate::services::{Place, Tell};
 use crate::tools::{drive, misbehaved};
 
 /// The instance that a service was asked by: known once it is made.
@@ -44,22 +44,23 @@ impl InstanceKeeper {
 }
 
 impl Keeper for InstanceKeeper {
-    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>> {
+    fn ask(
+        &self,
+        request: ResourceRequest,
+        making: Option<&Making>,
+    ) -> BoxFuture<'static, Result<Value, Error>> {
         let (host, lease) = (self.host.upgrade(), self.lease());
-        let session = self.session.clone();
+        let (session, making) = (self.session.clone(), making.cloned());
         Box::pin(async move {
             let ended = || Error::new(ErrorKind::Unavailable, "the host has ended");
             let (host, lease) = (host.ok_or_else(ended)?, lease?);
-            let place = Place {
-                environment: Environment::of(&host, &session),
-                ..Place::of_environment(session)
-            };
+            let place = Place { making, ..Place::of_session(&host, &session) };
             let quiet: Tell = Arc::new(|_| {});
             let services = host.services_on(&lease, &place, &quiet)?;
             let running = lease.operation(RESOURCE, write(&request)?, services)?;
             let answer = drive(running, &Cancel::new(), |_| {}).await;
             if request.action == ResourceAction::Call {
-                host.save(&lease).await;
+                host.save(&lease, &quiet).await;
             }
             Frame::read(&answer?).map_err(misbehaved)
         })

@@ -6,6 +6,7 @@
 mod keeper;
 mod saved;
 mod service;
+mod waits;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 pub use keeper::Asker;
 pub use saved::SavedResources;
 pub use service::{Asking, is_operation};
+use waits::Waits;
 
 /// How long one resource may take to be closed.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -36,17 +38,24 @@ const CLOSE_ALL_MAX: Duration = Duration::from_secs(10);
 const CLOSE_LATE_MAX: Duration = Duration::from_millis(50);
 
 /// How long one may take to be made: a browser or a server may be fetched on the way. It also ends factories that wait for
-/// each other.
+/// each other by ways that nobody sees here.
 const CREATE_MAX: Duration = Duration::from_secs(60);
 
 /// Who keeps a resource.
 pub trait Keeper: Send + Sync {
-    /// Asks for something of a resource.
-    fn ask(&self, request: ResourceRequest) -> BoxFuture<'static, Result<Value, Error>>;
+    /// Asks for something of a resource, perhaps while another is made.
+    fn ask(
+        &self,
+        request: ResourceRequest,
+        making: Option<&Making>,
+    ) -> BoxFuture<'static, Result<Value, Error>>;
 
     /// Returns why nothing that it kept is there any more.
     fn ended(&self) -> Option<Error>;
 }
+
+/// The resource whose making asks for something.
+pub type Making = Arc<str>;
 
 /// A resource that is registered.
 #[derive(Clone)]
@@ -65,6 +74,7 @@ pub struct Resources {
     kept: StdMutex<Kept>,
     /// Locked while something of that name is made. Only names of factories get here.
     making: StdMutex<HashMap<String, Arc<Mutex<()>>>>,
+    waits: Waits,
 }
 
 #[derive(Default)]
@@ -121,11 +131,11 @@ impl Resources {
         living.map(|entry| entry.facts).collect()
     }
 
-    /// Asks one for something.
+    /// Asks one for something, perhaps while another is made.
     ///
     /// # Errors
     /// Where it is not there, or not any more; what it answers.
-    pub async fn call(&self, call: ResourceCall) -> Result<Value, Error> {
+    pub async fn call(&self, call: ResourceCall, making: Option<&Making>) -> Result<Value, Error> {
         let Some(entry) = self.find(&call.name) else {
             return Err(not_found(&call.name, "`resources.list` tells which there are"));
         };
@@ -134,7 +144,7 @@ impl Resources {
         }
         let ResourceCall { operation, arguments, .. } = call;
         let request = ResourceRequest { operation, arguments, ..entry.to(ResourceAction::Call) };
-        entry.keeper.ask(request).await
+        entry.keeper.ask(request, making).await
     }
 
     /// Closes and forgets one.
@@ -148,17 +158,19 @@ impl Resources {
     }
 
     /// Finds one, or has it made of what was saved: once, however many ask. Where that fails nothing is left, and the
-    /// next begins anew.
+    /// next begins anew. The one that asks may be the making of another.
     ///
     /// # Errors
-    /// What making it came to; else as [`Resources::set`].
+    /// What making it came to; `conflict` where its making would wait for itself; else as [`Resources::set`].
     pub async fn get_or_create<F: Future<Output = Result<Entry, Error>> + Send>(
         &self,
         name: &str,
         session: &SessionId,
+        making: Option<&Making>,
         make: impl FnOnce(Option<Value>) -> F + Send,
     ) -> Result<ResourceFacts, Error> {
         check_name(name)?;
+        let _wait = making.map(|making| self.waits.begin(making, name)).transpose()?;
         let gate = {
             let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(making.entry(name.to_owned()).or_default())
@@ -253,7 +265,7 @@ impl Entry {
         if let Some(error) = self.keeper.ended() {
             return Err(self.gone(&error).message);
         }
-        let closing = self.keeper.ask(self.to(ResourceAction::Close));
+        let closing = self.keeper.ask(self.to(ResourceAction::Close), None);
         let closing = tokio::spawn(async move { tokio::time::timeout(bound, closing).await });
         match closing.await {
             Ok(Ok(Ok(_))) => Ok(()),

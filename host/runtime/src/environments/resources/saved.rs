@@ -35,7 +35,8 @@ impl Runtime {
     }
 
     /// Has each saved resource made again by the plugin that makes those of its name. Returns what could not be, a
-    /// line each: it is kept, and tried again when a plugin asks for the resource.
+    /// line each: it is kept, and tried again when a plugin asks for the resource. What an earlier call left to be tried
+    /// again is forgotten.
     ///
     /// # Errors
     /// `invalid_arguments` where that is no value of [`Runtime::save_resources`], `unavailable` where the session has no
@@ -95,7 +96,7 @@ impl Resources {
         SavedResources { value: json!({ "entries": saved }), problems }
     }
 
-    /// Takes what was saved; returns the names.
+    /// Takes what was saved, in place of what was taken before; returns the names.
     ///
     /// # Errors
     /// `invalid_arguments` where it is something else; nothing is taken then.
@@ -113,7 +114,7 @@ impl Resources {
             states.insert(name.clone(), state?.clone());
         }
         let names = states.keys().cloned().collect();
-        self.lock().saved.extend(states);
+        self.lock().saved = states;
         Ok(names)
     }
 }
@@ -124,7 +125,7 @@ impl Entry {
         if let Some(error) = self.keeper.ended() {
             return Err(failed(&error));
         }
-        let saving = self.keeper.ask(self.to(ResourceAction::Save));
+        let saving = self.keeper.ask(self.to(ResourceAction::Save), None);
         let saved = tokio::time::timeout(SAVE_MAX, saving).await.unwrap_or_else(|_| {
             let text = format!("it took more than {} s", SAVE_MAX.as_secs());
             Err(Error::new(ErrorKind::Timeout, text))

@@ -15,11 +15,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::keeper::{Asker, InstanceKeeper};
-use super::{Entry, Resources, not_found};
+use super::{Entry, Making, Resources, not_found};
 use crate::environments::scope::{read, write};
 use crate::host::Host;
 use crate::runtime::description;
-use crate::services::{Environment, Place, Tell};
+use crate::services::{Place, Tell};
 use crate::tools::drive;
 
 /// Tells whether an operation is one of resources.
@@ -35,6 +35,8 @@ pub struct Asking {
     pub plugin: Option<PluginName>,
     pub session: SessionId,
     pub asker: Asker,
+    /// The resource whose making asks, where one does.
+    pub making: Option<Making>,
     pub tell: Tell,
 }
 
@@ -47,7 +49,8 @@ impl Asking {
         tell: Tell,
     ) -> Self {
         let (host, session) = (Arc::clone(host), session.clone());
-        Self { host, resources, plugin: None, session, asker: Asker::default(), tell }
+        let asker = Asker::default();
+        Self { host, resources, plugin: None, session, asker, making: None, tell }
     }
 
     /// Answers an operation.
@@ -59,7 +62,10 @@ impl Asking {
             SET => served(&self.set(asked(request)?).await?),
             GET => served(&self.resources.get(&asked::<ResourceName>(request)?.name)),
             LIST => served(&self.resources.list()),
-            CALL => served(&self.resources.call(asked(request)?).await?),
+            CALL => {
+                let call = self.resources.call(asked(request)?, self.making.as_ref());
+                served(&call.await?)
+            }
             GET_OR_CREATE => {
                 served(&self.get_or_create(&asked::<ResourceName>(request)?.name).await?)
             }
@@ -98,7 +104,7 @@ impl Asking {
         }
         let plugin = self.factory_of(name)?;
         let make = |saved| self.make(plugin, name, saved);
-        self.resources.get_or_create(name, &self.session, make).await
+        self.resources.get_or_create(name, &self.session, self.making.as_ref(), make).await
     }
 
     /// Returns the plugin that makes what has this name: the one that asks, if it does.
@@ -127,17 +133,14 @@ impl Asking {
         saved: Option<Value>,
     ) -> Result<Entry, Error> {
         let (host, session) = (&self.host, &self.session);
-        let place = Place {
-            environment: Environment::of(host, session),
-            ..Place::of_environment(session.clone())
-        };
+        let place = Place { making: Some(name.into()), ..Place::of_session(host, session) };
         let (lease, services) =
             host.instance(plugin.as_str(), place, Arc::clone(&self.tell)).await?;
         let request =
             ResourceRequest { saved, ..ResourceRequest::new(ResourceAction::Create, name, 0) };
         let running = lease.operation(RESOURCE, write(&request)?, services)?;
         let answer = drive(running, &Cancel::new(), |delta| (self.tell)(delta)).await;
-        host.save(&lease).await;
+        host.save(&lease, &self.tell).await;
         let made: ResourceSet = read(&answer?)?;
         let asker = Asker::from(std::sync::OnceLock::from(lease.downgrade()));
         Ok(self.entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))

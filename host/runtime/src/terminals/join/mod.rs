@@ -10,6 +10,6 @@ mod protocol;
 mod serve;
 
 pub use client::{FoundTerminal, FoundTerminals, Joined, find_terminals, join_terminal};
-pub(crate) use place::Door;
+pub(crate) use place::{Door, own_temporary_folder};
 pub use protocol::{Listed, Reply};
 pub(crate) use serve::Server;

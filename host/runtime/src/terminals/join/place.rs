@@ -4,21 +4,15 @@
 //! nobody else's; otherwise `jaato-UID` among temporary files. Neither is used when somebody else could have made it
 //! or may look into it, and no link is followed to it.
 
-use std::fs::{DirBuilder, Metadata};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use jaato_config::Folders;
+use jaato_places::Owners;
 
 /// Bits of a mode that let others in.
 const OTHERS: u32 = 0o077;
-
-/// Bits of a mode that let others write.
-const OTHERS_WRITE: u32 = 0o022;
-
-/// The bit by which only an owner removes what is in a folder.
-const STICKY: u32 = 0o1000;
 
 /// Bytes of the longest path of a socket. The system has 108 on Linux and 104 on macOS.
 const SOCKET_PATH_MAX: usize = 100;
@@ -39,7 +33,7 @@ impl Door {
     }
 
     pub(super) fn in_places(runtime: Option<&Path>, temporary: &Path) -> Self {
-        let own = temporary.join(format!("jaato-{}", own_user()));
+        let own = own_temporary_folder(temporary);
         let folders = runtime.map(Path::to_owned).into_iter().chain([own]);
         Self { folders: folders.collect() }
     }
@@ -65,6 +59,11 @@ impl Door {
     }
 }
 
+/// Names the folder among temporary files that is this user's alone.
+pub(crate) fn own_temporary_folder(temporary: &Path) -> PathBuf {
+    temporary.join(format!("jaato-{}", own_user()))
+}
+
 /// The user that this process acts as.
 pub(super) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -74,14 +73,12 @@ fn make(folder: &Path) -> io::Result<()> {
     if folder.as_os_str().len() + 1 + SOCKET_NAME_MAX > SOCKET_PATH_MAX {
         return Err(io::Error::other("its name is too long for a socket"));
     }
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    jaato_places::make_one(folder)?;
     check(folder)
 }
 
-/// Checks that a folder is the user's alone, and that nobody can put another in its place.
+/// Checks that a folder is the user's alone, and that nobody can put another in its place. No link is followed to it:
+/// among temporary files nobody else's choice may count.
 fn check(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {
@@ -94,17 +91,8 @@ fn check(folder: &Path) -> io::Result<()> {
         let mode = found.mode() & 0o7777;
         return Err(io::Error::other(format!("others may look into it (mode {mode:o}, not 700)")));
     }
-    let parent = folder.parent().unwrap_or(folder).metadata()?;
-    if !keeps(&parent) {
-        return Err(io::Error::other("others may exchange it"));
-    }
+    jaato_places::check_folder(folder, &Owners::own())?;
     Ok(())
-}
-
-/// Tells whether what lies in a folder stays there, whoever else writes to it.
-fn keeps(parent: &Metadata) -> bool {
-    let is_ours = [own_user(), 0].contains(&parent.uid());
-    is_ours && (parent.mode() & OTHERS_WRITE == 0 || parent.mode() & STICKY != 0)
 }
 
 #[cfg(test)]
@@ -168,7 +156,7 @@ mod tests {
         fs::create_dir(&open).unwrap();
         mode(&open, 0o777);
         let door = Door::in_places(None, &open);
-        assert!(door.make().unwrap_err().to_string().contains("others may exchange it"));
+        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: others"));
         mode(&open, 0o1777);
         assert!(door.make().is_ok());
     }

@@ -184,6 +184,30 @@ pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
+/// What a program that has ended left running is ended too, where the exit tells of it.
+pub fn what_a_terminal_left_running_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if has_terminals(&ready) {
+        let line = "(trap '' HUP; echo up; exec sleep 300) & \
+            while ! kill -0 $!; do :; done; read moon; exit 5";
+        let mut screen = Screen::run(&ready, line)?;
+        screen.until("up\r\n")?;
+        screen.types("\n")?;
+        while screen.more()? && screen.exit.is_none() {}
+        let exit = screen.exit.clone().unwrap_or_default();
+        ensure(exit.code == Some(5), || format!("its exit: {exit:?}"))?;
+        let left = exit.left_running.iter().find(|process| process.name == "sleep");
+        if let Some(left) = left {
+            screen.act(END, json!({}))?;
+            // It may end a moment later.
+            let line = format!("while kill -0 {}; do sleep 0.01; done; echo gone", left.pid);
+            Screen::run(&ready, &line)?.until("gone\r\n")?;
+        }
+        screen.rest()?;
+    }
+    ready.takes_down(host)
+}
+
 /// Terminals and programs that are not there, and sizes that are none, are refused.
 pub fn bad_requests_of_terminals_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };

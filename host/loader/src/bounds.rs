@@ -1,0 +1,165 @@
+//! What one plugin may hold on the host's side, and how much one piece of its JSON may cost.
+//!
+//! Inside as in a worker: a plugin that asks without waiting for answers takes memory and descriptors that all others
+//! need. What is past a bound is refused with `limit_reached`; nobody else notices.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use jaato_types::{Error, ErrorKind, PluginName};
+
+/// Questions to services that one context may have without an answer: a fan-out over some hundred files fits.
+pub const QUESTIONS_MAX: usize = 512;
+
+/// Questions of all contexts of one instance.
+pub const QUESTIONS_PER_PLUGIN_MAX: usize = 2048;
+
+/// Bytes of those questions: each may be a frame of 8 MiB.
+pub const QUESTION_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Open streams of all contexts of one instance. Most hold a descriptor, of which a process has 1024 on many systems:
+/// two contexts may have all that theirs allow.
+pub const STREAMS_PER_PLUGIN_MAX: usize = 320;
+
+/// Values in one piece of JSON. Each costs the host a hundred bytes and more, whatever it costs the plugin: 8 MiB of
+/// `[],[],…` would be 400 MiB here.
+pub const JSON_VALUES_MAX: usize = 250_000;
+
+/// Counts what is held.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(Arc<AtomicUsize>);
+
+impl Tally {
+    /// Takes so much, unless that is more than there may be.
+    pub(crate) fn take(&self, amount: usize, max: usize) -> Option<Held> {
+        let fits = |held: usize| held.checked_add(amount).filter(|sum| *sum <= max);
+        self.0.fetch_update(SeqCst, SeqCst, fits).ok()?;
+        Some(Held { count: Arc::clone(&self.0), amount })
+    }
+}
+
+/// What was taken, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    count: Arc<AtomicUsize>,
+    amount: usize,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.count.fetch_sub(self.amount, SeqCst);
+    }
+}
+
+/// What all contexts of one instance hold together.
+#[derive(Debug, Default)]
+pub(crate) struct Holdings {
+    pub(crate) questions: Tally,
+    pub(crate) question_bytes: Tally,
+    pub(crate) streams: Tally,
+}
+
+impl Holdings {
+    /// Takes the place of a question, of its context and of its instance.
+    pub(crate) fn ask(&self, context: &Tally, bytes: usize) -> Result<[Held; 3], Error> {
+        let full = |max: usize, what: &str| {
+            let text = format!("{max} {what} wait for an answer already");
+            Error::new(ErrorKind::LimitReached, text)
+                .with_hint("wait for answers before you ask on")
+                .temporary()
+        };
+        Ok([
+            context
+                .take(1, QUESTIONS_MAX)
+                .ok_or_else(|| full(QUESTIONS_MAX, "questions of this context"))?,
+            self.questions
+                .take(1, QUESTIONS_PER_PLUGIN_MAX)
+                .ok_or_else(|| full(QUESTIONS_PER_PLUGIN_MAX, "questions of this plugin"))?,
+            self.question_bytes
+                .take(bytes, QUESTION_BYTES_MAX)
+                .ok_or_else(|| full(QUESTION_BYTES_MAX, "bytes of questions of this plugin"))?,
+        ])
+    }
+}
+
+/// Checks how many values a piece of JSON holds before it is parsed.
+///
+/// # Errors
+/// `limit_reached` past [`JSON_VALUES_MAX`].
+pub fn check_json(plugin: &PluginName, json: &[u8]) -> Result<(), Error> {
+    if values_of(json) <= JSON_VALUES_MAX {
+        return Ok(());
+    }
+    let text = format!("the plugin `{plugin}` sent JSON of more than {JSON_VALUES_MAX} values");
+    Err(Error::new(ErrorKind::LimitReached, text)
+        .with_hint("raw bytes beside the JSON have no such bound"))
+}
+
+/// Counts at least as many values as there are: each stands behind a comma, a colon or the bracket that opens its list.
+/// What is malformed gives any number; that is for the parser to say.
+pub fn values_of(json: &[u8]) -> usize {
+    if json.len() <= JSON_VALUES_MAX {
+        // Each takes a byte at least, and most JSON is too short for too many.
+        return json.len();
+    }
+    count(json)
+}
+
+fn count(json: &[u8]) -> usize {
+    let (mut values, mut in_string, mut is_escaped) = (1, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => values += 1,
+            _ => {}
+        }
+    }
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_fits_up_to_the_bound_and_is_given_back() {
+        let tally = Tally::default();
+        let held: Vec<Held> = (0..3).filter_map(|_| tally.take(2, 6)).collect();
+        assert_eq!(held.len(), 3);
+        assert!(tally.take(1, 6).is_none() && tally.take(0, 6).is_some());
+        drop(held);
+        assert!(tally.take(6, 6).is_some() && tally.take(7, 6).is_none());
+        assert!(tally.take(usize::MAX, usize::MAX).is_some());
+    }
+
+    #[test]
+    fn a_context_a_plugin_and_its_bytes_have_a_bound_each() {
+        let (holdings, context) = (Holdings::default(), Tally::default());
+        let held: Vec<_> = (0..QUESTIONS_MAX).map(|_| holdings.ask(&context, 1).unwrap()).collect();
+        let error = holdings.ask(&context, 1).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::LimitReached);
+        assert_eq!(error.message, "512 questions of this context wait for an answer already");
+        // Another context of the plugin has its own.
+        let other = Tally::default();
+        drop(holdings.ask(&other, 1).unwrap());
+        let error = holdings.ask(&other, QUESTION_BYTES_MAX).unwrap_err();
+        assert!(error.message.contains("bytes of questions"), "{}", error.message);
+        // What was refused holds nothing.
+        drop(held);
+        assert!(holdings.ask(&context, QUESTION_BYTES_MAX).is_ok());
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        assert_eq!(count(br#"{"a":[1,2,"x,[{\"],"],"b":{}}"#), 7);
+        let plugin = PluginName::from("p");
+        let list = |values: usize| format!("[{}1]", "1,".repeat(values - 2)).into_bytes();
+        assert!(check_json(&plugin, &list(JSON_VALUES_MAX)).is_ok());
+        let error = check_json(&plugin, &list(JSON_VALUES_MAX + 1)).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::LimitReached);
+        let text = format!("\"{}\"", ",[".repeat(JSON_VALUES_MAX));
+        assert!(check_json(&plugin, text.as_bytes()).is_ok());
+    }
+}

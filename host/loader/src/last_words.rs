@@ -1,0 +1,214 @@
+//! Says which plugin was running when the process is ended by it: by a crash, or by `exit`.
+//!
+//! For a program that is a host and nothing else. It changes how the process ends in one way: a plugin that calls `exit`
+//! ends it with [`EXIT_CODE`], never with a code that would pass for success. After a crash the process ends as it
+//! would have: by the same signal, with the same core file.
+//!
+//! Invariant: what runs in a handler allocates nothing, locks nothing, and calls what POSIX allows there.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+
+use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, siginfo_t};
+
+use crate::running::{Culprit, culprit};
+
+/// The exit code of a process that a plugin inside has ended: that of a broken plugin.
+pub const EXIT_CODE: c_int = 4;
+
+const SIGNALS: [(c_int, &CStr); 5] = [
+    (SIGSEGV, c"segmentation fault"),
+    (SIGBUS, c"bus error"),
+    (SIGILL, c"illegal instruction"),
+    (SIGFPE, c"arithmetic error"),
+    (SIGABRT, c"abort"),
+];
+
+/// What was done about each of those signals before.
+static BEFORE: [OnceLock<libc::sigaction>; SIGNALS.len()] =
+    [const { OnceLock::new() }; SIGNALS.len()];
+
+static LOG: OnceLock<CString> = OnceLock::new();
+
+/// The exit code, once all work is done.
+static OUTCOME: AtomicI32 = AtomicI32::new(-1);
+
+/// The thread that runs the host's own work, and never a plugin's.
+static OWN_THREAD: OnceLock<libc::pthread_t> = OnceLock::new();
+
+/// From here on the process says which plugin has ended it, on standard error and, where there is one, in the log. Once.
+/// Called by the thread that runs the host's own work: where that ends the process, it has its reasons.
+pub fn tell_last_words(log: Option<&Path>) {
+    let path = log.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
+    if let Some(path) = path {
+        // The first log stays: it is the process's own.
+        let _ = LOG.set(path);
+    }
+    for ((signal, _), before) in SIGNALS.iter().zip(&BEFORE) {
+        if before.get().is_none() {
+            take_over(*signal, before);
+        }
+    }
+    OWN_THREAD.get_or_init(|| {
+        // SAFETY: the function lives as long as the process. Where there is no room for it, nothing is said.
+        let _ = unsafe { libc::atexit(at_exit) };
+        // SAFETY: it only tells who asks.
+        unsafe { libc::pthread_self() }
+    });
+}
+
+/// Says that all work is done, with this exit code: what plugins do while the process goes down changes it no more.
+pub fn work_is_done(code: i32) {
+    OUTCOME.store(code.max(0), SeqCst);
+}
+
+fn take_over(signal: c_int, before: &OnceLock<libc::sigaction>) {
+    // SAFETY: zeroes are a value of this plain structure, and mean no flag and no blocked signal.
+    let (mut ours, mut theirs): (libc::sigaction, libc::sigaction) =
+        unsafe { (std::mem::zeroed(), std::mem::zeroed()) };
+    ours.sa_sigaction = at_crash as *const () as usize;
+    // A stack that has overflown has no room for the handler.
+    ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: both point to whole structures, and the handler keeps to what may be done in one.
+    let done = unsafe { libc::sigaction(signal, &ours, &mut theirs) };
+    if done == 0 {
+        // Only this function sets it, and only where it is not set.
+        let _ = before.set(theirs);
+    }
+}
+
+extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_void) {
+    let outcome = OUTCOME.load(SeqCst);
+    let known = SIGNALS.iter().position(|(known, _)| *known == signal);
+    let words = known.map_or(c"a signal", |at| SIGNALS[at].1);
+    say(words, if outcome < 0 { b" in" } else { b" at the end of" });
+    if outcome >= 0 {
+        // SAFETY: it may be called in a handler, and does not return.
+        unsafe { libc::_exit(outcome) };
+    }
+    // SAFETY: the structure was given by the system for this signal; what is installed is what stood there before, to
+    // which the signal is given again. `info` is valid in a handler with `SA_SIGINFO`.
+    unsafe {
+        if let Some(before) = known.and_then(|at| BEFORE[at].get()) {
+            libc::sigaction(signal, before, std::ptr::null_mut());
+        } else {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        // A fault comes again by itself when this returns; what somebody has sent does not.
+        if (*info).si_code <= 0 {
+            libc::raise(signal);
+        }
+    }
+}
+
+extern "C" fn at_exit() {
+    // SAFETY: it only tells who asks.
+    let is_own = OWN_THREAD.get().is_some_and(|own| *own == unsafe { libc::pthread_self() });
+    if OUTCOME.load(SeqCst) < 0 && !is_own {
+        say(c"a call of `exit`", b" in");
+        // SAFETY: it does not return; whatever else would be done at the exit is the plugin's.
+        unsafe { libc::_exit(EXIT_CODE) };
+    }
+}
+
+/// Writes the words; none where no plugin has run in this process.
+fn say(what: &CStr, place: &[u8]) {
+    let (who, name): (&[u8], &CStr) = match culprit() {
+        Culprit::Running(name) => (b" plugin `", name),
+        Culprit::Perhaps(name) => (b" a thread that runs no call; called last was plugin `", name),
+        Culprit::Nobody => return,
+    };
+    let end: &[u8] = b"`, which runs inside jaato, ends jaato";
+    let parts = [what.to_bytes(), place, who, name.to_bytes(), end];
+    let mut line = Line::default();
+    line.push(b"error: ");
+    parts.iter().for_each(|part| line.push(part));
+    line.push(b"\nhint: in a worker it would end its own calls alone: `[plugins] isolated = [\"");
+    line.push(name.to_bytes());
+    line.push(b"\"]`\n");
+    line.write_to(libc::STDERR_FILENO);
+    let Some(path) = LOG.get() else { return };
+    let mut line = Line::default();
+    line.push_time();
+    line.push(b" error host: ");
+    parts.iter().for_each(|part| line.push(part));
+    line.push(b"\n");
+    let flags =
+        libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the path ends with a zero; `open` and `close` may be called in a handler.
+    unsafe {
+        let log = libc::open(path.as_ptr(), flags, 0o600);
+        if log >= 0 {
+            line.write_to(log);
+            libc::close(log);
+        }
+    }
+}
+
+/// A line of bounded length on the stack.
+struct Line {
+    bytes: [u8; 512],
+    length: usize,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self { bytes: [0; 512], length: 0 }
+    }
+}
+
+impl Line {
+    fn push(&mut self, text: &[u8]) {
+        for byte in text {
+            if let Some(place) = self.bytes.get_mut(self.length) {
+                *place = *byte;
+                self.length += 1;
+            }
+        }
+    }
+
+    /// Writes seconds since 1970 with three decimals, as lines of the log begin.
+    fn push_time(&mut self) {
+        let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: it writes into the structure, and may be called in a handler.
+        unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut now) };
+        self.push_number(now.tv_sec.unsigned_abs(), 1);
+        self.push(b".");
+        self.push_number(now.tv_nsec.unsigned_abs() / 1_000_000, 3);
+    }
+
+    fn push_number(&mut self, mut number: u64, digits_min: usize) {
+        let (mut digits, mut count) = ([b'0'; 20], 0);
+        while number > 0 || count < digits_min {
+            digits[19 - count] = b'0' + (number % 10) as u8;
+            number /= 10;
+            count += 1;
+        }
+        self.push(&digits[20 - count..]);
+    }
+
+    fn write_to(&self, descriptor: c_int) {
+        // SAFETY: so many bytes are there. What cannot be written has nobody to be told to.
+        let _ = unsafe { libc::write(descriptor, self.bytes.as_ptr().cast(), self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_they_are_and_what_is_too_long_is_cut() {
+        let mut line = Line::default();
+        line.push_number(1_784_766_836, 1);
+        line.push(b".");
+        line.push_number(7, 3);
+        line.push_number(u64::MAX, 1);
+        assert_eq!(&line.bytes[..line.length], b"1784766836.00718446744073709551615");
+        line.push(&[b'x'; 600]);
+        assert_eq!(line.length, 512);
+    }
+}

@@ -1,0 +1,121 @@
+//! Why a folder or a file is not used.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A folder or a file that is not used, and why.
+#[derive(Debug)]
+pub struct PlaceError {
+    /// What is wrong: the path itself, or a folder or link on the way to it.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub why: Why,
+}
+
+/// What is wrong with a folder or a file.
+#[derive(Debug)]
+pub enum Why {
+    /// Another user owns it.
+    Owner(u32),
+    /// Others than its owner can write to it; its mode.
+    Writable(u32),
+    /// It is no folder where one is wanted.
+    NotAFolder,
+    /// It is no regular file where one is wanted.
+    NotAFile,
+    /// More bytes than are read of it.
+    TooLarge(u64),
+    /// More links follow each other than are followed.
+    TooManyLinks,
+    /// The system refused.
+    System(io::Error),
+}
+
+impl PlaceError {
+    pub(crate) fn new(path: &Path, why: Why) -> Self {
+        Self { path: path.to_owned(), why }
+    }
+
+    pub(crate) fn system(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::new(path, Why::System(error))
+    }
+
+    /// Returns true where there is nothing under the path.
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.why, Why::System(error) if error.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        let path = self.path.display();
+        match &self.why {
+            Why::Owner(_) => {
+                Some(format!("make it yours (`chown \"$(id -u)\" '{path}'`), or remove it"))
+            }
+            Why::Writable(_) => Some(format!("chmod go-w '{path}'")),
+            Why::NotAFolder | Why::NotAFile | Why::TooLarge(_) => {
+                Some(format!("move `{path}` away"))
+            }
+            Why::TooManyLinks => None,
+            Why::System(error) => match error.kind() {
+                io::ErrorKind::NotADirectory => Some(format!(
+                    "set `HOME` to a folder that you can write, or move `{path}` away"
+                )),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("set `HOME` to a folder that you can write".to_owned())
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// The text, and the hint in a line of its own where there is one.
+    pub fn with_hint(&self) -> String {
+        match self.hint() {
+            Some(hint) => format!("{self}\nhint: {hint}"),
+            None => self.to_string(),
+        }
+    }
+}
+
+/// Returns the hint of a [`PlaceError`] that went through an [`io::Error`].
+pub fn hint_of(error: &io::Error) -> Option<String> {
+    error.get_ref()?.downcast_ref::<PlaceError>()?.hint()
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.why {
+            Why::Owner(user) => write!(f, "`{path}` is not used: user {user} owns it"),
+            Why::Writable(mode) => write!(
+                f,
+                "`{path}` is not used: others than its owner can write to it (mode {mode:o})"
+            ),
+            Why::NotAFolder => write!(f, "`{path}` is not used: it is no folder"),
+            Why::NotAFile => write!(f, "`{path}` is not used: it is no regular file"),
+            Why::TooLarge(bytes_max) => {
+                write!(f, "`{path}` is not used: it has more than {bytes_max} bytes")
+            }
+            Why::TooManyLinks => {
+                write!(f, "`{path}` is not used: too many links follow each other")
+            }
+            Why::System(error) => write!(f, "`{path}` cannot be used: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PlaceError {}
+
+impl From<PlaceError> for io::Error {
+    fn from(error: PlaceError) -> Self {
+        let kind = match &error.why {
+            Why::System(error) => error.kind(),
+            Why::Owner(_) | Why::Writable(_) => io::ErrorKind::PermissionDenied,
+            Why::NotAFolder => io::ErrorKind::NotADirectory,
+            Why::NotAFile | Why::TooLarge(_) | Why::TooManyLinks => io::ErrorKind::Other,
+        };
+        Self::new(kind, error)
+    }
+}

@@ -1,0 +1,90 @@
+//! Opens and reads files of ours, if they are believed.
+
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use crate::error::{PlaceError, Why};
+use crate::folder::{OTHERS, make};
+use crate::owners::{Owners, this_user};
+use crate::walk::{End, check_mode, check_owner, walk};
+
+/// The mode of every file that is ours.
+const PRIVATE: u32 = 0o600;
+
+/// Checks that a file is believed: a regular one, behind links that are believed too.
+///
+/// # Errors
+/// What is wrong with it, or with a folder above it.
+pub fn check_file(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
+    let End { path, metadata } = walk(path, owners)?;
+    check_found(&path, &metadata, owners)
+}
+
+/// Checks a file of a folder that [`check_folder`](crate::check_folder) has checked, without walking there again.
+///
+/// # Errors
+/// What is wrong with it, or where it is a link, with what it leads to.
+pub fn check_file_in(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
+    let metadata = fs::symlink_metadata(path).map_err(PlaceError::system(path))?;
+    match metadata.is_symlink() {
+        true => check_file(path, owners),
+        false => check_found(path, &metadata, owners),
+    }
+}
+
+/// Reads a file of ours, if it is believed; nothing where there is none.
+///
+/// # Errors
+/// What is wrong with it; [`Why::TooLarge`] where it has more than `bytes_max` bytes.
+pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> {
+    match check_file(path, &Owners::own()) {
+        Ok(()) => {}
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let failed = PlaceError::system(path);
+    let mut bytes = Vec::new();
+    let read = File::open(path)
+        .and_then(|file| file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes));
+    match read {
+        Ok(read) if read as u64 > bytes_max => Err(PlaceError::new(path, Why::TooLarge(bytes_max))),
+        Ok(_) => Ok(Some(bytes)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Opens a file of ours as the options say, in a folder that is [made](make) where it is missing. A file that is made is
+/// for this user alone; one that was open to others is closed.
+///
+/// # Errors
+/// What is wrong with it, or with a folder above it.
+pub fn open(path: &Path, options: &mut OpenOptions) -> Result<File, PlaceError> {
+    make(path.parent().unwrap_or(Path::new("/")))?;
+    let is_new = match check_file(path, &Owners::own()) {
+        Ok(()) => false,
+        Err(error) if error.is_missing() => true,
+        Err(error) => return Err(error),
+    };
+    let failed = PlaceError::system(path);
+    let opened = options.mode(PRIVATE).open(path).and_then(|file| {
+        let found = file.metadata()?;
+        // A umask can only take bits away, but it could take ours.
+        let is_odd = is_new && found.mode() & 0o777 != PRIVATE;
+        if found.uid() == this_user() && (is_odd || found.mode() & OTHERS != 0) {
+            file.set_permissions(Permissions::from_mode(PRIVATE))?;
+        }
+        Ok(file)
+    });
+    opened.map_err(failed)
+}
+
+fn check_found(path: &Path, metadata: &Metadata, owners: &Owners) -> Result<(), PlaceError> {
+    if !metadata.is_file() {
+        return Err(PlaceError::new(path, Why::NotAFile));
+    }
+    check_owner(path, metadata, owners)?;
+    check_mode(path, metadata)
+}

@@ -1,0 +1,62 @@
+//! Opens files for reading that somebody else may have put there: only regular ones, and without waiting.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::error::{PlaceError, Why};
+
+/// Opens a regular file for reading. A pipe, a device or a folder is refused, and never waited for.
+///
+/// # Errors
+/// What it is instead, or why the system refuses.
+pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
+    let opened = openat(CWD, path, file_flags(), Mode::empty());
+    checked(path, opened.map_err(io::Error::from).map(File::from))
+}
+
+/// Opens a regular file below a folder for reading. No link is followed, neither at its end nor on the way from the folder.
+///
+/// # Errors
+/// Where it is not below the folder, as [`open_plain`], or where there is a link.
+pub fn open_inside(folder: &Path, path: &Path) -> Result<File, PlaceError> {
+    let below = folder.join(path);
+    let refused = |kind| PlaceError::new(&below, Why::System(io::Error::from(kind)));
+    let names: Option<Vec<&OsStr>> = below
+        .strip_prefix(folder)
+        .map_err(|_| refused(io::ErrorKind::PermissionDenied))?
+        .components()
+        .map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let names = names.ok_or_else(|| refused(io::ErrorKind::PermissionDenied))?;
+    let (last, folders) = names.split_last().ok_or_else(|| refused(io::ErrorKind::IsADirectory))?;
+    let open = || -> io::Result<File> {
+        let folder_flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut at = openat(CWD, folder, folder_flags, Mode::empty())?;
+        for name in folders {
+            at = openat(&at, *name, folder_flags | OFlags::NOFOLLOW, Mode::empty())?;
+        }
+        Ok(openat(&at, *last, file_flags() | OFlags::NOFOLLOW, Mode::empty())?.into())
+    };
+    checked(&below, open())
+}
+
+fn file_flags() -> OFlags {
+    // A pipe without a writer would be waited for.
+    OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC
+}
+
+fn checked(path: &Path, opened: io::Result<File>) -> Result<File, PlaceError> {
+    let file = opened.map_err(PlaceError::system(path))?;
+    match file.metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(file),
+        Ok(_) => Err(PlaceError::new(path, Why::NotAFile)),
+        Err(error) => Err(PlaceError::new(path, Why::System(error))),
+    }
+}

@@ -1,0 +1,100 @@
+//! Whose word counts: the users who may own what is believed.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use nix::unistd::{Group, Uid, User};
+
+/// The user number that the system shows for a user of another user namespace.
+const UNMAPPED: u32 = 65_534;
+
+/// Users who may own what is believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owners(Vec<u32>);
+
+impl Owners {
+    /// This user and root, who can do as this user anyway.
+    pub fn own() -> Self {
+        Self(vec![this_user(), 0])
+    }
+
+    /// These and the owner of a file, if it can be looked at: who owns the program that runs could have
+    /// written anything into it.
+    #[must_use]
+    pub fn and_owner_of(mut self, file: &Path) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        self.0.extend(fs::metadata(file).map(|metadata| metadata.uid()));
+        self
+    }
+
+    pub(crate) fn include(&self, user: u32) -> bool {
+        self.0.contains(&user)
+    }
+}
+
+/// The user that this process acts as.
+pub(crate) fn this_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Returns true for a user whom this user namespace does not know. In a container that runs without root, the folders
+/// above a home belong to the machine's root and are shown so.
+pub(crate) fn is_unmapped(user: u32) -> bool {
+    user == UNMAPPED && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_all(&map))
+}
+
+/// Returns true for the map of the machine's own namespace, which maps every user to itself.
+fn maps_all(map: &str) -> bool {
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+/// Returns true for the group that is this user's alone: many systems give each user one of the same name, and let it write
+/// to what the user makes. Looked up once, and only where a folder above one of ours is the group's to write.
+pub(crate) fn is_own_group(group: u32) -> bool {
+    static OWN: OnceLock<Option<u32>> = OnceLock::new();
+    let own = *OWN.get_or_init(|| {
+        let user = User::from_uid(Uid::from_raw(this_user())).ok()??;
+        let group = Group::from_gid(user.gid).ok()??;
+        is_private(&user.name, group.gid.as_raw(), &group.name, &group.mem)
+            .then(|| group.gid.as_raw())
+    });
+    own == Some(group)
+}
+
+/// Returns true for a group of the user's name without another member. Never root's: containers put strangers into it.
+fn is_private(user: &str, group: u32, name: &str, members: &[String]) -> bool {
+    group != 0 && name == user && members.iter().all(|member| member == user)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_map_of_the_machine_itself_maps_every_user() {
+        assert!(maps_all("         0          0 4294967295\n"));
+        assert!(!maps_all("         0       1000          1\n"));
+        assert!(!maps_all("0 1000 1\n1 100000 65536\n"));
+    }
+
+    #[test]
+    fn a_group_is_a_users_own_with_its_name_and_no_other_member() {
+        let ann = ["ann".to_owned()];
+        assert!(is_private("ann", 1000, "ann", &[]));
+        assert!(is_private("ann", 1000, "ann", &ann));
+        assert!(!is_private("ann", 100, "users", &ann));
+        assert!(!is_private("ann", 1000, "ann", &["ann".to_owned(), "bob".to_owned()]));
+        assert!(!is_private("root", 0, "root", &[]));
+    }
+
+    #[test]
+    fn this_user_root_and_who_owns_the_program_count() {
+        use std::os::unix::fs::MetadataExt as _;
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let owner = file.as_file().metadata().unwrap().uid();
+        let owners = Owners::own().and_owner_of(file.path());
+        assert!(owners.include(0) && owners.include(this_user()) && owners.include(owner));
+        assert!(!owners.include(4711));
+    }
+}

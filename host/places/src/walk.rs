@@ -1,0 +1,148 @@
+//! Walks to a path part by part, as the system does, and checks what it passes.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::{PlaceError, Why};
+use crate::owners::{Owners, is_own_group, is_unmapped};
+
+/// Most links that are followed on one way, as the system has it.
+const LINKS_MAX: usize = 40;
+
+/// Bits of a mode by which others write.
+pub(crate) const OTHERS_WRITE: u32 = 0o022;
+
+/// The bit by which everybody writes.
+const EVERYBODY_WRITES: u32 = 0o002;
+
+/// Bits of a folder's mode by which others pass through it.
+const OTHERS_ENTER: u32 = 0o011;
+
+/// The bit by which only the owner of a thing in a folder removes it.
+const STICKY: u32 = 0o1000;
+
+/// The end of a way.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// The path without links.
+    pub(crate) path: PathBuf,
+    pub(crate) metadata: Metadata,
+}
+
+/// Walks to what lies under a path, through links. Checks each folder and link on the way, and the owner of what is
+/// at the end, but not its mode.
+pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
+    let absolute = std::path::absolute(path).map_err(PlaceError::system(path))?;
+    let mut rest = parts(&absolute);
+    let mut way = Way::at_root()?;
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        if part == ".." {
+            way.up();
+            continue;
+        }
+        way.pass(owners)?;
+        let next = way.path.join(&part);
+        let found = fs::symlink_metadata(&next).map_err(PlaceError::system(&next))?;
+        if !found.is_symlink() {
+            way.down(next, found);
+            continue;
+        }
+        check_owner(&next, &found, owners)?;
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(PlaceError::new(path, Why::TooManyLinks));
+        }
+        let target = fs::read_link(&next).map_err(PlaceError::system(&next))?;
+        if target.is_absolute() {
+            way = Way::at_root()?;
+        }
+        rest.extend(parts(&target));
+    }
+    let Way { path, metadata, .. } = way;
+    check_owner(&path, &metadata, owners)?;
+    Ok(End { path, metadata })
+}
+
+/// Refuses what others can write to.
+pub(crate) fn check_mode(path: &Path, metadata: &Metadata) -> Result<(), PlaceError> {
+    match metadata.mode() & OTHERS_WRITE {
+        0 => Ok(()),
+        _ => Err(PlaceError::new(path, Why::Writable(metadata.mode() & 0o7777))),
+    }
+}
+
+pub(crate) fn check_owner(
+    path: &Path,
+    metadata: &Metadata,
+    owners: &Owners,
+) -> Result<(), PlaceError> {
+    match owners.include(metadata.uid()) {
+        true => Ok(()),
+        false => Err(PlaceError::new(path, Why::Owner(metadata.uid()))),
+    }
+}
+
+/// Where the walk is.
+struct Way {
+    path: PathBuf,
+    metadata: Metadata,
+    /// For each folder that was passed: whether others can get that far, and the folder itself.
+    above: Vec<(bool, Metadata)>,
+    /// Whether others can get to where the walk is.
+    is_open: bool,
+}
+
+impl Way {
+    fn at_root() -> Result<Self, PlaceError> {
+        let path = PathBuf::from("/");
+        let metadata = fs::symlink_metadata(&path).map_err(PlaceError::system(&path))?;
+        Ok(Self { path, metadata, above: Vec::new(), is_open: true })
+    }
+
+    /// Checks the folder in which the next part is looked up.
+    fn pass(&self, owners: &Owners) -> Result<(), PlaceError> {
+        if !self.metadata.is_dir() {
+            let error = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(PlaceError::new(&self.path, Why::System(error)));
+        }
+        if !is_unmapped(self.metadata.uid()) {
+            check_owner(&self.path, &self.metadata, owners)?;
+        }
+        if !self.is_open || self.metadata.mode() & STICKY != 0 {
+            return Ok(());
+        }
+        check_mode(&self.path, &self.metadata).or_else(|error| {
+            let is_closed = self.metadata.mode() & EVERYBODY_WRITES == 0;
+            (is_closed && is_own_group(self.metadata.gid())).then_some(()).ok_or(error)
+        })
+    }
+
+    fn down(&mut self, path: PathBuf, metadata: Metadata) {
+        let may_enter = self.is_open && self.metadata.mode() & OTHERS_ENTER != 0;
+        let passed = std::mem::replace(&mut self.metadata, metadata);
+        self.above.push((self.is_open, passed));
+        self.path = path;
+        self.is_open = may_enter;
+    }
+
+    fn up(&mut self) {
+        if let Some((was_open, metadata)) = self.above.pop() {
+            self.path.pop();
+            (self.is_open, self.metadata) = (was_open, metadata);
+        }
+    }
+}
+
+/// The parts of a path, the last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let named = path.components().rev().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => None,
+    });
+    named.collect()
+}

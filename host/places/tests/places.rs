@@ -1,0 +1,233 @@
+//! What is believed, and how what is made looks.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use jaato_places::{
+    Owners, check_file, check_file_in, check_folder, make, make_missing, open, open_inside,
+    open_plain, read,
+};
+
+/// A user that owns nothing here.
+const STRANGER: u32 = 4711;
+
+fn mode_of(path: &Path) -> u32 {
+    path.metadata().unwrap().mode() & 0o7777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+/// A folder that others can pass through, as `/home` is.
+fn root() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    set_mode(root.path(), 0o755);
+    root
+}
+
+/// What is wrong with a folder, and the part of the path that is.
+#[track_caller]
+fn wrong(folder: &Path, root: &Path) -> String {
+    let error = check_folder(folder, &Owners::own()).unwrap_err();
+    error.to_string().replace(&root.canonicalize().unwrap().display().to_string(), "…")
+}
+
+/// Some tests need another user's files, which only root can make.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+#[test]
+fn what_is_made_is_for_its_owner_alone() {
+    let root = root();
+    let folder = root.path().join("a/b/c");
+    make(&folder).unwrap();
+    let mut file = open(&folder.join("f"), OpenOptions::new().append(true).create(true)).unwrap();
+    file.write_all(b"x").unwrap();
+    for made in ["a", "a/b", "a/b/c"] {
+        assert_eq!(mode_of(&root.path().join(made)), 0o700, "{made}");
+    }
+    assert_eq!(mode_of(&folder.join("f")), 0o600);
+    assert_eq!(read(&folder.join("f"), 1).unwrap(), Some(b"x".to_vec()));
+}
+
+#[test]
+fn what_was_open_to_others_is_closed() {
+    let root = root();
+    let folder = root.path().join("cache");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("log"), "").unwrap();
+    set_mode(&folder, 0o775);
+    set_mode(&folder.join("log"), 0o644);
+    make(&folder).unwrap();
+    open(&folder.join("log"), OpenOptions::new().append(true)).unwrap();
+    assert_eq!((mode_of(&folder), mode_of(&folder.join("log"))), (0o700, 0o600));
+}
+
+#[test]
+fn a_file_that_others_could_write_to_is_not_used_though_its_folder_is_closed() {
+    let root = root();
+    let file = root.path().join("trust.json");
+    fs::write(&file, "{}").unwrap();
+    for mode in [0o620, 0o602, 0o666] {
+        set_mode(&file, mode);
+        let error = read(&file, 10).unwrap_err();
+        assert!(
+            error.to_string().ends_with(&format!("can write to it (mode {mode:o})")),
+            "{error}"
+        );
+        assert!(error.hint().unwrap().starts_with("chmod go-w '/"), "{error:?}");
+        open(&file, OpenOptions::new().append(true)).unwrap_err();
+    }
+    set_mode(&file, 0o644);
+    assert_eq!(read(&file, 10).unwrap(), Some(b"{}".to_vec()));
+}
+
+#[test]
+fn a_folder_above_that_others_can_write_to_is_enough() {
+    let root = root();
+    let folder = root.path().join("share/jaato");
+    make(&folder).unwrap();
+    for mode in [0o775, 0o757] {
+        set_mode(&root.path().join("share"), mode);
+        let has = wrong(&folder, root.path());
+        let wants =
+            format!("`…/share` is not used: others than its owner can write to it (mode {mode:o})");
+        assert_eq!(has, wants);
+    }
+    // Sticky: what is ours below stays ours.
+    set_mode(&root.path().join("share"), 0o1777);
+    check_folder(&folder, &Owners::own()).unwrap();
+    // Nobody else gets as far as `share`.
+    set_mode(&root.path().join("share"), 0o777);
+    set_mode(root.path(), 0o700);
+    check_folder(&folder, &Owners::own()).unwrap();
+}
+
+#[test]
+fn links_are_walked_as_the_system_does() {
+    let root = root();
+    let (open, closed) = (root.path().join("open"), root.path().join("closed"));
+    make(&open.join("inner")).unwrap();
+    make(&closed).unwrap();
+    set_mode(&open, 0o777);
+    let through = |name: &str, target: PathBuf| {
+        symlink(target, closed.join(name)).unwrap();
+        closed.join(name)
+    };
+    let relative = through("relative", "../open/inner".into());
+    let absolute = through("absolute", open.join("inner"));
+    let chained = through("chained", "relative".into());
+    for link in [&relative, &absolute, &chained] {
+        let has = wrong(link, root.path());
+        assert_eq!(has, "`…/open` is not used: others than its owner can write to it (mode 777)");
+    }
+    set_mode(&open, 0o755);
+    for link in [relative, absolute, chained] {
+        check_folder(&link, &Owners::own()).unwrap();
+    }
+    let circle = through("circle", "circle".into());
+    assert!(wrong(&circle, root.path()).ends_with("too many links follow each other"));
+}
+
+#[test]
+fn a_way_up_forgets_the_folder_that_it_left() {
+    let root = root();
+    make(&root.path().join("private/inner")).unwrap();
+    make(&root.path().join("open/inner")).unwrap();
+    set_mode(&root.path().join("open"), 0o777);
+    // That `private` is closed to others closes nothing beside it.
+    let beside = root.path().join("private/inner/../../open/inner");
+    assert!(wrong(&beside, root.path()).contains("`…/open` is not used"));
+}
+
+#[test]
+fn what_another_user_owns_is_not_used() {
+    if !is_root() {
+        return;
+    }
+    let root = root();
+    let folder = root.path().join("home/jaato");
+    make(&folder).unwrap();
+    fs::write(folder.join("trust.json"), "{}").unwrap();
+    chown(folder.join("trust.json"), Some(STRANGER), None).unwrap();
+    let error = read(&folder.join("trust.json"), 10).unwrap_err();
+    assert!(error.to_string().ends_with("is not used: user 4711 owns it"), "{error}");
+    check_file_in(&folder.join("trust.json"), &Owners::own()).unwrap_err();
+
+    // Above it.
+    chown(root.path().join("home"), Some(STRANGER), None).unwrap();
+    assert_eq!(wrong(&folder, root.path()), "`…/home` is not used: user 4711 owns it");
+
+    // A link in a folder that everybody may write to.
+    let target = root.path().join("target");
+    make(&target).unwrap();
+    set_mode(root.path(), 0o1777);
+    let link = root.path().join("link");
+    symlink(&target, &link).unwrap();
+    check_folder(&link, &Owners::own()).unwrap();
+    std::os::unix::fs::lchown(&link, Some(STRANGER), None).unwrap();
+    assert!(check_folder(&link, &Owners::own()).is_err());
+}
+
+#[test]
+fn what_the_owner_of_the_program_owns_counts_where_that_is_asked_for() {
+    if !is_root() {
+        return;
+    }
+    let root = root();
+    let (program, plugin) = (root.path().join("jaato"), root.path().join("plugins"));
+    make(&plugin).unwrap();
+    fs::write(&program, "").unwrap();
+    chown(&program, Some(STRANGER), None).unwrap();
+    chown(&plugin, Some(STRANGER), None).unwrap();
+    check_folder(&plugin, &Owners::own()).unwrap_err();
+    check_folder(&plugin, &Owners::own().and_owner_of(&program)).unwrap();
+}
+
+#[test]
+fn what_is_no_file_or_too_large_is_not_read() {
+    let root = root();
+    let fifo = root.path().join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+    assert!(read(&fifo, 10).unwrap_err().to_string().ends_with("it is no regular file"));
+    assert!(check_file(root.path(), &Owners::own()).is_err());
+    assert!(check_folder(&fifo, &Owners::own()).is_err());
+    let file = root.path().join("file");
+    fs::write(&file, "12345").unwrap();
+    assert_eq!(read(&file, 5).unwrap().unwrap().len(), 5);
+    assert!(read(&file, 4).unwrap_err().to_string().ends_with("it has more than 4 bytes"));
+    assert_eq!(read(&root.path().join("none"), 4).unwrap(), None);
+    assert!(make(&file).unwrap_err().to_string().ends_with("it is no folder"));
+    assert!(make_missing(&file.join("below")).is_err());
+}
+
+#[test]
+fn nothing_is_opened_through_a_link_or_outside_and_no_pipe_is_waited_for() {
+    let root = root();
+    let inside = root.path().join("workspace");
+    fs::create_dir_all(inside.join("docs")).unwrap();
+    fs::write(inside.join("docs/prompt.md"), "x").unwrap();
+    fs::write(root.path().join("secret"), "x").unwrap();
+    symlink(root.path(), inside.join("up")).unwrap();
+    symlink(root.path().join("secret"), inside.join("link")).unwrap();
+    let fifo = inside.join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0)
+        .unwrap();
+
+    open_inside(&inside, Path::new("docs/prompt.md")).unwrap();
+    open_inside(&inside, &inside.join("docs/prompt.md")).unwrap();
+    for refused in ["up/secret", "link", "fifo", "docs", "../secret", "docs/../../secret", ""] {
+        open_inside(&inside, Path::new(refused)).expect_err(refused);
+    }
+    open_inside(&inside, &root.path().join("secret")).unwrap_err();
+    // What a person named may be a link, but nothing that is waited for.
+    open_plain(&inside.join("link")).unwrap();
+    open_plain(&fifo).unwrap_err();
+    open_plain(Path::new("/dev/zero")).unwrap_err();
+}

@@ -1,0 +1,110 @@
+//! What is left for the host where a command has ended its keeper and the guardian: processes that nobody watches.
+//!
+//! Not for a guardian that ends as it should: that leaves nothing. Only a host that has called [`prepare_host`] is given
+//! such orphans by the kernel; and only those that bear the mark of a session's children are ended, so that what the
+//! host's own program has started stays.
+//!
+//! Invariant: a process that is named here had a living parent of ours when the guardian was lost, or descends from it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use crate::descendants::{settled, signal_all};
+use crate::keeper::KEEPER_NAME;
+use crate::platform::{self, children_named, marked_children, name_if_alive, with_descendants};
+use crate::wire::LEFTOVERS_MAX;
+
+/// How long keepers may take to end what they watch before the host ends them too.
+const KEEPERS_ALONE: Duration = Duration::from_millis(500);
+
+/// How long orphans are looked for and ended.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Pause between two looks: keepers that live end their own, and what they end falls to the host meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Looks in a row that must find nobody.
+const QUIET_LOOKS: u32 = 3;
+
+/// A process that was left without keeper and guardian, and that the host has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Orphan {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name as `ps` shows it, at most 15 bytes.
+    pub name: String,
+}
+
+impl fmt::Display for Orphan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, name } = self;
+        write!(f, "ended process {pid} ({name}): a command had ended what watched it")
+    }
+}
+
+/// Makes this process fit to be a host: its children can be waited for, whatever its parent ignored, and what is left
+/// when a command ends its keeper and the guardian becomes a child of this process, which ends it.
+///
+/// For a program of its own, before it starts a thread. A program that starts processes itself is given their orphans
+/// too, and should wait for them.
+///
+/// # Errors
+/// Where the system refuses that.
+pub fn prepare_host() -> io::Result<()> {
+    platform::default_child_signal()?;
+    platform::adopt_orphans()
+}
+
+/// Ends the orphans of a guardian that was lost, and tells who they were.
+pub(crate) async fn end_orphans() -> Vec<Orphan> {
+    let began = Instant::now();
+    let mut looks = Looks::default();
+    while looks.quiet < QUIET_LOOKS && began.elapsed() < PATIENCE {
+        // Those that live end what they watch by themselves; one may have been stopped.
+        looks.look(began.elapsed() > KEEPERS_ALONE);
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    looks.ended
+}
+
+#[derive(Default)]
+struct Looks {
+    ended: Vec<Orphan>,
+    /// Children that the kernel gave to this process and that it has not waited for.
+    adopted: BTreeSet<i32>,
+    /// Looks in a row that found nobody.
+    quiet: u32,
+}
+
+impl Looks {
+    fn look(&mut self, with_keepers: bool) {
+        let keepers = children_named(KEEPER_NAME);
+        let roots = settled(marked_children);
+        let mut tree = with_descendants(roots.clone());
+        for pid in &tree {
+            let is_known = self.ended.iter().any(|orphan| orphan.pid == *pid as u32);
+            if is_known || self.ended.len() >= LEFTOVERS_MAX {
+                continue;
+            }
+            self.ended.extend(name_if_alive(*pid).map(|name| Orphan { pid: *pid as u32, name }));
+        }
+        self.adopted.extend(roots.iter().chain(&keepers));
+        if with_keepers {
+            tree.extend(keepers);
+        }
+        signal_all(&tree, Signal::SIGKILL);
+        // By their numbers: this process's other children are waited for by whoever started them.
+        let waits = |pid: &i32| {
+            let waited = waitpid(Pid::from_raw(*pid), Some(WaitPidFlag::WNOHANG));
+            matches!(waited, Ok(WaitStatus::StillAlive))
+        };
+        self.adopted.retain(waits);
+        self.quiet = if self.adopted.is_empty() { self.quiet + 1 } else { 0 };
+    }
+}

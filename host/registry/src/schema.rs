@@ -1,0 +1,182 @@
+//! Tells whether a schema is a JSON Schema of an object's properties, as model servers read it.
+//!
+//! Not a whole validation: that compiles the schema, and is done once when a tool is first called. What stands here is
+//! what servers refuse a request for, and costs a start next to nothing.
+
+use serde_json::{Map, Value};
+
+/// Deepest schema: one that nests further is read by nobody.
+const DEPTH_MAX: usize = 32;
+
+/// Longest name of a property, in bytes; the strictest that servers accept.
+const PROPERTY_BYTES_MAX: usize = 64;
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// Keywords whose value is a schema, a list of schemas, a map of schemas.
+const ONE: [&str; 6] = ["items", "additionalProperties", "not", "contains", "propertyNames", "if"];
+const LISTS: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
+const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
+
+/// Returns why a value is no schema of arguments; none where it is one.
+pub(crate) fn why_no_schema(schema: &Value, bytes_max: usize) -> Option<String> {
+    let Value::Object(map) = schema else {
+        return Some(format!("its schema is no JSON object but {}", kind_of(schema)));
+    };
+    match map.get("type") {
+        Some(Value::String(name)) if name == "object" => {}
+        // All that its alternatives describe may be objects.
+        None => {}
+        Some(other) => {
+            return Some(format!(
+                "its schema describes {}, not an object",
+                cut(&other.to_string())
+            ));
+        }
+    }
+    let properties = map.get("properties").and_then(Value::as_object);
+    let bad = properties.into_iter().flat_map(Map::keys).find(|name| !is_property(name));
+    if let Some(name) = bad {
+        return Some(format!(
+            "the property {:?} has a name that servers refuse: 1 to 64 letters (a to z), digits, `_`, `.` and `-`",
+            cut(&name.escape_unicode().to_string())
+        ));
+    }
+    if let Some(wrong) = wrong_in(schema, DEPTH_MAX) {
+        return Some(format!("its schema is no JSON Schema: {wrong}"));
+    }
+    let bytes = schema.to_string().len();
+    (bytes > bytes_max)
+        .then(|| format!("its schema has {bytes} bytes, at most {bytes_max} are taken"))
+}
+
+fn is_property(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+    (1..=PROPERTY_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+fn wrong_in(schema: &Value, depth: usize) -> Option<String> {
+    let map = match schema {
+        Value::Bool(_) => return None,
+        Value::Object(map) => map,
+        other => return Some(format!("{} stands where a schema should", kind_of(other))),
+    };
+    if depth == 0 {
+        return Some(format!("it nests deeper than {DEPTH_MAX} schemas"));
+    }
+    let is_text = |value: &Value| value.is_string();
+    map.iter().find_map(|(key, value)| match (key.as_str(), value) {
+        ("type", Value::String(name)) if TYPES.contains(&name.as_str()) => None,
+        ("type", Value::Array(names)) if !names.is_empty() && names.iter().all(is_type) => None,
+        ("type", other) => Some(format!("there is no type {}", cut(&other.to_string()))),
+        ("required", Value::Array(names)) if names.iter().all(is_text) => None,
+        ("required", _) => Some("`required` is no list of names".to_owned()),
+        ("enum", Value::Array(_)) => None,
+        ("enum", _) => Some("`enum` is no list".to_owned()),
+        // In older drafts `items` may be a list of schemas.
+        (key, Value::Array(list)) if LISTS.contains(&key) || key == "items" => {
+            list.iter().find_map(|schema| wrong_in(schema, depth - 1))
+        }
+        (key, _) if LISTS.contains(&key) => Some(format!("`{key}` is no list of schemas")),
+        (key, Value::Object(map)) if MAPS.contains(&key) => {
+            map.values().find_map(|schema| wrong_in(schema, depth - 1))
+        }
+        (key, _) if MAPS.contains(&key) => Some(format!("`{key}` is no object of schemas")),
+        (key, schema) if ONE.contains(&key) => wrong_in(schema, depth - 1),
+        _ => None,
+    })
+}
+
+fn is_type(name: &Value) -> bool {
+    name.as_str().is_some_and(|name| TYPES.contains(&name))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Cuts a piece of JSON, and shows signs that could deceive.
+fn cut(text: &str) -> String {
+    let cut = text.chars().take(40).flat_map(char::escape_default);
+    format!("`{}`", cut.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: Value, expected: Option<&str>) {
+        assert_eq!(why_no_schema(&schema, 1024).as_deref(), expected, "{schema}");
+    }
+
+    #[test]
+    fn what_is_no_schema_of_an_object_is_told() {
+        check(json!(["a"]), Some("its schema is no JSON object but a list"));
+        check(json!(null), Some("its schema is no JSON object but nothing"));
+        check(
+            json!({ "type": "dict" }),
+            Some("its schema describes `\\\"dict\\\"`, not an object"),
+        );
+        check(
+            json!({ "type": "string" }),
+            Some("its schema describes `\\\"string\\\"`, not an object"),
+        );
+        let wrong = |properties: Value| json!({ "type": "object", "properties": properties });
+        check(
+            wrong(json!([])),
+            Some("its schema is no JSON Schema: `properties` is no object of schemas"),
+        );
+        check(
+            wrong(json!({ "a": { "type": "dict" } })),
+            Some("its schema is no JSON Schema: there is no type `\\\"dict\\\"`"),
+        );
+        check(
+            wrong(json!({ "a": { "type": "array", "items": 3 } })),
+            Some("its schema is no JSON Schema: a number stands where a schema should"),
+        );
+        check(
+            json!({ "type": "object", "required": "a" }),
+            Some("its schema is no JSON Schema: `required` is no list of names"),
+        );
+        let deep = (0..40).fold(json!({}), |inner, _| json!({ "not": inner }));
+        let told = why_no_schema(&deep, 1024).unwrap();
+        assert!(told.ends_with("it nests deeper than 32 schemas"), "{told}");
+        let bad = why_no_schema(&wrong(json!({ "a b": {} })), 1024).unwrap();
+        assert!(bad.contains("has a name that servers refuse"), "{bad}");
+        let long = why_no_schema(&json!({ "description": "x".repeat(1024) }), 1024).unwrap();
+        assert!(long.ends_with("bytes, at most 1024 are taken"), "{long}");
+    }
+
+    #[test]
+    fn schemas_as_generators_write_them_pass() {
+        check(json!({}), None);
+        check(json!({ "type": "object" }), None);
+        check(
+            json!({
+                "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "type": "object",
+                "properties": {
+                    "a": { "type": ["string", "null"], "enum": ["x", null] },
+                    "b": { "anyOf": [{ "$ref": "#/$defs/B" }, { "type": "null" }] },
+                    "c": true,
+                    "type": { "type": "string" },
+                    "d": { "type": "array", "items": [{ "type": "integer" }], "additionalItems": false },
+                },
+                "required": ["a"],
+                "additionalProperties": false,
+                "$defs": { "B": { "type": "number", "minimum": 0.5 } },
+            }),
+            None,
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! Leaves out of a description what no model and no person could be offered: one bad tool costs that tool alone.
+//!
+//! A description is a stranger's word, also where it comes from the cache. Model servers refuse a whole request for one
+//! name or schema that they do not like, and a name that only looks like another's deceives people: so names are ASCII,
+//! unique within the plugin, and schemas are such that every server reads them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jaato_types::{CommandSpec, Description, ToolName, ToolSpec};
+
+use crate::schema;
+
+/// Tools of one plugin. With more, nobody finds one.
+pub const TOOLS_MAX: usize = 1_000;
+
+/// Commands of one plugin.
+pub const COMMANDS_MAX: usize = 200;
+
+/// Longest description of a tool, in bytes: it stands in each request.
+pub const TOOL_TEXT_BYTES_MAX: usize = 16 * 1024;
+
+/// Longest schema of a tool or a command, in bytes of JSON.
+pub const SCHEMA_BYTES_MAX: usize = 128 * 1024;
+
+/// Longest line that describes a command or a provider, in bytes.
+pub const LINE_BYTES_MAX: usize = 1024;
+
+/// Longest part of the prompt, in bytes.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 64 * 1024;
+
+/// Longest piece of a name that is repeated in a line.
+const SHOWN_CHARS_MAX: usize = 40;
+
+/// What was left out of a description, and why. Its text is safe to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What: `tool "a b"`.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is left out: {}", self.what, self.why)
+    }
+}
+
+/// Takes out of a description what cannot be offered, and tells what that was.
+pub fn keep_usable(description: &mut Description) -> Vec<LeftOut> {
+    let mut left_out = Vec::new();
+    let mut names = BTreeSet::new();
+    retain(&mut description.tools, "tool", TOOLS_MAX, &mut left_out, |tool: &ToolSpec| {
+        let why = why_no_tool(tool, &names);
+        names.insert(tool.name.clone());
+        (tool.name.as_str().to_owned(), why)
+    });
+    let command = |command: &CommandSpec| (command.name.clone(), why_no_command(command));
+    retain(&mut description.commands, "command", COMMANDS_MAX, &mut left_out, command);
+    let mut drop_part = |what: String, why: String| left_out.push(LeftOut { what, why });
+    if let Some(provider) = &description.provider
+        && let Some(why) =
+            why_no_name(&provider.name).or_else(|| too_long(&provider.title, LINE_BYTES_MAX))
+    {
+        drop_part(format!("provider {}", shown(&provider.name)), why);
+        description.provider = None;
+    }
+    if let Some(environment) = &description.environment
+        && let Some(why) = why_no_name(&environment.name)
+    {
+        drop_part(format!("environment {}", shown(&environment.name)), why);
+        description.environment = None;
+    }
+    let instructions = description.instructions.as_deref().unwrap_or_default();
+    if let Some(why) = too_long(instructions, INSTRUCTIONS_BYTES_MAX) {
+        drop_part("its part of the prompt".to_owned(), why);
+        description.instructions = None;
+    }
+    left_out
+}
+
+/// Keeps those of a list for which nothing is said, up to a bound.
+fn retain<T>(
+    list: &mut Vec<T>,
+    what: &str,
+    max: usize,
+    left_out: &mut Vec<LeftOut>,
+    mut judge: impl FnMut(&T) -> (String, Option<String>),
+) {
+    let count = list.len();
+    if count > max {
+        list.truncate(max);
+        let why = format!("a plugin may have {max}");
+        left_out.push(LeftOut { what: format!("each {what} from the {}th on", max + 1), why });
+    }
+    list.retain(|item| {
+        let (name, why) = judge(item);
+        let is_usable = why.is_none();
+        left_out.extend(why.map(|why| LeftOut { what: format!("{what} {}", shown(&name)), why }));
+        is_usable
+    });
+}
+
+fn why_no_tool(tool: &ToolSpec, names: &BTreeSet<ToolName>) -> Option<String> {
+    why_no_name(tool.name.as_str())
+        .or_else(|| {
+            names.contains(&tool.name).then(|| "the plugin has another of this name".to_owned())
+        })
+        .or_else(|| too_long(&tool.description, TOOL_TEXT_BYTES_MAX))
+        .or_else(|| schema::why_no_schema(&tool.parameters, SCHEMA_BYTES_MAX))
+}
+
+/// A name that cannot be typed is the registry's to refuse, which lists it as such.
+fn why_no_command(command: &CommandSpec) -> Option<String> {
+    too_long(&command.description, LINE_BYTES_MAX).or_else(|| {
+        // Without parameters it takes none.
+        let parameters = Some(&command.parameters).filter(|parameters| !parameters.is_null());
+        parameters.and_then(|it| schema::why_no_schema(it, SCHEMA_BYTES_MAX))
+    })
+}
+
+fn why_no_name(name: &str) -> Option<String> {
+    let is_valid = ToolName::from(name).is_valid();
+    (!is_valid).then(|| "a name has 1 to 64 letters (a to z), digits, `_` and `-`".to_owned())
+}
+
+fn too_long(text: &str, max: usize) -> Option<String> {
+    let has = text.len();
+    (has > max).then(|| format!("its text has {has} bytes, at most {max} are taken"))
+}
+
+/// Quotes a name so that every sign which could deceive is seen.
+fn shown(name: &str) -> String {
+    let mut shown: String = name.chars().take(SHOWN_CHARS_MAX).collect();
+    if shown.len() < name.len() {
+        shown.push('…');
+    }
+    let escaped: String = shown
+        .chars()
+        .map(|sign| {
+            if sign.is_ascii() {
+                sign.escape_debug().to_string()
+            } else {
+                sign.escape_unicode().to_string()
+            }
+        })
+        .collect();
+    format!("\"{escaped}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::Annotations;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn tool(name: &str, parameters: Value) -> ToolSpec {
+        let spec = json!({ "name": name, "description": "d", "parameters": parameters,
+                           "annotations": Annotations::default() });
+        serde_json::from_value(spec).unwrap()
+    }
+
+    #[track_caller]
+    fn check(tools: Vec<ToolSpec>, kept: &[&str], told: &[&str]) {
+        let mut description = Description { tools, ..Description::default() };
+        let left_out = keep_usable(&mut description);
+        let names: Vec<&str> = description.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, kept);
+        assert_eq!(left_out.iter().map(ToString::to_string).collect::<Vec<_>>(), told);
+    }
+
+    fn empty() -> Value {
+        json!({ "type": "object", "properties": {} })
+    }
+
+    #[test]
+    fn a_name_that_no_server_takes_or_that_looks_like_another_costs_its_tool_alone() {
+        let bad = |name: &str| {
+            format!(
+                "tool {name} is left out: a name has 1 to 64 letters (a to z), digits, `_` and `-`"
+            )
+        };
+        let names = ["", "bad name!", "a\nb", "a\u{202e}b", "cli_based_t\u{43e}\u{43e}l"];
+        let long = "x".repeat(65);
+        let mut tools: Vec<_> = names.iter().map(|name| tool(name, empty())).collect();
+        tools.extend([tool(&long, empty()), tool("good", empty())]);
+        let told = [
+            bad("\"\""),
+            bad("\"bad name!\""),
+            bad("\"a\\nb\""),
+            bad("\"a\\u{202e}b\""),
+            bad("\"cli_based_t\\u{43e}\\u{43e}l\""),
+            bad(&format!("\"{}\\u{{2026}}\"", "x".repeat(40))),
+        ];
+        check(tools, &["good"], &told.each_ref().map(String::as_str));
+    }
+
+    #[test]
+    fn of_two_of_one_name_the_first_stays() {
+        let told = ["tool \"twice\" is left out: the plugin has another of this name"];
+        check(vec![tool("twice", empty()), tool("twice", empty())], &["twice"], &told);
+    }
+
+    #[test]
+    fn what_is_too_long_or_too_much_is_left_out() {
+        let long = |bytes: usize| {
+            let mut spec = tool("long", empty());
+            spec.description = "x".repeat(bytes);
+            spec
+        };
+        check(vec![long(TOOL_TEXT_BYTES_MAX)], &["long"], &[]);
+        let told = "tool \"long\" is left out: its text has 16385 bytes, at most 16384 are taken";
+        check(vec![long(TOOL_TEXT_BYTES_MAX + 1)], &[], &[told]);
+        let tools = (0..=TOOLS_MAX).map(|number| tool(&format!("t{number}"), empty())).collect();
+        let mut description = Description { tools, ..Description::default() };
+        let told = keep_usable(&mut description);
+        assert_eq!(
+            told[0].to_string(),
+            "each tool from the 1001th on is left out: a plugin may have 1000"
+        );
+        assert_eq!((told.len(), description.tools.len()), (1, TOOLS_MAX));
+    }
+
+    #[test]
+    fn commands_providers_environments_and_the_prompt_have_bounds_too() {
+        let description = json!({
+            "commands": [
+                { "name": "good", "description": "d" },
+                { "name": "bad", "description": "d", "parameters": ["a"] },
+                { "name": "long", "description": "x".repeat(LINE_BYTES_MAX + 1) },
+            ],
+            "provider": { "name": "o\u{440}enai" },
+            "environment": { "name": "loc al", "title": "t" },
+            "instructions": "x".repeat(INSTRUCTIONS_BYTES_MAX + 1),
+        });
+        let mut description: Description = serde_json::from_value(description).unwrap();
+        let left_out = keep_usable(&mut description);
+        let what: Vec<&str> = left_out.iter().map(|it| it.what.as_str()).collect();
+        let expected = [
+            "command \"bad\"",
+            "command \"long\"",
+            "provider \"o\\u{440}enai\"",
+            "environment \"loc al\"",
+            "its part of the prompt",
+        ];
+        assert_eq!(what, expected);
+        assert!(description.provider.is_none() && description.environment.is_none());
+        assert!(description.instructions.is_none());
+        assert_eq!(description.commands.len(), 1);
+    }
+}

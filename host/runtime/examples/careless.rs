@@ -1,0 +1,25 @@
+//! An embedder that has read nothing: it is started as its own guardian, and goes on as if it were a host.
+
+use std::io::Write as _;
+
+use jaato_runtime::{Arguments, Runtime, Setup};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Who was started is counted beside the program: a guardian has no variables and no output.
+    let started = std::env::current_exe()?.with_extension("started");
+    let mut started = std::fs::OpenOptions::new().create(true).append(true).open(started)?;
+    writeln!(started, "{}", std::process::id())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let setup = Setup::of_process(Arguments::default()).inspect_err(|error| {
+            eprintln!("{error}\n{}", error.hint().unwrap_or_default());
+        })?;
+        let runtime = Runtime::start(setup).await;
+        let command = jaato_process::Command::new("/bin/true", "/");
+        let told = runtime.supervisor().spawn(command).await.map(drop);
+        if let Err(error) = told {
+            eprintln!("{error}\n{}", error.hint().unwrap_or_default());
+        }
+        Ok(())
+    })
+}

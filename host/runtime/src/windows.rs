@@ -1,0 +1,199 @@
+//! Context windows of models, as their providers tell them: asked beside a session's requests, and kept
+//! in the cache folder for a while.
+//!
+//! The cache is a help: what cannot be read or written is asked again. What it knows holds for one
+//! plugin's settings, so that another server's model of the same name is another model.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::BoxFuture;
+use jaato_session::{Cancel, SharedFacts};
+use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use crate::host::Host;
+use crate::services::Place;
+use crate::tools::{drive, misbehaved};
+
+/// How long a window is believed without asking again: a server may be started anew with another one.
+const LIFETIME: Duration = Duration::from_secs(60 * 60);
+
+/// Most windows that the cache keeps; the oldest go.
+const ENTRIES_MAX: usize = 200;
+
+/// Largest cache that is read, in bytes: far more than so many entries have.
+const CACHE_BYTES_MAX: u64 = 256 * 1024;
+
+/// A window, and when it was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    context_limit: u64,
+    told_at_s: u64,
+}
+
+/// Asks a session's provider for its model's window; `None` where it does not tell it.
+pub fn ask(
+    host: Arc<Host>,
+    plugin: PluginName,
+    session: SessionId,
+    facts: Option<SharedFacts>,
+) -> BoxFuture<'static, Option<u64>> {
+    let model = host.setup.config.model.clone();
+    let cache = host.setup.folders.cache().ok().map(|folder| folder.join("windows.json"));
+    let key = host.settings_of(&plugin).map(|settings| key(&plugin, &model, &settings));
+    Box::pin(async move {
+        if let (Some(cache), Some(key)) = (&cache, &key)
+            && let Some(entry) = read(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
+        {
+            return Some(entry.context_limit);
+        }
+        let place = Place { session, facts, ..Place::of_nobody() };
+        let infos = match models(&host, plugin.as_str(), place).await {
+            Ok(infos) => infos,
+            // The request itself says what is wrong with the server.
+            Err(error) => {
+                let text = format!("the context window of `{model}` is not known: {error}");
+                host.log.line(3, "host", &text);
+                return None;
+            }
+        };
+        let context_limit = find(&infos, &model)?.context_limit?;
+        if let (Some(cache), Some(key)) = (&cache, key)
+            && let Err(error) = keep(cache, key, context_limit)
+        {
+            host.log.line(3, "host", &format!("cannot write `{}`: {error}", cache.display()));
+        }
+        Some(context_limit)
+    })
+}
+
+/// Asks a plugin for its provider's models.
+pub async fn models(host: &Arc<Host>, plugin: &str, place: Place) -> Result<Vec<ModelInfo>, Error> {
+    let (instance, services) = host.instance(plugin, place, Arc::new(|_| {})).await?;
+    let running = instance.models(services)?;
+    let answer = drive(running, &Cancel::new(), |_| {}).await;
+    let answer = answer.map_err(|error| host.without_secrets(plugin, error))?;
+    Frame::read(&answer).map_err(misbehaved)
+}
+
+/// Finds a model among those that its provider lists, in the names that servers give it: Ollama adds
+/// `:latest`, Google puts `models/` in front.
+pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo> {
+    let (_, name) = model.split()?;
+    let by = |is_it: &dyn Fn(&str) -> bool| infos.iter().find(|info| is_it(&info.name));
+    by(&|listed| listed == name)
+        .or_else(|| by(&|listed| listed.strip_suffix(":latest") == Some(name)))
+        .or_else(|| by(&|listed| listed.strip_prefix("models/") == Some(name)))
+}
+
+/// Names a model of a server: the settings hold where the server is, and may hold what is nobody else's,
+/// so only their hash is kept.
+fn key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
+    let hash = Sha256::digest(settings.to_string());
+    let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    format!("{plugin} {model} {hash}")
+}
+
+fn is_fresh(entry: &Entry, now_s: u64) -> bool {
+    // A time in the future is of a clock that was set back.
+    now_s.checked_sub(entry.told_at_s).is_some_and(|age_s| age_s < LIFETIME.as_secs())
+}
+
+fn read(cache: &Path) -> BTreeMap<String, Entry> {
+    let text = jaato_places::read(cache, CACHE_BYTES_MAX).ok().flatten();
+    text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+}
+
+/// Keeps a window; of two hosts that write at the same time the later one's entries stay.
+fn keep(cache: &Path, key: String, context_limit: u64) -> std::io::Result<()> {
+    let mut entries = read(cache);
+    let now_s = now_s();
+    entries.retain(|_, entry| is_fresh(entry, now_s));
+    while entries.len() >= ENTRIES_MAX {
+        let oldest = entries.iter().min_by_key(|(_, entry)| entry.told_at_s);
+        let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
+        entries.remove(&oldest);
+    }
+    entries.insert(key, Entry { context_limit, told_at_s: now_s });
+    let folder: PathBuf = cache.parent().map(Path::to_owned).unwrap_or_default();
+    jaato_places::make(&folder)?;
+    // Private, as each such file is; renamed, so that nobody reads a half.
+    let mut beside = tempfile::Builder::new().prefix(".windows-").tempfile_in(&folder)?;
+    beside.write_all(&serde_json::to_vec(&entries)?)?;
+    beside.persist(cache)?;
+    Ok(())
+}
+
+fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Says what to do where a provider tells of no model of that name.
+pub fn not_offered(model: &ModelId) -> Error {
+    let text = format!("`{model}` is the configured model, and its provider does not offer it");
+    Error::new(ErrorKind::Configuration, text)
+        .with_hint("`jaato model list` tells which models there are")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn info(name: &str) -> ModelInfo {
+        ModelInfo { name: name.to_owned(), title: String::new(), context_limit: None, asset: None }
+    }
+
+    #[test]
+    fn a_model_is_found_in_the_names_that_servers_give_it() {
+        let infos = ["a:latest", "a", "models/b", "c:latest", "d:7b"].map(info);
+        let found = |name: &str| {
+            find(&infos, &ModelId::new(format!("openai/{name}"))).map(|info| info.name.as_str())
+        };
+        assert_eq!(
+            (found("a"), found("b"), found("c")),
+            (Some("a"), Some("models/b"), Some("c:latest"))
+        );
+        assert_eq!((found("d"), found("a:latest"), found("")), (None, Some("a:latest"), None));
+    }
+
+    #[test]
+    fn a_window_is_kept_for_an_hour_and_for_one_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("not/there/windows.json");
+        let (plugin, model) = (PluginName::from("provider-x"), ModelId::from("x/y"));
+        let key_at = |url: &str| key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
+        keep(&cache, key_at("http://one"), 4_096).unwrap();
+        let entries = read(&cache);
+        let entry = entries.get(&key_at("http://one")).copied().unwrap();
+        assert_eq!((entry.context_limit, entries.get(&key_at("http://two"))), (4_096, None));
+        assert!(!std::fs::read_to_string(&cache).unwrap().contains("secret"));
+        let told = entry.told_at_s;
+        assert!(is_fresh(&entry, told) && is_fresh(&entry, told + 3_599));
+        assert!(!is_fresh(&entry, told + 3_600) && !is_fresh(&entry, told - 1));
+    }
+
+    #[test]
+    fn a_damaged_cache_counts_as_empty_and_one_too_many_pushes_the_oldest_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("windows.json");
+        std::fs::write(&cache, "{").unwrap();
+        let full: BTreeMap<String, Entry> = (0..ENTRIES_MAX as u64)
+            .map(|at| (format!("{at}"), Entry { context_limit: at, told_at_s: now_s() - at }))
+            .collect();
+        assert_eq!(read(&cache), BTreeMap::new());
+        std::fs::write(&cache, serde_json::to_vec(&full).unwrap()).unwrap();
+        keep(&cache, "new".to_owned(), 1).unwrap();
+        let entries = read(&cache);
+        assert_eq!(entries.len(), ENTRIES_MAX);
+        let oldest = format!("{}", ENTRIES_MAX - 1);
+        assert!(entries.contains_key("new") && !entries.contains_key(&oldest));
+    }
+}

@@ -1,0 +1,75 @@
+//! Programs that embed the runtime and leave out what it wants of them: one clear error, and no chain of processes.
+#![allow(clippy::unwrap_used)]
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A copy of the careless embedder, in a folder that it may fill.
+fn careless(folder: &TempDir) -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let example = tests.parent().unwrap().parent().unwrap().join("examples/careless");
+    let copy = folder.path().join("careless");
+    // By a program: a copy that this one writes is open in what other tests start meanwhile, and then it is busy.
+    let copied = Command::new("cp").arg(example).arg(&copy).status();
+    assert!(copied.unwrap().success());
+    copy
+}
+
+#[test]
+fn a_program_that_does_not_become_its_guardian_starts_one_more_and_no_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = careless(&folder);
+    let output = Command::new(&program)
+        .env_clear()
+        .env("HOME", folder.path())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let expected = format!(
+        "`{} guardian` has ended at once, and should have become the guardian\n",
+        program.display()
+    );
+    assert!(told.starts_with(&expected), "{told}");
+    assert!(told.contains("`Setup::executable`"), "{told}");
+    let started = std::fs::read_to_string(program.with_extension("started")).unwrap();
+    assert_eq!(started.lines().count(), 2, "{started}");
+}
+
+#[test]
+fn a_setup_in_a_guardian_or_a_worker_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = careless(&folder);
+    let (_near, far) = UnixStream::pair().unwrap();
+    let guardian = Command::new(&program)
+        .arg("guardian")
+        .stdin(Stdio::from(OwnedFd::from(far)))
+        .output()
+        .unwrap();
+    let script = format!("exec {} plugin-worker file.so 3<&0", program.display());
+    let worker =
+        Command::new("/bin/sh").args(["-c", &script]).stdin(Stdio::piped()).output().unwrap();
+    for (output, argument) in [(guardian, "guardian"), (worker, "plugin-worker")] {
+        let told = String::from_utf8(output.stderr).unwrap();
+        let expected = format!(
+            "this process was started by jaato as `{argument}`, and is about to be a host itself"
+        );
+        assert!(told.starts_with(&expected) && told.contains("`Setup::executable`"), "{told}");
+        assert!(!output.status.success());
+    }
+    // A person may call a program of their own so.
+    let plain = Command::new(&program)
+        .arg("guardian")
+        .env_clear()
+        .env("HOME", folder.path())
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = String::from_utf8(plain.stderr).unwrap();
+    assert!(!told.contains("is about to be a host itself"), "{told}");
+}

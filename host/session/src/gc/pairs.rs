@@ -1,0 +1,231 @@
+//! Leaves the oldest calls of a long turn out of what is sent, each together with its result.
+//!
+//! The last pair stays, for the model has not answered it yet, and so does a pair behind which the
+//! person said something. A note in front of the turn's prompt says what ran: a model that does not
+//! know would begin again. The record keeps everything.
+
+use std::fmt::Write as _;
+
+use jaato_types::{Event, GcReason, Message, Part, Role, ToolName};
+
+use super::cut::can_be_shorter;
+use super::{PART_BYTES_MIN, json_bytes};
+use crate::events::HOST;
+use crate::{Mark, Session};
+
+/// Where a part would have to be cut shorter than this, a pair goes instead: a model learns more from a
+/// few results that can be read than from many that cannot.
+const PART_BYTES_KEPT: u64 = 2 * 1024;
+
+/// In a small window that many parts share the room before pairs go.
+const PARTS_KEPT: u64 = 4;
+
+/// Most tools that the note names.
+const TOOLS_NAMED_MAX: usize = 8;
+
+/// How the note begins, by which it is found again.
+const NOTE_BEGIN: &str = "[Left out here to save room: ";
+
+/// A call, or several of one answer, and what came of them.
+struct Pair {
+    /// The place of the answer among what is sent; the results follow it.
+    at: usize,
+    bytes: u64,
+    may_go: bool,
+}
+
+impl Session {
+    /// Leaves out the oldest pairs of the last turn until the rest of it can be cut to so many bytes;
+    /// tells whether any went.
+    pub(super) fn leave_out_pairs(&mut self, bytes_max: u64, reason: GcReason) -> bool {
+        let kept = PART_BYTES_KEPT.min(bytes_max / PARTS_KEPT).max(PART_BYTES_MIN);
+        let drop = self.pairs_that_go(bytes_max, kept);
+        if drop.is_empty() || self.is_last_turn_pinned() {
+            return false;
+        }
+        let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
+        let places: Vec<usize> = drop.iter().flat_map(|at| [*at, at + 1]).collect();
+        // Whole pairs leave the roles in order: what is refused here is a bug, and changes nothing.
+        if let Err(error) = self.history.collect(&places, None) {
+            self.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
+            return false;
+        }
+        self.note_what_is_left_out();
+        self.objects.show_again();
+        self.recount(tokens_before, bytes_before);
+        let calls = if drop.len() == 1 { "call" } else { "calls" };
+        self.emitter.emit(Event::Gc {
+            reason,
+            source: HOST.to_owned(),
+            messages_removed: places.len() as u64,
+            turns_removed: 0,
+            messages_cut: 0,
+            tokens_before,
+            tokens_after: self.tokens_in_use(),
+            note: Some(format!(
+                "the {} oldest {calls} of this turn and what came of them are sent no more",
+                drop.len()
+            )),
+            error: None,
+        });
+        true
+    }
+
+    fn pairs_that_go(&self, bytes_max: u64, kept: u64) -> Vec<usize> {
+        let turn = self.history.open_turn();
+        let first = self.history.sent_in(0..turn.start).count();
+        let messages: Vec<&Message> = self.history.sent_in(turn).collect();
+        let mut bytes: u64 = messages.iter().map(|message| least_bytes(message, kept)).sum();
+        let mut drop = Vec::new();
+        for Pair { at, bytes: of_pair, may_go } in pairs(&messages, kept) {
+            if bytes <= bytes_max {
+                break;
+            }
+            if may_go {
+                drop.push(first + at);
+                bytes = bytes.saturating_sub(of_pair);
+            }
+        }
+        drop
+    }
+
+    fn is_last_turn_pinned(&self) -> bool {
+        let last = self.history.sent_turn_numbers().len().checked_sub(1);
+        last.is_some_and(|last| self.pinned_places().contains(&last))
+    }
+
+    /// Puts a note in front of the turn's prompt, in place of the one before.
+    fn note_what_is_left_out(&mut self) {
+        let turn = self.history.open_turn();
+        let Some(entry) = self.history.entries().get(turn.start) else { return };
+        let collected = self.history.entries()[turn.clone()].iter();
+        let collected = collected.filter(|entry| entry.mark == Some(Mark::Collected));
+        let results = collected.flat_map(|entry| entry.message.tool_results());
+        let note = Part::text(note(results.map(|result| &result.name)));
+        let sent = entry.sent();
+        let in_front = sent.parts.len().saturating_sub(entry.message.parts.len());
+        let (front, rest) = sent.parts.split_at(in_front);
+        let front = front.iter().filter(|part| !is_note(part)).cloned();
+        let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
+        // A turn that has lost its prompt has no place for a note.
+        if entry.message.role == Role::User {
+            let message = Message { role: Role::User, parts };
+            if let Err(error) = self.history.send_instead(turn.start, message) {
+                self.emitter.notice(format!("the model is not told what is left out: {error}"));
+            }
+        }
+    }
+}
+
+/// Lists the pairs of a turn, the oldest first; the last one cannot go.
+fn pairs(messages: &[&Message], kept: u64) -> Vec<Pair> {
+    let is_pair =
+        |pair: &[&Message]| pair[0].tool_calls().next().is_some() && pair[1].role == Role::Tool;
+    let found = messages.windows(2).enumerate().filter(|(_, pair)| is_pair(pair));
+    let mut pairs: Vec<Pair> = found
+        .map(|(at, pair)| Pair {
+            at,
+            bytes: pair.iter().map(|message| least_bytes(message, kept)).sum(),
+            may_go: !pair[1].parts.iter().any(|part| matches!(part, Part::Text { .. })),
+        })
+        .collect();
+    if let Some(last) = pairs.last_mut() {
+        last.may_go = false;
+    }
+    pairs
+}
+
+/// Returns how large a message is when its parts are cut to so many bytes where they can be cut.
+fn least_bytes(message: &Message, kept: u64) -> u64 {
+    let whole = json_bytes(message);
+    if message.role == Role::Model {
+        return whole;
+    }
+    let cut = message.parts.iter().filter(|part| can_be_shorter(part));
+    whole.saturating_sub(cut.map(|part| json_bytes(part).saturating_sub(kept)).sum())
+}
+
+/// Says how many calls of which tools ran, in the order in which they first did.
+fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
+    let mut counts: Vec<(&ToolName, u64)> = Vec::new();
+    for name in names {
+        match counts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    let all: u64 = counts.iter().map(|(_, count)| count).sum();
+    let calls = if all == 1 { "call that this turn" } else { "calls that this turn" };
+    let mut text = format!("{NOTE_BEGIN}{all} {calls} began with, and the results (");
+    for (at, (name, count)) in counts.iter().take(TOOLS_NAMED_MAX).enumerate() {
+        let gap = if at == 0 { "" } else { ", " };
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{gap}{name}: {count}");
+    }
+    if counts.len() > TOOLS_NAMED_MAX {
+        text.push_str(", …");
+    }
+    text.push_str("). They ran: go on from what stands below, and do not begin again.]\n\n");
+    text
+}
+
+fn is_note(part: &Part) -> bool {
+    matches!(part, Part::Text { text } if text.starts_with(NOTE_BEGIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::{CallId, ToolCall, ToolResult};
+    use serde_json::{Map, json};
+
+    use super::*;
+
+    #[test]
+    fn the_note_counts_each_tool_and_names_only_the_first() {
+        let names: Vec<ToolName> = ["b", "a", "b"].into_iter().map(ToolName::from).collect();
+        assert_eq!(
+            note(names.iter()),
+            "[Left out here to save room: 3 calls that this turn began with, and the results (b: 2, \
+             a: 1). They ran: go on from what stands below, and do not begin again.]\n\n"
+        );
+        let named = |count: usize| {
+            let names: Vec<_> = (0..count).map(|n| ToolName::new(format!("tool{n}"))).collect();
+            note(names.iter())
+        };
+        assert!(named(TOOLS_NAMED_MAX).contains("tool7: 1). They"));
+        assert!(named(TOOLS_NAMED_MAX + 1).contains("tool7: 1, …). They"));
+    }
+
+    fn call(id: &str) -> Message {
+        let (id, name) = (CallId::from(id), ToolName::from("look"));
+        Message::model(vec![Part::ToolCall(ToolCall { id, name, arguments: json!({}) })])
+    }
+
+    fn result(id: &str) -> Message {
+        let (call_id, name) = (CallId::from(id), ToolName::from("look"));
+        let result = ToolResult { call_id, name, content: Map::new(), is_error: false };
+        Message::tool(vec![result])
+    }
+
+    #[test]
+    fn the_last_pair_and_what_a_person_said_stay() {
+        let mut said = result("2");
+        said.parts.push(Part::text("look there too"));
+        let messages = [
+            Message::user("x"),
+            call("1"),
+            result("1"),
+            call("2"),
+            said,
+            Message::model(vec![Part::text("I see")]),
+            Message::user("and?"),
+            call("3"),
+            result("3"),
+            call("4"),
+            result("4"),
+        ];
+        let messages: Vec<&Message> = messages.iter().collect();
+        let found: Vec<_> = pairs(&messages, 512).iter().map(|it| (it.at, it.may_go)).collect();
+        assert_eq!(found, [(1, true), (3, false), (7, true), (9, false)]);
+    }
+}

@@ -1,0 +1,215 @@
+//! How the size of the context window is learnt, and that no turn waits long or fails for it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod collecting;
+
+use collecting::*;
+use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::{Session, SessionSetup, WINDOW_WAIT_MS, WindowOrigin};
+use jaato_types::{Error, ErrorKind, GcReason, Outcome, Output};
+use serde_json::json;
+
+fn unknown(context_limit: u64) -> SessionSetup {
+    let context_limit_origin = WindowOrigin::Assumed;
+    SessionSetup { context_limit, context_limit_origin, ..Stage::setup() }
+}
+
+/// A conversation of two turns, of which the second asks for the window beside its request.
+async fn after_asking(stage: &Stage, setup: SessionSetup) -> Session {
+    let mut session = stage.start(setup).unwrap();
+    for prompt_tokens in [1_100, 1_200] {
+        stage.provider.then([Beat::Wait(500), Beat::text("so"), used(prompt_tokens)]);
+        assert_eq!(turn(&mut session, "x").await.outcome, Outcome::Done);
+    }
+    session
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_provider_says_of_the_window_counts_from_the_next_request_on() {
+    for origin in [WindowOrigin::Assumed, WindowOrigin::Described] {
+        let stage = Stage::new([]);
+        stage.gc.does([GcBeat::keeping(1)]);
+        stage.provider.tells_window(2_048, 300);
+        let setup = SessionSetup { context_limit_origin: origin, ..unknown(32_768) };
+        let mut session = after_asking(&stage, setup).await;
+        assert_eq!((session.facts().context_limit, stage.provider.window_asked()), (2_048, 1));
+        stage.provider.then([Beat::text("so"), used(1_700)]).then([Beat::text("so"), used(300)]);
+        turn(&mut session, "y").await;
+        turn(&mut session, "z").await;
+        let asked = stage.gc.requests();
+        assert_eq!(asked.len(), 1, "1,700 tokens of 2,048 are too many");
+        assert_eq!((asked[0].reason, asked[0].context_limit), (GcReason::Threshold, 2_048));
+        assert_eq!((stage.provider.window_asked(), stage.events.notices().as_str()), (1, ""));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_larger_window_than_the_guess_is_used_too() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    stage.provider.tells_window(400_000, 300);
+    let mut session = after_asking(&stage, unknown(32_768)).await;
+    stage.provider.then([Beat::text("so"), used(200_000)]).then([Beat::text("so")]);
+    turn(&mut session, "y").await;
+    turn(&mut session, "z").await;
+    assert!(stage.gc.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_configured_window_and_a_short_answer_ask_nobody() {
+    let stage = Stage::new([]);
+    stage.provider.tells_window(2_048, 0);
+    after_asking(&stage, Stage::setup()).await;
+    assert_eq!(stage.provider.window_asked(), 0);
+
+    let stage = Stage::new([]);
+    stage.provider.tells_window(2_048, 0);
+    after_turns(&stage, unknown(32_768), 2).await;
+    assert_eq!(stage.provider.window_asked(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_turn_waits_for_the_window_as_long_as_there_is_room() {
+    let stage = Stage::new([]);
+    stage.provider.tells_window(2_048, 3_600_000);
+    let mut session = stage.start(unknown(32_768)).unwrap();
+    for prompt_tokens in [1_100, 1_200, 1_300] {
+        stage.provider.then([Beat::text("so"), used(prompt_tokens)]);
+        assert_eq!(turn(&mut session, "x").await.duration_ms, 0);
+    }
+    assert_eq!(stage.provider.window_asked(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn before_something_is_left_out_on_a_guess_the_window_is_waited_for_shortly() {
+    let prompt = "word ".repeat(30_000);
+    let stage = Stage::new([]);
+    stage.provider.tells_window(400_000, WINDOW_WAIT_MS - 1);
+    stage.provider.then([Beat::text("so")]);
+    let mut session = stage.start(unknown(32_768)).unwrap();
+    let report = turn(&mut session, &prompt).await;
+    assert_eq!(report.duration_ms, WINDOW_WAIT_MS - 1);
+    assert_eq!(texts(&last_request(&stage)), [prompt.as_str()], "it is sent whole");
+    assert_eq!(stage.events.notices(), "");
+
+    // One that does not say it in time costs that wait once, and a line that says so.
+    let stage = Stage::new([]);
+    stage.provider.tells_window(400_000, 3_600_000);
+    let mut session = stage.start(unknown(32_768)).unwrap();
+    for wait_ms in [WINDOW_WAIT_MS, 0] {
+        stage.provider.then([Beat::text("so")]);
+        assert_eq!(turn(&mut session, &prompt).await.duration_ms, wait_ms);
+        assert!(last_request(&stage).messages[0].text().len() < prompt.len());
+    }
+    assert!(stage.events.notices().starts_with("host: nobody says how large"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nonsense_and_what_was_refused_count_less_than_what_is_known() {
+    let stage = Stage::new([]);
+    stage.provider.tells_window(0, 0);
+    let session = after_asking(&stage, unknown(32_768)).await;
+    assert_eq!(session.facts().context_limit, 32_768);
+
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    stage.provider.tells_window(131_072, 0);
+    let mut session = after_asking(&stage, unknown(32_768)).await;
+    assert_eq!(session.facts().context_limit, 131_072);
+    stage.provider.then([overflow()]).then([Beat::text("so"), used(500)]);
+    turn(&mut session, "y").await;
+    let limit = session.facts().context_limit;
+    assert!((1_200..1_300).contains(&limit), "{limit}");
+}
+
+/// Refuses in words that nobody knows.
+fn refusal() -> Beat {
+    Beat::Fail(Error::new(ErrorKind::Provider, "`http://h` answered 400 (bad request): zu lang"))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_near_the_window_is_answered_once_with_less_whatever_it_says() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    let mut session = after_turns(&stage, Stage::setup(), 3).await;
+    stage.provider.then([Beat::text("so"), used(6_000)]);
+    turn(&mut session, "x").await;
+    stage.provider.then([refusal()]).then([Beat::text("so"), used(500)]);
+    assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
+    assert_eq!(gcs(&stage), ["ContextLimit scripted: 8/4 removed, 0 cut. "]);
+
+    // Refused again it is what it says it is.
+    stage.provider.then([Beat::text("so"), used(6_000)]);
+    turn(&mut session, "y").await;
+    stage.provider.then([refusal()]).then([refusal()]).then([Beat::text("too late")]);
+    let report = turn(&mut session, "z").await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert!(report.error.unwrap().message.ends_with("zu lang"));
+    stage.provider.forget();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_less_does_not_help_says_nothing_of_the_window() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    let mut session = after_turns(&stage, unknown(32_768), 3).await;
+    stage.provider.then([Beat::text("so"), used(3_000)]);
+    turn(&mut session, "x").await;
+    stage.provider.then([refusal()]).then([refusal()]);
+    assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
+    assert_eq!(session.facts().context_limit, 32_768);
+
+    // Where less helped, it is what was refused.
+    let mut session = after_turns(&stage, unknown(32_768), 3).await;
+    stage.provider.then([Beat::text("so"), used(3_000)]);
+    turn(&mut session, "x").await;
+    stage.provider.then([refusal()]).then([Beat::text("so")]);
+    assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Done);
+    let limit = session.facts().context_limit;
+    assert!((3_000..3_100).contains(&limit), "{limit}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_far_from_the_window_leaves_the_conversation_alone() {
+    let stage = Stage::new([]);
+    stage.gc.does([GcBeat::keeping(1)]);
+    let mut session = after_turns(&stage, Stage::setup(), 3).await;
+    stage.provider.then([Beat::text("so"), used(4_000)]);
+    turn(&mut session, "x").await;
+    stage.provider.then([refusal()]);
+    assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
+    assert!(stage.gc.requests().is_empty());
+    // Nor does one that does not blame the request, however full the window is.
+    stage.provider.then([Beat::text("so"), used(7_000)]);
+    turn(&mut session, "x").await;
+    let text = "`http://h` answered 401 (unauthorized)";
+    stage.provider.then([Beat::Fail(Error::new(ErrorKind::Provider, text))]);
+    assert_eq!(turn(&mut session, "now").await.outcome, Outcome::Failed);
+    assert!(stage.gc.requests().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_who_asks_for_room_gets_some_after_a_refusal_and_in_a_full_context() {
+    let loud = Tool::new("loud", |_, _| async { Ok(Output::text("x".repeat(8_000))) });
+    let stage = Stage::new([loud]);
+    stage.gc.does([GcBeat::dropping([])]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    for number in 0..3 {
+        stage.provider.then([Beat::call(&format!("c{number}"), "loud", json!({}))]);
+    }
+    stage.provider.then([Beat::text("so"), used(100)]);
+    turn(&mut session, "x").await;
+    let before = serde_json::to_string(&session.request()).unwrap().len();
+
+    // With room enough and nothing that failed a short conversation is left as it is.
+    let report = session.gc(&jaato_session::Cancel::new()).await.unwrap();
+    assert_eq!((report.messages_removed, report.messages_cut), (0, 0));
+
+    stage.provider.then([refusal()]);
+    assert_eq!(turn(&mut session, "dead").await.outcome, Outcome::Failed);
+    let report = session.gc(&jaato_session::Cancel::new()).await.unwrap();
+    assert!(report.messages_removed + report.messages_cut > 0, "{report:?}");
+    let after = serde_json::to_string(&session.request()).unwrap().len();
+    assert!(after < before * 2 / 3, "{after} of {before}");
+    assert!(gcs(&stage).last().unwrap().starts_with("Manual host: "), "{:?}", gcs(&stage));
+}

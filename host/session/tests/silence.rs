@@ -1,0 +1,186 @@
+//! When a provider's silence ends a request: what counts as life, and which time counts.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{
+    Cancel, Clock, DeltaSink, Limits, Ports, Provider, Session, SessionSetup, SystemClock,
+    TurnReport,
+};
+use jaato_types::{
+    Completion, Delta, ErrorKind, FinishReason, Outcome, Output, Part, Request, Result, Usage,
+};
+use serde_json::json;
+use tokio::sync::watch;
+
+fn setup(limits: Limits) -> SessionSetup {
+    SessionSetup { limits, ..Stage::setup() }
+}
+
+fn impatient() -> Limits {
+    Limits { provider_idle_ms: 1_000, attempts_max: 3, ..Limits::default() }
+}
+
+async fn play(stage: &Stage, limits: Limits) -> TurnReport {
+    stage.start(setup(limits)).unwrap().turn("x", &Cancel::new()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_say_nothing_are_life() {
+    let stage = Stage::new([]);
+    let pings = (0..100).flat_map(|_| [Beat::Wait(999), Beat::Alive]);
+    stage.provider.then(pings.chain([Beat::text("at last")]));
+    let report = play(&stage, impatient()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "at last"));
+    assert_eq!((report.duration_ms, stage.provider.requests().len()), (99_900, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_only_pings_ends_at_a_bound_of_its_own_and_is_not_asked_again() {
+    let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
+    for ping in [Beat::Alive, Beat::Shown(Delta::Alive), Beat::Shown(Delta::Unknown)] {
+        let stage = Stage::new([]);
+        let pings = (0..1_000).flat_map(|_| [Beat::Wait(500), ping.clone()]);
+        stage.provider.then(pings);
+        let report = play(&stage, limits.clone()).await;
+        assert_eq!((report.outcome, report.duration_ms), (Outcome::Failed, 10_000));
+        let error = report.error.unwrap();
+        assert_eq!(error.kind, ErrorKind::Timeout);
+        assert_eq!(error.message, "the provider kept the request open for 10 s and said nothing");
+        assert!(error.hint.unwrap().contains("session.provider_keep_alive_ms"));
+        assert_eq!(stage.provider.requests().len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_begins_the_larger_bound_again() {
+    let limits = Limits { provider_keep_alive_ms: 10_000, ..impatient() };
+    let stage = Stage::new([]);
+    let pings = || (0..19).flat_map(|_| [Beat::Wait(500), Beat::Alive]);
+    // An empty text stands for what comes and cannot be shown yet, such as the arguments of a call.
+    for said in ["a", ""] {
+        stage
+            .provider
+            .then(pings().chain([Beat::text(said)]).chain(pings()).chain([Beat::text("b")]));
+        let report = play(&stage, limits.clone()).await;
+        assert_eq!((report.outcome, report.text), (Outcome::Done, format!("{said}b")));
+    }
+}
+
+/// A clock that goes on while the process is stopped: timers are due when it runs again.
+struct StoppedClock {
+    running: Arc<SystemClock>,
+    stopped_ms: watch::Sender<u64>,
+}
+
+impl StoppedClock {
+    fn new() -> Self {
+        Self { running: Arc::default(), stopped_ms: watch::Sender::new(0) }
+    }
+
+    fn stop(&self, ms: u64) {
+        self.stopped_ms.send_modify(|stopped_ms| *stopped_ms += ms);
+    }
+}
+
+impl Clock for StoppedClock {
+    fn monotonic_ms(&self) -> u64 {
+        self.running.monotonic_ms() + *self.stopped_ms.borrow()
+    }
+
+    fn wall_ms(&self) -> u64 {
+        self.running.wall_ms()
+    }
+
+    fn sleep(&self, ms: u64) -> BoxFuture<'static, ()> {
+        let due_ms = self.monotonic_ms() + ms;
+        let (running, mut stopped_ms) = (self.running.clone(), self.stopped_ms.subscribe());
+        Box::pin(async move {
+            loop {
+                let now_ms = running.monotonic_ms() + *stopped_ms.borrow_and_update();
+                if now_ms >= due_ms {
+                    return;
+                }
+                tokio::select! {
+                    () = running.sleep(due_ms - now_ms) => {}
+                    _ = stopped_ms.changed() => {}
+                }
+            }
+        })
+    }
+}
+
+/// Waits, is stopped for an hour, and answers a little later, as one whose answer lies in the socket.
+struct Stopped {
+    clock: Arc<StoppedClock>,
+    before_ms: u64,
+    after_ms: u64,
+}
+
+impl Provider for Stopped {
+    fn source(&self) -> &str {
+        "stopped"
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _request: &'a Request,
+        _sink: DeltaSink,
+        _cancel: Cancel,
+    ) -> BoxFuture<'a, Result<Completion>> {
+        Box::pin(async {
+            self.clock.running.sleep(self.before_ms).await;
+            self.clock.stop(3_600_000);
+            self.clock.running.sleep(self.after_ms).await;
+            let (parts, finish_reason) = (vec![Part::text("here")], FinishReason::Stop);
+            Ok(Completion::new(parts, finish_reason, Usage::default()))
+        })
+    }
+}
+
+async fn play_stopped(before_ms: u64, after_ms: u64) -> TurnReport {
+    let stage = Stage::new([]);
+    let clock = Arc::new(StoppedClock::new());
+    let provider = Arc::new(Stopped { clock: clock.clone(), before_ms, after_ms });
+    let ports = Ports { provider, clock, ..stage.ports() };
+    let limits = Limits { provider_idle_ms: 5_000, attempts_max: 1, ..Limits::default() };
+    let mut session = Session::start(setup(limits), ports).unwrap();
+    session.turn("x", &Cancel::new()).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_the_process_was_stopped_is_no_silence() {
+    for (before_ms, after_ms) in [(10, 10), (4_990, 500), (10, 4_900)] {
+        let report = play_stopped(before_ms, after_ms).await;
+        assert_eq!(report.outcome, Outcome::Done, "{before_ms} {after_ms}: {:?}", report.error);
+    }
+    // Silence before and after adds up all the same.
+    let report = play_stopped(3_000, 4_000).await;
+    assert_eq!(report.error.unwrap().message, "the provider sent nothing for 5 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_stopped_with_the_process_has_its_whole_time() {
+    let clock = Arc::new(StoppedClock::new());
+    let stopped = clock.clone();
+    let tool = Tool::new("slow", move |_, _| {
+        let clock = stopped.clone();
+        async move {
+            clock.running.sleep(500).await;
+            clock.stop(3_600_000);
+            clock.running.sleep(500).await;
+            Ok(Output::text("done"))
+        }
+    });
+    let stage = Stage::new([tool]);
+    stage.provider.then([Beat::call("1", "slow", json!({}))]).then([Beat::text("ok")]);
+    let limits = Limits { call_deadline_ms: 2_000, ..Limits::default() };
+    let mut session = Session::start(setup(limits), Ports { clock, ..stage.ports() }).unwrap();
+    let report = session.turn("x", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done);
+    let requests = stage.provider.requests();
+    let result = requests[1].messages[2].tool_results().next().unwrap();
+    assert!(!result.is_error, "{result:?}");
+}

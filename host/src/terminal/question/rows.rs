@@ -1,0 +1,271 @@
+//! The rows of a question: broken at the terminal's width, and as many as find room on it.
+
+use jaato_runtime::visible;
+
+/// Columns of the mark before each row (its sign may take two), and one that stays free: some terminals go on in the
+/// next line when the last is taken.
+const MARGIN_COLUMNS: usize = 4;
+
+/// Columns of the narrowest terminal that a question is asked on.
+const COLUMNS_MIN: usize = 20;
+
+/// Rows of the shortest value that is cut: its name, its beginning, what is left out, its end.
+const CUT_ROWS: usize = 4;
+
+/// Rows of what is asked in one line, and of why, at most: names may be long.
+const HEAD_ROWS_MAX: usize = 12;
+
+/// Rows that the values get on a terminal that is as small as can be.
+const VALUES_ROWS_MIN: usize = CUT_ROWS + 1;
+
+/// Stands before each line of a value that has several.
+const BAR: &str = "  │ ";
+const BAR_COLUMNS: usize = 5;
+
+/// How much of a question is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// As much as fits the screen.
+    Fitted,
+    /// All of it, however far that scrolls.
+    Whole,
+}
+
+/// A question as data.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// What is asked.
+    pub head: String,
+    /// What it is about.
+    pub values: Vec<Value>,
+    /// Why it is asked; empty where the head says it.
+    pub why: String,
+    /// What can be answered.
+    pub prompt: String,
+}
+
+/// Something that a question is about.
+#[derive(Debug, Clone)]
+pub struct Value {
+    /// Its name; a line of a list has none.
+    pub name: Option<String>,
+    /// What it is.
+    pub text: String,
+}
+
+/// A value as rows.
+struct Rows {
+    rows: Vec<String>,
+    /// The first row is the name alone, which is never left out.
+    has_title: bool,
+}
+
+impl Question {
+    /// Returns the rows of what is asked.
+    ///
+    /// # Errors
+    /// Says why the terminal has no room for it.
+    pub(super) fn body(
+        &self,
+        mark: &str,
+        size: (usize, usize),
+        extent: Extent,
+    ) -> Result<Vec<String>, String> {
+        let too_small = || {
+            let (rows, columns) = size;
+            format!(
+                "the terminal is too small for the question: it has {rows} rows of {columns} columns"
+            )
+        };
+        let (room, width) = (self.room(mark, size), width(size));
+        let values: Vec<Rows> = self.values.iter().map(|value| Rows::of(value, width)).collect();
+        let wanted = values.iter().map(|value| value.rows.len()).sum::<usize>();
+        if size.1 < COLUMNS_MIN || room < wanted.min(VALUES_ROWS_MIN) {
+            return Err(too_small());
+        }
+        let head = head_rows(&format!("question {mark}: {}", self.head), width);
+        let why = head_rows(&self.why, width);
+        let values = match extent {
+            Extent::Fitted => fitted(values, room, width),
+            Extent::Whole => values.into_iter().flat_map(|value| value.rows).collect(),
+        };
+        Ok(head.into_iter().chain(values).chain(why).collect())
+    }
+
+    /// Returns the rows of what can be answered; the answer stands behind the last.
+    pub(super) fn prompt_rows(&self, mark: &str, size: (usize, usize)) -> Vec<String> {
+        self.prompt_rows_with(mark, size, self.can_show_more(mark, size))
+    }
+
+    fn prompt_rows_with(&self, mark: &str, size: (usize, usize), more: bool) -> Vec<String> {
+        let prompt = match more {
+            true => self.prompt.replacen("[y]es", "[s]how all, [y]es", 1),
+            false => self.prompt.clone(),
+        };
+        // The answer begins in the row of the last word.
+        let mut rows = broken_at_words(&format!("{mark}: {prompt}"), width(size) - 1);
+        if let Some(last) = rows.last_mut() {
+            last.push(' ');
+        }
+        rows
+    }
+
+    /// Tells whether something of it is left out on a screen.
+    pub(super) fn can_show_more(&self, mark: &str, size: (usize, usize)) -> bool {
+        let width = width(size);
+        let rows: usize = self.values.iter().map(|value| Rows::of(value, width).rows.len()).sum();
+        rows > self.room(mark, size)
+    }
+
+    /// Counts the rows that are left for the values.
+    fn room(&self, mark: &str, size: (usize, usize)) -> usize {
+        let width = width(size);
+        let head = head_rows(&format!("question {mark}: {}", self.head), width).len();
+        let prompt = self.prompt_rows_with(mark, size, true).len();
+        // One row more stays free: the person's Enter scrolls.
+        size.0.saturating_sub(head + head_rows(&self.why, width).len() + prompt + 1)
+    }
+}
+
+fn width((_, columns): (usize, usize)) -> usize {
+    columns.max(COLUMNS_MIN) - MARGIN_COLUMNS
+}
+
+fn head_rows(line: &str, width: usize) -> Vec<String> {
+    let mut rows = broken_at_words(line, width);
+    rows.truncate(HEAD_ROWS_MAX);
+    rows
+}
+
+impl Rows {
+    fn of(value: &Value, width: usize) -> Self {
+        let text = visible::exact(&value.text).replace('\t', "    ");
+        let Some(name) = &value.name else {
+            return Self { rows: broken(&text, width - 2, "  "), has_title: false };
+        };
+        let name = visible::name(name);
+        let title = format!("  {name}: ");
+        if !text.contains('\n') && columns_of(&title) + columns_of(&text) <= width {
+            return Self { rows: vec![title + &text], has_title: false };
+        }
+        let mut title = broken(title.trim_end(), width, "");
+        title.truncate(1);
+        let rows = title.into_iter().chain(broken(&text, width - BAR_COLUMNS, BAR)).collect();
+        Self { rows, has_title: true }
+    }
+
+    fn rows_min(&self) -> usize {
+        self.rows.len().min(CUT_ROWS)
+    }
+
+    /// Returns at most so many rows: the beginning, a row that counts what is left out, and the end.
+    fn cut(self, rows_max: usize, width: usize) -> Vec<String> {
+        if self.rows.len() <= rows_max {
+            return self.rows;
+        }
+        let title = usize::from(self.has_title);
+        let shown = rows_max.saturating_sub(title + 1);
+        let (first, last) = (title + shown.div_ceil(2), self.rows.len() - shown / 2);
+        let left_out = &self.rows[first..last];
+        let note = left_out_note(left_out, width);
+        let mut rows = self.rows[..first].to_vec();
+        rows.push(note);
+        rows.extend_from_slice(&self.rows[last..]);
+        rows
+    }
+}
+
+/// Says how much is left out, in as many words as the row takes.
+fn left_out_note(rows: &[String], width: usize) -> String {
+    let bytes: usize = rows.iter().map(|row| row.strip_prefix(BAR).unwrap_or(row).len()).sum();
+    let count = rows.len();
+    let short = format!("… {count} lines");
+    let long =
+        [format!("  … {count} more lines, {bytes} bytes …"), format!("… {count} more lines")];
+    long.into_iter().find(|note| columns_of(note) <= width).unwrap_or(short)
+}
+
+/// Fits values into so many rows: each as much as there is room for, the first ones if not all find any.
+fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<String> {
+    if values.iter().map(|value| value.rows.len()).sum::<usize>() <= room {
+        return values.into_iter().flat_map(|value| value.rows).collect();
+    }
+    let mut taken = 0;
+    let fits = |value: &&Rows| {
+        taken += value.rows_min();
+        // One row counts those that do not.
+        taken < room
+    };
+    let count = values.iter().take_while(fits).count();
+    let mut values = values;
+    let rest: Vec<String> = values.split_off(count).into_iter().flat_map(|it| it.rows).collect();
+    let mut spare =
+        room - values.iter().map(Rows::rows_min).sum::<usize>() - usize::from(!rest.is_empty());
+    let mut rows = Vec::new();
+    let mut to_come = values.len();
+    for value in values {
+        let more = (value.rows.len() - value.rows_min()).min(spare / to_come);
+        (spare, to_come) = (spare - more, to_come - 1);
+        let rows_max = value.rows_min() + more;
+        rows.extend(value.cut(rows_max, width));
+    }
+    if !rest.is_empty() {
+        rows.push(left_out_note(&rest, width));
+    }
+    rows
+}
+
+/// Columns that a text takes at most: what is not ASCII may take two, whatever the tables of a terminal say.
+fn columns_of(text: &str) -> usize {
+    text.chars().map(columns_of_sign).sum()
+}
+
+fn columns_of_sign(sign: char) -> usize {
+    if sign.is_ascii() { 1 } else { 2 }
+}
+
+/// Breaks a text at its line ends and wherever a row is full; each row gets what stands before it.
+fn broken(text: &str, width: usize, before: &str) -> Vec<String> {
+    let mut rows = Vec::new();
+    for line in text.split('\n') {
+        let (mut row, mut taken) = (before.to_owned(), 0);
+        for sign in line.chars() {
+            if taken + columns_of_sign(sign) > width {
+                rows.push(std::mem::replace(&mut row, before.to_owned()));
+                taken = 0;
+            }
+            row.push(sign);
+            taken += columns_of_sign(sign);
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Breaks one line at blanks, and a word that is too long where the row is full.
+fn broken_at_words(line: &str, width: usize) -> Vec<String> {
+    let line = visible::name(line);
+    let (mut rows, mut row) = (Vec::new(), String::new());
+    for word in line.split(' ').filter(|word| !word.is_empty()) {
+        let gap = usize::from(!row.is_empty());
+        if columns_of(&row) + gap + columns_of(word) > width && !row.is_empty() {
+            rows.push(std::mem::take(&mut row));
+        }
+        if !row.is_empty() {
+            row.push(' ');
+        }
+        row.push_str(word);
+        while columns_of(&row) > width {
+            let mut parts = broken(&row, width, "");
+            row = parts.pop().unwrap_or_default();
+            rows.extend(parts);
+        }
+    }
+    if !row.is_empty() {
+        rows.push(row);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What stands on screens of many sizes.
+
+use expect_test::{Expect, expect};
+
+use super::*;
+
+fn question(values: &[(&str, &str)]) -> Question {
+    let value = |(name, text): &(&str, &str)| Value {
+        name: Some((*name).to_owned()),
+        text: (*text).to_owned(),
+    };
+    Question {
+        head: "cli_based_tool of tool-cli wants to run with".to_owned(),
+        values: values.iter().map(value).collect(),
+        why: "(tool `cli_based_tool` needs a permission)".to_owned(),
+        prompt: "run it? [y]es, [a]lways for exactly this call, [n]o, or say what to do instead:"
+            .to_owned(),
+    }
+}
+
+fn screen(question: &Question, size: (usize, usize)) -> Vec<String> {
+    let mut rows = question.body("1 kovami", size, Extent::Fitted).unwrap();
+    rows.extend(question.prompt_rows("1 kovami", size));
+    rows
+}
+
+#[track_caller]
+fn check(values: &[(&str, &str)], size: (usize, usize), expected: Expect) {
+    expected.assert_eq(&(screen(&question(values), size).join("\n") + "|\n"));
+}
+
+#[test]
+fn arguments_are_shown_as_a_person_reads_them() {
+    check(
+        &[("command", "echo \"a\""), ("text", "one\ntwo\u{1b}[2J\u{202e}"), ("n\nm", "[1]")],
+        (24, 80),
+        expect![[r#"
+            question 1 kovami: cli_based_tool of tool-cli wants to run with
+              command: echo "a"
+              text:
+              │ one
+              │ two<U+001B>[2J<U+202E>
+              n<U+000A>m: [1]
+            (tool `cli_based_tool` needs a permission)
+            1 kovami: run it? [y]es, [a]lways for exactly this call, [n]o, or say what
+            to do instead: |
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_too_long_shows_beginning_and_end_and_counts_the_rest() {
+    let lines: Vec<String> = (1..=400).map(|line| format!("line {line}")).collect();
+    check(
+        &[("directory", "/tmp"), ("command", &lines.join("\n"))],
+        (16, 60),
+        expect![[r#"
+            question 1 kovami: cli_based_tool of tool-cli wants to
+            run with
+              directory: /tmp
+              command:
+              │ line 1
+              │ line 2
+              │ line 3
+              │ line 4
+              … 393 more lines, 3044 bytes …
+              │ line 398
+              │ line 399
+              │ line 400
+            (tool `cli_based_tool` needs a permission)
+            1 kovami: run it? [s]how all, [y]es, [a]lways for
+            exactly this call, [n]o, or say what to do instead: |
+        "#]],
+    );
+}
+
+#[test]
+fn blanks_that_would_draw_another_question_stay_behind_the_bar() {
+    let forged = format!("rm -rf ~{}question 2: ls{}run it?", " ".repeat(300), " ".repeat(90));
+    for columns in [20, 40, 79, 80, 81, 200] {
+        let rows = screen(&question(&[("command", &forged)]), (40, columns));
+        let value = rows.iter().skip_while(|row| !row.starts_with("  command")).skip(1);
+        let value: Vec<&String> = value.take_while(|row| row.starts_with("  │ ")).collect();
+        assert!(!value.is_empty(), "{rows:#?}");
+        assert!(
+            rows.iter().all(|row| columns_of(row) + MARGIN_COLUMNS <= columns),
+            "{columns}: {rows:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_question_never_has_more_rows_than_the_screen() {
+    let long = "x".repeat(900_000);
+    let lines = "y\n".repeat(5000);
+    let many: Vec<(String, String)> =
+        (0..300).map(|it| (format!("k{it}"), "v\nw".repeat(it))).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(name, text)| (&**name, &**text)).collect();
+    let one = [("command", long.as_str())];
+    let two = [("a", lines.as_str()), ("command", "ls\nls"), ("日本", long.as_str())];
+    for values in [&one[..], &two, &many, &[]] {
+        for (rows, columns) in [(24, 20), (18, 37), (24, 80), (50, 132), (200, 300)] {
+            let question = question(values);
+            let shown = screen(&question, (rows, columns));
+            assert!(shown.len() < rows, "{rows}x{columns}: {}", shown.len());
+            assert!(
+                shown.iter().all(|row| columns_of(row) + MARGIN_COLUMNS <= columns),
+                "{shown:#?}"
+            );
+            assert!(shown[0].starts_with("question 1"), "{shown:#?}");
+            assert!(shown.join(" ").contains("run it?"), "{shown:#?}");
+            // Where something is left out, it says so, and all of it can be had.
+            let is_cut = shown.iter().any(|row| row.trim_start().starts_with("… "));
+            assert!(!is_cut || question.can_show_more("1 kovami", (rows, columns)), "{shown:#?}");
+            let whole = question.body("1 kovami", (rows, columns), Extent::Whole).unwrap();
+            assert!(!is_cut || whole.len() > shown.len());
+        }
+    }
+}
+
+#[test]
+fn every_cut_value_shows_its_end() {
+    let text = format!("begin{}end", "\n".repeat(500));
+    let rows = screen(&question(&[("a", &text), ("b", &text)]), (24, 80)).join("\n");
+    assert_eq!((rows.matches("│ begin").count(), rows.matches("│ end").count()), (2, 2), "{rows}");
+}
+
+#[test]
+fn a_terminal_without_room_is_told_so() {
+    for size in [(24, 19), (5, 80), (0, 0)] {
+        let reason =
+            question(&[("command", "ls")]).body("1 kovami", size, Extent::Fitted).unwrap_err();
+        assert!(reason.contains(&format!("{} rows of {} columns", size.0, size.1)), "{reason}");
+    }
+}
+
+#[test]
+fn a_list_has_a_row_for_each_name() {
+    let names = ["AGENTS.md", "x\nhint: run"]
+        .map(|name| Value { name: None, text: visible::name(name).into_owned() });
+    let question = Question { values: names.into(), ..question(&[]) };
+    let rows = screen(&question, (24, 80));
+    assert_eq!(rows[1..3], ["  AGENTS.md", "  x<U+000A>hint: run"]);
+}

@@ -1,0 +1,87 @@
+//! Reads what is typed, straight from the terminal: no line waits in a buffer of the process, where nobody could tell
+//! when it was typed.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::termios::{FlushArg, tcflush};
+
+/// How often it is looked whether something was typed.
+const LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
+
+/// Bytes that are read at a time: a terminal gives out no longer line.
+const LINE_BYTES: usize = 4096;
+
+/// Lines that were typed too early, at most: a terminal holds as many bytes as one line may have.
+const EARLY_LINES_MAX: usize = LINE_BYTES;
+
+/// Tells whether something can be read from the terminal: a whole line, as terminals give out no others.
+///
+/// # Errors
+/// When the terminal is gone.
+pub(super) fn is_typed() -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut terminal = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    Ok(poll(&mut terminal, PollTimeout::ZERO)? > 0)
+}
+
+/// Waits for the next look. Not on a thread that reads: a cancel would leave that behind, to take what is typed next.
+pub(super) async fn until_next_look() {
+    tokio::time::sleep(LOOKED_AT_EVERY).await;
+}
+
+/// Waits until something can be read from the terminal.
+///
+/// # Errors
+/// When the terminal is gone.
+pub async fn something_is_typed() -> io::Result<()> {
+    while !is_typed()? {
+        until_next_look().await;
+    }
+    Ok(())
+}
+
+/// Reads one line with its end, and blocks until there is one; an empty text where there are no more.
+///
+/// # Errors
+/// When the terminal cannot be read.
+pub fn read_line() -> io::Result<Vec<u8>> {
+    let mut terminal = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut line = Vec::new();
+    let mut buffer = [0; LINE_BYTES];
+    loop {
+        match terminal.read(&mut buffer) {
+            Ok(0) => return Ok(line),
+            Ok(read) => line.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if line.ends_with(b"\n") {
+            return Ok(line);
+        }
+    }
+}
+
+/// Takes what was typed so far out of the terminal: whole lines are returned, half a one is dropped.
+///
+/// # Errors
+/// When the terminal is gone.
+pub(super) fn take_early() -> io::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    while lines.len() < EARLY_LINES_MAX && is_typed()? {
+        let line = read_line()?;
+        if line.is_empty() {
+            break;
+        }
+        let line = String::from_utf8_lossy(&line);
+        let line: String = line.chars().filter(|sign| !sign.is_control()).collect();
+        if !line.trim().is_empty() {
+            lines.push(line);
+        }
+    }
+    tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
+    Ok(lines)
+}

@@ -1,0 +1,308 @@
+//! Writes to the process's output and error output, and holds back while a question is open.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use console::{Style, Term};
+use jaato_runtime::visible;
+use nix::errno::Errno;
+
+use super::Text;
+use super::own_output::stdout;
+use crate::platform;
+
+/// Bytes that are held while a question is open. A person may take their time, and a tool may print meanwhile.
+const HELD_BYTES_MAX: usize = 256 * 1024;
+
+/// Rows and columns where nobody knows the size.
+const SIZE: (usize, usize) = (24, 80);
+
+/// Where something is written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channel {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Errors,
+}
+
+/// What waits for the end of a question.
+#[derive(Debug, Default)]
+struct Held {
+    pieces: Vec<(Channel, Vec<u8>)>,
+    bytes: usize,
+    /// Bytes that found no room.
+    cut: usize,
+}
+
+/// There while a question is open. The lock also keeps what threads write apart.
+static HELD: Mutex<Option<Held>> = Mutex::new(None);
+
+/// Set when the terminal took nothing for so long that nobody waits for it any more.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+fn held() -> MutexGuard<'static, Option<Held>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells whether standard input is a terminal.
+pub fn input_is_terminal() -> bool {
+    io::stdin().is_terminal()
+}
+
+/// Tells whether standard output is a terminal.
+pub fn output_is_terminal() -> bool {
+    static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
+    *IS_TERMINAL.get_or_init(|| io::stdout().is_terminal())
+}
+
+/// Tells whether standard error is a terminal.
+pub fn errors_are_terminal() -> bool {
+    static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
+    *IS_TERMINAL.get_or_init(|| io::stderr().is_terminal())
+}
+
+/// Returns the rows and columns of the terminal that shows errors and questions.
+pub fn size() -> (usize, usize) {
+    size_of(Channel::Errors)
+}
+
+/// Returns the rows and columns of a channel's terminal.
+pub fn size_of(channel: Channel) -> (usize, usize) {
+    let term = match channel {
+        Channel::Output => Term::stdout(),
+        Channel::Errors => Term::stderr(),
+    };
+    let (rows, columns) = term.size();
+    let or = |is: u16, else_is| if is == 0 { else_is } else { usize::from(is) };
+    (or(rows, SIZE.0), or(columns, SIZE.1))
+}
+
+/// Writes a text and its line end to standard error.
+///
+/// # Errors
+/// When nobody reads there any more. Any other error (a full disk) has nowhere to be told, and costs the words alone:
+/// the answer goes elsewhere.
+pub fn say(text: &Text) -> io::Result<()> {
+    errors(&(text.styled(|| Style::new().for_stderr()) + "\n"))
+}
+
+/// Writes text of several lines that is read to standard output, as it is.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print(text: &str) -> io::Result<()> {
+    output(&visible::text(text))
+}
+
+/// Writes text with looks to standard output.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_styled(text: &Text) -> io::Result<()> {
+    output(&text.styled(Style::new))
+}
+
+/// Writes JSON to standard output, with nothing in it that could drive a terminal.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_json(text: &str) -> io::Result<()> {
+    output(&visible::json(text))
+}
+
+/// Passes on what the person's own command printed, as it is.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn pass(channel: Channel, bytes: &[u8]) -> io::Result<()> {
+    write(channel, bytes)
+}
+
+/// Draws on the terminal: what comes has been made from cells by [`crate::shell`].
+///
+/// # Errors
+/// When it cannot be written.
+pub fn draw(text: &str) -> io::Result<()> {
+    write(Channel::Output, text.as_bytes())
+}
+
+/// Writes what was made visible to standard output.
+pub(super) fn output(text: &str) -> io::Result<()> {
+    write(Channel::Output, text.as_bytes())
+}
+
+/// Writes what was made visible to standard error; fails only when nobody reads there any more.
+pub(super) fn errors(text: &str) -> io::Result<()> {
+    write(Channel::Errors, text.as_bytes()).or_else(if_read)
+}
+
+fn if_read(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Err(error) } else { Ok(()) }
+}
+
+/// Stops to write: what takes nothing for ever must not keep the process from its end.
+pub fn give_up() {
+    GIVEN_UP.store(true, SeqCst);
+}
+
+/// Tells whether nothing is written any more.
+fn has_given_up() -> bool {
+    GIVEN_UP.load(SeqCst)
+}
+
+fn write(channel: Channel, bytes: &[u8]) -> io::Result<()> {
+    // Before the lock: another thread may hold that in a write that never ends.
+    if has_given_up() {
+        return Ok(());
+    }
+    let is_terminal = match channel {
+        Channel::Output => output_is_terminal(),
+        Channel::Errors => errors_are_terminal(),
+    };
+    if !is_terminal {
+        // Without the lock: who reads a pipe slowly holds up no question.
+        return write_now(channel, bytes);
+    }
+    match held().as_mut() {
+        Some(held) => {
+            held.take(channel, bytes);
+            Ok(())
+        }
+        None => write_now(channel, bytes),
+    }
+}
+
+fn write_now(channel: Channel, bytes: &[u8]) -> io::Result<()> {
+    match channel {
+        Channel::Output if platform::output_was_closed() => Err(Errno::EBADF.into()),
+        Channel::Output => {
+            let mut out = stdout();
+            out.write_all(bytes)?;
+            out.flush()
+        }
+        Channel::Errors => io::stderr().lock().write_all(bytes),
+    }
+}
+
+impl Held {
+    fn take(&mut self, channel: Channel, bytes: &[u8]) {
+        let room = HELD_BYTES_MAX - self.bytes;
+        let mut end = bytes.len().min(room);
+        // Not in the middle of a sign; what is no UTF-8 has no middle.
+        while end < bytes.len() && end > 0 && bytes[end] & 0xc0 == 0x80 {
+            end -= 1;
+        }
+        self.cut += bytes.len() - end;
+        // What comes behind a cut would stand where it does not belong.
+        self.bytes = if end < bytes.len() { HELD_BYTES_MAX } else { self.bytes + end };
+        match self.pieces.last_mut() {
+            _ if end == 0 => {}
+            Some((last, piece)) if *last == channel => piece.extend_from_slice(&bytes[..end]),
+            _ => self.pieces.push((channel, bytes[..end].to_vec())),
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        (self.cut > 0).then(|| {
+            format!(
+                "\nnote: {} more bytes came while you were asked, and are not shown\n",
+                self.cut
+            )
+        })
+    }
+}
+
+/// The terminal while a question is open: only the question is written there. Dropping it shows what was held.
+#[derive(Debug)]
+pub struct OpenQuestion {
+    /// The last row waits for an answer.
+    line_is_open: AtomicBool,
+}
+
+/// Opens a question. What else is written from here on is held. Questions come one at a time: [`crate::ask::Stage`].
+pub fn open_question() -> OpenQuestion {
+    *held() = Some(Held::default());
+    OpenQuestion { line_is_open: AtomicBool::new(false) }
+}
+
+/// Tells whether a question is open.
+pub(super) fn question_is_open() -> bool {
+    held().is_some()
+}
+
+impl OpenQuestion {
+    /// Writes rows of the question.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn say(&self, text: &Text) -> io::Result<()> {
+        self.write(&(text.styled(|| Style::new().for_stderr()) + "\n"))
+    }
+
+    /// Writes what stands before the answer.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn say_open(&self, text: &Text) -> io::Result<()> {
+        self.write(&text.styled(|| Style::new().for_stderr()))?;
+        self.line_is_open.store(true, SeqCst);
+        Ok(())
+    }
+
+    /// Notes that the person has ended the open row.
+    pub fn row_has_ended(&self) {
+        self.line_is_open.store(false, SeqCst);
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        let _held = held();
+        write_now(Channel::Errors, text.as_bytes())
+    }
+}
+
+impl Drop for OpenQuestion {
+    fn drop(&mut self) {
+        let mut held = held();
+        let Some(held) = held.take() else { return };
+        // A terminal that is gone shows nothing more; whoever writes next learns of it.
+        if self.line_is_open.load(SeqCst) {
+            let _ = write_now(Channel::Errors, b"\n");
+        }
+        for (channel, bytes) in &held.pieces {
+            let _ = write_now(*channel, bytes);
+        }
+        if let Some(note) = held.note() {
+            let _ = write_now(Channel::Errors, note.as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_has_a_bound_and_says_what_was_cut() {
+        let mut held = Held::default();
+        held.take(Channel::Output, &vec![b'a'; HELD_BYTES_MAX - 1]);
+        held.take(Channel::Output, b"b");
+        assert_eq!(
+            (held.pieces.len(), held.pieces[0].1.len(), held.note()),
+            (1, HELD_BYTES_MAX, None)
+        );
+        held.take(Channel::Errors, b"more");
+        assert_eq!((held.pieces.len(), held.cut), (1, 4));
+        assert!(held.note().unwrap().contains("4 more bytes came"));
+    }
+
+    #[test]
+    fn no_sign_is_cut_in_two_and_nothing_follows_a_cut() {
+        let mut held = Held::default();
+        held.take(Channel::Errors, &vec![b'a'; HELD_BYTES_MAX - 1]);
+        held.take(Channel::Errors, "é".as_bytes());
+        held.take(Channel::Errors, b"b");
+        assert_eq!((held.pieces[0].1.len(), held.cut), (HELD_BYTES_MAX - 1, 3));
+    }
+}

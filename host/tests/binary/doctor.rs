@@ -1,0 +1,62 @@
+//! `jaato doctor` promises no task that could not run: it asks the server of the configured model.
+
+use crate::house;
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server};
+use crate::support::{Command, House, Output};
+
+fn doctor(command: Command) -> Output {
+    command.variable("JAATO_MODEL", "openai/test").run()
+}
+
+fn asked_of(house: &House, server: &Server) -> Output {
+    doctor(at(house, server, &["doctor"]))
+}
+
+#[test]
+fn a_server_that_offers_the_model_is_ready() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    let output = asked_of(&house, &server).code(0);
+    assert!(output.stdout.contains("openai/test (default)"), "{output}");
+    assert!(output.stdout.contains("\nready: jaato run"), "{output}");
+    // Ollama's list has the tag that people leave out.
+    server.set_models(Answer::status(200).body(r#"{"data":[{"id":"test:latest"}]}"#));
+    let output = asked_of(&house, &server).code(0);
+    assert!(output.stdout.contains("openai/test (default)"), "{output}");
+}
+
+#[test]
+fn a_dead_server_and_one_without_the_model_are_not_ready() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    server.set_models(Answer::status(200).body(r#"{"data":[{"id":"other"}]}"#));
+    let output = asked_of(&house, &server).code(3);
+    assert!(output.stderr.contains("not ready: `openai/test` is the configured model"), "{output}");
+    assert!(output.stderr.contains("jaato model list"), "{output}");
+    assert!(!output.stdout.contains("ready:"), "{output}");
+
+    server.set_models(Answer::error(500, "no memory"));
+    let output = asked_of(&house, &server).code(5);
+    assert!(output.stderr.contains("answered 500 (internal server error): no memory"), "{output}");
+
+    let nobody = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = nobody.local_addr().unwrap().port();
+    drop(nobody);
+    let dead = house.command(&["doctor"]);
+    let dead = dead.variable("OPENAI_BASE_URL", format!("http://127.0.0.1:{port}/v1"));
+    let output = doctor(dead).code(5);
+    assert!(output.stderr.contains("not ready: "), "{output}");
+    assert!(!output.stdout.contains("ready:"), "{output}");
+}
+
+#[test]
+fn a_model_that_nobody_offers_is_not_ready_although_others_are() {
+    let house = house!();
+    furnish(&house);
+    let output = house.command(&["doctor"]).variable("JAATO_MODEL", "moon/phase").run().code(3);
+    let line = "not ready: no plugin offers the provider `moon` of the model `moon/phase`";
+    assert!(output.stderr.contains(line), "{output}");
+}

@@ -1,0 +1,104 @@
+//! Context windows of real servers: asked for, filled by long turns, and refused in words that nobody knows.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::openai::{at, furnish};
+use crate::support::server::{Answer, Server, Step, choices};
+use crate::support::{House, fixtures, library_name};
+
+const CHAT: [&str; 5] = ["chat", "--model", "openai/test", "--tools", "get_environment"];
+
+/// The same, with the gc that ships.
+fn furnish_with_gc(house: &House) {
+    furnish(house);
+    let plugins = fixtures::house().expect("the house is there").join("plugins");
+    house.ship(&plugins.join(library_name("gc_truncate")));
+}
+
+fn messages(server: &Server, number: usize) -> Vec<Value> {
+    server.asked()[number].json()["messages"].as_array().unwrap().clone()
+}
+
+#[test]
+fn the_window_that_the_server_tells_is_kept_to_and_asked_for_once() {
+    let house = house!();
+    furnish_with_gc(&house);
+    let server = Server::start((0..14).map(|_| Answer::text_of_prompt("so", 3_900)));
+    let models = r#"{"data":[{"id":"test","max_model_len":4096}]}"#;
+    server.set_models(Answer::status(200).body(models));
+    let lines: String = (0..12).map(|number| format!("message {number}\n")).collect();
+    let output = at(&house, &server, &CHAT).input(lines.as_str()).run().code(0);
+    assert!(output.stderr.contains("old messages left out"), "{output}");
+    assert!(!output.stderr.contains("nobody says how large"), "{output}");
+    // Without it all 24 messages but the last would be sent.
+    let last = messages(&server, 11);
+    assert!(last.len() < 16, "{} messages", last.len());
+    assert_eq!(server.looked().len(), 1);
+
+    // The next conversation knows it when it matters, and the server is not asked again.
+    let output = at(&house, &server, &CHAT).input("a\nb\n").run().code(0);
+    assert!(output.stderr.contains("old messages left out: 2"), "{output}");
+    assert_eq!((server.asked().len(), server.looked().len()), (14, 1));
+}
+
+#[test]
+fn a_server_that_tells_no_window_is_asked_in_its_own_words_and_fails_nothing() {
+    let house = house!();
+    furnish_with_gc(&house);
+    let server = Server::start((0..4).map(|_| Answer::text_of_prompt("so", 3_000)));
+    let output = at(&house, &server, &CHAT).input("a\nb\nc\nd\n").run().code(0);
+    assert_eq!(output.stdout, "so\nso\nso\nso\n");
+    assert!(!output.stderr.contains("error"), "{output}");
+    let paths: Vec<String> = server.looked().into_iter().map(|asked| asked.path).collect();
+    assert!(paths.iter().filter(|path| *path == "/v1/models").count() <= 1, "{paths:?}");
+}
+
+#[test]
+fn a_long_turn_in_a_small_window_comes_to_its_end() {
+    let house = house!();
+    furnish(&house);
+    house.configure_more("steps_max = 200\n[models.\"openai/test\"]\ncontext_limit = 6144\n");
+    // Many servers do not tell what a request cost: then bytes are counted.
+    let call = |number: usize| {
+        let function = json!({ "name": "get_environment", "arguments": "{\"aspect\":\"os\"}" });
+        let call = json!([{ "index": 0, "id": format!("call_{number}"), "function": function }]);
+        let events = choices(&[
+            json!({ "delta": { "tool_calls": call } }),
+            json!({ "delta": {}, "finish_reason": "tool_calls" }),
+        ]);
+        Answer::stream(vec![Step::Bytes(events)])
+    };
+    let server = Server::start((0..80).map(call).chain([Answer::text(&["done"])]));
+    let words =
+        ["run", "--model", "openai/test", "--tools", "get_environment", "look around for long"];
+    let output = at(&house, &server, &words).run().code(0);
+    assert_eq!(output.stdout, "done\n");
+    assert!(output.stderr.contains("oldest call"), "{output}");
+    let asked = server.asked();
+    assert_eq!(asked.len(), 81);
+    assert!(asked.iter().all(|asked| asked.body.len() < 6_144 * 4));
+    let last = messages(&server, 80);
+    let prompt = last[1]["content"].as_str().unwrap();
+    assert!(prompt.starts_with("[Left out here to save room: "), "{prompt}");
+    assert!(prompt.ends_with("look around for long"), "{prompt}");
+    for pair in last[2..].chunks(2) {
+        assert_eq!(pair[0]["tool_calls"][0]["id"], pair[1]["tool_call_id"]);
+    }
+}
+
+#[test]
+fn a_person_gets_out_of_a_window_that_is_full_without_a_word_that_is_known() {
+    let house = house!();
+    furnish_with_gc(&house);
+    let refusal = || Answer::error(400, "zu lang");
+    let server = Server::start([
+        Answer::text(&["one"]),
+        Answer::text(&["two"]),
+        refusal(),
+        Answer::text(&["three"]),
+    ]);
+    let output = at(&house, &server, &CHAT).input("a\nb\nc\n/gc\n/again\n").run().code(0);
+    assert!(output.stderr.contains("old messages left out: 2"), "{output}");
+    assert_eq!(messages(&server, 2).len() - messages(&server, 3).len(), 2);
+}

@@ -1,0 +1,287 @@
+//! Whatever is jaato's own is the person's alone, and what somebody else may have written is not used.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::cli::{cli_house, shell};
+use crate::house;
+use crate::support::{
+    Command, House, NOBODY, Output, can_start_as_nobody, fixture, is_root, set_mode, skip,
+};
+
+/// A user who owns nothing here.
+const STRANGER: u32 = 64_711;
+
+/// Everything below a folder, and the folder itself.
+pub fn tree(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![folder.to_owned()];
+    let mut at = 0;
+    while let Some(path) = found.get(at).cloned() {
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Opens a house to others, and tells whether they get as far.
+fn others_get_to(house: &House) -> bool {
+    set_mode(house.path(), 0o755);
+    house.path().ancestors().all(|folder| folder.metadata().unwrap().mode() & 0o011 != 0)
+}
+
+fn under_umask(house: &House, umask: &str, words: &[&str]) -> Output {
+    let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+    Command::under(house, "sh", &["-c", &script], words).run()
+}
+
+#[test]
+fn what_is_made_is_the_persons_alone_whatever_the_umask() {
+    for umask in ["000", "002", "022"] {
+        let Some(house) = crate::cli::with_cli() else { return };
+        house.script(&crate::cli::one_call("seq 200000"));
+        let echo = house.give("echo.so", &fs::read(fixture("echo")).unwrap());
+        house.write("workspace/AGENTS.md", "Be brief.");
+        let run = |words: &[&str]| under_umask(&house, umask, words).code(0);
+        run(&["plugin", "install", echo.to_str().unwrap()]);
+        run(&["trust"]);
+        run(&["call", "count_bytes_echo", r#"{"text": "a"}"#]);
+        let digest = run(&["plugin", "list", "--json"]).json()["plugins"].clone();
+        let own =
+            digest.as_array().unwrap().iter().find(|it| it["name"] == "fixture-echo").unwrap();
+        let (path, sha256) = (own["path"].as_str().unwrap(), own["sha256"].as_str().unwrap());
+        run(&["plugin", "trust", path, "--sha256", sha256]);
+        run(&["call", "count_bytes_echo", r#"{"text": "a"}"#]);
+        run(&["run", "--yes", "print much"]);
+        run(&["plugin", "disable", "fixture-echo"]);
+        let places = [".cache", ".local"].map(|name| house.home().join(name));
+        let all: Vec<_> = places.iter().flat_map(|place| tree(place)).collect();
+        for name in
+            ["descriptions.json", "trust.json", "ledger.jsonl", "plugins", "trusted", "outputs"]
+        {
+            assert!(all.iter().any(|path| path.ends_with(name)), "no `{name}` was made: {all:?}");
+        }
+        for path in all {
+            let mode = path.metadata().unwrap().mode() & 0o7777;
+            assert_eq!(mode & 0o077, 0, "umask {umask}: {} has mode {mode:o}", path.display());
+        }
+    }
+}
+
+/// Makes what the cache says of a tool better than it is.
+fn promise_in_cache(house: &House) {
+    let mut cache: Value =
+        serde_json::from_slice(&fs::read(house.descriptions()).unwrap()).unwrap();
+    for entry in cache["entries"].as_object_mut().unwrap().values_mut() {
+        for tool in entry["described"]["ok"]["tools"].as_array_mut().into_iter().flatten() {
+            tool["annotations"] = json!({ "read_only": true });
+            tool["auto_approval"] = json!(true);
+        }
+    }
+    fs::write(house.descriptions(), cache.to_string()).unwrap();
+}
+
+fn promises(house: &House) -> String {
+    let list = house.run(&["tool", "list"]).code(0).stdout;
+    list.lines().find(|line| line.starts_with("cli_based_tool")).unwrap().to_owned()
+}
+
+#[test]
+fn a_cache_that_another_user_wrote_promises_nothing() {
+    let house = cli_house!();
+    if !is_root() {
+        return skip("only root can make files of another user");
+    }
+    let honest = promises(&house);
+    assert!(!honest.contains("read-only"), "{honest}");
+    promise_in_cache(&house);
+    assert!(
+        promises(&house).contains("read-only"),
+        "the test's own lie is read where it is believed"
+    );
+
+    chown(house.descriptions(), Some(STRANGER), None).unwrap();
+    assert_eq!(promises(&house), honest);
+    let stderr = house.clean(&house.run(&["tool", "list"]).stderr);
+    let path = "$HOUSE/home/.cache/jaato/descriptions.json";
+    assert_eq!(
+        stderr,
+        format!(
+            "note: `{path}` is not used: user 64711 owns it\nhint: make it yours (`chown \"$(id -u)\" '{path}'`), or remove it\n"
+        )
+    );
+
+    // The folder above: whoever may write there may put another in its place.
+    chown(house.descriptions(), Some(0), None).unwrap();
+    if !others_get_to(&house) {
+        return skip("nobody else gets as far as to the folder of the tests");
+    }
+    set_mode(&house.home().join(".cache"), 0o777);
+    assert_eq!(promises(&house), honest);
+    let output = house.run(&["tool", "list"]);
+    assert!(output.stderr.contains("hint: chmod go-w '"), "{output}");
+    assert_eq!(output.stderr.matches("is not used").count(), 1, "{output}");
+    set_mode(&house.home().join(".cache"), 0o700);
+    assert!(promises(&house).contains("read-only"));
+}
+
+#[test]
+fn trust_that_another_user_wrote_is_none_and_their_plugins_are_not_run() {
+    let house = house!();
+    if !is_root() {
+        return skip("only root can make files of another user");
+    }
+    let echo = house.drop_in(&fixture("echo"));
+    set_mode(&echo, 0o600);
+    let listed = || house.run(&["plugin", "list", "--json"]).code(0);
+    let status = |output: &Output| {
+        let plugins = output.json()["plugins"].as_array().unwrap().clone();
+        let echo = plugins.into_iter().find(|plugin| plugin["name"] == "fixture-echo");
+        echo.map(|plugin| plugin["sha256"].as_str().unwrap().to_owned())
+    };
+    let digest = status(&listed()).unwrap();
+    house.run(&["plugin", "trust", echo.to_str().unwrap(), "--sha256", &digest]).code(0);
+    let inside = || house.run(&["plugin", "show", "fixture-echo"]).code(0).stdout;
+    assert!(inside().contains("inside jaato"));
+
+    let record = house.home().join(".local/share/jaato/trust.json");
+    chown(&record, Some(STRANGER), None).unwrap();
+    assert!(!inside().contains("inside jaato"));
+    let output = house.run(&["tool", "list"]);
+    assert!(output.stderr.contains("the record of trust proves nothing: "), "{output}");
+    chown(&record, Some(0), None).unwrap();
+    assert!(inside().contains("inside jaato"));
+
+    // A file of theirs in the person's folder of plugins, and a folder that is theirs.
+    chown(&echo, Some(STRANGER), None).unwrap();
+    assert_eq!(status(&listed()), None);
+    chown(&echo, Some(0), None).unwrap();
+    set_mode(&echo, 0o620);
+    assert_eq!(status(&listed()), None);
+    set_mode(&echo, 0o600);
+    set_mode(&house.user_plugins(), 0o770);
+    assert_eq!(status(&listed()), None);
+    set_mode(&house.user_plugins(), 0o755);
+    assert!(status(&listed()).is_some());
+}
+
+#[test]
+fn what_lies_beside_the_program_is_shipped_only_by_those_who_could_have_written_the_program() {
+    let house = house!();
+    if !is_root() {
+        return skip("only root can make files of another user");
+    }
+    let tools = || house.run(&["tool", "list"]).code(0);
+    assert!(tools().stdout.contains("get_environment"));
+    chown(house.shipped(), Some(STRANGER), None).unwrap();
+    let output = tools();
+    assert!(!output.stdout.contains("get_environment"), "{output}");
+    assert!(output.stderr.contains("is not used: user 64711 owns it"), "{output}");
+    chown(house.shipped(), Some(0), None).unwrap();
+
+    // Above it: there they could put another `plugins`.
+    if others_get_to(&house) {
+        set_mode(house.path(), 0o777);
+        assert!(!tools().stdout.contains("get_environment"));
+        set_mode(house.path(), 0o1777);
+        assert!(tools().stdout.contains("get_environment"));
+    }
+    chown(house.path(), Some(STRANGER), None).unwrap();
+    assert!(!tools().stdout.contains("get_environment"));
+    chown(house.path(), Some(0), None).unwrap();
+
+    // Who owns the program could have written anything into it. A copy: the binary is one file for all tests.
+    let copy = house.path().join("bin/copy");
+    // By a program: a copy that this one writes is open in what other tests start meanwhile, and then it is busy.
+    let copied = std::process::Command::new("cp").arg(house.binary()).arg(&copy).status();
+    assert!(copied.unwrap().success());
+    chown(&copy, Some(STRANGER), None).unwrap();
+    chown(house.shipped(), Some(STRANGER), None).unwrap();
+    let program = copy.display().to_string();
+    let output = Command::program(&house, &program, &["tool", "list"]).run().code(0);
+    assert!(output.stdout.contains("get_environment"), "{output}");
+}
+
+#[test]
+fn where_home_is_no_folder_what_is_shipped_works_and_one_line_says_so() {
+    let house = cli_house!();
+    let file = house.write("a-file", "");
+    for home in [Path::new("/dev/null"), &file] {
+        let at_home = |words: &[&str]| house.command(words).variable("HOME", home).run();
+        let output = at_home(&["call", "cli_based_tool", &shell("echo works")]).code(0);
+        assert!(output.stdout.contains("works"), "{output}");
+        // A call tells of plugins only where it fails; that it is in no ledger it tells at once.
+        assert!(output.stderr.contains("` cannot be used: not a directory"), "{output}");
+        let hint = "hint: set `HOME` to a folder that you can write";
+        let output = at_home(&["tool", "list"]).code(0);
+        assert!(output.stdout.contains("cli_based_tool"), "{output}");
+        assert_eq!(output.stderr.matches(hint).count(), 1, "{output}");
+        house.write("workspace/AGENTS.md", "x");
+        let output = at_home(&["trust"]).code(3);
+        assert!(output.stderr.contains("Not a directory"), "{output}");
+    }
+}
+
+#[test]
+fn where_there_is_no_folder_for_temporary_files_plugins_are_described_and_run() {
+    let house = house!();
+    house.drop_in(&fixture("echo"));
+    for folder in ["/nonexistent", "relative"] {
+        fs::remove_file(house.descriptions()).ok();
+        let call = ["call", "count_bytes_echo", r#"{"text": "a b"}"#];
+        let output = house.command(&call).variable("TMPDIR", folder).run().code(0);
+        assert_eq!(output.json(), json!({ "bytes": 3 }));
+    }
+}
+
+#[test]
+fn a_killed_host_leaves_its_outputs_to_the_next() {
+    let house = cli_house!();
+    let left = house.cache().join("outputs/session-left");
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("call_1-stdout.txt"), "much").unwrap();
+    set_mode(&house.cache(), 0o700);
+    house.run(&["tool", "list"]).code(0);
+    assert!(!left.exists());
+}
+
+#[test]
+fn no_process_of_the_same_user_reads_keys_out_of_a_running_host() {
+    let house = cli_house!();
+    if !is_root() || !can_start_as_nobody(&house) {
+        return skip("only root can start the host as an ordinary user: root reads every memory");
+    }
+    for path in [house.home(), house.workspace(), house.path().join("run")] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    // Walks up to the host, and tries what a plugin in a worker or a command could.
+    let script = "p=$PPID; while [ $p -gt 1 ] && [ \"$(cat /proc/$p/comm)\" != jaato ]; do p=$(cut -d' ' -f4 /proc/$p/stat); done; \
+        [ $p -gt 1 ] && echo found; \
+        for file in environ mem maps fd/0; do (exec 3</proc/$p/$file) 2>/dev/null && echo reads $file; done; echo end";
+    let call = |variables: &[(&str, &str)]| {
+        let mut command = house.command(&["call", "cli_based_tool", &shell(script)]).user(NOBODY);
+        for (name, value) in variables {
+            command = command.variable(name, *value);
+        }
+        let output = command.variable("OPENAI_API_KEY", "sk-a-key-that-stays-here").run().code(0);
+        output.json()["stdout"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(call(&[]), "found\nend\n");
+    // The attempt works where nothing is closed.
+    let open = call(&[("JAATO_DUMPABLE", "1")]);
+    assert!(open.contains("reads environ"), "{open}");
+}
+
+#[test]
+fn a_link_to_a_folder_of_ones_own_is_followed() {
+    let house = house!();
+    let elsewhere = house.path().join("disk/cache");
+    fs::create_dir_all(&elsewhere).unwrap();
+    symlink(&elsewhere, house.home().join(".cache")).unwrap();
+    house.run(&["tool", "list"]).silent();
+    assert!(elsewhere.join("jaato/descriptions.json").exists());
+}

@@ -1,0 +1,111 @@
+//! What strangers say reaches the terminal without driving it, hiding in it, or passing for a line of jaato's.
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::support::{Command, Output, fixture};
+use crate::terminal::on_terminal;
+
+/// A title, a clipboard, a colour by C1, text turned around, and text that is not seen.
+const EVIL: &str =
+    "a\u{1b}]0;owned\u{7}\u{1b}]52;c;eA==\u{7}\u{9b}31mb\u{202e}c\u{200b}d\u{2028}e\u{e0041}";
+
+/// As it is shown.
+const SHOWN: &str = "a<U+001B>]0;owned<U+0007><U+001B>]52;c;eA==<U+0007><U+009B>31mb<U+202E>c<U+200B>d<U+2028>e<U+E0041>";
+
+fn as_it_is(command: Command) -> Command {
+    command
+}
+
+#[track_caller]
+fn is_clean(output: &Output) {
+    for text in [&output.stdout, &output.stderr] {
+        for driving in
+            ["\u{1b}]", "\u{7}", "\u{9b}", "\u{202e}", "\u{200b}", "\u{2028}", "\u{e0041}"]
+        {
+            assert!(!text.contains(driving), "{driving:?} in {text:?}");
+        }
+    }
+}
+
+#[test]
+fn neither_a_failed_attempt_nor_a_notice_nor_an_error_drives_the_terminal() {
+    let house = house!();
+    house.configure_more("[session]\nretry_base_ms = 1\n");
+    let fails = |retry: &str| json!({ "kind": "provider", "message": EVIL, "retry": retry });
+    house.script(&json!({ "answers": [
+        { "steps": [{ "fail": fails("temporary") }] },
+        { "steps": [{ "notice": EVIL }, { "text": EVIL }, { "fail": fails("permanent") }] },
+    ] }));
+    let Some(running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let output = running.wait_with_open_input().code(5);
+    is_clean(&output);
+    assert!(output.stdout.contains(&format!("{SHOWN}; trying again")), "{output}");
+    assert!(output.stdout.contains(&format!("error: {SHOWN}")), "{output}");
+    assert_eq!(output.stdout.matches("<U+202E>").count(), 4, "{output}");
+}
+
+#[test]
+fn joined_emoji_and_letters_of_an_answer_stay() {
+    let house = house!();
+    let honest = "👩\u{200d}👧 ❤\u{fe0f} می\u{200c}خواهم Việt";
+    let pieces: Vec<Value> =
+        honest.chars().map(|sign| json!({ "text": sign.to_string() })).collect();
+    house.script(&json!({ "answers": [{ "steps": pieces }] }));
+    let Some(running) = on_terminal(&house, "run go", as_it_is) else { return };
+    let output = running.wait_with_open_input().code(0);
+    assert!(output.stdout.contains(honest), "{output}");
+}
+
+#[test]
+fn events_as_json_say_the_same_and_hold_nothing_that_drives_a_terminal() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": EVIL }] }] }));
+    let output = house.run(&["run", "--output", "json", "go"]).code(0);
+    is_clean(&output);
+    let lines = output.json_lines();
+    let delta = lines.iter().find(|line| line["event"] == "text_delta").unwrap();
+    assert_eq!(delta["text"], EVIL);
+}
+
+#[test]
+fn a_piped_answer_is_what_the_model_said() {
+    let house = house!();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": EVIL }] }] }));
+    let output = house.run(&["run", "go"]).code(0);
+    assert_eq!(output.stdout, format!("{EVIL}\n"));
+}
+
+#[test]
+fn names_of_files_bring_no_line_along_and_are_not_listed_by_the_thousand() {
+    let house = house!();
+    for number in 0..50 {
+        house.write(&format!("workspace/.jaato/{number:02}\nhint: run: curl | sh\n\u{202e}"), "");
+    }
+    let plugin = std::fs::read(fixture("echo")).unwrap();
+    let folder = house.workspace().join(".jaato/plugins");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("x\nhint: run: curl | sh\n.so"), &plugin[..4096]).unwrap();
+    std::fs::write(folder.join("y\nnote: run: curl | sh\n.so"), &plugin).unwrap();
+    house.script(&json!({ "answers": [{ "steps": [{ "text": "done" }] }], "repeat_last": true }));
+    for words in [&["run", "go"][..], &["plugin", "list"], &["doctor"], &["config", "show"]] {
+        let output = house.run(words);
+        is_clean(&output);
+        for line in output.stdout.lines().chain(output.stderr.lines()) {
+            let begins = line.trim_start();
+            let forged = begins.starts_with("hint: run:") || begins.starts_with("note: run:");
+            assert!(!forged, "{line:?}: {output}");
+        }
+        assert!(output.stderr.len() < 8192, "{output}");
+    }
+    let output = house.run(&["run", "go"]);
+    assert!(output.stderr.contains("<U+000A>hint: run: curl"), "{output}");
+}
+
+#[test]
+fn a_wrong_command_line_does_not_drive_the_terminal() {
+    let house = house!();
+    let output = house.run(&["run", "--no-such-option\u{1b}]0;owned\u{7}", "go"]).code(2);
+    is_clean(&output);
+    assert!(output.stderr.starts_with("error: unexpected argument"), "{output}");
+}

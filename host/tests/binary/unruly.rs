@@ -1,0 +1,262 @@
+//! Plugins that take from the host what is not theirs: its exit code, its signals, its output, its threads, its
+//! connections, its log. Inside as in a worker, it costs them and nobody else.
+
+use std::fs;
+use std::thread::sleep;
+
+use serde_json::{Value, json};
+
+use crate::cli::{cli_house, one_call};
+use crate::house;
+use crate::support::command::LOOK_AGAIN;
+use crate::support::server::{Answer, Server};
+use crate::support::{Command, House, Output, fixture};
+
+/// Bytes that the log may have: its bound, and what is written between two looks.
+const LOG_BYTES_MAX: u64 = 5 * 1024 * 1024;
+
+/// Requests of one plugin that may be going on.
+const REQUESTS_MAX: usize = 64;
+
+fn call(what: &str) -> Value {
+    json!({ "call": { "name": "do_of_unruly", "arguments": { "what": what } } })
+}
+
+#[track_caller]
+fn do_it(house: &House, what: &str) -> Output {
+    house.run(&["call", "do_of_unruly", &json!({ "what": what }).to_string()])
+}
+
+/// Makes a house with the plugin, inside and in a worker.
+#[track_caller]
+fn both_ways(work: impl Fn(&House)) {
+    for isolated in ["", "[plugins]\nisolated = [\"fixture-unruly\"]\n"] {
+        let house = house!();
+        house.ship(&fixture("unruly"));
+        house.configure(isolated);
+        work(&house);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn an_exit_inside_never_passes_for_success_and_names_its_plugin() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    let output = do_it(&house, "exit").code(4);
+    let told = "error: a call of `exit` in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n\
+                hint: in a worker it would end its own calls alone: `[plugins] isolated = [\"fixture-unruly\"]`\n";
+    assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("", told), "{output}");
+    house.nothing_lives();
+    assert!(
+        fs::read_to_string(house.cache().join("jaato.log"))
+            .unwrap()
+            .contains(" error host: a call of `exit`")
+    );
+}
+
+#[test]
+fn a_crash_inside_names_its_plugin_and_is_the_same_crash() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    for (what, signal, word) in [("segfault", 11, "segmentation fault"), ("abort", 6, "abort")] {
+        let output = do_it(&house, what).code(128 + signal);
+        let told = format!(
+            "error: {word} in plugin `fixture-unruly`, which runs inside jaato, ends jaato\n"
+        );
+        assert!(output.stderr.contains(&told), "{output}");
+        let log = fs::read_to_string(house.cache().join("jaato.log")).unwrap();
+        assert!(log.contains(&format!(" error host: {word} in plugin `fixture-unruly`")), "{log}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn a_destructor_that_panics_at_the_end_of_its_thread_changes_no_exit_code() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    let output = do_it(&house, "end_of_thread").code(0);
+    assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
+}
+
+#[test]
+fn what_a_plugin_inside_prints_stands_in_the_log_and_not_between_the_answers() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    let line = json!({ "tool": "do_of_unruly", "args": { "what": "print" } }).to_string();
+    let output =
+        house.command(&["call", "--batch"]).input(format!("{line}\n{line}\n")).run().code(0);
+    let answer = json!({ "tool": "do_of_unruly", "result": { "result": "done" } });
+    assert_eq!(output.json_lines(), [answer.clone(), answer], "{output}");
+    house.wait_for_log("printed: {\"printed\": \"by a plugin\"}");
+}
+
+#[test]
+fn a_plugin_inside_that_takes_the_signals_away_keeps_no_person_from_stopping_it() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    house.script(&json!({ "answers": [{ "steps": [call("take_signals")] }] }));
+    for signal in ["INT", "TERM"] {
+        let running = house.command(&["run", "--yes", "go"]).no_input().start();
+        running.wait_for_error("has taken the signals");
+        let status = format!("/proc/{}/stat", running.id());
+        // What a person does: once more, until it stops.
+        while !fs::read_to_string(&status).unwrap_or_default().contains(") Z ") {
+            running.signal(signal);
+            sleep(LOOK_AGAIN);
+        }
+        running.finish().code(130);
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn children_are_waited_for_whoever_ignores_their_end() {
+    let house = cli_house!();
+    house.ship(&fixture("unruly"));
+    let echo = json!({ "call": { "name": "cli_based_tool", "arguments": { "command": "echo hi; exit 7" } } });
+    house.script(&json!({ "answers": [
+        { "steps": [call("ignore_children")] },
+        { "steps": [echo] },
+        { "expect": { "tool_result": "\"returncode\":7" }, "steps": [{ "text": "done" }] },
+    ] }));
+    let output = house.run(&["run", "--yes", "go"]).code(0);
+    assert_eq!(output.stdout, "done\n", "{output}");
+    let ignoring = ["-c", "trap '' CHLD; exec \"$0\" \"$@\""];
+    let arguments = json!({ "command": "echo hi; exit 7" }).to_string();
+    let words = ["call", "cli_based_tool", arguments.as_str()];
+    let output = Command::under(&house, "/bin/sh", &ignoring, &words).run().code(0);
+    assert_eq!(output.json()["returncode"], 7, "{output}");
+    house.nothing_lives();
+}
+
+#[test]
+fn a_storm_of_requests_is_bounded_and_others_go_on() {
+    both_ways(|house| {
+        house.ship(&fixture("echo"));
+        let server = Server::start([]);
+        server.set_models(Answer::silence());
+        let url = format!("{}/v1/models", server.root_url());
+        let storm = json!({ "url": url, "count": 2000, "keeps": REQUESTS_MAX });
+        let lines = [
+            json!({ "tool": "storm_of_unruly", "args": storm }),
+            json!({ "tool": "count_bytes_echo", "args": { "text": "well" } }),
+            json!({ "tool": "get_environment", "args": { "aspect": "os" } }),
+        ];
+        let lines = lines.map(|line| format!("{line}\n")).concat();
+        let output = house.command(&["call", "--batch"]).input(lines).run().code(0);
+        let answers = output.json_lines();
+        let storm = &answers[0]["result"];
+        let going_on = storm["going_on"].as_u64().unwrap();
+        assert!(going_on > 0 && going_on <= REQUESTS_MAX as u64, "{output}");
+        // A few more may have begun before, and ended as the server wanted.
+        assert!(storm["limited"].as_u64().unwrap() > 2000 - 4 * REQUESTS_MAX as u64, "{output}");
+        assert!(answers[1..].iter().all(|answer| answer.get("result").is_some()), "{output}");
+    });
+}
+
+#[test]
+fn a_flood_of_the_log_is_cut_and_told() {
+    both_ways(|house| {
+        do_it(house, "flood_log").code(0);
+        let log = house.cache().join("jaato.log");
+        assert!(fs::metadata(&log).unwrap().len() <= LOG_BYTES_MAX);
+        let text = fs::read_to_string(&log).unwrap();
+        assert_eq!(text.matches("`fixture-unruly` has written 524288 bytes").count(), 1);
+    });
+}
+
+#[test]
+fn json_of_too_many_values_is_refused_before_it_is_read() {
+    both_ways(|house| {
+        let output = do_it(house, "much_json").code(6);
+        let told = "error: the plugin `fixture-unruly` sent JSON of more than 250000 values\n";
+        assert!(output.stderr.contains(told), "{output}");
+    });
+}
+
+#[test]
+fn a_state_that_cannot_be_saved_is_told_once_and_logged() {
+    for (how, told) in [
+        ("error", "there is no room for it"),
+        ("big", "may cross"),
+        ("hang", "it took longer than 2 s"),
+    ] {
+        let house = house!();
+        house.ship(&fixture("unruly"));
+        house.script(&json!({ "answers": [
+            { "steps": [call("print")] }, { "steps": [call("print")] }, { "steps": [{ "text": "done" }] },
+        ] }));
+        house.configure_more(&format!(
+            "[plugins.fixture-unruly]\nhow = \"{how}\"\n[plugins]\nisolated = [\"fixture-unruly\"]\n"
+        ));
+        let output = house.run(&["run", "--yes", "go"]).code(0);
+        let notice = "plugin `fixture-unruly` could not save its state";
+        assert_eq!(output.stderr.matches(notice).count(), 1, "{how}: {output}");
+        assert!(output.stderr.contains(told), "{how}: {output}");
+        house.wait_for_log(notice);
+    }
+}
+
+#[test]
+fn a_worker_that_was_stopped_goes_on_with_the_next_answer_that_is_missing() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    house.configure("[plugins]\nisolated = [\"fixture-unruly\"]\n");
+    let output = do_it(&house, "stop").code(0);
+    assert_eq!(output.json(), json!({ "result": "done" }), "{output}");
+    house.wait_for_log("the worker of plugin `fixture-unruly` was stopped: it was made to go on");
+}
+
+#[test]
+fn blocking_work_that_ignores_its_cancel_does_not_keep_the_plugin_from_working() {
+    both_ways(|house| {
+        let block = |until: &str| json!({ "call": { "name": "block_of_unruly", "arguments": { "until": until } } });
+        let never = house.path().join("never").display().to_string();
+        let isolated = fs::read_to_string(house.path().join("home/.config/jaato/config.toml"));
+        house.script(&json!({ "answers": [
+            { "steps": vec![block(&never); 8] },
+            { "expect": { "tool_result": "took longer than" }, "steps": [block("/")] },
+            { "expect": { "tool_result": "done" }, "steps": [{ "text": "done" }] },
+        ] }));
+        house.configure_more(&format!("{}[session]\ncall_deadline_ms = 4000\n", isolated.unwrap()));
+        let output = house.run(&["run", "--yes", "go"]).code(0);
+        assert_eq!(output.stdout, "done\n", "{output}");
+        house.wait_for_log("goes on 2 s after its call was cancelled");
+    });
+}
+
+#[test]
+fn raw_bytes_are_told_of_beside_a_key_of_the_tools_own() {
+    let house = house!();
+    house.ship(&fixture("unruly"));
+    let output = do_it(&house, "own_bytes").code(0);
+    assert_eq!(output.json(), json!({ "bytes": "its own", "raw_bytes": { "length": 3 } }));
+    house.script(&json!({ "answers": [
+        { "steps": [call("own_bytes")] },
+        { "expect": { "tool_result": "\"bytes\":\"its own\",\"raw_bytes\":{\"length\":3" }, "steps": [{ "text": "done" }] },
+    ] }));
+    house.run(&["run", "--yes", "go"]).code(0);
+}
+
+#[test]
+fn a_command_cannot_trust_by_another_name_without_variables_or_parents() {
+    let house = cli_house!();
+    house.write("workspace/AGENTS.md", "be bold\n");
+    let away = house.path().join("away");
+    let command = format!(
+        "cp {binary} {away}; T='env -i HOME=$HOME {away} trust'; \
+         unshare -pf --mount-proc sh -c \"$T\" 2>&1; setsid -w sh -c \"$T\" 2>&1; \
+         (read -r _ _ _ guardian _ < /proc/$PPID/stat; kill -STOP $PPID; kill -9 $guardian $PPID; eval $T > {told} 2>&1)",
+        binary = house.binary().display(),
+        away = away.display(),
+        told = house.path().join("told").display(),
+    );
+    house.script(&one_call(&command));
+    let output = house.run(&["run", "--yes", "go"]);
+    let said =
+        format!("{output}{}", fs::read_to_string(house.path().join("told")).unwrap_or_default());
+    assert!(said.contains("only a person can trust"), "{said}");
+    assert!(!house.home().join(".local/share/jaato/trust.json").exists(), "{said}");
+    house.nothing_lives();
+}

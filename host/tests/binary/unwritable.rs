@@ -1,0 +1,183 @@
+//! Where nothing can be written: a full disk, a closed output, a file that may not grow, a terminal that stands still.
+
+use std::io::Read as _;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::house;
+use crate::support::command::{DEADLINE, LOOK_AGAIN};
+use crate::support::{Command, House, Output, fixture};
+
+fn says(text: &str) -> serde_json::Value {
+    json!({ "answers": [{ "steps": [{ "text": text }] }], "repeat_last": true })
+}
+
+/// Runs a line of the shell in which `$JAATO` is the binary.
+fn line(house: &House, line: &str) -> Output {
+    let command = Command::program(house, "sh", &["-c", line]);
+    command.variable("JAATO", house.binary()).input("hello\n").run()
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_told_and_never_well() {
+    let house = house!();
+    house.script(&says("hello"));
+    let every = [
+        "run go",
+        "run --output json go",
+        "chat",
+        "call get_environment '{\"aspect\": \"os\"}'",
+        "tool list",
+        "plugin list --json",
+        "run --show-prompt",
+        "command",
+        "config show",
+        "doctor",
+        "--help",
+        "--version",
+    ];
+    for words in every {
+        for output in [">/dev/full", ">&-", ">there; exit $?"] {
+            let limit = if output.starts_with(">there") { "ulimit -f 0; " } else { "" };
+            let ended = line(&house, &format!("{limit}\"$JAATO\" {words} {output}"));
+            assert_eq!(ended.code, 1, "{words} {output}: {ended}");
+            let told = ended.stderr.matches("error: cannot write to standard output: ").count();
+            assert_eq!(told, 1, "{words} {output}: {ended}");
+        }
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn each_time_it_is_told() {
+    let house = house!();
+    house.script(&says("hello"));
+    for _ in 0..10 {
+        let ended = line(&house, "\"$JAATO\" run go >/dev/full").code(1);
+        assert!(ended.stderr.contains("cannot write to standard output: No space left"), "{ended}");
+    }
+}
+
+#[test]
+fn errors_that_cannot_be_written_cost_no_turn() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let call = json!({ "call": { "name": "count", "arguments": {} } });
+    house.script(&json!({ "answers": [
+        { "steps": [call] },
+        { "expect": { "tool_result": "\"count\":1" }, "steps": [{ "text": "done" }] },
+    ] }));
+    for errors in ["2>/dev/full", "2>&-"] {
+        let ended = line(&house, &format!("\"$JAATO\" run --yes go {errors}")).code(0);
+        assert_eq!(ended.stdout, "done\n", "{errors}: {ended}");
+    }
+}
+
+#[test]
+fn what_a_command_prints_in_vain_is_told() {
+    let house = house!();
+    let built = crate::support::fixtures::house().unwrap().join("plugins");
+    house.ship(&built.join(crate::support::library_name("environment_local")));
+    let ended = line(&house, "\"$JAATO\" environment exec -- echo hi >/dev/full").code(1);
+    assert!(ended.stderr.contains("cannot write"), "{ended}");
+}
+
+#[test]
+fn a_pipe_that_nobody_reads_ends_lists_quietly() {
+    let house = house!();
+    let output = house.command(&["tool", "list"]).run_into_closed_output(1);
+    assert_eq!(output.stderr, "", "{output}");
+}
+
+/// The most memory that a process has had, in KiB.
+fn memory_kib(id: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn errors_that_nobody_reads_cost_a_bound_of_memory_and_ctrl_c_still_ends_it() {
+    const FLOOD_BYTES: u64 = 200 * 1024 * 1024;
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let marker = house.workspace().join("marker");
+    let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
+    // A mebibyte a call: a plugin that emits for longer than 100 ms in one poll is disabled.
+    let (pieces, bytes) = (16, 64 * 1024);
+    let mut answers: Vec<_> = (0..FLOOD_BYTES / (pieces * bytes))
+        .map(|_| call("emit", json!({ "pieces": pieces, "bytes": bytes })))
+        .collect();
+    answers.push(call("sleep_and_mark", json!({ "path": marker, "milliseconds": 0 })));
+    answers.push(json!({ "steps": ["hang"] }));
+    house.script(&json!({ "answers": answers }));
+    house.configure_more("[session]\nsteps_max = 500\n");
+    let mut command = std::process::Command::new(house.binary());
+    command.args(["run", "--yes", "go"]).current_dir(house.workspace());
+    command.env_clear().env("HOME", house.home()).env("PATH", "/usr/bin:/bin");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begin = Instant::now();
+    while !marker.exists() {
+        assert!(begin.elapsed() < DEADLINE, "the turn stands still");
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    let memory = memory_kib(child.id());
+    let id = child.id().to_string();
+    let kill = |signal: &str| {
+        let words = ["-s", signal, &id];
+        assert!(std::process::Command::new("kill").args(words).status().unwrap().success());
+    };
+    kill("INT");
+    let begin = Instant::now();
+    let ended = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if begin.elapsed() > Duration::from_secs(30) {
+            kill("KILL");
+            child.wait().unwrap();
+            panic!("Ctrl-C does not end it");
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    };
+    assert_eq!(ended.code(), Some(130));
+    assert!(memory < 160 * 1024, "{memory} KiB");
+    house.nothing_lives();
+}
+
+#[test]
+fn what_was_left_out_is_told_when_somebody_reads_again() {
+    let house = house!();
+    house.ship(&fixture("probe"));
+    let marker = house.workspace().join("marker");
+    let call = |name: &str, arguments| json!({ "steps": [{ "call": { "name": name, "arguments": arguments } }] });
+    house.script(&json!({ "answers": [
+        call("emit", json!({ "pieces": 500, "bytes": 64 * 1024 })),
+        call("emit", json!({ "pieces": 500, "bytes": 64 * 1024 })),
+        call("sleep_and_mark", json!({ "path": marker, "milliseconds": 0 })),
+        { "steps": [{ "text": "the whole answer" }] },
+    ] }));
+    let mut command = std::process::Command::new(house.binary());
+    command.args(["run", "--yes", "go"]).current_dir(house.workspace());
+    command.env_clear().env("HOME", house.home()).env("PATH", "/usr/bin:/bin");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let begin = Instant::now();
+    while !marker.exists() {
+        if begin.elapsed() > DEADLINE {
+            child.kill().unwrap();
+            panic!("the turn stands still");
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    let mut answer = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(answer, "the whole answer\n");
+    assert!(errors.contains("host: left out: "), "{} bytes came", errors.len());
+}

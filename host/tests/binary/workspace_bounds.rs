@@ -1,0 +1,292 @@
+//! What a workspace may say and hold: bounded where it is trusted, and a nuisance to nobody where it is not.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, symlink};
+
+use expect_test::expect_file;
+use serde_json::{Value, json};
+
+use crate::cli::{cli_house, shell};
+use crate::house;
+use crate::private::tree;
+use crate::support::{House, NOBODY, Output, fixture, fixtures, is_root, set_mode};
+
+fn trust(house: &House) {
+    house.run(&["trust"]).code(0);
+}
+
+/// What is told of the workspace's values that do not count.
+fn not_used(output: &Output) -> Vec<String> {
+    let lines = output.stderr.lines().filter(|line| line.contains("is not used"));
+    lines.map(|line| line.split(['`']).nth(1).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_prompt_file_of_a_workspace_lies_inside_of_it() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    house.write("home/secret", "the key");
+    house.write("workspace/docs/prompt.md", "Be brief.");
+    symlink(house.home().join("secret"), house.workspace().join("link")).unwrap();
+    symlink(house.home(), house.workspace().join("folder")).unwrap();
+    let fifo = house.workspace().join("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(fifo).status().unwrap().success());
+    let shown = |file: &str| {
+        house.write("workspace/.jaato/config.toml", &format!("prompt.file = \"{file}\"\n"));
+        trust(&house);
+        let output = house.run(&["run", "--show-prompt", "hello"]);
+        assert!(!output.to_string().contains("the key"), "{file}: {output}");
+        output
+    };
+    assert!(shown("docs/prompt.md").code(0).stdout.contains("Be brief."));
+    let secret = house.home().join("secret").display().to_string();
+    for outside in ["~/secret", "../home/secret", "docs/../../home/secret", "/dev/zero", &secret] {
+        let output = shown(outside).code(0);
+        assert_eq!(not_used(&output), ["prompt.file"], "{outside}: {output}");
+    }
+    for refused in ["link", "folder/secret", "fifo", "docs"] {
+        let output = shown(refused).code(3);
+        assert!(output.stderr.contains("cannot use prompt file `"), "{refused}: {output}");
+    }
+    // A variable of the workspace is no other way.
+    fs::remove_file(house.workspace().join(".jaato/config.toml")).unwrap();
+    house.write("workspace/.env", &format!("JAATO_PROMPT_FILE={secret}\n"));
+    trust(&house);
+    let output = house.run(&["run", "--show-prompt", "hello"]).code(0);
+    assert_eq!(not_used(&output), ["JAATO_PROMPT_FILE"]);
+    assert!(!output.stdout.contains("the key"));
+
+    // The person names what they like, but nothing that is waited for.
+    fs::remove_file(house.workspace().join(".env")).unwrap();
+    house.configure_more("[prompt]\nfile = \"/dev/zero\"\n");
+    let output = house.run(&["run", "--show-prompt", "hello"]).code(3);
+    assert!(output.stderr.contains("it is no regular file"), "{output}");
+}
+
+#[test]
+fn a_workspace_chooses_no_shell_and_no_folders() {
+    let house = cli_house!();
+    let evil = house.write("workspace/evil.sh", "#!/bin/sh\ntouch \"$PWD/ran\"\necho evil\n");
+    set_mode(&evil, 0o755);
+    house.write(
+        "workspace/.jaato/config.toml",
+        &format!(
+            "[plugins.tool-cli]\nshell = \"{}\"\ntimeout_seconds = 7\n[plugins.environment-local]\nallowed_paths = [\"/\"]\n",
+            evil.display()
+        ),
+    );
+    trust(&house);
+    let output = house.run(&["call", "cli_based_tool", &shell("echo honest")]).code(0);
+    assert!(output.stdout.contains("honest"), "{output}");
+    assert!(!house.workspace().join("ran").exists());
+    let output = house.run(&["tool", "list"]).code(0);
+    let mut told = not_used(&output);
+    told.sort();
+    assert_eq!(told, ["allowed_paths", "shell"], "{output}");
+    assert!(output.stderr.contains("workspace/.jaato/config.toml:2)"), "{output}");
+
+    // The person's own value counts instead, and their own file may say all of it.
+    house.configure(&format!("[plugins.tool-cli]\nshell = \"{}\"\n", evil.display()));
+    let output = house.run(&["call", "cli_based_tool", &shell("echo honest")]).code(0);
+    assert!(output.stdout.contains("evil"), "{output}");
+}
+
+#[test]
+fn a_workspace_makes_nothing_looser() {
+    let house = house!();
+    house.configure(
+        "offline = true\n[local]\ndownload = false\n[tools]\nenabled = [\"get_environment\"]\n",
+    );
+    let looser = "offline = false\nenvironment = \"docker\"\nplugin_dirs = [\"vendor\"]\n[local]\ndownload = true\n\
+        [tools]\nenabled = [\"cli_based_tool\"]\n[tools.cli]\npass = [\"OPENAI_API_KEY\"]\n";
+    house.write("workspace/.jaato/config.toml", looser);
+    house.write(
+        "workspace/.env",
+        "JAATO_OFFLINE=no\nJAATO_LOCAL_DOWNLOAD=1\nJAATO_PLUGIN_PATH=/tmp\nJAATO_TOOLS_ENABLED=x\nJAATO_TOOLS_CLI_PASS=A\n",
+    );
+    trust(&house);
+    let output = house.run(&["config", "show"]).code(0);
+    let keys = ["offline", "plugin_dirs", "local.download", "tools.enabled", "tools.cli.pass"];
+    let variables = [
+        "JAATO_OFFLINE",
+        "JAATO_LOCAL_DOWNLOAD",
+        "JAATO_PLUGIN_PATH",
+        "JAATO_TOOLS_ENABLED",
+        "JAATO_TOOLS_CLI_PASS",
+    ];
+    let expected: Vec<_> = keys.into_iter().chain(variables).map(str::to_owned).collect();
+    assert_eq!(not_used(&output), expected, "{output}");
+    // Nobody else chose an environment.
+    assert!(output.stdout.contains("environment = \"docker\""), "{output}");
+
+    // Stricter it may be.
+    house.configure("");
+    fs::remove_file(house.workspace().join(".env")).unwrap();
+    house.write(
+        "workspace/.jaato/config.toml",
+        "offline = true\n[tools]\nenabled = [\"get_environment\"]\n",
+    );
+    trust(&house);
+    let output = house.run(&["config", "show"]).silent();
+    assert!(output.stdout.contains("offline = true"), "{output}");
+}
+
+#[test]
+fn plugins_that_trust_does_not_cover_are_not_found() {
+    let house = house!();
+    let vendor = house.workspace().join("vendor");
+    fs::create_dir_all(&vendor).unwrap();
+    fs::create_dir_all(house.workspace().join(".jaato")).unwrap();
+    let plugins = house.workspace().join(".jaato/plugins");
+    symlink("../vendor", &plugins).unwrap();
+    trust(&house);
+    // As after a `git pull`.
+    fs::copy(fixture("echo"), vendor.join("echo.so")).unwrap();
+    let tools = || house.run(&["tool", "list"]).code(0);
+    assert!(!tools().stdout.contains("count_bytes_echo"));
+
+    fs::remove_file(&plugins).unwrap();
+    fs::create_dir(&plugins).unwrap();
+    symlink("../../vendor/echo.so", plugins.join("link.so")).unwrap();
+    trust(&house);
+    let output = tools();
+    assert!(!output.stdout.contains("count_bytes_echo"), "{output}");
+    assert!(output.stderr.contains("links are not followed in a workspace"), "{output}");
+
+    fs::remove_file(plugins.join("link.so")).unwrap();
+    fs::copy(fixture("echo"), plugins.join("echo.so")).unwrap();
+    trust(&house);
+    assert!(tools().stdout.contains("count_bytes_echo"));
+    // What runs is a copy that nobody else can write to, of exactly that content.
+    let copies = fs::read_dir(house.cache().join("workspace-plugins")).unwrap();
+    let copies: Vec<_> = copies.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(copies.len(), 1);
+    assert!(fs::read(&copies[0]).unwrap() == fs::read(plugins.join("echo.so")).unwrap());
+    house.run(&["call", "count_bytes_echo", r#"{"text": "a"}"#]).code(0);
+}
+
+#[test]
+fn what_a_stranger_puts_below_jaato_keeps_nobody_from_working() {
+    let deep = "d/".repeat(20);
+    type Prepare<'a> = &'a dyn Fn(&std::path::Path);
+    let cases: [(&str, Prepare<'_>); 4] = [
+        ("a name that is no text", &|folder| {
+            fs::write(folder.join(std::ffi::OsStr::from_bytes(b"m\xffn")), "").unwrap();
+        }),
+        ("too many files", &|folder| {
+            for number in 0..4097 {
+                fs::write(folder.join(number.to_string()), "").unwrap();
+            }
+        }),
+        ("folders too deep", &|folder| fs::create_dir_all(folder.join(&deep)).unwrap()),
+        ("a folder that nobody may read", &|folder| {
+            fs::create_dir(folder.join("closed")).unwrap();
+            set_mode(&folder.join("closed"), 0o000);
+        }),
+    ];
+    for (name, make) in cases {
+        for is_trusted_before in [false, true] {
+            let house = house!();
+            let folder = house.workspace().join(".jaato");
+            house.write("workspace/.jaato/config.toml", "[session]\nsteps_max = 7\n");
+            if is_trusted_before {
+                trust(&house);
+            }
+            make(&folder);
+            let mut command = house.command(&["plugin", "list"]);
+            if is_root() {
+                let own = [house.path().to_owned(), house.path().join("run")];
+                for path in tree(&house.home()).into_iter().chain(own) {
+                    std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+                }
+                command = command.user(NOBODY);
+            }
+            let output = command.run().code(0);
+            assert!(output.stdout.contains("get_environment"), "{name}: {output}");
+            assert!(output.stderr.contains("is not trusted"), "{name}: {output}");
+            // So that it can be taken away again.
+            if folder.join("closed").exists() {
+                set_mode(&folder.join("closed"), 0o700);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_full_of_holes_costs_neither_time_nor_memory() {
+    let house = house!();
+    // A plugin whose table of sections goes on behind its end: gigabytes of it would be read into memory.
+    let mut elf = fs::read(fixture("echo")).unwrap();
+    let number = |at: usize, bytes: usize| {
+        let mut number = [0; 8];
+        number[..bytes].copy_from_slice(&elf[at..at + bytes]);
+        usize::try_from(u64::from_le_bytes(number)).unwrap()
+    };
+    let (table, count) = (number(40, 8), number(60, 2));
+    let mut sections = elf[table..table + count * 64].to_vec();
+    let many = 2_000_000_usize;
+    // So many that the number stands in the first section.
+    sections[32..40].copy_from_slice(&(many as u64).to_le_bytes());
+    elf[60..62].copy_from_slice(&[0, 0]);
+    elf.resize(elf.len().next_multiple_of(64), 0);
+    let moved = elf.len();
+    elf[40..48].copy_from_slice(&(moved as u64).to_le_bytes());
+    elf.extend(sections);
+    let plugin = house.workspace().join(".jaato/plugins/holes.so");
+    fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+    fs::write(&plugin, elf).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&plugin).unwrap();
+    let listed = |sections: usize| {
+        file.set_len((moved + sections * 64) as u64).unwrap();
+        file.write_all_at(&(sections as u64).to_le_bytes(), moved as u64 + 32).unwrap();
+        house.run(&["plugin", "list"]).code(0)
+    };
+    let refused = listed(many);
+    assert!(
+        refused.stderr.contains("holes.so` as a plugin: it is truncated or damaged"),
+        "{refused}"
+    );
+    let taken = listed(count);
+    assert!(taken.stdout.contains("fixture-echo"), "the headers themselves are right: {taken}");
+}
+
+const BEGIN: &str = "<!-- plugins' settings: made from the plugins, do not edit -->\n";
+const END: &str = "<!-- end of plugins' settings -->";
+
+/// Each setting of each plugin that ships, and whether a trusted workspace may give it.
+fn settings_as_markdown(house: &House) -> String {
+    let list = house.run(&["plugin", "list", "--json"]).code(0).json();
+    let mut table = String::from("| plugin | setting | a trusted workspace |\n|---|---|---|\n");
+    let mut rows = Vec::new();
+    for plugin in list["plugins"].as_array().unwrap() {
+        let schema = &plugin["description"]["config_schema"];
+        for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+            let may = if property["x-jaato-workspace"] == Value::Bool(true) {
+                "may say it"
+            } else {
+                "may not"
+            };
+            rows.push(format!("| `{}` | `{name}` | {may} |\n", plugin["name"].as_str().unwrap()));
+        }
+    }
+    rows.sort();
+    table.extend(rows);
+    table
+}
+
+#[test]
+fn the_documentation_says_of_each_setting_of_each_plugin_who_may_give_it() {
+    let Some(house) = House::without_plugins() else { return };
+    let plugins = fixtures::house().unwrap().join("plugins");
+    for plugin in fs::read_dir(plugins).unwrap() {
+        house.ship(&plugin.unwrap().path());
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+    let text = fs::read_to_string(path).unwrap();
+    let (head, rest) = text.split_once(BEGIN).expect("the table's first mark");
+    let (_, tail) = rest.split_once(END).expect("the table's last mark");
+    let table = settings_as_markdown(&house);
+    assert!(table.lines().count() > 20, "{table}");
+    expect_file![path].assert_eq(&format!("{head}{BEGIN}{table}{END}{tail}"));
+}

@@ -1,0 +1,250 @@
+//! Reads `export_plugin! { … }`.
+//!
+//! Only reads and checks: the code of a plugin stands in the sdk, as `__plugin!`. A kind is one word
+//! of [`KINDS`] and one method of the sdk's `Definition`.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Ident, LitStr, Result, Token, Type, bracketed};
+
+/// Kinds of plugins that name a type, by their keys. Each key is also a method of the sdk's
+/// `Definition`, and the manifest's word for the kind.
+const KINDS: [&str; 3] = ["provider", "gc", "environment"];
+
+/// What the manifest calls a plugin with `tools`.
+const TOOL: &str = "tool";
+
+const KNOWN: &str = "state: TYPE, tools, provider: TYPE, gc: TYPE, environment: TYPE, scope: host, \
+                     isolation: worker, variables: [\"NAME\", \"NAME=VALUE\", …]";
+
+/// All that `export_plugin!` says of a plugin.
+pub struct Plugin {
+    state: Type,
+    has_tools: bool,
+    /// Words of the manifest, in the order in which they were written.
+    kinds: Vec<String>,
+    /// The kinds that name a type, and their types.
+    types: Vec<(Ident, Type)>,
+    scope: &'static str,
+    isolation: &'static str,
+    variables: Vec<LitStr>,
+}
+
+impl ToTokens for Plugin {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self { state, has_tools, kinds, types, scope, isolation, variables } = self;
+        let types = types.iter().map(|(kind, of)| quote!(#kind: #of));
+        tokens.extend(quote! {
+            ::jaato_plugin_sdk::__plugin! {
+                state: #state,
+                has_tools: #has_tools,
+                kinds: [#(#kinds),*],
+                types: [#(#types),*],
+                scope: #scope,
+                isolation: #isolation,
+                variables: [#(#variables),*]
+            }
+        });
+    }
+}
+
+impl Parse for Plugin {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let mut keys: Vec<Ident> = Vec::new();
+        let mut state = None;
+        let (mut kinds, mut types, mut variables) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut scope, mut isolation) = ("session", "in_process");
+        while !input.is_empty() {
+            // Any word, so that a keyword is told like all that is not known.
+            let key = input.call(Ident::parse_any)?;
+            if keys.contains(&key) {
+                return Err(Error::new(key.span(), format!("`{key}` is given twice")));
+            }
+            let name = key.to_string();
+            match name.as_str() {
+                "state" => state = Some(type_of(input)?),
+                "tools" => {
+                    refuse_value(&key, input)?;
+                    kinds.push(TOOL.to_owned());
+                }
+                "scope" => scope = word(&key, "host", input)?,
+                "isolation" => isolation = word(&key, "worker", input)?,
+                "variables" => variables = read_variables(input)?,
+                kind if KINDS.contains(&kind) => {
+                    types.push((key.clone(), type_of(input)?));
+                    kinds.push(name);
+                }
+                _ => {
+                    let text = format!("`{key}` is not known here; known are: {KNOWN}");
+                    return Err(Error::new(key.span(), text));
+                }
+            }
+            keys.push(key);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        let Some(state) = state else {
+            let text =
+                "`state: TYPE` is missing: the type that all of the plugin shares, `()` for none";
+            return Err(Error::new(proc_macro2::Span::call_site(), text));
+        };
+        let has_tools = kinds.iter().any(|kind| kind == TOOL);
+        Ok(Self { state, has_tools, kinds, types, scope, isolation, variables })
+    }
+}
+
+/// Reads `: TYPE`.
+fn type_of(input: ParseStream<'_>) -> Result<Type> {
+    input.parse::<Token![:]>()?;
+    input.parse()
+}
+
+/// Refuses `: VALUE`, so that a later version can give it a meaning (`tools: dynamic`).
+fn refuse_value(key: &Ident, input: ParseStream<'_>) -> Result<()> {
+    if !input.peek(Token![:]) {
+        return Ok(());
+    }
+    input.parse::<Token![:]>()?;
+    Err(input.error(format!("`{key}` takes no value")))
+}
+
+/// Reads `: WORD`, where one word is known.
+fn word(key: &Ident, known: &'static str, input: ParseStream<'_>) -> Result<&'static str> {
+    input.parse::<Token![:]>()?;
+    let found = input.call(Ident::parse_any)?;
+    if found == known {
+        return Ok(known);
+    }
+    let text = format!("`{key}` is `{known}` or left out, not `{found}`");
+    Err(Error::new(found.span(), text))
+}
+
+fn read_variables(input: ParseStream<'_>) -> Result<Vec<LitStr>> {
+    input.parse::<Token![:]>()?;
+    let list;
+    bracketed!(list in input);
+    let variables = Punctuated::<LitStr, Token![,]>::parse_terminated(&list)?;
+    for variable in &variables {
+        check_variable(variable)?;
+    }
+    Ok(variables.into_iter().collect())
+}
+
+/// The manifest is written without escapes, and the host ignores an entry that names nothing.
+fn check_variable(variable: &LitStr) -> Result<()> {
+    let text = variable.value();
+    let is_part = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let rest = text.trim_start_matches(is_part);
+    if rest.len() == text.len() || !(rest.is_empty() || rest.starts_with('=')) {
+        return Err(Error::new(variable.span(), "a variable is `NAME` or `NAME=VALUE`"));
+    }
+    match text.chars().find(|sign| sign.is_control() || matches!(sign, '"' | '\\')) {
+        Some(sign) => {
+            let text = format!("a manifest cannot hold `{}`", sign.escape_debug());
+            Err(Error::new(variable.span(), text))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let plugin: Plugin = syn::parse_str(text).unwrap();
+        let types = plugin.types.iter().map(|(kind, of)| format!(" {kind}={}", quote!(#of)));
+        let variables = plugin.variables.iter().map(|variable| format!(" {}", variable.value()));
+        let Plugin { state, has_tools, kinds, scope, isolation, .. } = &plugin;
+        let found = format!(
+            "{} {has_tools} {kinds:?} {scope} {isolation}{}{}",
+            quote!(#state),
+            types.collect::<String>(),
+            variables.collect::<String>(),
+        );
+        assert_eq!(found, expected);
+    }
+
+    #[track_caller]
+    fn refused(text: &str, expected: &str) {
+        let error = syn::parse_str::<Plugin>(text).err().unwrap();
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn kinds_stand_in_the_manifest_in_the_order_in_which_they_are_written() {
+        check("state: (), tools", "() true [\"tool\"] session in_process");
+        check(
+            "state: Shelf, gc: a::Oldest, tools, provider: Local<u8>,",
+            "Shelf true [\"gc\", \"tool\", \"provider\"] session in_process \
+             gc=a :: Oldest provider=Local < u8 >",
+        );
+        check(
+            "environment: Ready, state: ()",
+            "() false [\"environment\"] session in_process environment=Ready",
+        );
+        check("state: ()", "() false [] session in_process");
+    }
+
+    #[test]
+    fn scope_isolation_and_variables_are_read() {
+        check(
+            "state: (), scope: host, isolation: worker, \
+             variables: [\"A\", \"B_2=1 if memory < 6 GiB\",]",
+            "() false [] host worker A B_2=1 if memory < 6 GiB",
+        );
+        check("state: (), variables: []", "() false [] session in_process");
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_those_that_are_known() {
+        refused("state: (), tool", &format!("`tool` is not known here; known are: {KNOWN}"));
+        refused("state: (), type: A", &format!("`type` is not known here; known are: {KNOWN}"));
+        for kind in KINDS {
+            assert!(KNOWN.contains(&format!("{kind}: TYPE")), "{kind}");
+        }
+    }
+
+    #[test]
+    fn each_key_is_given_once() {
+        for key in ["state: ()", "tools", "provider: A", "gc: A", "environment: A", "scope: host"] {
+            let name = key.split(':').next().unwrap();
+            refused(&format!("{key}, {key}"), &format!("`{name}` is given twice"));
+        }
+        refused("isolation: worker, isolation: worker", "`isolation` is given twice");
+        refused("variables: [], variables: []", "`variables` is given twice");
+    }
+
+    #[test]
+    fn a_plugin_names_its_state() {
+        let text =
+            "`state: TYPE` is missing: the type that all of the plugin shares, `()` for none";
+        refused("", text);
+        refused("tools", text);
+        refused("state", "expected `:`");
+    }
+
+    #[test]
+    fn values_are_what_their_keys_take() {
+        refused("state: (), tools: dynamic", "`tools` takes no value");
+        refused("state: (), scope: session", "`scope` is `host` or left out, not `session`");
+        refused("state: (), isolation: host", "`isolation` is `worker` or left out, not `host`");
+        refused("state: () tools", "expected `,`");
+    }
+
+    #[test]
+    fn a_variable_that_would_name_nothing_or_break_the_manifest_is_refused() {
+        let form = "a variable is `NAME` or `NAME=VALUE`";
+        refused("state: (), variables: [\"\"]", form);
+        refused("state: (), variables: [\"=1\"]", form);
+        refused("state: (), variables: [\"A B\"]", form);
+        refused("state: (), variables: [\"A if memory < 6 GiB\"]", form);
+        refused(r#"state: (), variables: ["A=\""]"#, "a manifest cannot hold `\\\"`");
+        refused(r#"state: (), variables: ["A=\n"]"#, "a manifest cannot hold `\\n`");
+    }
+}

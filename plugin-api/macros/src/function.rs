@@ -1,0 +1,265 @@
+//! Expands `#[tool_fn]`.
+//!
+//! The function stays as it is. Beside it stands what an author writes by hand in the longer form: a
+//! struct of the arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the line
+//! that collects it.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::{
+    Attribute, Error, FnArg, GenericArgument, Ident, Item, ItemFn, LitStr, Pat, PatType,
+    PathArguments, PathSegment, Result, ReturnType, Signature, Type, TypeReference, parse_quote,
+};
+
+use crate::attributes::{ToolAttributes, doc_text};
+use crate::condition::Condition;
+use crate::input::expand_tool;
+
+/// What the arguments behind `cx` are made of.
+struct Argument {
+    /// Doc comments, `#[serde(…)]` and `#[schemars(…)]`.
+    attributes: Vec<Attribute>,
+    name: Ident,
+    of: Type,
+}
+
+/// Attributes of an argument that describe it to the model.
+const DESCRIBING: [&str; 3] = ["doc", "serde", "schemars"];
+
+/// Attributes that Rust knows on an argument of any function.
+const LINTS: [&str; 5] = ["allow", "expect", "warn", "deny", "forbid"];
+
+/// Expands `#[tool_fn]`.
+pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
+    let Item::Fn(mut function) = item else {
+        let text = "`#[tool_fn]` is for functions; a struct takes `#[derive(ToolInput)]`";
+        return Err(Error::new_spanned(item, text));
+    };
+    check_signature(&function.sig)?;
+    check_conditions(&tool)?;
+    let name = function.sig.ident.unraw();
+    tool.name.get_or_insert_with(|| LitStr::new(&name.to_string(), name.span()));
+
+    let lent = lent(&function.sig)?;
+    let arguments = take_arguments(&mut function, lent.count)?;
+    let code = tool_code(&function, &lent.state, &arguments, &tool)?;
+    let cfg = function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
+    Ok(quote! {
+        #(#cfg)*
+        const _: () = { #code };
+
+        // They are the model's arguments, which no one writes out in a call.
+        #[allow(clippy::too_many_arguments)]
+        #function
+    })
+}
+
+/// Returns the code beside the function.
+fn tool_code(
+    function: &ItemFn,
+    state: &Type,
+    arguments: &[Argument],
+    tool: &ToolAttributes,
+) -> Result<TokenStream> {
+    let called = &function.sig.ident;
+    // No type of the author's is called so, and all of them are in sight here.
+    let input = format_ident!("__{}", called.unraw(), span = called.span());
+    let docs = function.attrs.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let names: Vec<&Ident> = arguments.iter().map(|argument| &argument.name).collect();
+    let types: Vec<&Type> = arguments.iter().map(|argument| &argument.of).collect();
+    let attributes = arguments.iter().map(|argument| &argument.attributes);
+    let derived = expand_tool(
+        &parse_quote! { #(#docs)* struct #input { #(#(#attributes)* #names: #types),* } },
+        tool,
+    )?;
+
+    // What does not fit is told at the function's name: its answer, or that it is not `Send`.
+    let span = called.span().resolved_at(Span::call_site());
+    let implementation = if function.sig.asyncness.is_some() {
+        let call = quote_spanned!(span=> #called(cx, #(self.#names),*).await);
+        quote! {
+            impl ::jaato_plugin_sdk::Tool for #input {
+                type State = #state;
+
+                async fn call(
+                    self,
+                    cx: &::jaato_plugin_sdk::Cx<Self::State>,
+                ) -> ::jaato_plugin_sdk::Result<::jaato_plugin_sdk::Output> {
+                    #call
+                }
+            }
+            ::jaato_plugin_sdk::tool!(#input);
+        }
+    } else {
+        let call = quote_spanned!(span=> #called(state, host, #(self.#names),*));
+        quote! {
+            impl ::jaato_plugin_sdk::SyncTool for #input {
+                type State = #state;
+
+                fn call(
+                    self,
+                    state: &Self::State,
+                    host: &::jaato_plugin_sdk::Reporter,
+                ) -> ::jaato_plugin_sdk::Result<::jaato_plugin_sdk::Output> {
+                    #call
+                }
+            }
+            ::jaato_plugin_sdk::sync_tool!(#input);
+        }
+    };
+    Ok(quote! {
+        #[allow(non_camel_case_types)]
+        struct #input { #(#names: #types),* }
+        #derived
+        #implementation
+    })
+}
+
+/// Refuses functions that are no tool whatever their arguments are.
+fn check_signature(signature: &Signature) -> Result<()> {
+    let Signature { constness, safety, abi, variadic, generics, .. } = signature;
+    let where_clause = &generics.where_clause;
+    let generics = quote!(#generics #where_clause);
+    if !generics.is_empty() {
+        let text = "a tool has no generics: its schema is that of one type";
+        return Err(Error::new_spanned(generics, text));
+    }
+    let kind = quote!(#constness #safety #abi #variadic);
+    if !kind.is_empty() {
+        return Err(Error::new_spanned(kind, "a tool is a plain `fn` or `async fn`"));
+    }
+    match &signature.output {
+        ReturnType::Default => {
+            Err(Error::new(signature.ident.span(), "a tool answers: add `-> Result<Output>`"))
+        }
+        ReturnType::Type(..) => Ok(()),
+    }
+}
+
+/// Refuses conditions that only a method could tell.
+fn check_conditions(tool: &ToolAttributes) -> Result<()> {
+    let available_if = tool.available_if.as_ref().map(|(_, condition)| condition);
+    let mut conditions = available_if.into_iter().chain(&tool.run_if);
+    match conditions.find_map(Condition::asked) {
+        Some(at) => {
+            let text = "`asked` needs a method: write this tool as a struct with `impl Tool`";
+            Err(Error::new(at, text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What stands before the arguments of the model.
+struct Lent {
+    /// How many arguments that are.
+    count: usize,
+    /// The plugin's state, of which their types tell.
+    state: Type,
+}
+
+/// Reads `cx: &Cx<STATE>`, or `state: &STATE, host: &Reporter`.
+fn lent(signature: &Signature) -> Result<Lent> {
+    let mut inputs = signature.inputs.iter();
+    if signature.asyncness.is_some() {
+        let text = "an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`";
+        let context = borrowed_type(inputs.next(), signature, text)?;
+        let refused = || Error::new_spanned(context, text);
+        let name = path_end(context, "Cx").ok_or_else(refused)?;
+        return match &name.arguments {
+            PathArguments::None => Ok(Lent { count: 1, state: parse_quote!(()) }),
+            PathArguments::AngleBracketed(list) => match list.args.first() {
+                Some(GenericArgument::Type(state)) if list.args.len() == 1 => {
+                    Ok(Lent { count: 1, state: state.clone() })
+                }
+                _ => Err(refused()),
+            },
+            PathArguments::Parenthesized(_) => Err(refused()),
+        };
+    }
+    let text = "a tool that is a plain `fn` begins with `state: &STATE, host: &Reporter`, \
+                and may block; for `cx: &Cx` write `async fn`";
+    let state = borrowed_type(inputs.next(), signature, text)?;
+    if path_end(state, "Cx").is_some() {
+        return Err(Error::new_spanned(state, text));
+    }
+    let host = borrowed_type(inputs.next(), signature, text)?;
+    if path_end(host, "Reporter").is_none() {
+        return Err(Error::new_spanned(host, text));
+    }
+    Ok(Lent { count: 2, state: state.clone() })
+}
+
+/// Returns `TYPE` of an argument `&TYPE` without a doc comment.
+fn borrowed_type<'a>(
+    input: Option<&'a FnArg>,
+    signature: &Signature,
+    text: &str,
+) -> Result<&'a Type> {
+    let input = match input {
+        None => return Err(Error::new(signature.ident.span(), text)),
+        Some(FnArg::Receiver(receiver)) => return Err(no_receiver(receiver)),
+        Some(FnArg::Typed(input)) => input,
+    };
+    match &*input.ty {
+        Type::Reference(TypeReference { mutability: None, elem, .. })
+            if doc_text(&input.attrs).is_empty() =>
+        {
+            Ok(elem)
+        }
+        other => Err(Error::new_spanned(other, text)),
+    }
+}
+
+/// Returns the last part of a path, if it is `name`. What the path stands for is not known here, but
+/// rustc checks the call.
+fn path_end<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
+    let Type::Path(path) = of else { return None };
+    path.path.segments.last().filter(|last| last.ident == name)
+}
+
+/// Takes off what Rust would not know on the arguments of the function.
+fn take_arguments(function: &mut ItemFn, lent: usize) -> Result<Vec<Argument>> {
+    function.sig.inputs.iter_mut().skip(lent).map(take_argument).collect()
+}
+
+fn take_argument(input: &mut FnArg) -> Result<Argument> {
+    let input = match input {
+        FnArg::Receiver(receiver) => return Err(no_receiver(receiver)),
+        FnArg::Typed(input) => input,
+    };
+    let name = match &*input.pat {
+        Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none() => name.ident.clone(),
+        other => {
+            return Err(Error::new_spanned(other, "an argument is a name, which a model reads"));
+        }
+    };
+    if matches!(*input.ty, Type::Reference(_) | Type::ImplTrait(_)) {
+        let text = "a tool owns its arguments: `String` instead of `&str`, and no `impl`";
+        return Err(Error::new_spanned(&input.ty, text));
+    }
+    let attributes = take_attributes(input)?;
+    if doc_text(&attributes).is_empty() {
+        let text = "an argument needs a doc comment: a model reads it";
+        return Err(Error::new_spanned(input, text));
+    }
+    Ok(Argument { attributes, name, of: (*input.ty).clone() })
+}
+
+fn take_attributes(input: &mut PatType) -> Result<Vec<Attribute>> {
+    let is_one_of = |attribute: &Attribute, names: &[&str]| {
+        names.iter().any(|name| attribute.path().is_ident(name))
+    };
+    let (taken, left): (Vec<_>, Vec<_>) =
+        input.attrs.drain(..).partition(|attribute| is_one_of(attribute, &DESCRIBING));
+    if let Some(other) = left.iter().find(|attribute| !is_one_of(attribute, &LINTS)) {
+        let text = "an argument takes a doc comment, `#[serde(…)]` and `#[schemars(…)]`";
+        return Err(Error::new_spanned(other, text));
+    }
+    input.attrs = left;
+    Ok(taken)
+}
+
+fn no_receiver(receiver: &syn::Receiver) -> Error {
+    Error::new_spanned(receiver, "a tool is a free function, without `self`")
+}

@@ -1,0 +1,191 @@
+//! A tool that is a function is what the struct of the longer form is: for a model, for a host, for a test.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_testkit::FakeHost;
+
+/// How often the moon was looked at.
+struct Moon(AtomicU32);
+
+impl State for Moon {
+    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
+        Ok(Self(AtomicU32::new(0)))
+    }
+}
+
+/// Which side of the moon.
+#[tool_type]
+#[derive(Debug, Default, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum Side {
+    /// The one that we see.
+    #[default]
+    Near,
+    /// The other one.
+    Far,
+}
+
+fn in_a_day() -> u32 {
+    1
+}
+
+fn seen(moon: &Moon, side: Side, days: u32, note: Option<String>) -> Output {
+    let times = moon.0.fetch_add(1, SeqCst) + 1;
+    Output::json(json!({ "side": side, "days": days, "note": note, "times": times }))
+}
+
+/// Both forms of one tool, in modules of their own, as they have one name.
+mod by_struct {
+    use super::*;
+
+    /// Tells the phase of the moon.
+    /// Use it for tides.
+    ///
+    /// Returns `phase`.
+    #[derive(ToolInput)]
+    #[tool(
+        core,
+        read_only,
+        open_world = false,
+        category = "knowledge",
+        traits("sky"),
+        available_if(no_objects, reason = "once nothing lies about"),
+        example("how is the moon?", side = "near", days = 2),
+        example("and the far side?", side = "far", r#type = ["full"])
+    )]
+    pub(super) struct MoonPhase {
+        /// Side to look at.
+        #[serde(default)]
+        #[schemars(default)]
+        side: Side,
+        /// Days from today.
+        ///
+        /// At most a month.
+        #[serde(default = "in_a_day")]
+        #[schemars(range(max = 31))]
+        days: u32,
+        /// What to remember.
+        note: Option<String>,
+        /// The kind of moon.
+        r#type: Option<Vec<String>>,
+    }
+
+    impl Tool for MoonPhase {
+        type State = Moon;
+
+        async fn call(self, cx: &Cx<Moon>) -> Result<Output> {
+            drop(self.r#type);
+            Ok(seen(cx.state(), self.side, self.days, self.note))
+        }
+    }
+}
+
+mod by_function {
+    use super::*;
+
+    /// Tells the phase of the moon.
+    /// Use it for tides.
+    ///
+    /// Returns `phase`.
+    #[tool_fn(
+        core,
+        read_only,
+        open_world = false,
+        category = "knowledge",
+        traits("sky"),
+        available_if(no_objects, reason = "once nothing lies about"),
+        example("how is the moon?", side = "near", days = 2),
+        example("and the far side?", side = "far", r#type = ["full"])
+    )]
+    async fn moon_phase(
+        cx: &Cx<Moon>,
+        /// Side to look at.
+        #[serde(default)]
+        #[schemars(default)]
+        side: Side,
+        /// Days from today.
+        ///
+        /// At most a month.
+        #[serde(default = "in_a_day")]
+        #[schemars(range(max = 31))]
+        days: u32,
+        /// What to remember.
+        mut note: Option<String>,
+        /// The kind of moon.
+        #[allow(unused_variables)]
+        r#type: Option<Vec<String>>,
+    ) -> Result<Output> {
+        let note = note.take();
+        Ok(seen(cx.state(), side, days, note))
+    }
+}
+
+/// Waits for the tide, where it may block.
+#[tool_fn(name = "wait_for_tide", read_only, example("wait"))]
+fn tide(state: &Moon, host: &Reporter) -> Result<Output> {
+    match host.is_cancelled() {
+        true => Err(Error::cancelled()),
+        false => Ok(Output::json(json!({ "times": state.0.load(SeqCst) }))),
+    }
+}
+
+/// Says hello.
+#[tool_fn]
+pub(crate) async fn greet(_: &Cx<Moon>) -> Result<Output> {
+    Ok(Output::text("hello"))
+}
+
+/// Is not there.
+#[tool_fn]
+#[cfg(any())]
+async fn left_out(_: &Cx<Moon>) -> Result<Output> {
+    Ok(Output::text("never"))
+}
+
+export_plugin! { state: Moon, tools }
+
+fn described() -> Vec<ToolSpec> {
+    FakeHost::new(__jaato::MODULE).describe().unwrap().tools
+}
+
+#[test]
+fn both_forms_give_the_same_spec() {
+    let described = described();
+    let names: Vec<&str> = described.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["greet", "moon_phase", "wait_for_tide"]);
+    let (function, by_hand) = (json!(described[1]), json!(by_struct::MoonPhase::spec()));
+    assert_eq!(function, by_hand);
+    assert_eq!(function.to_string(), by_hand.to_string(), "the order of keys");
+    assert!(function["parameters"]["properties"]["type"].is_object(), "{function}");
+    let arguments = &function["examples"][1]["arguments"];
+    assert_eq!(*arguments, json!({ "side": "far", "type": ["full"] }));
+}
+
+#[test]
+fn a_function_without_words_of_its_own_promises_what_a_struct_without_them_does() {
+    /// Says hello.
+    #[derive(ToolInput)]
+    struct Greet {}
+    assert_eq!(json!(described()[0]), json!(Greet::spec()));
+}
+
+#[test]
+fn functions_are_called_with_their_arguments_and_the_state_of_the_plugin() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let call = |name: &str, arguments: Value| host.call(name, arguments).unwrap().content;
+    assert_eq!(
+        json!(call("moon_phase", json!({ "side": "far", "note": "tide" }))),
+        json!({ "side": "far", "days": 1, "note": "tide", "times": 1 }),
+    );
+    assert_eq!(
+        json!(call("moon_phase", json!({ "days": 3 }))),
+        json!({ "side": "near", "days": 3, "note": null, "times": 2 }),
+    );
+    assert_eq!(json!(call("wait_for_tide", json!({}))), json!({ "times": 2 }));
+    assert_eq!(json!(call("greet", json!({}))), json!({ "result": "hello" }));
+}
+
+jaato_plugin_testkit::conformance!(crate: tool);

@@ -1,0 +1,148 @@
+//! Characters of which each half came in another event.
+//!
+//! Servers that cut UTF-16 text put one half of a surrogate pair at the end of an event and the other at the
+//! beginning of the next. JSON with half a pair is no text, so a private character stands in for each half
+//! until both are there. A half that stays alone becomes U+FFFD.
+
+use jaato_plugin_sdk::serde_json::Value;
+
+/// The first stand-in, of U+D800. The last private plane has room for all 2048 and no other use.
+const STAND_INS: u32 = 0x10_F800;
+
+/// The first surrogate, and the first of those that come second in a pair.
+const HIGH: u32 = 0xD800;
+const LOW: u32 = 0xDC00;
+
+/// The last surrogate.
+const LAST: u32 = 0xDFFF;
+
+/// Bytes of an escape: `\uD83D`.
+const ESCAPE: usize = 6;
+
+/// Puts stand-ins for the escapes of halves in JSON that could not be read.
+pub fn stand_in(json: &str) -> String {
+    let mut rest = json;
+    let mut written = String::with_capacity(json.len());
+    while let Some(at) = rest.find('\\') {
+        written.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let (first, second) = (escaped(rest), escaped(rest.get(ESCAPE..).unwrap_or_default()));
+        let length = match (first, second) {
+            (Some(HIGH..LOW), Some(LOW..=LAST)) => 2 * ESCAPE,
+            (Some(half @ HIGH..=LAST), _) => {
+                written.extend(char::from_u32(STAND_INS + half - HIGH));
+                rest = &rest[ESCAPE..];
+                continue;
+            }
+            // The character behind a backslash is one of its escape, a second backslash too.
+            (Some(_) | None, _) => rest.chars().take(2).map(char::len_utf8).sum(),
+        };
+        written.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    written.push_str(rest);
+    written
+}
+
+/// Reads an escape at the beginning of a text.
+fn escaped(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+/// Joins the halves of one text that comes in pieces.
+#[derive(Debug, Default)]
+pub struct Halves {
+    /// The first half of a pair, at the end of what came.
+    held: Option<u32>,
+}
+
+impl Halves {
+    /// Takes a piece and gives it with whole characters.
+    pub fn push(&mut self, piece: &str) -> String {
+        let mut whole = String::with_capacity(piece.len());
+        for character in piece.chars() {
+            let half = half_of(character);
+            match (self.held.take(), half) {
+                (Some(first), Some(second @ LOW..=LAST)) => {
+                    let code = 0x1_0000 + ((first - HIGH) << 10) + (second - LOW);
+                    whole.extend(char::from_u32(code));
+                    continue;
+                }
+                (Some(_), _) => whole.push(char::REPLACEMENT_CHARACTER),
+                (None, _) => {}
+            }
+            match half {
+                Some(first @ HIGH..LOW) => self.held = Some(first),
+                Some(_) => whole.push(char::REPLACEMENT_CHARACTER),
+                None => whole.push(character),
+            }
+        }
+        whole
+    }
+
+    /// Ends the text and gives what stands for a half that stayed alone.
+    pub fn finish(&mut self) -> Option<char> {
+        self.held.take().map(|_| char::REPLACEMENT_CHARACTER)
+    }
+}
+
+/// Joins the halves in the texts of a value.
+pub fn join_all(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(joined(&text)),
+        Value::Array(values) => values.into_iter().map(join_all).collect(),
+        Value::Object(fields) => {
+            let join = |(name, value): (String, Value)| (joined(&name), join_all(value));
+            Value::Object(fields.into_iter().map(join).collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+    }
+}
+
+fn joined(text: &str) -> String {
+    let mut halves = Halves::default();
+    let mut whole = halves.push(text);
+    whole.extend(halves.finish());
+    whole
+}
+
+fn half_of(character: char) -> Option<u32> {
+    let code = u32::from(character);
+    (code >= STAND_INS).then(|| code - STAND_INS + HIGH)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::{from_str, json};
+
+    use super::*;
+
+    #[test]
+    fn only_halves_get_a_stand_in() {
+        for whole in [r#"{"a":"\ud83e\udd80 \\ud83e \" \u00e9"}"#, "漢字", "\\", r"\u12"] {
+            assert_eq!(stand_in(whole), whole);
+        }
+        let odd = r#"["\ud83e","\udd80x","\ud83e\ud83e\udd80","\uD83E\n"]"#;
+        let read: Value = from_str(&stand_in(odd)).unwrap();
+        assert_eq!(join_all(read), json!(["\u{fffd}", "\u{fffd}x", "\u{fffd}🦀", "\u{fffd}\n"]));
+    }
+
+    #[test]
+    fn halves_in_two_pieces_are_one_character() {
+        let half = |text: &str| from_str::<String>(&stand_in(text)).unwrap();
+        let mut halves = Halves::default();
+        assert_eq!(halves.push(&half(r#""a\ud83e""#)), "a");
+        assert_eq!(halves.push(&half(r#""\udd80b\ud83e""#)), "🦀b");
+        assert_eq!(halves.push("c"), "\u{fffd}c");
+        assert_eq!(halves.finish(), None);
+        assert_eq!(halves.push(&half(r#""\ud83e""#)), "");
+        assert_eq!(halves.finish(), Some('\u{fffd}'));
+    }
+
+    #[test]
+    fn halves_in_arguments_are_joined_wherever_they_stand() {
+        let text = stand_in(r#"{"k\ud83e\udd80":["\ud83e"]}"#);
+        assert_eq!(join_all(from_str(&text).unwrap()), json!({ "k🦀": ["\u{fffd}"] }));
+    }
+}

@@ -1,0 +1,152 @@
+//! Why a model stopped, in the words of many servers.
+//!
+//! Pure. A word that is not here is `unknown` and goes to the session as it is: an answer may be half of what
+//! was meant, so nobody may take it for whole in silence.
+
+use jaato_plugin_sdk::types::FinishReason;
+
+/// The model said all that it had to say.
+const STOP: [&str; 12] = [
+    "stop",
+    "eos",
+    "eos_token",
+    "end",
+    "end_turn",
+    "stop_sequence",
+    "stop_string",
+    "complete",
+    "completed",
+    "finish",
+    "finished",
+    "normal",
+];
+
+/// A limit cut the answer: the most tokens allowed, or the context window.
+const MAX_TOKENS: [&str; 12] = [
+    "length",
+    "max_tokens",
+    "max_output_tokens",
+    "max_new_tokens",
+    "max_length",
+    "max_output",
+    "max_output_reached",
+    "model_length",
+    "context_length",
+    "context_length_exceeded",
+    "model_context_window_exceeded",
+    "error_limit",
+];
+
+/// It waits for tool results.
+const TOOL_USE: [&str; 6] =
+    ["tool_calls", "tool_call", "tool_use", "function_call", "function_calls", "tools"];
+
+/// A filter stopped it.
+const SAFETY: [&str; 18] = [
+    "content_filter",
+    "content_filtered",
+    "guardrail_intervened",
+    "safety",
+    "image_safety",
+    "refusal",
+    "recitation",
+    "image_recitation",
+    "language",
+    "blocklist",
+    "prohibited_content",
+    "image_prohibited_content",
+    "spii",
+    "sensitive",
+    "moderation",
+    "blocked",
+    "model_armor",
+    "error_toxic",
+];
+
+/// The server gave up, or somebody else stopped it.
+const ERROR: [&str; 13] = [
+    "error",
+    "failed",
+    "abort",
+    "aborted",
+    "cancelled",
+    "canceled",
+    "user_cancel",
+    "timeout",
+    "network_error",
+    "insufficient_system_resource",
+    "malformed_function_call",
+    "malformed_response",
+    "unexpected_tool_call",
+];
+
+/// What servers write where the model has not stopped.
+const NO_WORDS: [&str; 3] = ["", "null", "none"];
+
+/// Tells whether a word says that the model has stopped.
+pub(crate) fn is_given(word: &str) -> bool {
+    !NO_WORDS.contains(&plain(word).as_str())
+}
+
+/// Reads a server's word.
+pub(crate) fn of_word(word: &str) -> FinishReason {
+    let plain = plain(word);
+    let is_one_of = |words: &[&str]| words.contains(&plain.as_str());
+    if is_one_of(&STOP) {
+        FinishReason::Stop
+    } else if is_one_of(&MAX_TOKENS) {
+        FinishReason::MaxTokens
+    } else if is_one_of(&TOOL_USE) {
+        FinishReason::ToolUse
+    } else if is_one_of(&SAFETY) {
+        FinishReason::Safety
+    } else if is_one_of(&ERROR) {
+        FinishReason::Error
+    } else {
+        FinishReason::Unknown
+    }
+}
+
+/// Servers agree neither on case nor on hyphens, and Google's write `FINISH_REASON_` before the word.
+fn plain(word: &str) -> String {
+    let word = word.trim().to_lowercase().replace('-', "_");
+    word.strip_prefix("finish_reason_").unwrap_or(&word).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_mean_the_same_in_any_spelling() {
+        for (word, expected) in [
+            ("stop", FinishReason::Stop),
+            (" STOP ", FinishReason::Stop),
+            ("COMPLETE", FinishReason::Stop),
+            ("eos_token", FinishReason::Stop),
+            ("length", FinishReason::MaxTokens),
+            ("model_length", FinishReason::MaxTokens),
+            ("MAX_TOKENS", FinishReason::MaxTokens),
+            ("FINISH_REASON_MAX_TOKENS", FinishReason::MaxTokens),
+            ("max-tokens", FinishReason::MaxTokens),
+            ("model_context_window_exceeded", FinishReason::MaxTokens),
+            ("tool_use", FinishReason::ToolUse),
+            ("PROHIBITED_CONTENT", FinishReason::Safety),
+            ("sensitive", FinishReason::Safety),
+            ("abort", FinishReason::Error),
+            ("insufficient_system_resource", FinishReason::Error),
+            ("pause_turn", FinishReason::Unknown),
+            ("moon", FinishReason::Unknown),
+        ] {
+            assert_eq!(of_word(word), expected, "{word}");
+            assert!(is_given(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn some_words_say_that_there_is_no_reason() {
+        for word in ["", " ", "null", "NULL", "None"] {
+            assert!(!is_given(word), "{word}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a person can do about an error that a server answers with.
+//!
+//! Pure: reads the status and the words of the body. What is recognised was seen of Ollama, OpenRouter,
+//! Mistral, vLLM and FastAPI.
+
+/// What to do about an error, as far as its status and its body tell.
+pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
+    let words = String::from_utf8_lossy(body).to_lowercase();
+    let names_model = words.contains("model");
+    Some(match status {
+        401 if had_key => format!("check the key in `{key}`"),
+        401 => format!("the server wants a key: set `{key}`"),
+        400 | 404 | 422 | 500 if refuses_tools(&words) => {
+            "choose a model that can use tools, or run without them: `--tools none`".to_owned()
+        }
+        404 if names_model => LIST.to_owned(),
+        400 | 422 if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
+        404 | 405 => super::plugin::CHECK_URL.to_owned(),
+        _ => return None,
+    })
+}
+
+/// Tells whether a server refuses a user's message behind tool results, as Mistral's do and the chat
+/// templates that came from there.
+pub(crate) fn wants_results_last(status: u16, body: &[u8]) -> bool {
+    let words = String::from_utf8_lossy(body).to_lowercase();
+    matches!(status, 400 | 422 | 500) && has_one(&words, &WRONG_ORDER)
+}
+
+const LIST: &str = "`jaato model list` tells which models there are";
+
+/// What servers say of a model that they do not have, where the status does not say it.
+const UNKNOWN_MODEL: [&str; 10] = [
+    "not a valid model",
+    "invalid model",
+    "unknown model",
+    "no such model",
+    "model not found",
+    "model_not_found",
+    "model not exist",
+    "model does not exist",
+    "does not exist",
+    "unsupported model",
+];
+
+/// What they say of messages in an order that they do not take.
+const WRONG_ORDER: [&str; 4] = [
+    "after role 'tool'",
+    "after role tool",
+    "invalid_request_message_order",
+    "roles must alternate",
+];
+
+fn refuses_tools(words: &str) -> bool {
+    const REFUSALS: [&str; 6] = [
+        "does not support tool",
+        "do not support tool",
+        "doesn't support tool",
+        "not support function",
+        "support tool use",
+        "--enable-auto-tool-choice",
+    ];
+    has_one(words, &REFUSALS)
+}
+
+fn has_one(words: &str, phrases: &[&str]) -> bool {
+    phrases.iter().any(|phrase| words.contains(phrase))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(status: u16, body: &str) -> String {
+        hint(status, body.as_bytes(), false, "KEY").unwrap_or_default()
+    }
+
+    #[test]
+    fn an_unknown_model_is_told_from_an_unknown_path() {
+        for (status, body) in [
+            (404, r#"{"error":{"message":"model `m` not found, try pulling it first"}}"#),
+            (400, r#"{"error":{"message":"moon/x is not a valid model ID","code":400}}"#),
+            (400, r#"{"object":"error","message":"Invalid model: moon","code":"1500"}"#),
+            (422, r#"{"detail":"The model moon does not exist"}"#),
+        ] {
+            assert_eq!(of(status, body), LIST, "{body}");
+        }
+        for body in [r#"{"detail":"Not Found"}"#, "404 page not found", ""] {
+            assert_eq!(of(404, body), "check the base url: most end in `/v1`", "{body}");
+        }
+        for body in [r#"{"error":"the model is loading"}"#, r#"{"error":"bad temperature"}"#] {
+            assert_eq!(of(400, body), "", "{body}");
+        }
+    }
+
+    #[test]
+    fn a_model_without_tools_is_told() {
+        for (status, body) in [
+            (400, r#"{"error":"registry.ollama.ai/library/x does not support tools"}"#),
+            (404, r#"{"error":{"message":"No endpoints found that support tool use."}}"#),
+            (400, "\"auto\" tool choice requires --enable-auto-tool-choice to be set"),
+        ] {
+            assert!(of(status, body).contains("--tools none"), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_order_is_seen_in_every_wording() {
+        for body in [
+            r#"{"message":"Unexpected role 'user' after role 'tool'","code":"3230"}"#,
+            r#"{"type":"invalid_request_message_order"}"#,
+            "Conversation roles must alternate user/assistant/user/assistant/...",
+        ] {
+            assert!(wants_results_last(400, body.as_bytes()), "{body}");
+            assert!(!wants_results_last(401, body.as_bytes()), "{body}");
+        }
+        assert!(!wants_results_last(400, b"bad request"));
+    }
+}

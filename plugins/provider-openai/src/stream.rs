@@ -1,0 +1,139 @@
+//! Follows a stream from its first bytes to its end.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::{HttpResponse, Result};
+use jaato_plugin_sdk_provider::{Events, failure};
+
+use crate::plugin::{OpenAi, unmarked};
+use crate::reply::Reply;
+
+/// Wait for the usage and the mark of the end behind the last word. Some servers send neither and leave the
+/// connection open; what comes later than this only tells what it cost.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Wait for the end of the body behind the mark of the end. It often comes in a packet of its own, and only
+/// a connection whose body was read to the end serves the next request.
+const DRAIN: Duration = Duration::from_millis(100);
+
+/// What a line of events begins with.
+const FIELDS: [&[u8]; 6] = [b":", b"data:", b"error:", b"event:", b"id:", b"retry:"];
+
+/// How a stream ended.
+pub(crate) enum Ended {
+    /// With this answer, which may be cut.
+    With(Reply),
+    /// It never was one.
+    NoStream(HttpResponse),
+}
+
+/// Reads events until the answer has ended, and emits what they bring.
+pub(crate) async fn follow(
+    cx: &Cx<OpenAi>,
+    url: &str,
+    first: Vec<u8>,
+    mut response: HttpResponse,
+) -> Result<Ended> {
+    let (mut events, mut reply) = (Events::new(), Reply::new(url));
+    let has_fields = begins_with_field(&first);
+    let mut piece = first;
+    let mut grace = None;
+    let broken = loop {
+        let has_said = take(cx, &mut events, &mut reply, &piece)?;
+        if reply.is_done() {
+            drain(cx, &mut response).await;
+            break None;
+        }
+        if has_said || !reply.is_complete() {
+            grace = None;
+        }
+        if reply.is_complete() {
+            grace.get_or_insert_with(|| Box::pin(cx.sleep(GRACE)));
+        }
+        piece = match within(grace.as_mut(), response.next()).await {
+            Some(Ok(Some(piece))) => piece,
+            Some(Ok(None)) | None => break None,
+            Some(Err(error)) => break Some(error),
+        };
+    };
+    if let Some(event) = events.finish() {
+        emit(cx, &reply.last_event(&event)?);
+    }
+    match broken {
+        // The model has said all; a connection that ends badly after that takes nothing away.
+        Some(error) if !reply.is_complete() => Err(failure::of_exchange(error)),
+        Some(_) | None if reply.has_begun() || has_fields => Ok(Ended::With(reply)),
+        Some(_) | None => Ok(Ended::NoStream(response)),
+    }
+}
+
+/// Takes the next bytes; tells whether they said anything. Bytes that do not show that the server lives.
+fn take(cx: &Cx<OpenAi>, events: &mut Events, reply: &mut Reply, piece: &[u8]) -> Result<bool> {
+    let mut has_said = false;
+    for event in events.push(piece).map_err(failure::of_exchange)? {
+        let deltas = reply.event(&event)?;
+        has_said |= !deltas.is_empty();
+        emit(cx, &deltas);
+    }
+    if !has_said {
+        cx.emit(&Delta::Alive);
+    }
+    Ok(has_said)
+}
+
+fn emit(cx: &Cx<OpenAi>, deltas: &[Delta]) {
+    for delta in deltas {
+        cx.emit(delta);
+    }
+}
+
+/// Reads what is left behind the mark of the end, if it comes soon.
+async fn drain(cx: &Cx<OpenAi>, response: &mut HttpResponse) {
+    let mut end = Some(Box::pin(cx.sleep(DRAIN)));
+    // An error here costs the connection and nothing else.
+    while let Some(Ok(Some(_))) = within(end.as_mut(), response.next()).await {}
+}
+
+/// Waits for work, where there is a limit not longer than that; none when the limit came first.
+pub(crate) async fn within<T, L: Future>(
+    mut limit: Option<&mut Pin<Box<L>>>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|task| {
+        if let Poll::Ready(done) = work.as_mut().poll(task) {
+            return Poll::Ready(Some(done));
+        }
+        match &mut limit {
+            Some(limit) => limit.as_mut().poll(task).map(|_| None),
+            None => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Tells whether bytes begin a stream of events, also where they were cut within the first word.
+fn begins_with_field(bytes: &[u8]) -> bool {
+    let start = unmarked(bytes).trim_ascii_start();
+    !start.is_empty()
+        && FIELDS.iter().any(|field| start.starts_with(field) || field.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_known_by_its_first_field() {
+        for stream in ["data: {", "\u{feff}\n: ping", "event:x", "da", "retry: 1", "error: {"] {
+            assert!(begins_with_field(stream.as_bytes()), "{stream}");
+        }
+        for other in ["", " ", "hello", "<html>", "dance", "identity", "error in line 1"] {
+            assert!(!begins_with_field(other.as_bytes()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Reasoning that a server leaves in the text, in tags at the answer's start: `<think>…</think>`.
+//!
+//! Pure, and the same wherever the text is cut. Only the start counts: a text that mentions the tags later
+//! is text.
+
+/// What models write around their reasoning: how it begins and how it ends.
+const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
+
+/// Most blank bytes before a tag. Models put a line end there; an answer of blanks alone is not held for long.
+const BLANKS_MAX: usize = 64;
+
+/// A piece of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Of what the model says.
+    Text(String),
+    /// Of what it thinks.
+    Thought(String),
+}
+
+/// Tells thoughts in tags from text.
+#[derive(Debug, Default)]
+pub struct ThinkTags {
+    place: Place,
+    /// What came and may be the beginning of a tag.
+    held: String,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum Place {
+    /// Nothing but blanks has come.
+    #[default]
+    Start,
+    /// Behind a tag, before anything that is not blank.
+    Opened { end: &'static str },
+    /// Within a thought.
+    Inside { end: &'static str },
+    /// Behind a thought, before anything that is not blank.
+    Closed,
+    /// In the text.
+    Text,
+}
+
+impl ThinkTags {
+    /// Takes a piece of the text and gives what is known of it.
+    pub fn push(&mut self, piece: &str) -> Vec<Piece> {
+        self.held.push_str(piece);
+        let mut pieces = Vec::new();
+        while self.step(&mut pieces) {}
+        pieces
+    }
+
+    /// Ends the text and gives what was held back.
+    pub fn finish(&mut self) -> Option<Piece> {
+        let held = std::mem::take(&mut self.held);
+        let piece = match self.place {
+            Place::Start | Place::Closed | Place::Text => Piece::Text(held),
+            Place::Opened { .. } | Place::Inside { .. } => Piece::Thought(held),
+        };
+        has_content(&piece).then_some(piece)
+    }
+
+    /// Goes from one place to the next; false where that takes more of the text.
+    fn step(&mut self, pieces: &mut Vec<Piece>) -> bool {
+        match self.place {
+            Place::Start => self.start(),
+            Place::Opened { end } => self.skip_blanks(Place::Inside { end }),
+            Place::Closed => self.skip_blanks(Place::Text),
+            Place::Inside { end } => match self.held.find(end) {
+                Some(at) => {
+                    pieces.extend(self.take(at).map(Piece::Thought));
+                    self.held.drain(..end.len());
+                    self.place = Place::Closed;
+                    true
+                }
+                None => {
+                    let known = self.held.len() - begun_at_end(&self.held, end);
+                    pieces.extend(self.take(known).map(Piece::Thought));
+                    false
+                }
+            },
+            Place::Text => {
+                pieces.extend(self.take(self.held.len()).map(Piece::Text));
+                false
+            }
+        }
+    }
+
+    /// Looks for a tag at the start.
+    fn start(&mut self) -> bool {
+        let said = self.held.trim_start();
+        let blanks = self.held.len() - said.len();
+        if let Some((tag, end)) = TAGS.iter().find(|(tag, _)| said.starts_with(tag)) {
+            self.held.drain(..blanks + tag.len());
+            self.place = Place::Opened { end };
+            return true;
+        }
+        let may_become = TAGS.iter().any(|(tag, _)| tag.starts_with(said));
+        if may_become && blanks <= BLANKS_MAX {
+            return false;
+        }
+        self.place = Place::Text;
+        true
+    }
+
+    fn skip_blanks(&mut self, next: Place) -> bool {
+        let blanks = self.held.len() - self.held.trim_start().len();
+        self.held.drain(..blanks);
+        if self.held.is_empty() {
+            return false;
+        }
+        self.place = next;
+        true
+    }
+
+    /// Takes so many bytes from the front; none for nothing.
+    fn take(&mut self, bytes: usize) -> Option<String> {
+        (bytes > 0).then(|| self.held.drain(..bytes).collect())
+    }
+}
+
+/// The bytes at the end of a text that may be the beginning of a tag.
+fn begun_at_end(text: &str, tag: &str) -> usize {
+    (1..tag.len()).rev().find(|length| text.ends_with(&tag[..*length])).unwrap_or(0)
+}
+
+fn has_content(piece: &Piece) -> bool {
+    match piece {
+        Piece::Text(text) | Piece::Thought(text) => !text.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads a text whole, and cut at each two places; gives thought and text.
+    #[track_caller]
+    fn check(text: &str, thought: &str, said: &str) {
+        let read = |pieces: &[&str]| {
+            let mut tags = ThinkTags::default();
+            let mut found: Vec<_> = pieces.iter().flat_map(|piece| tags.push(piece)).collect();
+            found.extend(tags.finish());
+            let (mut thought, mut said) = (String::new(), String::new());
+            for piece in found {
+                match piece {
+                    Piece::Text(text) => said.push_str(&text),
+                    Piece::Thought(text) => {
+                        assert!(said.is_empty(), "a thought after the text");
+                        thought.push_str(&text);
+                    }
+                }
+            }
+            (thought, said)
+        };
+        let cuts: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
+        for (number, &first) in cuts.iter().enumerate() {
+            for &second in &cuts[number..] {
+                let found = read(&[&text[..first], &text[first..second], &text[second..]]);
+                assert_eq!(found, (thought.to_owned(), said.to_owned()), "{first} {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn tags_at_the_start_hold_a_thought() {
+        check("<think>I look.</think>It is ö.", "I look.", "It is ö.");
+        check("\n<think>\nI <b> look.\n</think>\n\n yes", "I <b> look.\n", "yes");
+        check("<thinking>a</think></thinking>b", "a</think>", "b");
+    }
+
+    #[test]
+    fn an_empty_thought_is_none() {
+        check("<think>\n\n</think>\n\nyes", "", "yes");
+        check("<think></think>", "", "");
+    }
+
+    #[test]
+    fn a_thought_that_does_not_end_is_one() {
+        check("<think>hm </thi", "hm </thi", "");
+    }
+
+    #[test]
+    fn tags_that_come_later_are_text() {
+        for text in ["Use <think> and </think>.", "<thin>", "<", " \n", "a<think>b</think>"] {
+            check(text, "", text);
+        }
+        check("<think>a</think>b<think>c</think>", "a", "b<think>c</think>");
+    }
+
+    #[test]
+    fn blanks_are_held_up_to_a_limit() {
+        let mut tags = ThinkTags::default();
+        let most = " ".repeat(BLANKS_MAX);
+        assert_eq!(tags.push(&most), []);
+        assert_eq!(tags.push(" "), [Piece::Text(format!("{most} "))]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What servers tell of a model's context window beside their list of models, and what is known of OpenAI's.
+
+use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::types::ModelInfo;
+
+/// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits counts. Its
+/// list of models has names alone. From developers.openai.com/api/docs/models and models.dev, seen in
+/// November 2026. Where the window is larger than what may be sent (400,000 of GPT-5, of which 128,000 are
+/// kept for the answer), or where more is billed double (from 272,000 on since GPT-5.4), the smaller counts.
+const OPENAI: [(&str, u64); 19] = [
+    ("gpt-5-chat", 128_000),
+    ("gpt-5.1-chat", 128_000),
+    ("gpt-5.2-chat", 128_000),
+    ("gpt-5.3-chat", 128_000),
+    ("gpt-5.3-codex-spark", 100_000),
+    ("gpt-5", 272_000),
+    ("gpt-6", 272_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4.5", 128_000),
+    ("gpt-4o", 128_000),
+    ("chatgpt-4o", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4-32k", 32_768),
+    ("gpt-4", 8_192),
+    ("gpt-3.5-turbo", 16_385),
+    ("o1-mini", 128_000),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+];
+
+/// A question for the window of the model in use.
+pub struct Question {
+    /// Below the server's root.
+    pub path: &'static str,
+    /// Whether the question names the model, in its body.
+    pub names_model: bool,
+    /// Finds the window of the model of that name in the answer.
+    pub read: fn(&Value, &str) -> Option<u64>,
+}
+
+/// The questions, in order: llama.cpp; Ollama for what it has loaded, then for what it would load; LM Studio.
+/// A server that is none of these answers 404.
+pub const QUESTIONS: [Question; 4] = [
+    Question { path: "props", names_model: false, read: of_props },
+    Question { path: "api/ps", names_model: false, read: of_loaded },
+    Question { path: "api/show", names_model: true, read: of_show },
+    Question { path: "api/v0/models", names_model: false, read: of_lm_studio },
+];
+
+/// Adds what is known of the vendor's own models.
+pub fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
+    for info in infos.iter_mut().filter(|info| is_vendors && info.context_limit.is_none()) {
+        info.context_limit = of_openai(&info.name);
+    }
+}
+
+/// Tells whether a server means the same model: Ollama adds `:latest`.
+pub fn is_same_model(listed: &str, name: &str) -> bool {
+    listed == name || listed.strip_suffix(":latest") == Some(name)
+}
+
+fn of_openai(name: &str) -> Option<u64> {
+    // A model that somebody fine-tuned is `ft:BASE:…`.
+    let name = name.strip_prefix("ft:").unwrap_or(name);
+    let begins = |beginning: &str| {
+        let rest = name.strip_prefix(beginning)?;
+        // `gpt-4` is not the beginning of `gpt-45`, nor `o1` of `o10`.
+        (!rest.starts_with(|first: char| first.is_ascii_digit())).then_some(())
+    };
+    OPENAI.iter().find(|(beginning, _)| begins(beginning).is_some()).map(|(_, tokens)| *tokens)
+}
+
+/// llama.cpp's `GET /props`: the window of one of its slots.
+fn of_props(answer: &Value, _model: &str) -> Option<u64> {
+    tokens(&answer["default_generation_settings"]["n_ctx"])
+}
+
+/// Ollama's `GET /api/ps`: the window with which a model is loaded, which no request of ours can change.
+fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
+    let is_it = |loaded: &&Value| {
+        ["model", "name"]
+            .iter()
+            .any(|key| loaded[*key].as_str().is_some_and(|listed| is_same_model(listed, model)))
+    };
+    tokens(&answer["models"].as_array()?.iter().find(is_it)?["context_length"])
+}
+
+/// Ollama's `POST /api/show`: what the model's file sets, else the most that the model could have.
+fn of_show(answer: &Value, _model: &str) -> Option<u64> {
+    let set = answer["parameters"].as_str().unwrap_or_default().lines().find_map(|line| {
+        let mut words = line.split_whitespace();
+        words.next().filter(|name| *name == "num_ctx")?;
+        words.next()?.parse().ok().filter(|tokens| *tokens > 0)
+    });
+    let most = || {
+        let facts = answer["model_info"].as_object()?;
+        facts.iter().find_map(|(name, value)| {
+            name.ends_with(".context_length").then(|| tokens(value)).flatten()
+        })
+    };
+    set.or_else(most)
+}
+
+/// LM Studio's `GET /api/v0/models`.
+fn of_lm_studio(answer: &Value, model: &str) -> Option<u64> {
+    let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
+    let found = answer["data"].as_array()?.iter().find(is_it)?;
+    tokens(&found["loaded_context_length"]).or_else(|| tokens(&found["max_context_length"]))
+}
+
+fn tokens(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|tokens| *tokens > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_vendors_families_are_told_by_the_beginning_of_a_name() {
+        for (name, expected) in [
+            ("gpt-5", Some(272_000)),
+            ("gpt-5.2-2025-12-11", Some(272_000)),
+            ("gpt-5-chat-latest", Some(128_000)),
+            ("gpt-5.3-codex-spark", Some(100_000)),
+            ("gpt-4.1-nano", Some(1_047_576)),
+            ("gpt-4o-mini", Some(128_000)),
+            ("gpt-4-turbo-2024-04-09", Some(128_000)),
+            ("gpt-4-0613", Some(8_192)),
+            ("ft:gpt-4o-mini:us::x", Some(128_000)),
+            ("o1-mini", Some(128_000)),
+            ("o1-2024-12-17", Some(200_000)),
+            ("o10", None),
+            ("gpt-45", None),
+            ("qwen3:8b", None),
+        ] {
+            assert_eq!(of_openai(name), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_the_vendors_own_list_gets_what_is_known_and_what_it_says_counts_before() {
+        let info = |context_limit| ModelInfo {
+            name: "gpt-4o".to_owned(),
+            title: String::new(),
+            context_limit,
+            asset: None,
+        };
+        let added = |context_limit, is_vendors| {
+            let mut infos = [info(context_limit)];
+            add_known(&mut infos, is_vendors);
+            infos[0].context_limit
+        };
+        assert_eq!((added(None, true), added(None, false)), (Some(128_000), None));
+        assert_eq!(added(Some(7), true), Some(7));
+    }
+
+    #[test]
+    fn each_server_tells_its_window_in_its_own_place() {
+        assert_eq!(
+            of_props(&json!({ "default_generation_settings": { "n_ctx": 4096 } }), "m"),
+            Some(4096)
+        );
+        let loaded = json!({ "models": [
+            { "name": "other:1b", "model": "other:1b", "context_length": 1 },
+            { "name": "m:latest", "model": "m:latest", "context_length": 8192 },
+        ] });
+        assert_eq!((of_loaded(&loaded, "m"), of_loaded(&loaded, "n")), (Some(8192), None));
+        let facts = json!({ "general.x": 1, "llama.context_length": 131_072 });
+        let show = |parameters: &str| {
+            of_show(&json!({ "parameters": parameters, "model_info": facts }), "m")
+        };
+        assert_eq!(show("stop \"x\"\nnum_ctx      16384\n"), Some(16_384));
+        assert_eq!(show("stop \"num_ctx\"\n"), Some(131_072));
+        let studio = json!({ "data": [
+            { "id": "m", "loaded_context_length": 4096, "max_context_length": 32_768 },
+            { "id": "n", "max_context_length": 32_768 },
+        ] });
+        assert_eq!(
+            (of_lm_studio(&studio, "m"), of_lm_studio(&studio, "n")),
+            (Some(4096), Some(32_768))
+        );
+        for read in QUESTIONS.map(|question| question.read) {
+            for nonsense in [json!(null), json!([]), json!({ "models": {}, "data": 7 })] {
+                assert_eq!(read(&nonsense, "m"), None);
+            }
+        }
+    }
+}

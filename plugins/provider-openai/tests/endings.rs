@@ -1,0 +1,242 @@
+//! Streams and refusals that do not end as they should, on a fake host whose time is counted.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{
+    Completion, Delta, FinishReason, Message, Part, Request, RequestOptions, Retry, ToolCall,
+    ToolResult,
+};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
+
+const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+fn host(answer: impl Fn(&FakeHttpRequest) -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
+    FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1/v1" }))
+        .with_http(move |request| Ok(answer(request)))
+}
+
+fn request(messages: Vec<Message>) -> Request {
+    Request {
+        v: Request::VERSION,
+        model: "m".to_owned(),
+        system: String::new(),
+        tools: Vec::new(),
+        messages,
+        options: RequestOptions::default(),
+    }
+}
+
+/// Streams these pieces, then leaves the connection open; gives what came of it and how long it took.
+#[track_caller]
+fn stays_open(pieces: &[&'static str]) -> (Result<Completion, Error>, Vec<Delta>, Duration) {
+    let pieces = pieces.to_vec();
+    let host = host(move |_| {
+        let stream = FakeStream::open();
+        pieces.iter().for_each(|piece| stream.push(*piece));
+        FakeHttpAnswer::status(200).stream(stream)
+    });
+    let finished = host.complete(&request(vec![Message::user("hi")]));
+    (finished.result, finished.deltas, host.elapsed())
+}
+
+/// Streams these pieces and ends.
+#[track_caller]
+fn ends(pieces: &[&'static str]) -> Result<Completion, Error> {
+    let pieces = pieces.to_vec();
+    let host = host(move |_| FakeHttpAnswer::status(200).stream(FakeStream::of(pieces.clone())));
+    host.complete(&request(vec![Message::user("hi")])).result
+}
+
+/// Answers with this status and body; gives the error.
+#[track_caller]
+fn error_of(status: u16, body: &'static [u8]) -> Error {
+    let host = host(move |_| FakeHttpAnswer::status(status).body(body));
+    host.complete(&request(vec![Message::user("hi")])).result.unwrap_err()
+}
+
+#[test]
+fn a_whole_answer_is_done_soon_though_the_server_says_nothing_more() {
+    let (result, _, took) = stays_open(&[HELLO, STOP]);
+    assert_eq!(result.unwrap().parts, [Part::text("hello")]);
+    assert_eq!(took, Duration::from_secs(2));
+    // What costs time after the mark of the end is the connection alone.
+    let (result, _, took) = stays_open(&[HELLO, STOP, DONE]);
+    assert_eq!(result.unwrap().finish_reason, FinishReason::Stop);
+    assert_eq!(took, Duration::from_millis(100));
+}
+
+#[test]
+fn usage_behind_the_last_word_is_waited_for() {
+    let usage = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7}}\n\n";
+    let (result, _, _) = stays_open(&[HELLO, STOP, usage]);
+    assert_eq!(result.unwrap().usage.prompt_tokens, 7);
+}
+
+#[test]
+fn the_body_is_read_to_its_end_behind_the_mark() {
+    let stream = FakeStream::open();
+    let answered = stream.clone();
+    let host = host(move |_| FakeHttpAnswer::status(200).stream(answered.clone()));
+    let messages = vec![Message::user("hi")];
+    let call = host.instance().unwrap().start_complete(&request(messages)).unwrap();
+    stream.push([HELLO, STOP, DONE].concat());
+    stream.finish();
+    assert!(call.wait().result.is_ok());
+    assert_eq!(host.elapsed(), Duration::ZERO, "the end of the body is seen at once");
+    assert_eq!(host.live().streams, 0);
+}
+
+#[test]
+fn what_says_nothing_shows_that_the_server_lives() {
+    let (_, deltas, _) = stays_open(&["\n", ": ping\n\n", HELLO, ": ping\n\n", STOP, DONE]);
+    let text = Delta::Text { text: "hello".to_owned() };
+    assert_eq!(deltas.iter().filter(|delta| **delta == text).count(), 1);
+    assert_eq!(deltas.first(), Some(&Delta::Alive));
+    assert!(deltas.iter().all(|delta| *delta == text || *delta == Delta::Alive), "{deltas:?}");
+}
+
+#[test]
+fn a_stream_that_is_cut_within_its_first_event_may_be_better_next_time() {
+    for pieces in [&["data: {\"choi"][..], &["da"], &[": ping\n\n"], &["event: x\n"]] {
+        let error = ends(pieces).unwrap_err();
+        assert_eq!((error.kind, error.retry), (ErrorKind::Provider, Retry::Temporary), "{error}");
+        assert_eq!(error.hint, None, "{pieces:?}");
+    }
+    let error = ends(&["hello there"]).unwrap_err();
+    assert_eq!(error.retry, Retry::Permanent, "{error}");
+}
+
+#[test]
+fn the_last_event_counts_without_its_blank_line() {
+    let last = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}";
+    assert_eq!(ends(&[HELLO, last]).unwrap().parts, [Part::text("hello")]);
+    assert!(ends(&[HELLO, &last[..last.len() - 2]]).is_err());
+}
+
+#[test]
+fn an_unknown_reason_keeps_its_word() {
+    let moon = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"moon\"}]}\n\n";
+    let completion = ends(&[HELLO, moon]).unwrap();
+    assert_eq!(completion.finish_reason, FinishReason::Unknown);
+    assert_eq!(completion.finish_word.as_deref(), Some("moon"));
+}
+
+#[test]
+fn a_refusal_whose_body_does_not_come_is_told_by_its_status() {
+    let host = host(|_| FakeHttpAnswer::status(503).stream(FakeStream::open()));
+    let error = host.complete(&request(vec![Message::user("hi")])).result.unwrap_err();
+    assert_eq!(
+        error.message,
+        "`http://localhost:1/v1/chat/completions` answered 503 (service unavailable)"
+    );
+    assert_eq!((error.retry, host.elapsed()), (Retry::Temporary, Duration::from_secs(2)));
+}
+
+#[test]
+fn a_compressed_answer_is_told_as_such() {
+    let error = error_of(200, b"\x1f\x8b\x08\x00\x00");
+    assert!(error.message.ends_with("answered compressed (gzip), which it was not asked to"));
+    assert!(error.hint.unwrap().contains("proxy or gateway"));
+    assert_eq!(error.retry, Retry::Permanent);
+}
+
+#[test]
+fn an_answer_of_ollamas_own_api_leads_to_its_other_base_url() {
+    let lines = b"{\"model\":\"m\",\"message\":{\"content\":\"a\"},\"done\":false}\n\
+                  {\"model\":\"m\",\"message\":{\"content\":\"\"},\"done\":true}\n";
+    let error = error_of(200, lines);
+    assert!(error.message.ends_with("answered in the form of Ollama's own api"), "{error}");
+    assert!(error.hint.unwrap().contains("`http://localhost:11434/v1`"));
+    assert_eq!(error.retry, Retry::Permanent);
+}
+
+#[test]
+fn an_error_in_a_list_is_told() {
+    let error = error_of(200, br#"[{"error":{"code":503,"message":"overloaded"}}]"#);
+    assert!(error.message.ends_with("reports an error: overloaded"), "{error}");
+    assert_eq!(error.retry, Retry::Temporary);
+}
+
+#[test]
+fn a_whole_completion_needs_no_reason() {
+    for reason in ["null", "\"\""] {
+        let choice = format!(r#"{{"message":{{"content":"hi"}},"finish_reason":{reason}}}"#);
+        let body = format!(r#"{{"choices":[{choice}]}}"#);
+        let host = host(move |_| FakeHttpAnswer::status(200).body(body.clone()));
+        let completion = host.complete(&request(vec![Message::user("hi")])).result.unwrap();
+        assert_eq!(completion.finish_reason, FinishReason::Stop);
+    }
+}
+
+#[test]
+fn chunks_a_line_each_end_as_a_stream_does() {
+    let line = |choice: &str| format!("{{\"choices\":[{choice}]}}\n");
+    let said = line(r#"{"delta":{"content":"he"}}"#) + &line(r#"{"delta":{"content":"llo"}}"#);
+    let whole = said.clone() + &line(r#"{"delta":{},"finish_reason":"stop"}"#);
+    let one = line(r#"{"delta":{"content":"he"}}"#);
+    for (body, is_whole) in [(whole, true), (said, false), (one, false)] {
+        let host = host(move |_| FakeHttpAnswer::status(200).body(body.clone()));
+        let result = host.complete(&request(vec![Message::user("hi")])).result;
+        if is_whole {
+            assert_eq!(result.unwrap().parts, [Part::text("hello")]);
+        } else {
+            assert!(result.unwrap_err().message.ends_with("ended in the middle"));
+        }
+    }
+}
+
+/// A conversation in which something is said behind a tool's result.
+fn with_outcome() -> Request {
+    let call = ToolCall { id: "a".into(), name: "run".into(), arguments: json!({}) };
+    let content = json!({ "n": 1 }).as_object().unwrap().clone();
+    let result = ToolResult { call_id: "a".into(), name: "run".into(), content, is_error: false };
+    let mut results = Message::tool([result]);
+    results.parts.push(Part::text("The task is done."));
+    let answer = Message::model(vec![Part::ToolCall(call)]);
+    request(vec![Message::user("go"), answer, results])
+}
+
+#[test]
+fn a_server_that_refuses_a_user_behind_results_gets_outcomes_in_the_last_one_from_then_on() {
+    let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let seen = Arc::clone(&bodies);
+    let host = host(move |request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let last = body["messages"].as_array().unwrap().last().unwrap().clone();
+        let is_refused = last["role"] == "user" && last["content"] != "hi";
+        seen.lock().unwrap().push(last);
+        if is_refused {
+            let refusal = r#"{"object":"error","message":"Unexpected role 'user' after role 'tool'","code":"3230"}"#;
+            return FakeHttpAnswer::status(400).body(refusal);
+        }
+        FakeHttpAnswer::status(200).body([HELLO, STOP, DONE].concat())
+    });
+    let instance = host.instance().unwrap();
+    for _ in 0..2 {
+        assert!(instance.complete(&with_outcome()).result.is_ok());
+    }
+    assert!(instance.complete(&request(vec![Message::user("hi")])).result.is_ok());
+    let roles: Vec<_> = bodies.lock().unwrap().iter().map(|it| it["role"].clone()).collect();
+    assert_eq!(roles, ["user", "tool", "tool", "user"]);
+    let told =
+        json!({ "role": "tool", "tool_call_id": "a", "content": "{\"n\":1}\n\nThe task is done." });
+    assert_eq!(bodies.lock().unwrap()[1], told);
+}
+
+#[test]
+fn a_refusal_that_another_place_does_not_mend_is_told() {
+    let body = r#"{"message":"Conversation roles must alternate"}"#;
+    let host = host(move |_| FakeHttpAnswer::status(400).body(body));
+    for (request, times) in [(with_outcome(), 2), (request(vec![Message::user("hi")]), 3)] {
+        let error = host.instance().unwrap().complete(&request).result.unwrap_err();
+        assert!(error.message.contains("roles must alternate"), "{error}");
+        assert_eq!(host.http_requests().len(), times);
+    }
+}

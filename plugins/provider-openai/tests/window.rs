@@ -1,0 +1,104 @@
+//! What the plugin tells of context windows, and of whom it asks them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::service::{ContextFacts, SessionFacts};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest};
+
+/// A host whose session uses the model `m` of that server.
+fn host(base: &str, answer: fn(&FakeHttpRequest) -> FakeHttpAnswer) -> FakeHost {
+    let context = ContextFacts { model: "openai/m".to_owned(), ..ContextFacts::default() };
+    FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": base }))
+        .with_session(SessionFacts { context: Some(context), ..SessionFacts::default() })
+        .with_http(move |request| Ok(answer(request)))
+}
+
+/// The windows that are told, and what was asked for them.
+fn windows(host: &FakeHost) -> (Vec<(String, Option<u64>)>, Vec<String>) {
+    let models = host.instance().unwrap().models().unwrap();
+    let windows = models.into_iter().map(|info| (info.name, info.context_limit)).collect();
+    let sent = host.http_requests();
+    let asked = sent.iter().map(|sent| format!("{} {}", sent.head.method, sent.head.url));
+    (windows, asked.collect())
+}
+
+fn window(name: &str, tokens: Option<u64>) -> (String, Option<u64>) {
+    (name.to_owned(), tokens)
+}
+
+const OWN: &str = "http://localhost:1/v1";
+
+#[test]
+fn a_list_that_tells_windows_is_enough() {
+    let host = host(OWN, |_| {
+        let list = json!({ "data": [{ "id": "m", "max_model_len": 2048 }, { "id": "n" }] });
+        FakeHttpAnswer::status(200).body(list.to_string())
+    });
+    let (windows, asked) = windows(&host);
+    assert_eq!(windows, [window("m", Some(2048)), window("n", None)]);
+    assert_eq!(asked, ["GET http://localhost:1/v1/models"]);
+}
+
+#[test]
+fn a_server_of_ones_own_is_asked_in_turn_until_it_tells() {
+    let host = host(OWN, |request| {
+        let answer = FakeHttpAnswer::status(200);
+        match request.head.url.as_str() {
+            "http://localhost:1/v1/models" => {
+                answer.body(json!({ "data": [{ "id": "m:latest" }, { "id": "n" }] }).to_string())
+            }
+            "http://localhost:1/api/ps" => answer.body(json!({ "models": [] }).to_string()),
+            "http://localhost:1/api/show" => {
+                answer.body(json!({ "parameters": "num_ctx 8192" }).to_string())
+            }
+            _ => FakeHttpAnswer::status(404).body("404 page not found"),
+        }
+    });
+    let (windows, asked) = windows(&host);
+    assert_eq!(windows, [window("m:latest", Some(8192)), window("n", None)]);
+    let paths = ["GET http://localhost:1/props", "GET http://localhost:1/api/ps"];
+    assert_eq!(asked[1..3], paths);
+    assert_eq!(asked[3..], ["POST http://localhost:1/api/show"]);
+    let show = host.http_requests().pop().unwrap();
+    assert_eq!(show.body, json!({ "model": "m" }).to_string().into_bytes());
+}
+
+#[test]
+fn a_server_that_tells_nothing_leaves_the_list_as_it_is() {
+    for broken in [404, 500] {
+        let answer = if broken == 404 { not_found } else { failing };
+        let (windows, asked) = windows(&host(OWN, answer));
+        assert_eq!(windows, [window("m", None)]);
+        assert_eq!(asked.len(), 5);
+    }
+}
+
+fn not_found(request: &FakeHttpRequest) -> FakeHttpAnswer {
+    list_or(request, FakeHttpAnswer::status(404))
+}
+
+fn failing(request: &FakeHttpRequest) -> FakeHttpAnswer {
+    list_or(request, FakeHttpAnswer::status(500).body("no memory"))
+}
+
+fn list_or(request: &FakeHttpRequest, other: FakeHttpAnswer) -> FakeHttpAnswer {
+    if request.head.url.ends_with("/v1/models") {
+        return FakeHttpAnswer::status(200).body(json!({ "data": [{ "id": "m" }] }).to_string());
+    }
+    other
+}
+
+#[test]
+fn a_vendor_is_asked_for_its_list_alone() {
+    let list = |_: &FakeHttpRequest| {
+        let list = json!({ "data": [{ "id": "m" }, { "id": "gpt-4o-mini" }] });
+        FakeHttpAnswer::status(200).body(list.to_string())
+    };
+    let (own, asked) = windows(&host("https://api.openai.com/v1", list));
+    assert_eq!(own, [window("gpt-4o-mini", Some(128_000)), window("m", None)]);
+    assert_eq!(asked.len(), 1);
+    let (others, asked) = windows(&host("https://gateway.example/v1", list));
+    assert_eq!(others, [window("gpt-4o-mini", None), window("m", None)]);
+    assert_eq!(asked.len(), 1);
+}

@@ -1,0 +1,23 @@
+//! What every tool plugin must do. The examples go on from a session that is open: they are played
+//! over real programs by the tests of the binary.
+#![allow(clippy::unwrap_used)]
+
+use jaato_plugin_testkit::Kind;
+use jaato_plugin_testkit::conformance::{Suite, checks};
+
+/// The one check that these tools cannot pass on a host without terminals.
+const EXAMPLES: &str = "examples_work";
+
+#[test]
+fn it_does_what_every_plugin_of_tools_must() {
+    let kinds = [Kind::Tool];
+    let suite = Suite::of(tool_interactive_shell::__jaato::MODULE, &kinds);
+    let all = checks(&kinds);
+    assert!(all.iter().any(|(_, name, _)| *name == EXAMPLES));
+    let held = all.into_iter().filter(|(_, name, _)| *name != EXAMPLES);
+    let run = |(group, name, check)| {
+        let error = suite.run(check).err()?;
+        Some(format!("{group}::{name}: {error}"))
+    };
+    assert_eq!(held.filter_map(run).collect::<Vec<_>>(), Vec::<String>::new());
+}

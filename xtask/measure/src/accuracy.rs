@@ -1,0 +1,116 @@
+//! `accuracy`: plays real programs through the real tools, and counts the results that come too early or too late.
+//!
+//! What is played is data (`accuracy/programs/*.json`): what is typed, and what is on the screen once the program has
+//! truly done that. Beside the tools stands an observer of its own ([`recorder`]), which tells when the program last
+//! wrote to its terminal; from that come the latencies, and what the rule of 500 ms of silence would have done with
+//! the same stream. A program that is not there counts as wrong.
+
+mod caller;
+mod play;
+mod programs;
+mod recorder;
+mod report;
+mod services;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use lexopt::prelude::*;
+
+use self::caller::Caller;
+use self::programs::Program;
+use self::recorder::Recorder;
+use self::report::{Played, Report};
+use self::services::Services;
+use xtask::run;
+use xtask::setup::{is_ci, is_root};
+use xtask::workspace::Workspace;
+
+/// How to get what the programs need.
+const INSTALL: &str = "CI=true cargo xtask accuracy --install";
+
+/// What is asked for.
+#[derive(Default)]
+struct Options {
+    /// Parts of names; all programs without one.
+    names: Vec<String>,
+    install: bool,
+    list: bool,
+    /// Who runs `jaato`, where that is not who measures.
+    user: Option<String>,
+    /// A folder with `bin/jaato` and `plugins`.
+    house: Option<PathBuf>,
+}
+
+impl Options {
+    fn parse(words: Vec<OsString>) -> Result<Self> {
+        let (mut options, mut words) = (Self::default(), lexopt::Parser::from_args(words));
+        while let Some(word) = words.next()? {
+            match word {
+                Long("install") => options.install = true,
+                Long("list") => options.list = true,
+                Long("user") => options.user = Some(words.value()?.string()?),
+                Long("house") => options.house = Some(words.value()?.into()),
+                Value(name) => options.names.push(name.string()?),
+                word => return Err(word.unexpected().into()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, program: &Program) -> bool {
+        self.names.is_empty() || self.names.iter().any(|name| program.name.contains(name))
+    }
+}
+
+/// Runs the chore.
+pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+    let options = Options::parse(words)?;
+    let programs: Vec<Program> =
+        programs::all()?.into_iter().filter(|program| options.wants(program)).collect();
+    if options.list {
+        for program in &programs {
+            println!("{} ({} steps)", program.name, program.steps.len());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !cfg!(target_os = "linux") {
+        bail!("terminals are observed as only Linux lets us");
+    }
+    let workspace = Workspace::load()?;
+    let folder = workspace.target.join("accuracy");
+    if options.install {
+        if !(is_root() && is_ci()) {
+            bail!("packages are installed by root with `CI=true` alone: {INSTALL}");
+        }
+        services::install(&folder)?;
+    }
+    let jaato = match &options.house {
+        Some(house) => house.join("bin/jaato"),
+        None => run::build_release(&workspace)?,
+    };
+    let recorder = Recorder::start()?;
+    let services = Services::start(&folder, options.user.as_deref())?;
+    let mut report = Report::default();
+    for (number, program) in programs.iter().enumerate() {
+        let missing = services.missing(program);
+        if !missing.is_empty() {
+            report.add(Played::missing(program, &missing));
+            continue;
+        }
+        if program.is_for_root && options.user.is_some() {
+            continue;
+        }
+        let place = services.place(program, number)?;
+        let caller = Caller::start(&jaato, &place, options.user.as_deref());
+        let mut caller = caller.with_context(|| format!("playing `{}`", program.name))?;
+        let played = play::play(program, &place, &mut caller, &recorder);
+        caller.finish();
+        place.clear();
+        report.add(played.with_context(|| format!("playing `{}`", program.name))?);
+    }
+    print!("{}", report.text(INSTALL));
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,66 @@
+//! A session without a model: `jaato call --batch`, told what to call one line after the other.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use xtask::child;
+
+/// A session that calls tools.
+pub struct Batch {
+    child: Child,
+    input: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Batch {
+    /// Starts it; what it shows a person goes nowhere, for it is in the answers too.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("starting {}", child::shown(command)))?;
+        let input = child.stdin.take().context("the session has no standard input")?;
+        let answers = child.stdout.take().context("the session has no standard output")?;
+        Ok(Self { child, input, answers: BufReader::new(answers) })
+    }
+
+    /// Calls a tool and waits for the whole answer: its result or its error.
+    pub fn ask(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
+        let line = json!({ "tool": tool, "args": arguments }).to_string() + "\n";
+        self.input.write_all(line.as_bytes()).context("telling the session what to call")?;
+        let mut answer = String::new();
+        let bytes = self.answers.read_line(&mut answer).context("reading the session's answer")?;
+        if bytes == 0 {
+            bail!("the session ended without an answer");
+        }
+        serde_json::from_str(&answer)
+            .with_context(|| format!("the session answered `{tool}` with `{answer}`"))
+    }
+
+    /// Calls a tool that must not fail, and waits for its result.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
+        let mut answer = self.ask(tool, arguments)?;
+        if !answer["error"].is_null() {
+            bail!("`{tool}` failed: {}", answer["error"]);
+        }
+        Ok(answer["result"].take())
+    }
+
+    /// The session's process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Lets it end, and with it all that it started. A call that failed is told once more.
+    pub fn end(self) -> Result<()> {
+        let Self { mut child, input, answers } = self;
+        drop((input, answers));
+        let status = child.wait().context("waiting for the session")?;
+        if status.success() { Ok(()) } else { bail!("the session ended with {status}") }
+    }
+}

@@ -1,0 +1,321 @@
+//! `bench`: measures what the design promises and compares it with the targets.
+//!
+//! Machines differ and are busy with other things, so a target is a ratio to a yardstick of the
+//! same run wherever that is possible, and the best of several rounds counts, as noise only ever
+//! slows down.
+
+mod agent;
+mod boundary;
+mod containers;
+mod files;
+mod first_answer;
+mod home;
+mod installed;
+mod list;
+mod model;
+mod objects;
+mod patch;
+mod processes;
+mod stolen;
+mod table;
+mod terminals;
+mod weights;
+mod worker;
+mod yardstick;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use self::stolen::Ticks;
+use self::table::{Figure, Verdict};
+use xtask::workspace::Workspace;
+
+/// Rounds of a comparison.
+const ROUNDS: usize = 5;
+
+/// One thing that can be measured by itself.
+struct Bench {
+    name: &'static str,
+    about: &'static str,
+    when: When,
+    measure: fn(&Workspace) -> Result<Outcome>,
+}
+
+/// When a bench runs that is not named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// With `--all`: it takes minutes.
+    All,
+}
+
+/// What came of a bench.
+enum Outcome {
+    Figures(Vec<Figure>),
+    /// Measured, but not by a good yardstick or on a good machine: neither met nor missed.
+    Void {
+        figures: Vec<Figure>,
+        why: String,
+    },
+    /// It cannot be done here; the line says why and what to do.
+    Skipped(String),
+}
+
+/// Measures where process trees can be followed to their end, with their time and memory.
+fn on_linux(measure: fn(&Workspace) -> Result<Outcome>, workspace: &Workspace) -> Result<Outcome> {
+    if cfg!(target_os = "linux") {
+        return measure(workspace);
+    }
+    Ok(Outcome::Skipped("it follows processes as only Linux lets us".to_owned()))
+}
+
+const BENCHES: &[Bench] = &[
+    Bench {
+        name: "call",
+        about: "a tool call through a loaded plugin, against a native one and one through MCP",
+        when: When::Always,
+        measure: boundary::call,
+    },
+    Bench {
+        name: "hop",
+        about: "the way to the plugin executor and back, against tokio's",
+        when: When::Always,
+        measure: boundary::hop,
+    },
+    Bench {
+        name: "worker",
+        about: "a plugin in a worker: a call, a start, a streamed piece, memory; and opening fifty without",
+        when: When::Always,
+        measure: worker::worker,
+    },
+    Bench {
+        name: "list",
+        about: "`jaato tool list` with 200 plugins, against 2, and with an empty cache",
+        when: When::Always,
+        measure: list::list,
+    },
+    Bench {
+        name: "files",
+        about: "files of an environment, alone and as tools reach them, against plain calls and `ignore`",
+        when: When::Always,
+        measure: files::files,
+    },
+    Bench {
+        name: "containers",
+        about: "a command in an existing container, against the engine's own exec",
+        when: When::Always,
+        measure: containers::containers,
+    },
+    Bench {
+        name: "terminals",
+        about: "terminals: 100 MB of output, 64 at once of which 8 flood, the wait for a result",
+        when: When::Always,
+        measure: |workspace| on_linux(terminals::terminals, workspace),
+    },
+    Bench {
+        name: "objects",
+        about: "a session's objects: 100,000 of them against 1,000",
+        when: When::Always,
+        measure: objects::objects,
+    },
+    Bench {
+        name: "first-answer",
+        about: "the README's first command: first token, memory, tokens of the prefix",
+        when: When::Always,
+        measure: first_answer::first_answer,
+    },
+    Bench {
+        name: "run",
+        about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
+        when: When::Always,
+        measure: |workspace| on_linux(agent::cost, workspace),
+    },
+    Bench {
+        name: "shell-calls",
+        about: "twenty shell calls in a row and eight side by side, against the same agent",
+        when: When::Always,
+        measure: |workspace| on_linux(agent::shell_calls, workspace),
+    },
+    Bench {
+        name: "flood",
+        about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
+        when: When::Always,
+        measure: |workspace| on_linux(agent::flood, workspace),
+    },
+    Bench {
+        name: "interrupt",
+        about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
+        when: When::Always,
+        measure: |workspace| on_linux(agent::interrupt, workspace),
+    },
+    Bench {
+        name: "model",
+        about: "right answers of the embedded model, its misses printed (minutes)",
+        when: When::All,
+        measure: model::model,
+    },
+];
+
+/// The load of a processor from which on the machine counts as busy.
+const BUSY_LOAD_MIN: f64 = 0.5;
+
+/// When a bench is void and nothing worse is to tell.
+const EXIT_VOID: u8 = 3;
+
+/// Runs the chore.
+pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
+    let Some(chosen) = chosen(words)? else {
+        print!("{}", help());
+        return Ok(ExitCode::SUCCESS);
+    };
+    let workspace = Workspace::load()?;
+    let (busy, ticks) = (busy(), Ticks::now());
+    let (mut figures, mut lines) = (Vec::new(), Vec::new());
+    let (mut failed, mut voided) = (0, 0);
+    for bench in chosen {
+        println!("measuring {}: {}", bench.name, bench.about);
+        match (bench.measure)(&workspace) {
+            Ok(Outcome::Figures(measured)) => figures.extend(measured),
+            Ok(Outcome::Void { figures: measured, why }) => {
+                voided += 1;
+                figures.extend(measured.into_iter().map(Figure::without_target));
+                lines.push(format!("VOID: {}: {why}", bench.name));
+            }
+            Ok(Outcome::Skipped(why)) => lines.push(format!("SKIPPED: {}: {why}", bench.name)),
+            Err(error) => {
+                failed += 1;
+                lines.push(format!("FAILED: {}: {error:#}", bench.name));
+            }
+        }
+    }
+    print!("\n{}", table::render(&figures));
+    let stolen = ticks.and_then(|before| before.stolen_until(&Ticks::now()?));
+    lines.iter().chain(&busy).chain(&stolen).for_each(|line| println!("{line}"));
+    let missed = figures.iter().filter(|figure| figure.verdict() == Verdict::Missed).count();
+    if missed > 0 {
+        println!("{missed} targets missed");
+    }
+    Ok(match (missed + failed, voided) {
+        (0, 0) => ExitCode::SUCCESS,
+        (0, _) => ExitCode::from(EXIT_VOID),
+        _ => ExitCode::FAILURE,
+    })
+}
+
+/// A line for a machine that has other things to do, where the system tells (Linux). Asked before
+/// anything is built.
+fn busy() -> Option<String> {
+    let load = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let processors = std::thread::available_parallelism().ok()?.get();
+    busy_line(load.split(' ').next()?.parse().ok()?, processors)
+}
+
+fn busy_line(load: f64, processors: usize) -> Option<String> {
+    (load > BUSY_LOAD_MIN * processors as f64).then(|| {
+        let processors = if processors == 1 {
+            "1 processor".to_owned()
+        } else {
+            format!("{processors} processors")
+        };
+        format!("BUSY: a load of {load} on {processors} before the first bench; times are too long")
+    })
+}
+
+/// All that are named, or those that always run; none where help is asked for.
+fn chosen(words: Vec<OsString>) -> Result<Option<Vec<&'static Bench>>> {
+    use lexopt::prelude::*;
+
+    let mut named = Vec::new();
+    let mut all = false;
+    let mut parser = lexopt::Parser::from_args(words);
+    while let Some(argument) = parser.next()? {
+        let name = match argument {
+            Value(name) => name,
+            Long("all") => {
+                all = true;
+                continue;
+            }
+            Long("help") | Short('h') => return Ok(None),
+            _ => return Err(argument.unexpected().into()),
+        };
+        let Some(bench) = BENCHES.iter().find(|bench| name == bench.name) else {
+            let names: Vec<&str> = BENCHES.iter().map(|bench| bench.name).collect();
+            bail!("there is no bench `{}`; there are: {}", name.to_string_lossy(), names.join(", "))
+        };
+        named.push(bench);
+    }
+    if all || named.is_empty() {
+        let unnamed = BENCHES.iter().filter(|bench| all || bench.when == When::Always);
+        return Ok(Some(unnamed.collect()));
+    }
+    Ok(Some(named))
+}
+
+fn help() -> String {
+    let mut text = String::from(
+        "cargo xtask bench [NAME…] [--all]\n\n\
+         measure, and compare with the targets; exit code 1 when one is missed, 3 when a\n\
+         measurement is void\n\n",
+    );
+    for bench in BENCHES {
+        let mark = if bench.when == When::All { " (only by name, or with --all)" } else { "" };
+        text.push_str(&format!("  {}\n      {}{mark}\n", bench.name, bench.about));
+    }
+    text.push_str(
+        "\nA ratio to a yardstick of the same run, memory and counts miss beyond their targets. A\n\
+         time without a yardstick depends on the machine: it misses beyond twice its target.\n",
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(line: &str) -> Vec<&'static str> {
+        let words = line.split_whitespace().map(OsString::from).collect();
+        chosen(words).unwrap().unwrap().iter().map(|bench| bench.name).collect()
+    }
+
+    #[test]
+    fn all_but_the_long_ones_are_run_unless_some_are_named() {
+        let short = [
+            "call",
+            "hop",
+            "worker",
+            "list",
+            "files",
+            "containers",
+            "terminals",
+            "objects",
+            "first-answer",
+            "run",
+            "shell-calls",
+            "flood",
+            "interrupt",
+        ];
+        assert_eq!(names(""), short);
+        assert_eq!(names("--all"), [&short[..], &["model"]].concat());
+        assert_eq!(names("model hop"), ["model", "hop"]);
+        let error = chosen(vec!["mpc".into()]).err().unwrap().to_string();
+        assert!(error.starts_with("there is no bench `mpc`; there are: "), "{error}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_told() {
+        assert_eq!(busy_line(1.0, 2), None);
+        let line = "BUSY: a load of 1.1 on 2 processors before the first bench; times are too long";
+        assert_eq!(busy_line(1.1, 2).unwrap(), line);
+    }
+
+    #[test]
+    fn help_names_every_bench_and_is_no_error() {
+        for word in ["-h", "--help"] {
+            assert!(chosen(vec!["list".into(), word.into()]).unwrap().is_none());
+        }
+        let text = help();
+        assert!(BENCHES.iter().all(|bench| text.contains(bench.about)), "{text}");
+    }
+}

@@ -1,0 +1,148 @@
+//! The two agents that are compared, `jaato run` and the yardstick, before the same scripted model.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use nix::sys::wait::WaitStatus;
+
+use super::memory::{Looker, Seen};
+use super::script::{LAST_WORDS, Script};
+use super::server::{Asked, Server};
+use super::tree::{Ended, Tree};
+use crate::bench::home::Home;
+use crate::bench::yardstick::Yardstick;
+use xtask::run;
+use xtask::workspace::Workspace;
+
+/// What they are told to do; the script does not care.
+const TASK: &str = "Do what there is to do.";
+
+/// A run that takes longer hangs.
+const RUN_S_MAX: Duration = Duration::from_secs(60);
+
+/// Of an agent that failed, so many of its last bytes are shown.
+const COMPLAINT_BYTES_MAX: usize = 2_000;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    Jaato,
+    Yardstick,
+}
+
+/// Both, built and warmed up, and the model.
+pub struct Agents {
+    home: Home,
+    jaato: PathBuf,
+    yardstick: PathBuf,
+    pub server: Server,
+}
+
+/// A run that went all the way.
+pub struct Run {
+    pub ended: Ended,
+    pub asked: Vec<Asked>,
+}
+
+impl Agents {
+    /// Builds both and lets each run once: descriptions are cached and files are in memory then.
+    pub fn new(workspace: &Workspace, name: &str) -> Result<Self> {
+        let jaato = run::build_release(workspace)?;
+        let yardstick = Yardstick::build(workspace, "rig-agent")?.program().to_owned();
+        let script = Script::one_by_one(&["echo warm"]);
+        let server = Server::start(script.clone())?;
+        let agents = Self { home: Home::new(workspace, name)?, jaato, yardstick, server };
+        for who in [Who::Jaato, Who::Yardstick] {
+            agents.run(who, &script)?;
+        }
+        Ok(agents)
+    }
+
+    /// Where a command may write what the bench reads.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.home.beside(name)
+    }
+
+    /// Runs the conversation to its end, which must be the script's.
+    pub fn run(&self, who: Who, script: &Script) -> Result<Run> {
+        let tree = self.start(who, script)?;
+        self.finish(tree)
+    }
+
+    /// The same with an eye on the memory.
+    pub fn run_looked_at(&self, who: Who, script: &Script) -> Result<(Run, Seen)> {
+        let tree = self.start(who, script)?;
+        let looker = Looker::start(tree.id());
+        let run = self.finish(tree);
+        let seen = looker.stop()?;
+        Ok((run?, seen))
+    }
+
+    /// Starts a conversation.
+    pub fn start(&self, who: Who, script: &Script) -> Result<Tree> {
+        self.server.play(script.clone());
+        self.server.take_asked();
+        let mut command = self.command(who);
+        let create = |path: PathBuf| {
+            File::create(&path).with_context(|| format!("making `{}`", path.display()))
+        };
+        command.stdin(Stdio::null());
+        command.stdout(create(self.said())?).stderr(create(self.complained())?);
+        Tree::start(&mut command)
+    }
+
+    fn command(&self, who: Who) -> Command {
+        let mut command = match who {
+            Who::Jaato => {
+                let mut command = self.home.command(&self.jaato);
+                command.args(["run", "--yes", "--model", "openai/scripted"]);
+                command
+            }
+            Who::Yardstick => self.home.command(&self.yardstick),
+        };
+        command
+            .env("OPENAI_BASE_URL", self.server.base_url())
+            .env("OPENAI_API_KEY", "for-the-bench");
+        command.arg(TASK);
+        command
+    }
+
+    fn finish(&self, tree: Tree) -> Result<Run> {
+        let ended = tree.end(RUN_S_MAX)?;
+        let said = read(self.said())?;
+        let well = matches!(ended.status, WaitStatus::Exited(_, 0));
+        if !well || ended.killed > 0 || said.trim_end() != LAST_WORDS {
+            bail!("an agent did not go all the way: {}", self.describe(&ended)?);
+        }
+        Ok(Run { ended, asked: self.server.take_asked() })
+    }
+
+    /// What is to say of a run that went wrong.
+    pub fn describe(&self, ended: &Ended) -> Result<String> {
+        let (said, complained) = (read(self.said())?, read(self.complained())?);
+        let from = complained.len().saturating_sub(COMPLAINT_BYTES_MAX);
+        let complaint = complained.get(from..).unwrap_or(&complained);
+        Ok(format!(
+            "{:?}, {} processes had to be killed; it said `{}`\n{complaint}",
+            ended.status,
+            ended.killed,
+            said.trim_end()
+        ))
+    }
+
+    fn said(&self) -> PathBuf {
+        self.home.beside("stdout")
+    }
+
+    fn complained(&self) -> PathBuf {
+        self.home.beside("stderr")
+    }
+}
+
+fn read(path: PathBuf) -> Result<String> {
+    let bytes = fs::read(&path).with_context(|| format!("reading `{}`", path.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

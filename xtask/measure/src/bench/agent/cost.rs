@@ -1,0 +1,134 @@
+//! What one tool call and an answer cost: wall time, processor time and memory, of the agent and all
+//! that it starts, against the yardstick's.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::agents::{Agents, Who};
+use super::script::Script;
+use crate::bench::table::{Figure, Target};
+use crate::bench::{Outcome, ROUNDS};
+use xtask::workspace::Workspace;
+
+/// Of each, against the yardstick's.
+const TIMES_MAX: f64 = 3.0;
+
+/// A yardstick that takes more processor time on an idle machine has become a bad one: nothing can
+/// be said by it.
+const YARDSTICK_CPU_MS_MAX: f64 = 12.0;
+
+/// The same of its memory.
+const YARDSTICK_MIB_MAX: f64 = 10.0;
+
+/// Pairs of a round.
+const PAIRS: usize = 7;
+
+/// How long each answer is kept back when the memory is looked at: some dozens of looks.
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Of one agent: its least times, as noise only slows down, and its highest memory, as a look can
+/// miss a peak and never makes one. Each by itself: a bad moment of one is no merit of the other.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    wall_ms: f64,
+    cpu_ms: f64,
+    mib: f64,
+}
+
+/// Runs both in turns.
+pub fn cost(workspace: &Workspace) -> Result<Outcome> {
+    let agents = Agents::new(workspace, "run")?;
+    let script = Script::one_by_one(&["echo hello"]);
+    let (mut jaato, mut yardstick) = (Cost::UNKNOWN, Cost::UNKNOWN);
+    for _ in 0..ROUNDS {
+        for _ in 0..PAIRS {
+            jaato.take_times(&agents, Who::Jaato, &script)?;
+            yardstick.take_times(&agents, Who::Yardstick, &script)?;
+        }
+        jaato.take_memory(&agents, Who::Jaato, &script)?;
+        yardstick.take_memory(&agents, Who::Yardstick, &script)?;
+    }
+    Ok(outcome(jaato, yardstick))
+}
+
+impl Cost {
+    const UNKNOWN: Self = Self { wall_ms: f64::INFINITY, cpu_ms: f64::INFINITY, mib: 0.0 };
+
+    fn take_times(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
+        let ended = agents.run(who, script)?.ended;
+        self.wall_ms = self.wall_ms.min(ended.wall.as_secs_f64() * 1e3);
+        self.cpu_ms = self.cpu_ms.min(ended.cpu.as_secs_f64() * 1e3);
+        Ok(())
+    }
+
+    fn take_memory(&mut self, agents: &Agents, who: Who, script: &Script) -> Result<()> {
+        let (_, seen) = agents.run_looked_at(who, &script.clone().with_pause(PAUSE))?;
+        self.mib = self.mib.max(seen.together as f64 / 1024.0);
+        Ok(())
+    }
+}
+
+fn outcome(jaato: Cost, yardstick: Cost) -> Outcome {
+    let wall = (jaato.wall_ms, yardstick.wall_ms);
+    let cpu = (jaato.cpu_ms, yardstick.cpu_ms);
+    let memory = (jaato.mib, yardstick.mib);
+    let mut figures = Vec::new();
+    for (what, unit, (jaato, yardstick)) in
+        [("wall", "ms", wall), ("processor", "ms", cpu), ("peak memory", "MiB", memory)]
+    {
+        figures.extend([
+            Figure::new(&format!("run: {what}, yardstick"), yardstick, unit, Target::None),
+            Figure::new(&format!("run: {what}, jaato"), jaato, unit, Target::None),
+            Figure::new(
+                &format!("run: {what}, jaato to yardstick"),
+                jaato / yardstick,
+                "times",
+                Target::AtMost(TIMES_MAX),
+            ),
+        ]);
+    }
+    match void(yardstick) {
+        Some(why) => Outcome::Void { figures, why },
+        None => Outcome::Figures(figures),
+    }
+}
+
+fn void(yardstick: Cost) -> Option<String> {
+    let Cost { cpu_ms, mib, .. } = yardstick;
+    if cpu_ms > YARDSTICK_CPU_MS_MAX {
+        return Some(format!(
+            "the yardstick takes {cpu_ms:.1} ms of processor time, {YARDSTICK_CPU_MS_MAX} at most \
+             on an idle machine; try again when the machine is idle"
+        ));
+    }
+    (mib > YARDSTICK_MIB_MAX).then(|| {
+        format!("the yardstick holds {mib:.1} MiB, {YARDSTICK_MIB_MAX} at most are its own")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cost(ms: f64, mib: f64) -> Cost {
+        Cost { wall_ms: ms, cpu_ms: ms, mib }
+    }
+
+    #[test]
+    fn each_figure_stands_beside_the_yardsticks_and_their_ratio() {
+        let Outcome::Figures(figures) = outcome(cost(16.0, 30.0), cost(8.0, 10.0)) else {
+            panic!("the yardstick is a good one");
+        };
+        let measured: Vec<f64> = figures.iter().map(|figure| figure.measured).collect();
+        assert_eq!(measured, [8.0, 16.0, 2.0, 8.0, 16.0, 2.0, 10.0, 30.0, 3.0]);
+    }
+
+    #[test]
+    fn a_yardstick_that_has_grown_voids_the_run() {
+        assert_eq!(void(cost(12.0, 10.0)), None);
+        assert!(void(cost(12.1, 7.0)).unwrap().contains("12.1 ms of processor time"));
+        assert!(void(cost(8.0, 10.1)).unwrap().contains("10.1 MiB"));
+        assert!(matches!(outcome(cost(30.0, 9.0), cost(13.0, 9.0)), Outcome::Void { .. }));
+    }
+}

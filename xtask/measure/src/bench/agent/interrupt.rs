@@ -1,0 +1,180 @@
+//! Ctrl-C and `kill -9`: how long until nothing is left of `jaato`, whatever it was doing.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::wait::WaitStatus;
+
+use super::agents::{Agents, Who};
+use super::script::{Answer, Script};
+use super::tree::Tree;
+use crate::bench::processes::descendants_of;
+use crate::bench::table::{Figure, Target};
+use crate::bench::{Outcome, ROUNDS};
+use xtask::workspace::Workspace;
+
+/// From Ctrl-C until nothing is left.
+const INTERRUPTED_MS_MAX: f64 = 100.0;
+
+/// From `kill -9` of the host until nothing is left.
+const KILLED_MS_MAX: f64 = 100.0;
+
+/// The exit code after Ctrl-C.
+const CANCELLED: i32 = 130;
+
+/// How long `jaato` may take to get to what is interrupted.
+const READY_S_MAX: Duration = Duration::from_secs(20);
+
+/// Between what is seen from outside, a request or a file, and the state that it leads to.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// What has not ended by then never will.
+const GONE_S_MAX: Duration = Duration::from_secs(5);
+
+/// How often a file is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What goes on when the signal comes.
+struct Case {
+    name: &'static str,
+    /// The command of a call; `FILE` is where it writes the process id that must be gone.
+    command: Option<&'static str>,
+    /// The stream hangs, after the call if there is one. Else the call goes on.
+    hangs: bool,
+}
+
+const CASES: &[Case] = &[
+    Case { name: "the stream hangs", command: None, hangs: true },
+    Case { name: "a tool runs", command: Some("echo $$ > FILE; exec sleep 300"), hangs: false },
+    Case {
+        name: "a tool that ignores signals",
+        command: Some("trap '' INT TERM HUP; echo $$ > FILE; sleep 300; sleep 300"),
+        hangs: false,
+    },
+    Case {
+        name: "what left its session",
+        command: Some("env -i setsid sh -c '(sleep 300 & echo $! > FILE)'"),
+        hangs: true,
+    },
+];
+
+/// How it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Interrupt,
+    Kill,
+}
+
+/// One ending.
+struct Ending {
+    gone: Duration,
+    left: usize,
+}
+
+/// Interrupts each case, and kills it.
+pub fn interrupt(workspace: &Workspace) -> Result<Outcome> {
+    let agents = Agents::new(workspace, "interrupt")?;
+    let (mut figures, mut left) = (Vec::new(), 0);
+    for (signal, name, limit) in [
+        (Signal::Interrupt, "Ctrl-C", INTERRUPTED_MS_MAX),
+        (Signal::Kill, "kill -9", KILLED_MS_MAX),
+    ] {
+        for case in CASES {
+            let mut best_ms = f64::INFINITY;
+            for _ in 0..ROUNDS {
+                let ending = end(&agents, case, signal)
+                    .with_context(|| format!("{name} while: {}", case.name))?;
+                best_ms = best_ms.min(ending.gone.as_secs_f64() * 1e3);
+                left += ending.left;
+            }
+            let what = format!("interrupt: {name}, {}", case.name);
+            figures.push(Figure::new(&what, best_ms, "ms", Target::AboutAtMost(limit)));
+        }
+    }
+    let what = "interrupt: processes left";
+    figures.push(Figure::new(what, left as f64, "", Target::AtMost(0.0)));
+    Ok(Outcome::Figures(figures))
+}
+
+fn end(agents: &Agents, case: &Case, signal: Signal) -> Result<Ending> {
+    let file = agents.file("pid");
+    if file.exists() {
+        fs::remove_file(&file).with_context(|| format!("removing `{}`", file.display()))?;
+    }
+    let tree = agents.start(Who::Jaato, &script(case, &file))?;
+    let ready = wait_until_ready(agents, case, &file);
+    let seen: Vec<u32> = descendants_of(std::process::id());
+    let sent = match signal {
+        Signal::Interrupt => tree.interrupt(),
+        Signal::Kill => tree.kill(),
+    };
+    finish(agents, tree, signal, ready, &seen, sent)
+}
+
+/// Whatever went wrong before, the processes are waited for.
+fn finish(
+    agents: &Agents,
+    tree: Tree,
+    signal: Signal,
+    ready: Result<Option<u32>>,
+    seen: &[u32],
+    sent: Result<Instant>,
+) -> Result<Ending> {
+    let ended = tree.end(GONE_S_MAX)?;
+    let told = ready.with_context(|| format!("it was not ready: {:?}", agents.describe(&ended)))?;
+    let sent = sent?;
+    let well = match signal {
+        Signal::Interrupt => matches!(ended.status, WaitStatus::Exited(_, CANCELLED)),
+        Signal::Kill => matches!(ended.status, WaitStatus::Signaled(..)),
+    };
+    if !well {
+        bail!("it ended otherwise: {}", agents.describe(&ended)?);
+    }
+    let alive = |process: &&u32| Path::new("/proc").join(process.to_string()).exists();
+    let still_there = seen.iter().chain(&told).filter(alive).count();
+    Ok(Ending { gone: ended.gone - sent, left: ended.killed + still_there })
+}
+
+fn script(case: &Case, file: &Path) -> Script {
+    let mut answers = Vec::new();
+    if let Some(command) = case.command {
+        answers.push(Answer::Calls(vec![command.replace("FILE", &file.display().to_string())]));
+    }
+    answers.push(if case.hangs { Answer::Hang } else { Answer::LastWords });
+    Script { answers, pause: Duration::ZERO }
+}
+
+/// The process id that the command told, if there is one.
+fn wait_until_ready(agents: &Agents, case: &Case, file: &Path) -> Result<Option<u32>> {
+    let start = Instant::now();
+    while case.hangs && !agents.server.next_asked(READY_S_MAX)?.hangs {}
+    let mut told = None;
+    while case.command.is_some() && told.is_none() {
+        if start.elapsed() > READY_S_MAX {
+            bail!("the command wrote no process id within {READY_S_MAX:?}");
+        }
+        // Not there yet, or not yet written.
+        told = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
+        std::thread::sleep(LOOK_EVERY);
+    }
+    std::thread::sleep(SETTLE);
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_hangs_after_its_call_or_stays_in_it() {
+        let scripts: Vec<Script> =
+            CASES.iter().map(|case| script(case, Path::new("/tmp/pid"))).collect();
+        assert_eq!(scripts[0].answers, [Answer::Hang]);
+        let call = |command: &str| Answer::Calls(vec![command.to_owned()]);
+        let runs = call("echo $$ > /tmp/pid; exec sleep 300");
+        assert_eq!(scripts[1].answers, [runs, Answer::LastWords]);
+        assert_eq!(scripts[3].answers[1], Answer::Hang);
+    }
+}

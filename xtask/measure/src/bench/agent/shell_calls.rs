@@ -1,0 +1,119 @@
+//! Shell calls, one after the other and side by side, against the yardstick's.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use super::agents::{Agents, Who};
+use super::script::Script;
+use crate::bench::table::{Figure, Target};
+use crate::bench::{Outcome, ROUNDS};
+use xtask::workspace::Workspace;
+
+/// Calls one after the other.
+const CALLS: usize = 20;
+
+/// What a call may take beyond one of the yardstick's.
+const MORE_MS_MAX: f64 = 2.0;
+
+/// Calls side by side, each of a second.
+const TOGETHER: usize = 8;
+
+/// What they may take together.
+const TOGETHER_S_MAX: f64 = 1.15;
+
+/// Pairs of a round with short calls.
+const PAIRS: usize = 5;
+
+/// Runs both in turns.
+pub fn shell_calls(workspace: &Workspace) -> Result<Outcome> {
+    let agents = Agents::new(workspace, "shell-calls")?;
+    let (mut jaato, mut yardstick) = (Walls::UNKNOWN, Walls::UNKNOWN);
+    for _ in 0..ROUNDS {
+        for _ in 0..PAIRS {
+            jaato.take_short(&agents, Who::Jaato)?;
+            yardstick.take_short(&agents, Who::Yardstick)?;
+        }
+        jaato.take_together(&agents, Who::Jaato)?;
+        yardstick.take_together(&agents, Who::Yardstick)?;
+    }
+    Ok(Outcome::Figures(figures(jaato, yardstick)))
+}
+
+fn figures(jaato: Walls, yardstick: Walls) -> Vec<Figure> {
+    let figure = |what, measured, unit, target| {
+        Figure::new(&format!("shell calls: {what}"), measured, unit, target)
+    };
+    let more_ms = jaato.call_ms() - yardstick.call_ms();
+    vec![
+        figure("each, yardstick", yardstick.call_ms(), "ms", Target::None),
+        figure("each, jaato", jaato.call_ms(), "ms", Target::None),
+        figure("each, beyond the yardstick", more_ms, "ms", Target::AtMost(MORE_MS_MAX)),
+        figure("8 × `sleep 1`, yardstick", yardstick.together_s(), "s", Target::None),
+        figure("8 × `sleep 1`, jaato", jaato.together_s(), "s", Target::AtMost(TOGETHER_S_MAX)),
+    ]
+}
+
+/// The least that whole runs of one agent took, as noise only slows down. What the start and the end
+/// of an agent take is in all of them and falls out.
+#[derive(Debug, Clone, Copy)]
+struct Walls {
+    one_call: Duration,
+    many_calls: Duration,
+    together: Duration,
+}
+
+impl Walls {
+    const UNKNOWN: Self =
+        Self { one_call: Duration::MAX, many_calls: Duration::MAX, together: Duration::MAX };
+
+    fn take_short(&mut self, agents: &Agents, who: Who) -> Result<()> {
+        let one = wall(agents, who, &Script::one_by_one(&["echo hello"]), 1)?;
+        let many = wall(agents, who, &Script::one_by_one(&["echo hello"; CALLS]), CALLS)?;
+        self.one_call = self.one_call.min(one);
+        self.many_calls = self.many_calls.min(many);
+        Ok(())
+    }
+
+    fn take_together(&mut self, agents: &Agents, who: Who) -> Result<()> {
+        let together = wall(agents, who, &Script::together(&["sleep 1"; TOGETHER]), TOGETHER)?;
+        self.together = self.together.min(together);
+        Ok(())
+    }
+
+    /// What each further call takes.
+    fn call_ms(self) -> f64 {
+        let further = self.many_calls.as_secs_f64() - self.one_call.as_secs_f64();
+        further * 1e3 / (CALLS - 1) as f64
+    }
+
+    /// What the calls side by side take beyond a run with one call that does nothing.
+    fn together_s(self) -> f64 {
+        self.together.as_secs_f64() - self.one_call.as_secs_f64()
+    }
+}
+
+fn wall(agents: &Agents, who: Who, script: &Script, calls: usize) -> Result<Duration> {
+    let run = agents.run(who, script)?;
+    // An agent that leaves calls out would be a fast one.
+    if run.asked.last().map(|asked| asked.results) != Some(calls) {
+        bail!("of {calls} calls not every result came back: {:?}", run.asked);
+    }
+    Ok(run.ended.wall)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_and_end_of_an_agent_fall_out() {
+        let ms = Duration::from_millis;
+        let walls = Walls { one_call: ms(12), many_calls: ms(69), together: ms(1_062) };
+        let close = |measured: f64, expected: f64| (measured - expected).abs() < 1e-9;
+        assert!(close(walls.call_ms(), 3.0) && close(walls.together_s(), 1.05), "{walls:?}");
+        let faster = Walls { one_call: ms(10), many_calls: ms(48), together: ms(1_010) };
+        let figures = figures(walls, faster);
+        assert!(close(figures[2].measured, 1.0), "{figures:?}");
+    }
+}

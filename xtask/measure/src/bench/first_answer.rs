@@ -1,0 +1,250 @@
+//! The README's first command, as a person types it: how long until the model begins to answer, the
+//! first time and with its saved prefix, and what it takes of memory.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::home::Home;
+use super::processes::Peaks;
+use super::table::{Figure, Target};
+use super::{Outcome, weights};
+use xtask::workspace::Workspace;
+use xtask::{child, run};
+
+/// As the README has it.
+const TASK: &str = "What operating system am I running on?";
+
+/// The tool that answers it.
+const TOOL: &str = "get_environment";
+
+/// Until the first token in a home that has never seen the model.
+const FIRST_TIME_S_MAX: f64 = 15.0;
+
+/// Until the first token when the computed prefix is read back.
+const SAVED_S_MAX: f64 = 3.0;
+
+/// Of `jaato` and its helpers.
+const MEMORY_GIB_MAX: f64 = 4.25;
+
+/// The same where memory is tight.
+const TIGHT_MEMORY_GIB_MAX: f64 = 2.75;
+
+/// What the manifest of `provider-local` sets where memory is tight.
+const TIGHT: (&str, &str) = ("MISTRALRS_FORCE_AVX2", "1");
+
+/// System text, tools and examples, with all default tools.
+const PREFIX_TOKENS_MAX: f64 = 700.0;
+
+/// A pair of runs takes half a minute, and there is no yardstick that would need more.
+const PAIRS: usize = 2;
+
+/// How often the memory is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What the plugin of the model logs when it has the first token of an answer.
+const FIRST_TOKEN: &str = " provider-local: first token";
+
+/// What one run showed.
+#[derive(Debug, Default)]
+struct Answered {
+    first_token_s: f64,
+    peak_gib: Option<f64>,
+    cached_tokens: f64,
+}
+
+/// Runs the command the first time and again.
+pub fn first_answer(workspace: &Workspace) -> Result<Outcome> {
+    let jaato = run::build_release(workspace)?;
+    let Some(weights) = weights::find(&jaato)? else {
+        return Ok(Outcome::Skipped(weights::MISSING.to_owned()));
+    };
+    let (mut first_s, mut saved_s) = (f64::INFINITY, f64::INFINITY);
+    let (mut prefix, mut peak_gib) = (0.0, None);
+    for _ in 0..PAIRS {
+        let home = home_with(workspace, &weights)?;
+        let first = answer(&home, &jaato, None).context("the first time")?;
+        let second = answer(&home, &jaato, None).context("with the saved prefix")?;
+        if second.cached_tokens == 0.0 {
+            bail!("the second run did not find the prefix that the first one saved");
+        }
+        first_s = first_s.min(first.first_token_s);
+        saved_s = saved_s.min(second.first_token_s);
+        // Nothing of the task is saved: what is read back is the prefix.
+        prefix = second.cached_tokens;
+        peak_gib =
+            peak_gib.into_iter().chain(first.peak_gib).chain(second.peak_gib).reduce(f64::max);
+    }
+    let seconds =
+        |what: &str, measured, limit| Figure::new(what, measured, "s", Target::AboutAtMost(limit));
+    let mut figures = vec![
+        seconds("first answer: first token, the first time", first_s, FIRST_TIME_S_MAX),
+        seconds("first answer: first token, prefix saved", saved_s, SAVED_S_MAX),
+        Figure::new(
+            "first answer: tokens of the prefix",
+            prefix,
+            "",
+            Target::AtMost(PREFIX_TOKENS_MAX),
+        ),
+    ];
+    let tight = answer(&home_with(workspace, &weights)?, &jaato, Some(TIGHT));
+    let tight_gib = tight.context("as with little memory")?.peak_gib;
+    let peaks = [
+        ("first answer: peak memory", peak_gib, MEMORY_GIB_MAX),
+        ("first answer: the same where memory is tight", tight_gib, TIGHT_MEMORY_GIB_MAX),
+    ];
+    for (what, peak, limit) in peaks {
+        match peak {
+            Some(peak) => figures.push(Figure::new(what, peak, "GiB", Target::AtMost(limit))),
+            None => println!("not measured: this system does not tell a process's peak memory"),
+        }
+    }
+    Ok(Outcome::Figures(figures))
+}
+
+/// A home in which the weights are there and nothing else is.
+fn home_with(workspace: &Workspace, weights: &Path) -> Result<Home> {
+    let home = Home::new(workspace, "first-answer")?;
+    let models = weights.parent().context("the weights lie in no folder")?;
+    let (cache, link) = (home.cache(), home.cache().join("models"));
+    fs::create_dir_all(&cache).with_context(|| format!("making `{}`", cache.display()))?;
+    std::os::unix::fs::symlink(models, &link)
+        .with_context(|| format!("linking `{}`", link.display()))?;
+    Ok(home)
+}
+
+/// Runs the command to its end, which must be a good one.
+fn answer(home: &Home, jaato: &Path, variable: Option<(&str, &str)>) -> Result<Answered> {
+    let log = home.cache().join("jaato.log");
+    let logged_before = read_log(&log)?.len();
+    let mut command = home.command(jaato);
+    command.args(["--offline", "run", "--output", "json", TASK]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).envs(variable);
+    let started = SystemTime::now();
+    let mut child =
+        command.spawn().with_context(|| format!("starting {}", child::shown(&command)))?;
+    let (events, peak_gib) = watch(&mut child)?;
+    let status = child.wait().context("waiting for `jaato run`")?;
+    let text = judge(&events)?;
+    child::check(&command, status)?;
+    println!("  it answered: {text}");
+    let logged = read_log(&log)?;
+    let first_token = logged.get(logged_before..).and_then(first_token_in);
+    let first_token = first_token.with_context(|| {
+        format!("the model's plugin logged no first token in `{}`", log.display())
+    })?;
+    let started = started.duration_since(UNIX_EPOCH).context("the clock stands before 1970")?;
+    let usage = events.iter().find(|event| event["event"] == "usage");
+    Ok(Answered {
+        first_token_s: first_token - started.as_secs_f64(),
+        peak_gib,
+        cached_tokens: usage.and_then(|usage| usage["cached_tokens"].as_f64()).unwrap_or(0.0),
+    })
+}
+
+/// Takes the events in, and looks at the memory between them.
+fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
+    let lines = child.stdout.take().context("`jaato run` has no standard output")?;
+    let (sender, receiver) = channel();
+    let reader = std::thread::spawn(move || {
+        for line in BufReader::new(lines).lines() {
+            // Whoever listens has given up.
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let (mut events, mut peaks) = (Vec::new(), Peaks::default());
+    loop {
+        match receiver.recv_timeout(LOOK_EVERY) {
+            Ok(line) => {
+                let line = line.context("reading the events")?;
+                events.push(serde_json::from_str(&line).context("reading an event")?);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        peaks.look(child.id());
+    }
+    // It has sent its last line.
+    reader.join().ok().context("the reader of events panicked")?;
+    Ok((events, peaks.sum_gib()))
+}
+
+/// A fast wrong answer is none: the tool was called, something was said meanwhile, the turn ended well.
+fn judge(events: &[Value]) -> Result<&str> {
+    let position = |kind: &str| events.iter().position(|event| event["event"] == kind);
+    let last = events.last().filter(|event| event["event"] == "turn_finished");
+    let last = last.context("`jaato run` ended without an end of the turn")?;
+    if last["outcome"] != "done" {
+        bail!("the turn ended badly: {last}");
+    }
+    let Some(call) = position("tool_call_started").filter(|&at| events[at]["name"] == TOOL) else {
+        bail!("the model did not call `{TOOL}` first; it answered: {}", last["text"]);
+    };
+    if position("notice").is_none_or(|notice| notice > call) {
+        bail!("nothing was said while the model was loaded");
+    }
+    last["text"].as_str().context("the end of the turn has no text")
+}
+
+fn read_log(path: &PathBuf) -> Result<String> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(error).with_context(|| format!("reading `{}`", path.display())),
+    }
+}
+
+/// Seconds since 1970, with which each line of the log begins.
+fn first_token_in(log: &str) -> Option<f64> {
+    let line = log.lines().find(|line| line.contains(FIRST_TOKEN))?;
+    line.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn events() -> Vec<Value> {
+        vec![
+            json!({"event": "turn_started", "prompt": TASK}),
+            json!({"event": "notice", "text": "loading"}),
+            json!({"event": "tool_call_started", "name": TOOL}),
+            json!({"event": "turn_finished", "outcome": "done", "text": "Linux"}),
+        ]
+    }
+
+    #[test]
+    fn a_good_run_calls_the_tool_says_what_goes_on_and_ends_well() {
+        assert_eq!(judge(&events()).unwrap(), "Linux");
+        for (left_out, expected) in [
+            (1, "nothing was said"),
+            (2, "the model did not call `get_environment` first"),
+            (3, "without an end of the turn"),
+        ] {
+            let mut events = events();
+            events.remove(left_out);
+            let error = judge(&events).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let mut events = events();
+        events[3]["outcome"] = json!("failed");
+        assert!(judge(&events).is_err());
+    }
+
+    #[test]
+    fn the_first_token_is_the_first_one_of_the_log() {
+        let log = "17.250 warn host: x\n18.125 debug provider-local: first token after 9 ms\n\
+                   19.000 debug provider-local: first token after 1 ms\n";
+        assert_eq!(first_token_in(log), Some(18.125));
+        assert_eq!(first_token_in("17.250 warn host: x\n"), None);
+    }
+}

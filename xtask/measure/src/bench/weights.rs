@@ -1,0 +1,47 @@
+//! The weights of the embedded model in the user's cache. A bench never fetches them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use xtask::child;
+
+/// The embedded default, as `jaato model list` names it.
+const MODEL: &str = "qwen2.5-coder-1.5b";
+
+/// What to do where the weights are missing.
+pub const MISSING: &str = "the weights of the embedded model are not in the cache; `cargo xtask setup --model` fetches them";
+
+/// Asks `jaato` for the file, without a network; it is verified then, so that no run that is measured
+/// has to. None where it is not there.
+pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
+    let mut command = Command::new(jaato);
+    command.args(["--offline", "model", "pull", MODEL]);
+    let output =
+        command.output().with_context(|| format!("starting {}", child::shown(&command)))?;
+    if !output.status.success() {
+        return Ok(None);
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let path =
+        path_in(&text).with_context(|| format!("{} said: {text}", child::shown(&command)))?;
+    Ok(Some(path))
+}
+
+fn path_in(text: &str) -> Option<PathBuf> {
+    let path = text.lines().find_map(|line| line.split_once(" is here: "))?.1;
+    Some(PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_read_from_the_line_that_names_it() {
+        let text = "a notice\nqwen is here: /home/me/a b.gguf\n";
+        assert_eq!(path_in(text), Some(PathBuf::from("/home/me/a b.gguf")));
+        assert_eq!(path_in("nothing"), None);
+    }
+}

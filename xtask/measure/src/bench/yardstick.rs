@@ -1,0 +1,61 @@
+//! Programs that do the same as jaato by other means, to be compared with.
+//!
+//! Each stands in `xtask/yardsticks/` with a lock file of its own, outside the workspace, so that
+//! nobody who builds jaato pays for it. One that measures itself prints one line of JSON with its
+//! figures; others are measured as `jaato` is.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use xtask::child;
+use xtask::workspace::Workspace;
+
+/// A built yardstick.
+pub struct Yardstick {
+    program: PathBuf,
+}
+
+impl Yardstick {
+    /// Builds the yardstick of that name.
+    pub fn build(workspace: &Workspace, name: &str) -> Result<Self> {
+        let folder = workspace.root.join("xtask").join("yardsticks").join(name);
+        let target = workspace.target.join("yardsticks");
+        let mut build = child::cargo(&folder);
+        build.args(["build", "--quiet", "--release", "--locked", "--target-dir"]).arg(&target);
+        child::run(&mut build)?;
+        let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+        Ok(Self { program: target.join("release").join(file) })
+    }
+
+    /// The executable.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Runs it once; gives the median of its calls.
+    pub fn median_us(&self) -> Result<f64> {
+        let line = child::output(&mut Command::new(&self.program))?;
+        figure(&line, "median_us")
+    }
+}
+
+/// Reads one figure out of a measuring program's line.
+pub fn figure(line: &str, name: &str) -> Result<f64> {
+    let value: Value = serde_json::from_str(line).context("reading a program's figures")?;
+    value[name].as_f64().with_context(|| format!("a program's figures have no `{name}`: {line}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_a_figure_is_an_error() {
+        assert_eq!(figure("{\"median_us\": 75.5}\n", "median_us").unwrap(), 75.5);
+        assert!(figure("{\"median\": 1}", "median_us").is_err());
+        assert!(figure("", "median_us").is_err());
+    }
+}

@@ -1,0 +1,32 @@
+//! What `cargo xtask bench` and `cargo xtask accuracy` run: measurements of the whole program.
+//!
+//! A crate of its own, so that the first command of a newcomer does not compile it.
+
+mod accuracy;
+mod batch;
+mod bench;
+
+use std::process::ExitCode;
+
+use xtask::chores::{Chore, Help, start_one_of};
+
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "bench",
+        arguments: "[NAME…] [--all]",
+        about: "measure, and compare with the targets",
+        start: bench::start,
+        help: Help::Chore,
+    },
+    Chore {
+        name: "accuracy",
+        arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
+        about: "play real programs through the shell tools: results that come too early or too late",
+        start: accuracy::start,
+        help: Help::Table,
+    },
+];
+
+fn main() -> ExitCode {
+    start_one_of(CHORES)
+}

@@ -1,0 +1,180 @@
+//! The table of chores: what `cargo xtask` can do, and how it is asked.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{
+    build_plugins, check_macos, dist, freeze, measure, new_plugin, run, setup, test, tidy,
+};
+
+/// One thing that can be asked for by name.
+pub struct Chore {
+    /// The first word.
+    pub name: &'static str,
+    /// What may follow it, as help shows it.
+    pub arguments: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+    /// Gets the words after the chore's name; answers the exit code.
+    pub start: fn(Vec<OsString>) -> Result<ExitCode>,
+    /// Who answers `--help` after the chore's name.
+    pub help: Help,
+}
+
+/// Who answers `--help` after a chore's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Help {
+    /// The table: name, arguments and what it does.
+    Table,
+    /// The chore itself, which is given the word.
+    Chore,
+}
+
+const CHORES: &[Chore] = &[
+    Chore {
+        name: "run",
+        arguments: "TASK… [OPTIONS]",
+        about: "build what is needed, then `jaato run TASK…`",
+        start: run::start,
+        help: Help::Chore,
+    },
+    Chore {
+        name: "test",
+        arguments: "[FILTER | --full]",
+        about: "every check and test, of the full tier what changed; only tests named FILTER; all of it",
+        start: test::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "setup",
+        arguments: "[--model]",
+        about: "make ready what the tests need; says what is missing and how to get it",
+        start: setup::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "build-plugins",
+        arguments: "[--profile PROFILE] [--dest DIR]",
+        about: "build all plugins and gather them where `jaato` finds them",
+        start: build_plugins::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "new-plugin",
+        arguments: "NAME [--kind tool|gc|provider] [--path DIR] [--sdk DIR]",
+        about: "write a plugin crate that builds outside this workspace",
+        start: new_plugin::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "tidy",
+        arguments: "",
+        about: "check the rules of the house: dependencies, `unsafe`, names, sizes",
+        start: tidy::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "bench",
+        arguments: "[NAME…] [--all]",
+        about: "measure, and compare with the targets",
+        start: measure::bench,
+        help: Help::Chore,
+    },
+    Chore {
+        name: "accuracy",
+        arguments: "[NAME…] [--install] [--user USER] [--house DIR] [--list]",
+        about: "play real programs through the shell tools: results that come too early or too late",
+        start: measure::accuracy,
+        help: Help::Table,
+    },
+    Chore {
+        name: "freeze",
+        arguments: "",
+        about: "copy the sources of the boundary to where a test builds a plugin from them",
+        start: freeze::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "check-macos",
+        arguments: "",
+        about: "let a nightly compiler look at the branches for macOS; nothing is run",
+        start: check_macos::start,
+        help: Help::Table,
+    },
+    Chore {
+        name: "dist",
+        arguments: "[--profile PROFILE] [--from HOUSE] [--dest DIR]",
+        about: "build the archive that is unpacked on other machines",
+        start: dist::start,
+        help: Help::Table,
+    },
+];
+
+/// For words on the command line that make no sense; as in `jaato` itself.
+const EXIT_USAGE: u8 = 2;
+
+/// Runs the chore that the process's first word names.
+pub fn start() -> ExitCode {
+    start_one_of(CHORES)
+}
+
+/// Runs one of these chores by the process's words; its errors go to standard error.
+pub fn start_one_of(chores: &[Chore]) -> ExitCode {
+    let mut words = std::env::args_os().skip(1);
+    let Some(name) = words.next() else {
+        print!("{}", help(chores));
+        return ExitCode::SUCCESS;
+    };
+    if matches!(name.to_str(), Some("help" | "--help" | "-h")) {
+        print!("{}", help(chores));
+        return ExitCode::SUCCESS;
+    }
+    let Some(chore) = chores.iter().find(|chore| name == chore.name) else {
+        eprintln!("error: there is no chore `{}`\n\n{}", name.to_string_lossy(), help(chores));
+        return ExitCode::from(EXIT_USAGE);
+    };
+    let words: Vec<OsString> = words.collect();
+    let asks_help = words.iter().any(|word| word == "--help" || word == "-h");
+    if asks_help && chore.help == Help::Table {
+        println!("cargo xtask {} {}\n\n{}", chore.name, chore.arguments, chore.about);
+        return ExitCode::SUCCESS;
+    }
+    match (chore.start)(words) {
+        Ok(code) => code,
+        Err(error) if error.is::<lexopt::Error>() => {
+            eprintln!("error: {error}\nusage: cargo xtask {} {}", chore.name, chore.arguments);
+            ExitCode::from(EXIT_USAGE)
+        }
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn help(chores: &[Chore]) -> String {
+    let mut text = String::from("Chores of the jaato workspace.\n\nusage: cargo xtask CHORE …\n\n");
+    for chore in chores {
+        let head = format!("{} {}", chore.name, chore.arguments);
+        text.push_str(&format!("  {}\n      {}\n", head.trim_end(), chore.about));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_chore_once() {
+        let text = help(CHORES);
+        for chore in CHORES {
+            let heads = text.lines().filter(|line| {
+                line.starts_with("  ") && line.split_whitespace().next() == Some(chore.name)
+            });
+            assert_eq!(heads.count(), 1, "`{}` in\n{text}", chore.name);
+        }
+    }
+}

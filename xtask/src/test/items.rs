@@ -1,0 +1,293 @@
+//! The full tier: what takes long and rarely breaks, an item each, and when an item is due.
+//!
+//! Each item names the files that it depends on. `cargo xtask test --full` runs all items and, where
+//! an item passed, writes the digest of its files into [`RECORD`]. A plain `cargo xtask test` runs
+//! an item only if its files are others than those; so a change that could break an item runs it,
+//! and no other change does.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::child;
+
+/// Below the root: a line for each item, its name and the digest of its files.
+pub const RECORD: &str = "xtask/full-tier.txt";
+
+/// One part of the full tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Item {
+    /// One word.
+    pub name: &'static str,
+    /// What it looks at, in one line.
+    pub about: &'static str,
+    /// Files and folders below the root on which it depends; folders end with `/`.
+    files: &'static [&'static str],
+    /// Parts of the names of the tests that are this item's; no other test's name has one of them.
+    pub tests: &'static [&'static str],
+}
+
+/// What is run for all items alike: other versions of these are other inputs.
+const ALWAYS: &[&str] = &["Cargo.lock", "rust-toolchain.toml"];
+
+/// The items, by name.
+pub const ITEMS: &[Item] = &[
+    Item {
+        name: "compilers",
+        about: "plugins built by the oldest and the newest compiler",
+        files: &["plugin-api/", "host/loader/", "host/worker/"],
+        tests: &[
+            "_compiler_for_authors_",
+            "_compiler_after_the_houses_",
+            "_newest_compiler_to_be_had_",
+        ],
+    },
+    Item {
+        name: "fuzz",
+        about: "random bytes for manifests, frames, the worker's protocol and the C entry, five times as many",
+        files: &[
+            "plugin-api/src/",
+            "plugin-api/types/",
+            "plugin-api/sdk/",
+            "host/loader/",
+            "host/worker/",
+        ],
+        tests: &[],
+    },
+    Item {
+        name: "guide",
+        about: "every step and block of the authors' guide, the examples",
+        files: &[
+            "docs/plugin-authors.md",
+            "docs/examples/",
+            "plugin-api/sdk/",
+            "plugin-api/sdk-provider/",
+            "plugin-api/sdk-environment/",
+            "plugin-api/macros/",
+            "plugin-api/types/",
+            "plugin-api/testkit/src/",
+            "host/template/",
+            "host/src/plugin.rs",
+            "xtask/src/dist/",
+            "xtask/src/dist.rs",
+            "xtask/tests/",
+            "host/tests/authors/",
+        ],
+        tests: &["every_step_of_the_guide_", "every_other_block_of_rust_is_a_plugin_", "authors::"],
+    },
+    Item {
+        name: "miri",
+        about: "what crosses the boundary, under Miri",
+        files: &["plugin-api/src/", "plugin-api/tests/", "plugin-api/Cargo.toml"],
+        tests: &[],
+    },
+    Item {
+        name: "templates",
+        about: "new plugins of each kind build and pass their tests",
+        files: &[
+            "host/template/",
+            "plugin-api/sdk/",
+            "plugin-api/sdk-provider/",
+            "plugin-api/macros/",
+            "plugin-api/types/",
+            "plugin-api/testkit/src/",
+        ],
+        tests: &["a_new_plugin_of_each_kind_builds_"],
+    },
+];
+
+impl Item {
+    fn digest(&self, files: &BTreeMap<String, String>) -> Result<String> {
+        let mut list = String::new();
+        for (path, digest) in files {
+            let depends =
+                |name: &&&str| *name == path || (name.ends_with('/') && path.starts_with(**name));
+            if ALWAYS.iter().chain(self.files).any(|name| depends(&name)) {
+                list.push_str(&format!("{digest} {path}\n"));
+            }
+        }
+        digest_of(&list)
+    }
+}
+
+/// Which items this run does, and which it leaves out.
+#[derive(Debug, Default)]
+pub struct Tier {
+    due: Vec<&'static Item>,
+    left_out: Vec<&'static Item>,
+    digests: BTreeMap<&'static str, String>,
+}
+
+impl Tier {
+    /// Every item, as `--full` wants it.
+    pub fn full(root: &Path) -> Result<Self> {
+        let digests = digests(root)?;
+        Ok(Self { due: ITEMS.iter().collect(), left_out: Vec::new(), digests })
+    }
+
+    /// The items whose files are others than when they last passed.
+    pub fn of_what_changed(root: &Path) -> Result<Self> {
+        let digests = digests(root)?;
+        let passed = read_record(root);
+        let is_due = |item: &&Item| passed.get(item.name) != digests.get(item.name);
+        let (due, left_out) = ITEMS.iter().partition(is_due);
+        Ok(Self { due, left_out, digests })
+    }
+
+    /// Returns true if the item runs.
+    pub fn runs(&self, name: &str) -> bool {
+        self.due.iter().any(|item| item.name == name)
+    }
+
+    /// Parts of the names of tests that this run leaves out.
+    pub fn skipped_tests(&self) -> impl Iterator<Item = &'static str> {
+        self.left_out.iter().flat_map(|item| item.tests).copied()
+    }
+
+    /// A line for each item that is left out.
+    pub fn lines(&self) -> Vec<String> {
+        let line = |item: &&Item| {
+            format!(
+                "{}: {}; its files are as when it last passed (`--full` runs it)",
+                item.name, item.about
+            )
+        };
+        self.left_out.iter().map(line).collect()
+    }
+
+    /// Writes down that the items which ran have passed with these files, but for those named.
+    pub fn record(&self, root: &Path, except: &[&str]) -> Result<()> {
+        let mut passed = read_record(root);
+        for item in self.due.iter().filter(|item| !except.contains(&item.name)) {
+            passed.insert(item.name.to_owned(), self.digests[item.name].clone());
+        }
+        passed.retain(|name, _| ITEMS.iter().any(|item| item.name == name));
+        let lines: String =
+            passed.iter().map(|(name, digest)| format!("{name} {digest}\n")).collect();
+        fs::write(root.join(RECORD), lines).with_context(|| format!("writing `{RECORD}`"))
+    }
+}
+
+/// What has passed; nothing where the record is missing, so that everything is due.
+fn read_record(root: &Path) -> BTreeMap<String, String> {
+    let text = fs::read_to_string(root.join(RECORD)).unwrap_or_default();
+    let rows = text.lines().filter_map(|line| line.split_once(' '));
+    rows.map(|(name, digest)| (name.to_owned(), digest.to_owned())).collect()
+}
+
+fn digests(root: &Path) -> Result<BTreeMap<&'static str, String>> {
+    let files = files(root)?;
+    ITEMS.iter().map(|item| Ok((item.name, item.digest(&files)?))).collect()
+}
+
+/// Every file that git knows or would take, with the digest of its content as it lies there.
+fn files(root: &Path) -> Result<BTreeMap<String, String>> {
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+    let list = child::output(&mut git).context("the full tier needs the files that git knows")?;
+    let mut paths: Vec<&str> = list.split('\0').filter(|path| !path.is_empty()).collect();
+    paths.retain(|path| root.join(path).is_file());
+    paths.sort_unstable();
+    paths.dedup();
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["hash-object", "--no-filters", "--stdin-paths"]);
+    let digests = piped(git, &(paths.join("\n") + "\n"))?;
+    let digests: Vec<&str> = digests.lines().collect();
+    if digests.len() != paths.len() {
+        bail!("git gave {} digests for {} files", digests.len(), paths.len());
+    }
+    Ok(paths.into_iter().map(str::to_owned).zip(digests.into_iter().map(str::to_owned)).collect())
+}
+
+fn digest_of(text: &str) -> Result<String> {
+    let mut git = Command::new("git");
+    git.args(["hash-object", "--stdin"]);
+    Ok(piped(git, text)?.trim().to_owned())
+}
+
+/// Gives a program its input and returns what it prints.
+fn piped(mut command: Command, input: &str) -> Result<String> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("starting {}", child::shown(&command)))?;
+    let mut pipe = child.stdin.take().context("no pipe to git")?;
+    let input = input.to_owned();
+    // Beside the reading: with many files both pipes fill up.
+    let writer = std::thread::spawn(move || pipe.write_all(input.as_bytes()));
+    let output = child.wait_with_output().context("waiting for git")?;
+    child::check(&command, output.status)?;
+    writer
+        .join()
+        .map_err(|_| anyhow::anyhow!("writing to git panicked"))?
+        .context("writing to git")?;
+    String::from_utf8(output.stdout).context("git's answer is no text")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A checkout with one file of each kind.
+    fn checkout() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for path in [
+            "plugin-api/src/lib.rs",
+            "plugin-api/tests/a.rs",
+            "docs/plugin-authors.md",
+            "README.md",
+        ] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), path).unwrap();
+        }
+        fs::create_dir_all(root.join("xtask")).unwrap();
+        let git = Command::new("git").current_dir(root).args(["init", "-q"]).status().unwrap();
+        assert!(git.success());
+        folder
+    }
+
+    fn due(root: &Path) -> Vec<&'static str> {
+        Tier::of_what_changed(root).unwrap().due.iter().map(|item| item.name).collect()
+    }
+
+    #[test]
+    fn an_item_is_due_until_it_passed_and_again_when_one_of_its_files_changes() {
+        let checkout = checkout();
+        let root = checkout.path();
+        let all: Vec<&str> = ITEMS.iter().map(|item| item.name).collect();
+        assert_eq!(due(root), all);
+
+        Tier::full(root).unwrap().record(root, &["miri"]).unwrap();
+        assert_eq!(due(root), ["miri"], "what could not run has not passed");
+        Tier::full(root).unwrap().record(root, &[]).unwrap();
+        assert_eq!(due(root), Vec::<&str>::new());
+
+        fs::write(root.join("README.md"), "other").unwrap();
+        assert_eq!(due(root), Vec::<&str>::new(), "no item reads it");
+        fs::write(root.join("docs/plugin-authors.md"), "other").unwrap();
+        assert_eq!(due(root), ["guide"]);
+        fs::write(root.join("plugin-api/tests/b.rs"), "a new file").unwrap();
+        assert_eq!(due(root), ["compilers", "guide", "miri"]);
+        fs::write(root.join("Cargo.lock"), "").unwrap();
+        assert_eq!(due(root), all);
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_and_its_tests_are_skipped() {
+        let checkout = checkout();
+        let root = checkout.path();
+        Tier::full(root).unwrap().record(root, &["guide"]).unwrap();
+        let tier = Tier::of_what_changed(root).unwrap();
+        assert!(tier.runs("guide") && !tier.runs("templates"));
+        let skipped: Vec<&str> = tier.skipped_tests().collect();
+        assert!(skipped.contains(&"a_new_plugin_of_each_kind_builds_"), "{skipped:?}");
+        assert!(!skipped.contains(&"authors::"), "{skipped:?}");
+        assert_eq!(tier.lines().len(), ITEMS.len() - 1);
+    }
+}

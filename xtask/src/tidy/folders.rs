@@ -1,0 +1,109 @@
+//! Folders of the host are made by `jaato-places` alone, which makes them private and checks who can write there.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use super::Finding;
+use super::rust_source::{RustSource, inside, is_sign, word};
+
+/// What makes a folder.
+const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir", "mkdirat"];
+
+/// Who may: the crate whose job it is, and the one that writes what a person asked for, as the umask says.
+const FREE: &[&str] = &["host/places/", "host/template/"];
+
+/// Finds folders that are made elsewhere in the host's code. Tests make what they like.
+pub fn check(sources: &[RustSource]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in sources.iter().filter(|source| is_of_the_host(&source.path)) {
+        let mut lines = Vec::new();
+        collect(source.tokens.clone(), &mut lines);
+        for line in lines {
+            let what = "a folder is made";
+            let remedy =
+                "use `jaato_places::make`, which makes it private and checks who can write there";
+            findings.push(Finding::error(&source.path, line, what, remedy));
+        }
+    }
+    findings
+}
+
+fn is_of_the_host(path: &str) -> bool {
+    let is_test =
+        path.contains("/tests/") || path.ends_with("/tests.rs") || path.contains("/examples/");
+    path.starts_with("host/") && !is_test && !FREE.iter().any(|place| path.starts_with(place))
+}
+
+/// The lines of the words that make a folder, outside of modules that only tests compile.
+fn collect(tokens: TokenStream, lines: &mut Vec<usize>) {
+    let mut is_for_tests = false;
+    let mut before: Option<TokenTree> = None;
+    for token in tokens {
+        match &token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && is_for_tests => {
+                is_for_tests = false;
+            }
+            TokenTree::Group(group) => {
+                is_for_tests |= is_sign(before.as_ref(), '#') && names_tests(group.stream());
+                collect(group.stream(), lines);
+            }
+            TokenTree::Ident(name) if MAKERS.contains(&name.to_string().as_str()) => {
+                lines.push(name.span().start().line);
+            }
+            TokenTree::Punct(punct) if punct.as_char() == ';' => is_for_tests = false,
+            TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+        before = Some(token);
+    }
+}
+
+/// Tells whether an attribute is `cfg(test)`.
+fn names_tests(attribute: TokenStream) -> bool {
+    let tokens: Vec<TokenTree> = attribute.into_iter().collect();
+    let condition = inside(tokens.get(1), Delimiter::Parenthesis);
+    word(tokens.first()).is_some_and(|word| word == "cfg")
+        && condition.is_some_and(|condition| condition.to_string() == "test")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::{lines, source};
+
+    const CODE: &str = "use std::fs::DirBuilder;\n\
+        fn a() {\n    std::fs::create_dir_all(\"a\").ok();\n}\n\
+        #[cfg(test)]\nmod tests {\n    fn b() { std::fs::create_dir(\"b\").ok(); }\n}\n";
+
+    fn found(path: &str) -> Vec<String> {
+        lines(&check(&[source(path, CODE)]))
+    }
+
+    #[test]
+    fn a_folder_that_the_host_makes_by_itself_is_found_but_not_those_of_tests() {
+        let expected = [1, 3].map(|line| {
+            format!(
+                "host/runtime/src/log.rs:{line}: a folder is made, use `jaato_places::make`, \
+                 which makes it private and checks who can write there"
+            )
+        });
+        assert_eq!(found("host/runtime/src/log.rs"), expected);
+    }
+
+    #[test]
+    fn places_templates_plugins_and_tests_are_free() {
+        for path in [
+            "host/places/src/folder.rs",
+            "host/template/src/lib.rs",
+            "host/runtime/src/install/tests.rs",
+            "host/tests/binary/run.rs",
+            "plugins/tool-cli/src/lib.rs",
+        ] {
+            assert_eq!(found(path), Vec::<String>::new(), "{path}");
+        }
+    }
+
+    #[test]
+    fn code_behind_a_module_of_tests_is_looked_at_again() {
+        let text = "#[cfg(test)]\nmod tests;\nfn a() { create_dir(\"a\") }\n";
+        assert_eq!(check(&[source("host/a.rs", text)]).len(), 1);
+    }
+}

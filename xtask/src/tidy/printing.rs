@@ -1,0 +1,118 @@
+//! The host's crates write to the terminal in one place, `host/src/terminal`: what is written elsewhere would pass
+//! neither what makes strangers' text harmless nor what holds it back while a question is open.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+use super::Finding;
+use super::rust_source::{RustSource, inside, is_sign, word};
+
+/// The one place.
+const WRITER: &str = "host/src/terminal/";
+
+/// Processes of their own, which print a fixed line when somebody starts them by hand; nothing of a stranger is in it.
+const CHILDREN: &[&str] =
+    &["host/process/src/guardian.rs", "host/worker/src/lib.rs", "host/worker/src/serve.rs"];
+
+/// Macros that print.
+const MACROS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
+
+/// Functions that return a stream of the process. After a dot it is a method (`Command::stdout`).
+const STREAMS: &[&str] = &["stdout", "stderr"];
+
+/// Types that draw by themselves.
+const DRAWERS: &[&str] = &["Term", "ProgressBar", "MultiProgress", "ProgressDrawTarget"];
+
+/// Finds what prints elsewhere.
+pub fn check(sources: &[RustSource]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for source in sources.iter().filter(|source| is_held(&source.path)) {
+        let mut found = Vec::new();
+        collect(source.tokens.clone(), &mut found);
+        for (line, what) in found {
+            let what = format!("`{what}` writes past the one place that does");
+            let remedy = "print through `crate::terminal` or `crate::report`";
+            findings.push(Finding::error(&source.path, line, what, remedy));
+        }
+    }
+    findings
+}
+
+fn is_held(path: &str) -> bool {
+    let is_host = path.starts_with("host/") && path.contains("/src/");
+    is_host && !path.starts_with(WRITER) && !CHILDREN.contains(&path)
+}
+
+fn collect(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) => collect(group.stream(), found),
+            TokenTree::Ident(name) => {
+                let text = name.to_string();
+                let (before, after) =
+                    (at.checked_sub(1).and_then(|at| tokens.get(at)), tokens.get(at + 1));
+                // To ask whether it is a terminal writes nothing.
+                let asks = word(tokens.get(at + 3)).is_some_and(|word| word == "is_terminal");
+                let is_call = inside(after, Delimiter::Parenthesis).is_some() && !asks;
+                let is_declared = word(before).is_some_and(|word| word == "fn");
+                let prints = MACROS.contains(&text.as_str()) && is_sign(after, '!')
+                    || STREAMS.contains(&text.as_str())
+                        && is_call
+                        && !is_sign(before, '.')
+                        && !is_declared
+                    || DRAWERS.contains(&text.as_str());
+                if prints {
+                    found.push((name.span().start().line, text));
+                }
+            }
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::{lines, source};
+
+    #[track_caller]
+    fn found(path: &str, code: &str) -> usize {
+        lines(&check(&[source(path, code)])).len()
+    }
+
+    #[test]
+    fn what_prints_elsewhere_is_found() {
+        let code = "fn a() {\n    println!(\"a\");\n    io::stderr().write_all(b);\n}\n";
+        assert_eq!(
+            lines(&check(&[source("host/src/run.rs", code)])),
+            [(2, "println"), (3, "stderr")].map(|(line, what)| format!(
+                "host/src/run.rs:{line}: `{what}` writes past the one place that does, \
+                 print through `crate::terminal` or `crate::report`"
+            ))
+        );
+        for printing in
+            ["eprint!(\"a\")", "std::io::stdout().lock()", "Term::buffered_stderr()", "stderr()"]
+        {
+            assert_eq!(
+                found("host/runtime/src/log.rs", &format!("fn a() {{ {printing}; }}")),
+                1,
+                "{printing}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_writer_tests_and_what_only_sounds_alike_are_free() {
+        let code = "fn a() { println!(\"a\"); }";
+        for free in [
+            "host/src/terminal/writer.rs",
+            "host/tests/binary/run.rs",
+            "xtask/src/main.rs",
+            CHILDREN[0],
+        ] {
+            assert_eq!(found(free, code), 0, "{free}");
+        }
+        let alike = "/// println!\nfn a(stdout: u8) { command.stdout(Stdio::piped()); io::stdout().is_terminal(); let stderr = (1); print(stdout); }";
+        assert_eq!(found("host/src/run.rs", alike), 0);
+    }
+}

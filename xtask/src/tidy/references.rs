@@ -1,0 +1,115 @@
+//! Sources and tests that the documents name exist.
+//!
+//! A reference is code in a text: a path below the root that ends in `.rs`, and with `::` a function
+//! of that file. Further functions of the same file may follow it, as code of their own, in the
+//! same line. A document that names a test which is gone promises what nobody holds.
+
+use super::{Finding, TextFile};
+
+/// Top-level folders: what begins with one of them is a path of this checkout.
+const ROOTS: &[&str] = &["host/", "plugin-api/", "plugins/", "xtask/", "docs/"];
+
+/// Finds references that lead nowhere.
+pub fn check(files: &[TextFile]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // Records tell of their day, and are not kept up to date.
+    let is_read = |file: &&TextFile| file.path.ends_with(".md") && !is_history(&file.path);
+    for document in files.iter().filter(is_read) {
+        for (at, line) in document.text.lines().enumerate() {
+            for what in broken(line, files) {
+                let remedy = "name what is there, or take the reference out";
+                findings.push(Finding::error(&document.path, at + 1, what, remedy));
+            }
+        }
+    }
+    findings
+}
+
+fn is_history(path: &str) -> bool {
+    path.starts_with("docs/decisions/") || path == "CHANGELOG.md"
+}
+
+fn broken(line: &str, files: &[TextFile]) -> Vec<String> {
+    let (mut found, mut named) = (Vec::new(), None);
+    for code in line.split('`').skip(1).step_by(2) {
+        let (path, function) = code.split_once("::").unwrap_or((code, ""));
+        if path.ends_with(".rs") && ROOTS.iter().any(|root| path.starts_with(root)) {
+            named = files.iter().find(|file| file.path == path);
+            match named {
+                None => found.push(format!("there is no `{path}`")),
+                Some(file) if !function.is_empty() && !has_function(file, function) => {
+                    found.push(format!("`{path}` has no function `{function}`"));
+                }
+                Some(_) => {}
+            }
+        } else if is_sentence(code)
+            && let Some(file) = named
+            && !has_function(file, code)
+        {
+            found.push(format!("`{}` has no function `{code}`", file.path));
+        }
+    }
+    found
+}
+
+/// Whether this is a test's name: words of small letters, at least four of them.
+fn is_sentence(code: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    code.chars().all(is_letter) && code.matches('_').count() >= 3
+}
+
+fn has_function(file: &TextFile, name: &str) -> bool {
+    file.text.match_indices("fn ").any(|(at, found)| {
+        let rest = file.text[at + found.len()..].strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(['(', '<']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::tests::{file, lines};
+
+    #[track_caller]
+    fn check_line(line: &str, expected: &[&str]) {
+        let source =
+            file("host/a/src/b.rs", "#[test]\nfn one_is_not_two_here() {}\nfn generic<T>() {}\n");
+        let document = file("docs/architecture.md", line);
+        assert_eq!(lines(&check(&[source, document])), expected);
+    }
+
+    #[test]
+    fn what_is_there_may_be_named() {
+        check_line(
+            "| x | `host/a/src/b.rs::one_is_not_two_here`, `host/a/src/b.rs::generic` |",
+            &[],
+        );
+        check_line("`a_word_of_ours_here` before it, `host/a/src/b.rs`, `session.rs`, `word`", &[]);
+    }
+
+    #[test]
+    fn files_and_functions_that_are_gone_are_found() {
+        check_line(
+            "| x | `host/a/src/c.rs` | `host/a/src/b.rs::two`, `two_is_not_one_here` |",
+            &[
+                "docs/architecture.md:1: there is no `host/a/src/c.rs`, \
+                 name what is there, or take the reference out",
+                "docs/architecture.md:1: `host/a/src/b.rs` has no function `two`, \
+                 name what is there, or take the reference out",
+                "docs/architecture.md:1: `host/a/src/b.rs` has no function `two_is_not_one_here`, \
+                 name what is there, or take the reference out",
+            ],
+        );
+    }
+
+    #[test]
+    fn the_beginning_of_a_name_is_not_the_name_and_records_may_name_the_past() {
+        check_line(
+            "`host/a/src/b.rs::one_is_not`",
+            &["docs/architecture.md:1: `host/a/src/b.rs` has no function `one_is_not`, \
+             name what is there, or take the reference out"],
+        );
+        let record = file("docs/decisions/0001-a.md", "`host/gone.rs::at_that_time`");
+        assert_eq!(check(&[record]), []);
+    }
+}
