@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your rules.
+/// An agentic tool orchestrator: you give a task, a model calls tools out of plugins under your
+/// rules.
 #[derive(Debug, Parser)]
 #[command(name = "jaato", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
@@ -117,7 +118,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// At the end print the objects that tools have found, as JSON; `hidden`: also what the model never sees
+    /// At the end print the objects that tools have found, as JSON; `hidden`: also what the model
+    /// never sees
     #[arg(long, value_name = "hidden", num_args = 0..=1, require_equals = true, default_missing_value = "shown")]
     pub objects: Option<ObjectsForm>,
 
@@ -150,7 +152,8 @@ pub struct SessionArgs {
     #[arg(long, value_name = "TOOL,…", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
-    /// Run this tool without asking; may be given again. One of a plugin that is not shipped is PLUGIN:TOOL
+    /// Run this tool without asking; may be given again. One of a plugin that is not shipped is
+    /// PLUGIN:TOOL
     #[arg(long, value_name = "TOOL", value_delimiter = ',')]
     pub allow: Vec<String>,
 
@@ -275,8 +278,8 @@ pub struct CommandArgs {
     /// The command; all are listed when it is absent
     pub name: Option<String>,
 
-    /// Its arguments: words in the order of its parameters, or one JSON object; `--` before words that
-    /// begin with a dash
+    /// Its arguments: words in the order of its parameters, or one JSON object; `--` before words
+    /// that begin with a dash
     #[arg(allow_negative_numbers = true)]
     pub arguments: Vec<String>,
 
@@ -356,7 +359,8 @@ pub enum PluginCommand {
     },
     /// Describe plugins again, whatever is known of them, and tell what changed
     ///
-    /// A `jaato chat` that runs takes replaced files by itself; `/plugin reload` there begins a plugin anew.
+    /// A `jaato chat` that runs takes replaced files by itself; `/plugin reload` there begins a
+    /// plugin anew.
     Reload {
         /// The plugin; all when absent
         plugin: Option<String>,
@@ -368,7 +372,8 @@ pub enum PluginCommand {
         /// The file
         file: PathBuf,
     },
-    /// Write the crate of a plugin of your own: it builds, tests itself, and has a README and a CI file
+    /// Write the crate of a plugin of your own: it builds, tests itself, and has a README and a CI
+    /// file
     New {
         /// Its name: small letters, digits and `-`
         name: String,

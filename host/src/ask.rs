@@ -36,7 +36,8 @@ pub struct ForLines<'a> {
 }
 
 impl Stage {
-    /// Takes the terminal for the next message, once no question has it; none when it is over before.
+    /// Takes the terminal for the next message, once no question has it; none when it is over
+    /// before.
     pub async fn for_lines(&self, over: &Cancel) -> Option<ForLines<'_>> {
         let _taken = tokio::select! {
             taken = self.taken.lock() => taken,
@@ -46,7 +47,8 @@ impl Stage {
         Some(ForLines { stage: self, _taken })
     }
 
-    /// Says that messages are read, so that what was typed before a question is kept for the next one.
+    /// Says that messages are read, so that what was typed before a question is kept for the next
+    /// one.
     pub fn keep_lines(&self) {
         self.has_lines.store(true, Relaxed);
     }
@@ -55,8 +57,8 @@ impl Stage {
         if self.has_lines.load(Relaxed) { Before::Kept(&self.typed_early) } else { Before::Dropped }
     }
 
-    /// Takes the terminal for a question that comes while calls run; none while the next message is typed, as
-    /// nobody knows how long that takes.
+    /// Takes the terminal for a question that comes while calls run; none while the next message is
+    /// typed, as nobody knows how long that takes.
     async fn for_question(&self) -> Option<MutexGuard<'_, ()>> {
         if self.is_lines.load(Relaxed) {
             return None;

@@ -1,7 +1,7 @@
 //! `jaato chat`: a conversation at the terminal, one message a line.
 //!
-//! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed next
-//! goes on from there. A line that begins with `/` is for jaato, not for the model.
+//! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed
+//! next goes on from there. A line that begins with `/` is for jaato, not for the model.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,8 +40,8 @@ enum Wish<'a> {
     Command(&'a str, &'a str),
 }
 
-/// Talks until the lines end. Where a person sits, the exit code is that of the last line, as a shell has
-/// it; where lines are piped in nobody sees a failure go by, and the worst line decides.
+/// Talks until the lines end. Where a person sits, the exit code is that of the last line, as a
+/// shell has it; where lines are piped in nobody sees a failure go by, and the worst line decides.
 pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let runtime = conversation::runtime(global, &args.session, true).await?;
     runtime.watch_plugins().await;

@@ -19,8 +19,8 @@ const EXAMPLE_DEADLINE: Duration = Duration::from_secs(20);
 /// Tools up to which each has a line, whatever came of it.
 const LINE_EACH_MAX: usize = 20;
 
-/// Checks a plugin file step by step. What it says of itself is refused with an error; what it does is
-/// told line by line to its end.
+/// Checks a plugin file step by step. What it says of itself is refused with an error; what it does
+/// is told line by line to its end.
 pub async fn check(global: Global, file: &Path) -> Outcome {
     let manifest = plugin::read_manifest(file)?;
     report::line(&format!(
@@ -182,8 +182,8 @@ fn why_left_out(tool: &ToolSpec) -> Option<&'static str> {
     }
 }
 
-/// Runs a tool's examples up to the first that fails. One that wants what is not here, as a session with a
-/// model, is no fault of the plugin.
+/// Runs a tool's examples up to the first that fails. One that wants what is not here, as a session
+/// with a model, is no fault of the plugin.
 async fn examples(session: &Session, tool: &ToolSpec) -> Result<String, Error> {
     let (mut ran, mut wanting) = (0_usize, Vec::new());
     for example in &tool.examples {

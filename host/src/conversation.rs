@@ -1,4 +1,5 @@
-//! What `run` and `chat` share: from the command line to a session with a model, and how a turn ended.
+//! What `run` and `chat` share: from the command line to a session with a model, and how a turn
+//! ended.
 
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use crate::exit::{Exit, Failure, exit_of};
 use crate::view::View;
 use crate::{report, start, trust};
 
-/// Finds the plugins; says what could not be used and asks about the workspace, where a person reads.
+/// Finds the plugins; says what could not be used and asks about the workspace, where a person
+/// reads.
 pub async fn runtime(
     global: Global,
     args: &SessionArgs,

@@ -26,8 +26,8 @@ const INPUT_WAITING_MAX: usize = 4;
 /// What a shell adds to the number of a signal that ended a program.
 const SIGNAL_BASE: i32 = 128;
 
-/// When a command is ended that a person watches, in milliseconds: a year. The environment's `shell_timeout` is for those that
-/// nobody watches.
+/// When a command is ended that a person watches, in milliseconds: a year. The environment's
+/// `shell_timeout` is for those that nobody watches.
 const EXEC_DEADLINE_MS: u64 = 365 * 24 * 60 * 60 * 1000;
 
 /// Says how far the environments go.

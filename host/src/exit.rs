@@ -31,8 +31,8 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// Returns the worse of two ends of lines in one conversation: what failed is worse than what stopped
-    /// at a limit, and the worst is what a person broke off.
+    /// Returns the worse of two ends of lines in one conversation: what failed is worse than what
+    /// stopped at a limit, and the worst is what a person broke off.
     pub fn worse(self, other: Self) -> Self {
         let rank = |exit| match exit {
             Self::Done => 0,
@@ -80,7 +80,8 @@ impl Failure {
         Self { exit, message: message.to_string(), hint: None }
     }
 
-    /// Makes the failure for a name that no `what` (plugin, tool) has, with the nearest that one has.
+    /// Makes the failure for a name that no `what` (plugin, tool) has, with the nearest that one
+    /// has.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let failure = Self::new(Exit::Usage, format!("there is no {what} `{name}`"));
         match nearest(name, known) {

@@ -11,7 +11,8 @@ use nix::sys::termios::{
 
 use crate::terminal::{OpenQuestion, Text, something_is_typed};
 
-/// Bytes of a secret: the terminal of a program that reads lines takes no longer one, and says nothing of what it drops.
+/// Bytes of a secret: the terminal of a program that reads lines takes no longer one, and says
+/// nothing of what it drops.
 const SECRET_BYTES_MAX: usize = 4095;
 
 /// What came of it.
@@ -112,7 +113,8 @@ impl Line {
                 // There is room: it was counted.
                 let _ = self.secret.push(byte);
             }
-            // Where it ended is not known any more, so that nothing can be taken back of it but all.
+            // Where it ended is not known any more, so that nothing can be taken back of it but
+            // all.
             (Key::Plain, b' '.. | b'\t') => self.is_too_long = true,
             (Key::Plain, _) => {}
         }

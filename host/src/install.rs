@@ -55,7 +55,8 @@ pub async fn install(global: Global, what: &Path) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Refuses a plugin that could not be used where it would lie, or that would take a name from one that is used.
+/// Refuses a plugin that could not be used where it would lie, or that would take a name from one
+/// that is used.
 fn refuse_conflict(
     runtime: &Runtime,
     source: &Source,

@@ -47,8 +47,9 @@ impl Lines {
         Self { editor, terminal, early: VecDeque::new() }
     }
 
-    /// Reads the next line; the end once `over` is set. Lines that were typed early stand in the editor already, so
-    /// that the person sees them before they are sent; without one each is a line.
+    /// Reads the next line; the end once `over` is set. Lines that were typed early stand in the
+    /// editor already, so that the person sees them before they are sent; without one each is a
+    /// line.
     ///
     /// # Errors
     /// When standard input cannot be read, or a line is too long or not UTF-8.

@@ -70,8 +70,8 @@ fn main() -> ExitCode {
             None => jaato_worker::serve_main(file),
         };
     }
-    // A worker leaves its orphans to the guardian. Refused by the system, it costs only what a command leaves
-    // that ends its guardian.
+    // A worker leaves its orphans to the guardian. Refused by the system, it costs only what a
+    // command leaves that ends its guardian.
     let _ = jaato_process::prepare_host();
     if runs_plugins(&cli.command) {
         // Where it cannot be kept, what plugins print stands in it, as it does on a terminal.

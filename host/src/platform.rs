@@ -1,5 +1,5 @@
-//! What the binary must know of the system before `main`, what it does about signals, and keeping its memory from
-//! other processes of the same user.
+//! What the binary must know of the system before `main`, what it does about signals, and keeping
+//! its memory from other processes of the same user.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -11,12 +11,14 @@ static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Tells whether the process was started without a standard output (`>&-`).
 ///
-/// Rust opens `/dev/null` in its place before `main`, so that an answer would vanish there as if it had been written.
+/// Rust opens `/dev/null` in its place before `main`, so that an answer would vanish there as if it
+/// had been written.
 pub fn output_was_closed() -> bool {
     OUTPUT_WAS_CLOSED.load(Relaxed)
 }
 
-/// A file that may not grow (`ulimit -f`) is told as an error of its write, and does not end the process in silence.
+/// A file that may not grow (`ulimit -f`) is told as an error of its write, and does not end the
+/// process in silence.
 ///
 /// A handler and no `SIG_IGN`: the programs that commands start get the system's own way back.
 pub fn outlive_full_files() {
@@ -27,13 +29,14 @@ pub fn outlive_full_files() {
 }
 
 extern "C" fn look_at_output() {
-    // SAFETY: asking for the flags of a descriptor touches no memory, and one that is not open is an error.
+    // SAFETY: asking for the flags of a descriptor touches no memory, and one that is not open is
+    // an error.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     OUTPUT_WAS_CLOSED.store(flags == -1, Relaxed);
 }
 
-// SAFETY: the section holds functions of this type, which the system's start-up code calls before `main`; this one uses
-// nothing that Rust's own start-up prepares.
+// SAFETY: the section holds functions of this type, which the system's start-up code calls before
+// `main`; this one uses nothing that Rust's own start-up prepares.
 #[used]
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
@@ -59,14 +62,17 @@ impl Handlers {
         signals.iter().map(remember).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Has that done again, whatever has been made of it meanwhile, and children waited for that would be forgotten.
+    /// Has that done again, whatever has been made of it meanwhile, and children waited for that
+    /// would be forgotten.
     pub fn restore(&self) {
         for (signal, found) in &self.0 {
-            // SAFETY: it is the handler that this program has installed, which is there as long as the program is.
+            // SAFETY: it is the handler that this program has installed, which is there as long as
+            // the program is.
             let _ = unsafe { sigaction(*signal, found) };
         }
         let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: the default action is no handler; what stood there stands there again unless it was to ignore.
+        // SAFETY: the default action is no handler; what stood there stands there again unless it
+        // was to ignore.
         unsafe {
             if let Ok(found) = sigaction(Signal::SIGCHLD, &default)
                 && !matches!(found.handler(), SigHandler::SigIgn)
@@ -81,8 +87,8 @@ impl Handlers {
 #[cfg(target_os = "linux")]
 const OPEN: &str = "JAATO_DUMPABLE";
 
-/// Keeps other processes of this user out of this one's memory and variables, and out of a core file: a worker that
-/// runs a stranger's plugin, say. Root still reads them.
+/// Keeps other processes of this user out of this one's memory and variables, and out of a core
+/// file: a worker that runs a stranger's plugin, say. Root still reads them.
 #[cfg(target_os = "linux")]
 pub fn close_memory() {
     if std::env::var_os(OPEN).is_some_and(|value| value == "1") {

@@ -172,7 +172,8 @@ pub fn trust(global: Global, file: &Path, sha256: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Takes the trust in a plugin's content back: by a file, a digest, or the name of a plugin that is there.
+/// Takes the trust in a plugin's content back: by a file, a digest, or the name of a plugin that is
+/// there.
 pub async fn untrust(global: Global, what: &str) -> Outcome {
     let runtime = start::runtime(start::arguments(global)).await?;
     let (setup, registry) = (runtime.setup(), runtime.registry());

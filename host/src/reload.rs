@@ -32,7 +32,8 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
                 useful += 1;
                 report::line(&line(&file, entry))?;
             }
-            // A person who disabled it, or has not trusted its workspace, knows: that is no failure.
+            // A person who disabled it, or has not trusted its workspace, knows: that is no
+            // failure.
             (Ok(entry), Some((why, _))) if is_left_out(entry) => {
                 let manifest = &entry.candidate.manifest;
                 report::line(&format!("{} {}: left out, {why}", manifest.name, manifest.version))?;

@@ -24,7 +24,8 @@ pub fn failure(failure: &Failure) {
 /// Prints what could not be used, on standard error, one line each and its hint on the next.
 pub fn problems(problems: &[String]) {
     for problem in problems {
-        // Who made it a problem has made its text one line, so that no name in it can bring a hint along.
+        // Who made it a problem has made its text one line, so that no name in it can bring a hint
+        // along.
         let (text, hint) = match problem.rsplit_once("\nhint: ") {
             Some((text, hint)) => (text, format!("\nhint: {}", indented(hint))),
             None => (problem.as_str(), String::new()),
@@ -90,7 +91,8 @@ fn written(written: io::Result<()>) -> Result<(), Failure> {
     written.map_err(|error| unwritable(error).unwrap_or_else(|| Failure::new(Exit::Failed, "")))
 }
 
-/// Says that standard output cannot be written; nothing where nobody reads it any more, which is no failure.
+/// Says that standard output cannot be written; nothing where nobody reads it any more, which is no
+/// failure.
 pub fn unwritable(error: io::Error) -> Option<Failure> {
     (error.kind() != io::ErrorKind::BrokenPipe)
         .then(|| Failure::new(Exit::Failed, format!("cannot write to standard output: {error}")))

@@ -1,7 +1,7 @@
 //! Ctrl-C, TERM and HUP stop what is going on; one more of them ends the process at once.
 //!
-//! A plugin inside jaato can install handlers of its own, or ignore what it likes: what jaato does is put in its place
-//! again, so that the next Ctrl-C works.
+//! A plugin inside jaato can install handlers of its own, or ignore what it likes: what jaato does
+//! is put in its place again, so that the next Ctrl-C works.
 
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use tokio::time::MissedTickBehavior;
 use crate::exit::{self, Exit};
 use crate::platform::Handlers;
 
-/// How long a plugin can have taken a signal away: short for a person who wonders and tries once more.
+/// How long a plugin can have taken a signal away: short for a person who wonders and tries once
+/// more.
 const RESTORE_EVERY: Duration = Duration::from_millis(500);
 
 /// The first Ctrl-C (or TERM, or HUP) cancels; a second one ends the process at once.
@@ -23,8 +24,8 @@ pub fn cancel_on_signals(cancel: Cancel) {
     keep_handlers();
 }
 
-/// Ctrl-C stops what `interrupt` stops; where that is nothing (false) it ends the process. TERM and HUP
-/// end it all.
+/// Ctrl-C stops what `interrupt` stops; where that is nothing (false) it ends the process. TERM and
+/// HUP end it all.
 pub fn interrupt_on_signals(over: Cancel, interrupt: impl Fn() -> bool + Clone + Send + 'static) {
     stop_on([SignalKind::interrupt()], interrupt);
     stop_on([SignalKind::terminate(), SignalKind::hangup()], move || is_first(&over));

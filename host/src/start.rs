@@ -28,7 +28,8 @@ pub fn arguments(global: Global) -> Arguments {
     }
 }
 
-/// Adds the execution environment that the command line names. An image or a container is one of `docker`.
+/// Adds the execution environment that the command line names. An image or a container is one of
+/// `docker`.
 pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) {
     let is_docker = environment.image.is_some() || environment.container.is_some();
     let implied = is_docker.then(|| DOCKER.to_owned());
@@ -59,20 +60,20 @@ pub async fn runtime_of(setup: Setup) -> Runtime {
     let runtime = Runtime::start(setup).await;
     tell_last_words(runtime.log().path());
     terminal::log_what_is_printed(runtime.log());
-    // Threads that have run a plugin's code run its destructors when they end: one that dies there would take the exit
-    // code of the work with it. They go with the process.
+    // Threads that have run a plugin's code run its destructors when they end: one that dies there
+    // would take the exit code of the work with it. They go with the process.
     std::mem::forget(runtime.keep_threads());
     runtime
 }
 
-/// Finds the plugins for a command that prints what it found and ends with the process: to take apart
-/// what is known of many plugins would take longer than to print it.
+/// Finds the plugins for a command that prints what it found and ends with the process: to take
+/// apart what is known of many plugins would take longer than to print it.
 pub async fn lasting_runtime(arguments: Arguments) -> Result<&'static Runtime, Failure> {
     Ok(Box::leak(Box::new(runtime(arguments).await?)))
 }
 
-/// Ends everything that runs, and tells of what commands had left running and of a ledger that is not
-/// whole.
+/// Ends everything that runs, and tells of what commands had left running and of a ledger that is
+/// not whole.
 pub async fn close(runtime: Runtime) {
     let ending = runtime.close().await;
     report::problems(&ending.processes.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -81,8 +82,9 @@ pub async fn close(runtime: Runtime) {
     report::problems(&ending.ledger);
 }
 
-/// Tells what could not be used, for commands that do not list the plugins themselves: a line for each file
-/// that failed or whose names are taken among them. A plugin that only waits for trust is no problem.
+/// Tells what could not be used, for commands that do not list the plugins themselves: a line for
+/// each file that failed or whose names are taken among them. A plugin that only waits for trust is
+/// no problem.
 pub fn problems(runtime: &Runtime) -> Vec<String> {
     let mut problems = runtime.problems().to_vec();
     for entry in runtime.registry().plugins() {

@@ -43,8 +43,8 @@ pub fn workspace(global: Global, remove: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Asks the person at the terminal, once, whether an untrusted workspace is trusted; tells whether it is by
-/// then. Without a terminal, or after a no, nothing is asked.
+/// Asks the person at the terminal, once, whether an untrusted workspace is trusted; tells whether
+/// it is by then. Without a terminal, or after a no, nothing is asked.
 pub async fn ask_once(setup: &Setup) -> Result<bool, Failure> {
     let WorkspaceState::Untrusted { found } = &setup.workspace_state else { return Ok(false) };
     let Ok(data) = setup.folders.data() else { return Ok(false) };

@@ -1,4 +1,5 @@
-//! The README's question to the real model, where its weights are on this machine: nothing is scripted.
+//! The README's question to the real model, where its weights are on this machine: nothing is
+//! scripted.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -78,8 +79,8 @@ fn link_weights(house: &House, weights: &Path) -> &'static str {
     fs::create_dir_all(&models).unwrap();
     let found = MODELS.iter().find(|(_, file)| weights.join(file).is_file());
     let (model, file) = found.expect("looked for before");
-    // A link, not a second name: that would change the file's own marks. What was noted of a check goes along,
-    // for hashing a gigabyte takes seconds.
+    // A link, not a second name: that would change the file's own marks. What was noted of a check
+    // goes along, for hashing a gigabyte takes seconds.
     std::os::unix::fs::symlink(weights.join(file), models.join(file)).unwrap();
     let note = format!("{file}.verified");
     if weights.join(&note).is_file() {

@@ -1,7 +1,8 @@
-//! The traits that cross, as `abi_stable` makes them. Used by the sdk and the loader, never by authors.
+//! The traits that cross, as `abi_stable` makes them. Used by the sdk and the loader, never by
+//! authors.
 //!
-//! Each trait ends its frozen part at `last_prefix_field`; whatever is added comes after it and has a
-//! default body, which a caller gets when the other side is older.
+//! Each trait ends its frozen part at `last_prefix_field`; whatever is added comes after it and has
+//! a default body, which a caller gets when the other side is older.
 
 // `sabi_trait` generates items without docs and impls inside functions.
 #![allow(
@@ -46,15 +47,18 @@ pub trait JobAbi: Send + 'static {
 /// The host's log, lent for the life of the process: where panic messages of a plugin go.
 #[sabi_trait]
 pub trait LogAbi: Send + Sync + 'static {
-    /// Writes one line. Levels are 1 error, 2 warn, 3 info, 4 debug. Any thread; never blocks for long.
+    /// Writes one line. Levels are 1 error, 2 warn, 3 info, 4 debug. Any thread; never blocks for
+    /// long.
     #[sabi(last_prefix_field)]
     fn log(&self, level: u8, text: RStr<'_>);
 }
 
-/// What the host lends to a call or to an instance. Implemented by the host, called by plugins from any thread.
+/// What the host lends to a call or to an instance. Implemented by the host, called by plugins from
+/// any thread.
 ///
-/// After its end (the call's future is ready or dropped; the instance is closed) it is an empty shell:
-/// everything is refused, and futures that were pending resolve to a refusal, never to success.
+/// After its end (the call's future is ready or dropped; the instance is closed) it is an empty
+/// shell: everything is refused, and futures that were pending resolve to a refusal, never to
+/// success.
 #[sabi_trait]
 pub trait ContextAbi: Send + Sync + 'static {
     /// Returns a number that is unique to this call or instance within the host process.
@@ -65,17 +69,20 @@ pub trait ContextAbi: Send + Sync + 'static {
     fn cancelled(&self) -> FfiFuture<()>;
     /// Writes one line to the host's log; levels as in [`LogAbi`].
     fn log(&self, level: u8, text: RStr<'_>);
-    /// Hands a frame to whoever waits for the call; false when it is not taken (ended, instance context).
+    /// Hands a frame to whoever waits for the call; false when it is not taken (ended, instance
+    /// context).
     fn emit(&self, frame: RVec<u8>) -> bool;
     /// Sleeps; true when the time has passed, false when the context ended before.
     fn sleep_ms(&self, milliseconds: u64) -> FfiFuture<bool>;
     /// Runs blocking work on the host's pool; true when it ran to its end.
     fn spawn_blocking(&self, job: JobBox) -> FfiFuture<bool>;
-    /// Runs background work on the plugin executor until it is done or the instance is closed; false when it is not taken.
+    /// Runs background work on the plugin executor until it is done or the instance is closed;
+    /// false when it is not taken.
     fn spawn(&self, task: FfiFuture<()>) -> bool;
     /// Asks a service of the host by name (`jaato_types::service`).
     fn service(&self, operation: RStr<'_>, frame: RVec<u8>) -> Answer;
-    /// Waits for the next frame of a stream (at most 64 KiB); nothing at its end. Dropping it loses nothing.
+    /// Waits for the next frame of a stream (at most 64 KiB); nothing at its end. Dropping it loses
+    /// nothing.
     fn next(&self, handle: u64) -> Maybe;
     /// Ends a stream. Unknown handles are ignored.
     #[sabi(last_prefix_field)]
@@ -85,8 +92,9 @@ pub trait ContextAbi: Send + Sync + 'static {
 /// The tools of one instance.
 #[sabi_trait]
 pub trait ToolAbi: Send + Sync + 'static {
-    /// Runs one call. The frame's JSON holds arguments that match the tool's schema.
-    /// Polled and dropped by the host on its plugin executor: must not block. Dropping the future cancels the call.
+    /// Runs one call. The frame's JSON holds arguments that match the tool's schema. Polled and
+    /// dropped by the host on its plugin executor: must not block. Dropping the future cancels the
+    /// call.
     #[sabi(last_prefix_field)]
     fn call(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer;
 }
@@ -102,9 +110,11 @@ pub trait GcAbi: Send + Sync + 'static {
 /// The model provider of one instance.
 #[sabi_trait]
 pub trait ProviderAbi: Send + Sync + 'static {
-    /// Answers one request (`Request` in, `Completion` out); `Delta`s go out through the context's `emit`.
+    /// Answers one request (`Request` in, `Completion` out); `Delta`s go out through the context's
+    /// `emit`.
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer;
-    /// Lists the models (`[ModelInfo]` out). The frame has no JSON until a host has something to say in it.
+    /// Lists the models (`[ModelInfo]` out). The frame has no JSON until a host has something to
+    /// say in it.
     #[sabi(last_prefix_field)]
     fn models(&self, context: ContextBox, frame: RVec<u8>) -> Answer;
 }
@@ -112,8 +122,8 @@ pub trait ProviderAbi: Send + Sync + 'static {
 /// The execution environment of one instance. Since 1.1.
 #[sabi_trait]
 pub trait EnvironmentAbi: Send + Sync + 'static {
-    /// Runs an operation by name (`jaato_types::execution`); `unknown_operation` for a name that it does not know.
-    /// Polled as [`ToolAbi::call`] is.
+    /// Runs an operation by name (`jaato_types::execution`); `unknown_operation` for a name that it
+    /// does not know. Polled as [`ToolAbi::call`] is.
     #[sabi(last_prefix_field)]
     fn call(&self, operation: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer;
 }
@@ -127,11 +137,13 @@ pub trait InstanceAbi: Send + Sync + 'static {
     fn gc(&self) -> ROption<GcBox>;
     /// Gives out its provider, where it has one.
     fn provider(&self) -> ROption<ProviderBox>;
-    /// Runs an operation by name (`command`, and what comes later); `unknown_operation` for a name that it does not know.
+    /// Runs an operation by name (`command`, and what comes later); `unknown_operation` for a name
+    /// that it does not know.
     fn operation(&self, name: RStr<'_>, context: ContextBox, frame: RVec<u8>) -> Answer;
     /// Asks for what the next `create` is to be given; nothing when there is nothing to keep.
     fn save(&self) -> Maybe;
-    /// Ends what the instance has going on. Called once, after the last call; then the instance is dropped.
+    /// Ends what the instance has going on. Called once, after the last call; then the instance is
+    /// dropped.
     #[sabi(last_prefix_field)]
     fn close(&self) -> FfiFuture<()>;
     /// Gives out its execution environment, where it has one. Since 1.1.

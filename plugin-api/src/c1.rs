@@ -1,11 +1,13 @@
-//! The C entry: tables of functions for plugins that are not written in Rust. The header is made of it.
+//! The C entry: tables of functions for plugins that are not written in Rust. The header is made of
+//! it.
 //!
-//! A plugin exports one static, [`EXPORT_NAME_C1`](crate::EXPORT_NAME_C1), a [`Plugin`]. The loader fits it to
-//! the same traits as every other plugin, so that the rest of the host sees no difference; manifest,
-//! description, frames, services and errors are the same JSON.
+//! A plugin exports one static, [`EXPORT_NAME_C1`](crate::EXPORT_NAME_C1), a [`Plugin`]. The loader
+//! fits it to the same traits as every other plugin, so that the rest of the host sees no
+//! difference; manifest, description, frames, services and errors are the same JSON.
 //!
 //! Invariants:
-//! - Tables begin with their size and grow at the end alone; who reads a member looks at the size first.
+//! - Tables begin with their size and grow at the end alone; who reads a member looks at the size
+//!   first.
 //! - Who makes a buffer frees it: it carries its own release function.
 //! - What a plugin is asked is a kind, a name and a frame: a new kind is a number, not a member.
 
@@ -78,7 +80,8 @@ constants!(STATUSES: i32 {
 });
 
 constants!(KINDS: u32 {
-    /// The first call of an instance. The frame is what an earlier one saved, or has no bytes at all.
+    /// The first call of an instance. The frame is what an earlier one saved, or has no bytes at
+    /// all.
     OPEN = 0,
     /// A tool, by name. The frame's JSON are arguments that match its schema.
     TOOL = 1,
@@ -142,7 +145,8 @@ table! {
     } {
         /// Returns a number that is unique to this call or instance within the process.
         fn context_id(context: *const Context) -> u64;
-        /// Keeps a context beyond its call: it becomes an empty shell rather than a dangling pointer.
+        /// Keeps a context beyond its call: it becomes an empty shell rather than a dangling
+        /// pointer.
         fn context_keep(context: *const Context) -> ();
         /// Lets go of a context that was kept.
         fn context_drop(context: *const Context) -> ();
@@ -174,8 +178,8 @@ table! {
 }
 
 table! {
-    /// What a plugin exports. No function may block, and no exception may leave one.
-    /// Instances are used from several threads at once; a call by one thread at a time, but not always the same.
+    /// What a plugin exports. No function may block, and no exception may leave one. Instances are
+    /// used from several threads at once; a call by one thread at a time, but not always the same.
     Plugin {
         /// Bytes of this table: `sizeof(struct jaato_plugin_c1)`.
         size: u32,
@@ -184,13 +188,16 @@ table! {
     } {
         /// Describes the plugin: a frame with a `Description`. Makes no instance. Ready or failed.
         fn describe(out: *mut Buffer) -> i32;
-        /// Begins the plugin's life in a process, before all but `describe`; the host lives as long. Ready or failed.
+        /// Begins the plugin's life in a process, before all but `describe`; the host lives as
+        /// long. Ready or failed.
         fn start(host: *const Host, out: *mut Buffer) -> i32;
         /// Makes an instance; its context is lent until `destroy`. Null when that is not possible.
         fn create(context: *const Context) -> *mut c_void;
-        /// Begins a call. Name and frame are lent until this returns, the context until `end`. Null when that is not possible.
+        /// Begins a call. Name and frame are lent until this returns, the context until `end`. Null
+        /// when that is not possible.
         fn begin(instance: *mut c_void, kind: u32, name: *const c_char, name_length: usize, context: *const Context, frame: *const u8, length: usize) -> *mut c_void;
-        /// Goes on with a call until it is pending, ready or failed. The waker is lent until this returns.
+        /// Goes on with a call until it is pending, ready or failed. The waker is lent until this
+        /// returns.
         fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buffer) -> i32;
         /// Ends a call, once: done, or cancelled.
         fn end(call: *mut c_void) -> ();

@@ -5,8 +5,8 @@
 //! (tools, gc, provider). What crosses is integers, texts, buffers and futures; every payload is a
 //! *frame* (JSON and raw bytes, `jaato_types::Frame`).
 //!
-//! Plugin authors do not use this crate: `jaato-plugin-sdk` gives them plain Rust. Rules of growth and
-//! what is frozen: `docs/abi.md`.
+//! Plugin authors do not use this crate: `jaato-plugin-sdk` gives them plain Rust. Rules of growth
+//! and what is frozen: `docs/abi.md`.
 //!
 //! Invariants:
 //! - No struct or enum crosses by value; traits grow only by appended methods with a default body.
@@ -16,8 +16,8 @@
 pub mod abi;
 pub mod c1;
 
-/// Version of the boundary: `major.minor.patch`. Another major is another boundary; of two minors the
-/// older is the interface.
+/// Version of the boundary: `major.minor.patch`. Another major is another boundary; of two minors
+/// the older is the interface.
 pub const API_VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Name of the static that a plugin exports; a later boundary gets a name of its own beside it.
@@ -26,7 +26,8 @@ pub const EXPORT_NAME: &str = "JAATO_PLUGIN_V1";
 /// Name of the static that a plugin in C exports in place of [`EXPORT_NAME`].
 pub const EXPORT_NAME_C1: &str = "JAATO_PLUGIN_C1";
 
-/// Name of the section that holds the manifest on ELF and PE. (Mach-O: segment `__DATA`, section `__jaato`.)
+/// Name of the section that holds the manifest on ELF and PE. (Mach-O: segment `__DATA`, section
+/// `__jaato`.)
 pub const MANIFEST_SECTION: &str = ".jaato_manifest";
 
 /// Name of the manifest's section on Mach-O.

@@ -1,7 +1,8 @@
-//! Objects, bytes, futures and wakers cross in both directions, and each is dropped once: what Miri looks at.
+//! Objects, bytes, futures and wakers cross in both directions, and each is dropped once: what Miri
+//! looks at.
 //!
-//! Both sides are here, in one binary, so that no library has to be loaded. `cargo xtask test` runs this under
-//! Miri where a nightly toolchain has it.
+//! Both sides are here, in one binary, so that no library has to be loaded. `cargo xtask test` runs
+//! this under Miri where a nightly toolchain has it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;

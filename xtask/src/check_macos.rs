@@ -1,7 +1,7 @@
 //! `check-macos`: lets a compiler look at the branches for macOS, on a machine that is none.
 //!
-//! The standard library is checked for the target along with ours, so that nothing of that system has to be
-//! there; what compiles C is left out, because that wants its headers. Nothing is run.
+//! The standard library is checked for the target along with ours, so that nothing of that system
+//! has to be there; what compiles C is left out, because that wants its headers. Nothing is run.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

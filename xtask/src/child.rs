@@ -12,8 +12,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The cargo that runs this chore, working in the checkout.
 ///
-/// It sees the variables of a cargo that a person types: some crates are built anew when those differ
-/// (ring looks at `CARGO_PKG_NAME`), and all that stands on them.
+/// It sees the variables of a cargo that a person types: some crates are built anew when those
+/// differ (ring looks at `CARGO_PKG_NAME`), and all that stands on them.
 pub fn cargo(root: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);

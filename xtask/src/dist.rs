@@ -154,8 +154,8 @@ fn own_target(root: &Path) -> Result<String> {
     Ok(target.context("`rustc -vV` does not name its host")?.to_owned())
 }
 
-/// The time that all files in the archive have, in seconds since 1970: what the builder says, else the
-/// commit's, so that a later archive has later files.
+/// The time that all files in the archive have, in seconds since 1970: what the builder says, else
+/// the commit's, so that a later archive has later files.
 fn stamp(root: &Path) -> Result<u64> {
     if let Ok(said) = std::env::var("SOURCE_DATE_EPOCH") {
         return said.parse().with_context(|| format!("`SOURCE_DATE_EPOCH` is `{said}`"));

@@ -1,7 +1,9 @@
-//! `freeze`: keeps a copy of the sources that plugins are built from, with which a test builds a plugin for ever.
+//! `freeze`: keeps a copy of the sources that plugins are built from, with which a test builds a
+//! plugin for ever.
 //!
-//! Until the boundary is frozen the copy is written anew with each change of it; the tag ends that. Nobody
-//! compares it with the present sources: that it differs from them, and its plugin still runs, is the point.
+//! Until the boundary is frozen the copy is written anew with each change of it; the tag ends that.
+//! Nobody compares it with the present sources: that it differs from them, and its plugin still
+//! runs, is the point.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,5 @@
-//! `bench` and `accuracy`: handed on to the crate that measures, which is compiled when it is asked for.
+//! `bench` and `accuracy`: handed on to the crate that measures, which is compiled when it is asked
+//! for.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

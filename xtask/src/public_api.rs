@@ -1,9 +1,9 @@
 //! What authors of plugins use is the committed list: an accidental change of it is a red test.
 //!
-//! One list for each crate: each `pub` item of its sources on a line of its own, with its signature, wherever it
-//! stands. `UPDATE_EXPECT=1 cargo test -p xtask public_api` writes the lists anew; a line that is gone or
-//! different breaks the sources of plugins. No name is resolved: an item that is `pub` in a private module and
-//! not exported is listed too.
+//! One list for each crate: each `pub` item of its sources on a line of its own, with its
+//! signature, wherever it stands. `UPDATE_EXPECT=1 cargo test -p xtask public_api` writes the lists
+//! anew; a line that is gone or different breaks the sources of plugins. No name is resolved: an
+//! item that is `pub` in a private module and not exported is listed too.
 
 mod list;
 mod print;

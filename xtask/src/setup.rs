@@ -178,8 +178,8 @@ pub fn prepare(workspace: &Workspace) -> Result<Vec<String>> {
     // The frozen boundary keeps its lock file while ours moves on.
     for folder in [workspace.root.clone(), workspace.root.join(freeze::FOLDER)] {
         if let Err(error) = fetch_crates(&folder) {
-            // A lock file that does not fit must not pass; elsewhere it may be for want of a network,
-            // and the build may still have all it needs.
+            // A lock file that does not fit must not pass; elsewhere it may be for want of a
+            // network, and the build may still have all it needs.
             if is_ci() {
                 return Err(error);
             }

@@ -149,8 +149,8 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), AssetError> {
     }
 }
 
-/// Opens a regular file; anything else under that name is an error, and so is a file that somebody else may have
-/// written, together with the note that it was verified.
+/// Opens a regular file; anything else under that name is an error, and so is a file that somebody
+/// else may have written, together with the note that it was verified.
 fn open_existing(path: &Path) -> Result<Option<File>, AssetError> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => {

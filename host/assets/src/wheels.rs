@@ -171,8 +171,8 @@ async fn download(
 }
 
 fn pip_download(package: &str, folder: &Path) -> Command {
-    // Isolated: no module is looked for in the folder where it starts, in a variable or among the user's own packages, so
-    // that nothing but the system's Python is run.
+    // Isolated: no module is looked for in the folder where it starts, in a variable or among the
+    // user's own packages, so that nothing but the system's Python is run.
     let fixed = "-I -m pip download --no-deps --no-cache-dir --only-binary :all: --dest";
     let mut arguments: Vec<OsString> = fixed.split(' ').map(OsString::from).collect();
     arguments.extend([folder.as_os_str().to_owned(), package.into()]);

@@ -18,8 +18,8 @@ pub enum Listing {
     Out,
 }
 
-/// Puts a plugin's name into `[plugins] disabled` of a file, or takes it out; tells whether that changed
-/// the file. A file that is not there counts as empty.
+/// Puts a plugin's name into `[plugins] disabled` of a file, or takes it out; tells whether that
+/// changed the file. A file that is not there counts as empty.
 ///
 /// # Errors
 /// When the file cannot be read or written, or the list in it is none.
@@ -63,7 +63,8 @@ fn edited(text: &str, name: &str, listing: Listing) -> Result<Option<String>, St
     Ok(Some(if is_new { format!("version = {}\n\n{text}", crate::CONFIG_VERSION) } else { text }))
 }
 
-/// Adds a name as the others are written: behind the last, on a line of its own where they have one each.
+/// Adds a name as the others are written: behind the last, on a line of its own where they have one
+/// each.
 fn push(list: &mut Array, name: &str) {
     let mut value = Value::from(name);
     let last = list.len().checked_sub(1).and_then(|last| list.get(last));

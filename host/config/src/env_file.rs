@@ -1,4 +1,5 @@
-//! What a variables file holds beside jaato's own variables, for those that plugins ask for by name.
+//! What a variables file holds beside jaato's own variables, for those that plugins ask for by
+//! name.
 //!
 //! Most of it belongs to other programs and much of it is secret, so it is never listed nor shown.
 

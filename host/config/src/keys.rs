@@ -282,7 +282,8 @@ keys! {
     session_provider_idle_ms: u64 = 120_000,
         key("session.provider_idle_ms").variables(&["JAATO_SESSION_PROVIDER_IDLE_MS"])
             .limits(100, 3_600_000);
-    /// Longest time that a provider may keep a request open with bytes that say nothing, such as comments.
+    /// Longest time that a provider may keep a request open with bytes that say nothing, such as
+    /// comments.
     session_provider_keep_alive_ms: u64 = 900_000,
         key("session.provider_keep_alive_ms").variables(&["JAATO_SESSION_PROVIDER_KEEP_ALIVE_MS"])
             .limits(100, 86_400_000);
@@ -290,7 +291,8 @@ keys! {
     session_call_deadline_ms: u64 = 600_000,
         key("session.call_deadline_ms").variables(&["JAATO_SESSION_CALL_DEADLINE_MS"])
             .limits(100, 86_400_000);
-    /// How long a call may keep the turn waiting before it goes on in the background; 0 means for ever.
+    /// How long a call may keep the turn waiting before it goes on in the background; 0 means for
+    /// ever.
     session_auto_background_threshold_ms: u64 = 10_000,
         key("session.auto_background_threshold_ms")
             .variables(&["JAATO_SESSION_AUTO_BACKGROUND_THRESHOLD_MS"])
@@ -299,7 +301,8 @@ keys! {
     session_tasks_max: u64 = 8,
         key("session.tasks_max").variables(&["JAATO_SESSION_TASKS_MAX"])
             .limits(0, 64);
-    /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how many there are.
+    /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how
+    /// many there are.
     session_objects_tokens_max: u64 = 2_000,
         key("session.objects_tokens_max").variables(&["JAATO_SESSION_OBJECTS_TOKENS_MAX"])
             .limits(0, 1_000_000);

@@ -1,7 +1,8 @@
 //! Configuration layers, trust, and where each value came from.
 //!
-//! Reads files, and writes what a person has it write: it never asks, never prints and never decides what a plugin's
-//! settings mean. Everything it needs (folders, variables, working directory) is passed in.
+//! Reads files, and writes what a person has it write: it never asks, never prints and never
+//! decides what a plugin's settings mean. Everything it needs (folders, variables, working
+//! directory) is passed in.
 //!
 //! Invariants: every value of a [`Config`] knows the layer that gave it; of a workspace nothing is
 //! read but through a [`trust::TrustedWorkspace`], which hands out only what the person trusted.

@@ -1,6 +1,7 @@
 //! What only some systems tell.
 
-/// Returns the hard bound on file locks of this process; `None` where there is no bound or no such thing.
+/// Returns the hard bound on file locks of this process; `None` where there is no bound or no such
+/// thing.
 #[cfg(target_os = "linux")]
 pub fn bound_of_locks() -> Option<u64> {
     use rustix::process::{Resource, getrlimit};

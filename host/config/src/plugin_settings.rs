@@ -40,14 +40,14 @@ impl PluginSettings {
         }
     }
 
-    /// What the user's own file gives for a key, and where it stands there; what a workspace says of it
-    /// does not count. For what no workspace may decide: where secrets go.
+    /// What the user's own file gives for a key, and where it stands there; what a workspace says
+    /// of it does not count. For what no workspace may decide: where secrets go.
     pub fn own(&self, key: &str) -> Option<(&Json, &Origin)> {
         self.own.get(key).map(|(value, origin)| (value, origin))
     }
 
-    /// Takes out what a workspace gives and may not: the user's own value counts again, where there is one. Returns the
-    /// names and places of what was taken out.
+    /// Takes out what a workspace gives and may not: the user's own value counts again, where there
+    /// is one. Returns the names and places of what was taken out.
     pub fn keep_of_workspace(&mut self, may: impl Fn(&str) -> bool) -> Vec<(String, Origin)> {
         let is_refused = |name: &String| {
             let origin = self.origins.get(&format!("/{}", escape(name)));

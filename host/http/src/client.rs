@@ -144,7 +144,8 @@ impl Client {
         })
     }
 
-    /// The engine for a URL: the one without certificates if neither the server nor the proxy needs any.
+    /// The engine for a URL: the one without certificates if neither the server nor the proxy needs
+    /// any.
     async fn engine(&self, url: &Url) -> Result<&Engine, HttpError> {
         let inner = &self.inner;
         let needs_tls = if url.scheme() == "https" {

@@ -33,7 +33,8 @@ pub struct Request {
 pub enum Redirects {
     /// A plain read is sent on, to another origin without what may be secret.
     Follow,
-    /// It is an error: for requests whose URL or headers hold a secret that is meant for one server.
+    /// It is an error: for requests whose URL or headers hold a secret that is meant for one
+    /// server.
     Refuse,
 }
 

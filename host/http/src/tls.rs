@@ -7,7 +7,8 @@ use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::HttpError;
 
-/// Trusts what the system trusts (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files: milliseconds.
+/// Trusts what the system trusts (also `SSL_CERT_FILE` and `SSL_CERT_DIR`). Reads files:
+/// milliseconds.
 pub(crate) fn with_system_roots() -> Result<ClientConfig, HttpError> {
     let config = builder()?.with_platform_verifier().map_err(|error| set_up(&error))?;
     Ok(config.with_no_client_auth())

@@ -1,7 +1,8 @@
 //! Measures what the boundary costs, each figure in turns with what it is compared with.
 //!
-//! `boundary_bench call PLUGIN` wants a plugin with the tool `count_bytes_echo` and prints nanoseconds;
-//! `boundary_bench hop` prints microseconds. `cargo xtask bench call hop` builds and runs both.
+//! `boundary_bench call PLUGIN` wants a plugin with the tool `count_bytes_echo` and prints
+//! nanoseconds; `boundary_bench hop` prints microseconds. `cargo xtask bench call hop` builds and
+//! runs both.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::error::Error as AnyError;
@@ -29,8 +30,8 @@ const ARGUMENT_BYTES: usize = 94;
 /// Loops of a measurement; the figure is their median.
 const LOOPS: usize = 151;
 
-/// Calls of one loop: long against the clock, short against a time slice, so that on a busy machine most
-/// loops run through.
+/// Calls of one loop: long against the clock, short against a time slice, so that on a busy machine
+/// most loops run through.
 const CALLS: usize = 200;
 
 /// Hops of one loop; each is timed by itself.
@@ -80,9 +81,9 @@ async fn calls(plugin: &Path) -> Result<Value, Box<dyn AnyError>> {
     Ok(json!({ "native_ns": native_ns, "in_place_ns": in_place_ns }))
 }
 
-/// Awaits an empty future from `block_on` of a current-thread runtime: run by the plugin executor, and
-/// spawned on a tokio runtime with as many threads. That is the same way there and back; a future
-/// spawned on the current thread would never leave it.
+/// Awaits an empty future from `block_on` of a current-thread runtime: run by the plugin executor,
+/// and spawned on a tokio runtime with as many threads. That is the same way there and back; a
+/// future spawned on the current thread would never leave it.
 fn hops(runtime: &Runtime) -> Result<Value, Box<dyn AnyError>> {
     let executor = Executor::new(runtime.handle().clone(), Arc::new(Aloud));
     let pool = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;

@@ -1,10 +1,11 @@
 //! Measures what a worker costs, each figure in turns with what it is compared with.
 //!
-//! `worker_bench calls JAATO ECHO` prints microseconds: a call in a worker of the tool `count_bytes_echo`, and a
-//! bare ping-pong of the same bytes over a socket pair; milliseconds until an instance is there; MiB of an
-//! idle worker beside its plugin. `worker_bench deltas JAATO PROBE` prints microseconds a streamed piece, in this
-//! process and from a worker. `worker_bench open FOLDER` prints the milliseconds of opening all plugins there.
-//! `cargo xtask bench worker` builds and runs all. `worker_bench pong` is the other end of the ping-pong.
+//! `worker_bench calls JAATO ECHO` prints microseconds: a call in a worker of the tool
+//! `count_bytes_echo`, and a bare ping-pong of the same bytes over a socket pair; milliseconds
+//! until an instance is there; MiB of an idle worker beside its plugin. `worker_bench deltas JAATO
+//! PROBE` prints microseconds a streamed piece, in this process and from a worker. `worker_bench
+//! open FOLDER` prints the milliseconds of opening all plugins there. `cargo xtask bench worker`
+//! builds and runs all. `worker_bench pong` is the other end of the ping-pong.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::error::Error as AnyError;
@@ -227,7 +228,8 @@ fn pong() -> Outcome<()> {
     Ok(())
 }
 
-/// The memory of a process in MiB, its share of what it shares, without the pages of its plugin's file.
+/// The memory of a process in MiB, its share of what it shares, without the pages of its plugin's
+/// file.
 fn memory_beside(pid: u32, plugin: &Path) -> Outcome<f64> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/smaps"))?;
     let plugin = plugin.canonicalize()?.display().to_string();

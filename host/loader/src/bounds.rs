@@ -1,14 +1,16 @@
 //! What one plugin may hold on the host's side, and how much one piece of its JSON may cost.
 //!
-//! Inside as in a worker: a plugin that asks without waiting for answers takes memory and descriptors that all others
-//! need. What is past a bound is refused with `limit_reached`; nobody else notices.
+//! Inside as in a worker: a plugin that asks without waiting for answers takes memory and
+//! descriptors that all others need. What is past a bound is refused with `limit_reached`; nobody
+//! else notices.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use jaato_types::{Error, ErrorKind, PluginName};
 
-/// Questions to services that one context may have without an answer: a fan-out over some hundred files fits.
+/// Questions to services that one context may have without an answer: a fan-out over some hundred
+/// files fits.
 pub const QUESTIONS_MAX: usize = 512;
 
 /// Questions of all contexts of one instance.
@@ -17,12 +19,12 @@ pub const QUESTIONS_PER_PLUGIN_MAX: usize = 2048;
 /// Bytes of those questions: each may be a frame of 8 MiB.
 pub const QUESTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Open streams of all contexts of one instance. Most hold a descriptor, of which a process has 1024 on many systems:
-/// two contexts may have all that theirs allow.
+/// Open streams of all contexts of one instance. Most hold a descriptor, of which a process has
+/// 1024 on many systems: two contexts may have all that theirs allow.
 pub const STREAMS_PER_PLUGIN_MAX: usize = 320;
 
-/// Values in one piece of JSON. Each costs the host a hundred bytes and more, whatever it costs the plugin: 8 MiB of
-/// `[],[],…` would be 400 MiB here.
+/// Values in one piece of JSON. Each costs the host a hundred bytes and more, whatever it costs the
+/// plugin: 8 MiB of `[],[],…` would be 400 MiB here.
 pub const JSON_VALUES_MAX: usize = 250_000;
 
 /// Counts what is held.
@@ -95,8 +97,8 @@ pub fn check_json(plugin: &PluginName, json: &[u8]) -> Result<(), Error> {
         .with_hint("raw bytes beside the JSON have no such bound"))
 }
 
-/// Counts at least as many values as there are: each stands behind a comma, a colon or the bracket that opens its list.
-/// What is malformed gives any number; that is for the parser to say.
+/// Counts at least as many values as there are: each stands behind a comma, a colon or the bracket
+/// that opens its list. What is malformed gives any number; that is for the parser to say.
 pub fn values_of(json: &[u8]) -> usize {
     if json.len() <= JSON_VALUES_MAX {
         // Each takes a byte at least, and most JSON is too short for too many.

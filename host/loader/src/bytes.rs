@@ -1,11 +1,13 @@
-//! A frame in the memory of whoever made it: what one plugin answers another may be handed uncopied.
+//! A frame in the memory of whoever made it: what one plugin answers another may be handed
+//! uncopied.
 
 use std::fmt;
 use std::ops::Deref;
 
 use abi_stable::std_types::RVec;
 
-/// Bytes that a plugin has answered, or the host. Dropping them gives them back to their maker's allocator.
+/// Bytes that a plugin has answered, or the host. Dropping them gives them back to their maker's
+/// allocator.
 pub struct Bytes(pub(crate) RVec<u8>);
 
 impl Bytes {

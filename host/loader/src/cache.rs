@@ -1,8 +1,9 @@
 //! The cache of manifests and descriptions, so that a start opens no plugin file at all.
 //!
-//! One JSON file. An entry holds for exactly one state of one file (path, size, times, inode) and one
-//! host version. What the cache says is used for listing only: before a file is opened to be called it
-//! is read again. A cache that cannot be read is made anew; it holds nothing that is not in the files.
+//! One JSON file. An entry holds for exactly one state of one file (path, size, times, inode) and
+//! one host version. What the cache says is used for listing only: before a file is opened to be
+//! called it is read again. A cache that cannot be read is made anew; it holds nothing that is not
+//! in the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +44,8 @@ pub struct Entry {
     pub described: Option<Described>,
 }
 
-/// What came of describing a plugin. Failures are kept too: a describe that hangs costs its deadline once.
+/// What came of describing a plugin. Failures are kept too: a describe that hangs costs its
+/// deadline once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Described {
@@ -111,8 +113,9 @@ impl Entry {
 }
 
 impl DescriptionCache {
-    /// Reads the cache; one that is missing, damaged, or of another version counts as empty. So does one that somebody
-    /// else may have written: what stands in it decides what a model is offered and what is asked about.
+    /// Reads the cache; one that is missing, damaged, or of another version counts as empty. So
+    /// does one that somebody else may have written: what stands in it decides what a model is
+    /// offered and what is asked about.
     pub fn read(path: PathBuf, host_version: &str) -> Self {
         let (entries, problem) = match jaato_places::read(&path, CACHE_BYTES_MAX) {
             Ok(Some(text)) => (parse_entries(&text, host_version).unwrap_or_default(), None),
@@ -132,8 +135,9 @@ impl DescriptionCache {
         self.entries.get(path.to_str()?)
     }
 
-    /// Takes out what is known of a file in the state that it has. Whoever goes on to write the cache puts it
-    /// back first: copies of all entries would cost a start with many plugins more than reading them does.
+    /// Takes out what is known of a file in the state that it has. Whoever goes on to write the
+    /// cache puts it back first: copies of all entries would cost a start with many plugins more
+    /// than reading them does.
     pub fn take(&mut self, path: &Path, stamp: &Stamp) -> Option<Entry> {
         let path = path.to_str()?;
         if self.entries.get(path)?.stamp != *stamp {
@@ -142,15 +146,16 @@ impl DescriptionCache {
         self.entries.remove(path)
     }
 
-    /// Keeps what is known of a file. A path that is no UTF-8 cannot be a key in JSON: it is not kept.
+    /// Keeps what is known of a file. A path that is no UTF-8 cannot be a key in JSON: it is not
+    /// kept.
     pub fn put(&mut self, path: &Path, entry: Entry) {
         let Some(path) = path.to_str() else { return };
         self.is_changed = true;
         self.entries.insert(path.to_owned(), entry);
     }
 
-    /// Writes the cache if something changed, beside its place and then renamed. Entries of files that
-    /// are gone are left out.
+    /// Writes the cache if something changed, beside its place and then renamed. Entries of files
+    /// that are gone are left out.
     ///
     /// # Errors
     /// When it cannot be written; the host works without it.

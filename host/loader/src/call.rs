@@ -21,8 +21,8 @@ use crate::remote::{RemoteCall, RemoteCanceller};
 
 /// A call that runs, on the plugin executor or in a worker. Dropping it cancels the call.
 ///
-/// Read [`RunningCall::next_emission`] to its end first, then take [`RunningCall::answer`]: everything
-/// that the call emitted is there before the answer is.
+/// Read [`RunningCall::next_emission`] to its end first, then take [`RunningCall::answer`]:
+/// everything that the call emitted is there before the answer is.
 #[must_use = "dropping it cancels the call"]
 pub struct RunningCall {
     // Before the task: the flag is set first, so that what the plugin does meanwhile is refused.
@@ -68,7 +68,8 @@ impl RunningCall {
         }
     }
 
-    /// Cancels the call and keeps it, so that the rest of its emissions can be read; its answer is `cancelled`.
+    /// Cancels the call and keeps it, so that the rest of its emissions can be read; its answer is
+    /// `cancelled`.
     pub fn cancel(&self) {
         self.core.0.cancel();
         match &self.work {
@@ -77,8 +78,8 @@ impl RunningCall {
         }
     }
 
-    /// Has the call begin on another thread, where it would wait for the end of the poll that made it. It costs a wake: for
-    /// whoever has long work to do meanwhile.
+    /// Has the call begin on another thread, where it would wait for the end of the poll that made
+    /// it. It costs a wake: for whoever has long work to do meanwhile.
     pub fn hasten(&self) {
         match &self.work {
             Work::Local(_) => self.core.0.executor.hasten(),
@@ -98,7 +99,8 @@ impl RunningCall {
     /// Waits for the answer: a checked frame.
     ///
     /// # Errors
-    /// What the plugin answers; `plugin_misbehaved` for what is no answer, `plugin_disabled`, `cancelled`.
+    /// What the plugin answers; `plugin_misbehaved` for what is no answer, `plugin_disabled`,
+    /// `cancelled`.
     pub async fn answer(self) -> Result<Vec<u8>, Error> {
         self.answer_bytes().await.map(Bytes::into_vec)
     }
@@ -111,8 +113,8 @@ impl RunningCall {
         self.answer_lending().await.map(|(frame, _)| frame)
     }
 
-    /// Waits for the answer, and for the open file that a plugin in a worker lends with it: it is whatever the worker
-    /// sent, and nothing is known of it.
+    /// Waits for the answer, and for the open file that a plugin in a worker lends with it: it is
+    /// whatever the worker sent, and nothing is known of it.
     ///
     /// # Errors
     /// As [`RunningCall::answer`].
@@ -134,16 +136,20 @@ impl RunningCall {
     }
 }
 
-/// Takes what a call gives from the thread that makes it, which wakes nobody who would only pass it on.
+/// Takes what a call gives from the thread that makes it, which wakes nobody who would only pass it
+/// on.
 ///
-/// Called on the plugin executor: it must not block. All that the call emits comes before its answer.
+/// Called on the plugin executor: it must not block. All that the call emits comes before its
+/// answer.
 pub trait Outlet: Send + Sync + 'static {
-    /// Takes a frame that the call emits, in the order of emission; false where there is no room for it, which the
-    /// call's answer then tells. Called with the context locked: it must not come back to the call.
+    /// Takes a frame that the call emits, in the order of emission; false where there is no room
+    /// for it, which the call's answer then tells. Called with the context locked: it must not come
+    /// back to the call.
     fn emitted(&self, frame: &[u8]) -> bool;
 
-    /// Takes the answer, once: what [`RunningCall::answer_bytes`] gives. That of a plugin which is disabled in the
-    /// middle of a poll does not come before the poll ends: see [`Instance::disabled`](crate::Instance::disabled).
+    /// Takes the answer, once: what [`RunningCall::answer_bytes`] gives. That of a plugin which is
+    /// disabled in the middle of a poll does not come before the poll ends: see
+    /// [`Instance::disabled`](crate::Instance::disabled).
     fn answered(&self, answer: Result<Bytes, Error>);
 }
 
@@ -157,7 +163,8 @@ impl Answering {
     fn answer(&mut self, answer: Result<Bytes, Error>) {
         let _host = HostCode::enter();
         let Some(outlet) = self.outlet.take() else { return };
-        // The executor's own fence tells of it, without saying whose fault it is; whoever waits would wait for ever.
+        // The executor's own fence tells of it, without saying whose fault it is; whoever waits
+        // would wait for ever.
         if host_code(|| outlet.answered(answer)).is_err() {
             drop(host_code(|| outlet.answered(Err(self.guest.lost_error()))));
         }
@@ -211,10 +218,11 @@ pub(crate) trait Begin: FnOnce(&Living, ContextBox) -> Option<Answer> {}
 
 impl<F: FnOnce(&Living, ContextBox) -> Option<Answer>> Begin for F {}
 
-/// A call, polled by the executor (or in place, by a benchmark). Ready or dropped, it ends its context.
+/// A call, polled by the executor (or in place, by a benchmark). Ready or dropped, it ends its
+/// context.
 pub(crate) struct CallFuture<B> {
-    // In this order on a drop: the plugin's future, the context, the instance, the place in the list: who
-    // waits for the list to be empty finds all the rest gone.
+    // In this order on a drop: the plugin's future, the context, the instance, the place in the
+    // list: who waits for the list to be empty finds all the rest gone.
     stage: Stage<B>,
     core: EndOnDrop,
     living: Arc<Living>,
@@ -232,7 +240,8 @@ impl<B> CallFuture<B> {
         Self { stage: Stage::Waiting(begin), core: EndOnDrop(core), living, _place: place }
     }
 
-    /// Drops the plugin's future and ends the context; what the emissions did wrong is the answer then.
+    /// Drops the plugin's future and ends the context; what the emissions did wrong is the answer
+    /// then.
     fn finish(&mut self, answer: Result<Bytes, Error>) -> Poll<Result<Bytes, Error>> {
         self.stage = Stage::Over;
         let fault = self.core.0.take_fault();

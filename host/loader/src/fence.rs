@@ -1,4 +1,5 @@
-//! Fences: no panic of a plugin's raw export or of the host's own services goes further than the call.
+//! Fences: no panic of a plugin's raw export or of the host's own services goes further than the
+//! call.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +25,8 @@ pub(crate) fn plugin_code<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than dropped.
+/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than
+/// dropped.
 pub(crate) fn bury(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

@@ -11,7 +11,8 @@ use jaato_places::{Owners, check_file_in, check_folder};
 /// Most files that one folder is searched for: more is a mistake such as `--plugin-dir /usr/lib`.
 pub const FILES_PER_FOLDER_MAX: usize = 1000;
 
-/// Where a plugin file lies, from the most trusted on: of two that claim a name, the earlier has it.
+/// Where a plugin file lies, from the most trusted on: of two that claim a name, the earlier has
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PlaceKind {
     /// Beside the executable, where only its owner, this user and root can write.
@@ -100,8 +101,8 @@ impl Place {
 }
 
 impl PlaceKind {
-    /// Tells whether what lies there is used only if nobody else can write it. In a folder that a person named, each
-    /// file is trusted by its content instead.
+    /// Tells whether what lies there is used only if nobody else can write it. In a folder that a
+    /// person named, each file is trusted by its content instead.
     fn must_be_private(self) -> bool {
         match self {
             Self::Shipped | Self::User => true,
@@ -121,8 +122,8 @@ impl PlaceKind {
     }
 }
 
-/// Returns the shipped folders of an executable: `../plugins` and `../lib/jaato/plugins` from its real
-/// path, never from the working directory or a variable.
+/// Returns the shipped folders of an executable: `../plugins` and `../lib/jaato/plugins` from its
+/// real path, never from the working directory or a variable.
 pub fn shipped_places(executable: &Path) -> Vec<Place> {
     let real = fs::canonicalize(executable);
     let Some(root) =
@@ -194,8 +195,8 @@ fn search(place: &Place, found: &mut Found) {
     found.problems.extend(links.into_iter().next().map(|first| PlaceProblem::Links(first, count)));
 }
 
-/// Tells whether `.jaato/plugins` is a folder of the workspace itself: a link could lead anywhere, and what lies behind it
-/// is not what was trusted with the workspace.
+/// Tells whether `.jaato/plugins` is a folder of the workspace itself: a link could lead anywhere,
+/// and what lies behind it is not what was trusted with the workspace.
 fn is_plain_folder(folder: &Path) -> bool {
     let is_plain = |path: &Path| fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
     is_plain(folder) && folder.parent().is_none_or(is_plain)

@@ -1,4 +1,5 @@
-//! A living instance of a plugin, in this process or in a worker: its calls, what it saves, its end.
+//! A living instance of a plugin, in this process or in a worker: its calls, what it saves, its
+//! end.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,10 +14,12 @@ use crate::remote::wire::{Facet, Facets};
 use crate::remote::{self, Worker};
 use crate::services::Services;
 
-/// How long a close waits for each of its steps: calls in flight, `save`, `close`, background tasks, the drop.
+/// How long a close waits for each of its steps: calls in flight, `save`, `close`, background
+/// tasks, the drop.
 pub const CLOSE_STEP_MAX: Duration = Duration::from_secs(2);
 
-/// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to save.
+/// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
+/// save.
 pub struct Instance(Place);
 
 enum Place {
@@ -32,8 +35,9 @@ impl Instance {
     /// Makes an instance in a worker that was just started. Dropping the future ends the worker.
     ///
     /// # Errors
-    /// What the worker or the plugin answers: it cannot be opened, refuses to be made, takes too long, or is
-    /// gone. Where it refuses what was saved, a fresh instance is made: see [`Instance::refusal`].
+    /// What the worker or the plugin answers: it cannot be opened, refuses to be made, takes too
+    /// long, or is gone. Where it refuses what was saved, a fresh instance is made: see
+    /// [`Instance::refusal`].
     pub async fn in_worker(executor: &Executor, start: remote::Start) -> Result<Self, Error> {
         Ok(Self(Place::Worker(Worker::start(executor, start).await?)))
     }
@@ -51,8 +55,8 @@ impl Instance {
         matches!(self.0, Place::Worker(_))
     }
 
-    /// Returns what the plugin in a worker said to what an earlier instance had saved, where it refused that
-    /// and begins afresh. Keep the bytes, and say so.
+    /// Returns what the plugin in a worker said to what an earlier instance had saved, where it
+    /// refused that and begins afresh. Keep the bytes, and say so.
     pub fn refusal(&self) -> Option<&Error> {
         match &self.0 {
             Place::Local(_) => None,
@@ -117,8 +121,8 @@ impl Instance {
         self.call(Facet::Tool, name, frame, services)
     }
 
-    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks blocks the
-    /// caller, and no watchdog sees it. None for an instance in a worker.
+    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks
+    /// blocks the caller, and no watchdog sees it. None for an instance in a worker.
     #[doc(hidden)]
     pub fn call_tool_in_place(
         &self,
@@ -186,7 +190,8 @@ impl Instance {
         self.call(Facet::Operation, name, frame, services)
     }
 
-    /// Begins a call of a facet, as its number in the worker protocol names it: what came in is passed on whole.
+    /// Begins a call of a facet, as its number in the worker protocol names it: what came in is
+    /// passed on whole.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -206,8 +211,8 @@ impl Instance {
         }
     }
 
-    /// Begins a call of a facet whose emissions and answer go to an outlet, and returns what cancels it: for a
-    /// worker. None for an instance in a worker.
+    /// Begins a call of a facet whose emissions and answer go to an outlet, and returns what
+    /// cancels it: for a worker. None for an instance in a worker.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -226,8 +231,8 @@ impl Instance {
         }
     }
 
-    /// Waits until the plugin is disabled, and gives the error of every call that it has in flight; usually for
-    /// ever. None for an instance in a worker.
+    /// Waits until the plugin is disabled, and gives the error of every call that it has in flight;
+    /// usually for ever. None for an instance in a worker.
     #[doc(hidden)]
     pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
         match &self.0 {
@@ -236,11 +241,12 @@ impl Instance {
         }
     }
 
-    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask after each call
-    /// that is not read-only.
+    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask
+    /// after each call that is not read-only.
     ///
     /// # Errors
-    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it had.
+    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it
+    /// had.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
             Place::Local(local) => local.save().await,
@@ -248,12 +254,13 @@ impl Instance {
         }
     }
 
-    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends what it has
-    /// going on, loses its context, and is dropped. Each step takes at most [`CLOSE_STEP_MAX`]. A worker ends
-    /// with its instance.
+    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
+    /// what it has going on, loses its context, and is dropped. Each step takes at most
+    /// [`CLOSE_STEP_MAX`]. A worker ends with its instance.
     ///
     /// # Errors
-    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was closed before.
+    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
+    /// closed before.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         match &self.0 {
             Place::Local(local) => local.close().await,

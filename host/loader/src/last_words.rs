@@ -1,10 +1,12 @@
 //! Says which plugin was running when the process is ended by it: by a crash, or by `exit`.
 //!
-//! For a program that is a host and nothing else. It changes how the process ends in one way: a plugin that calls `exit`
-//! ends it with [`EXIT_CODE`], never with a code that would pass for success. After a crash the process ends as it
-//! would have: by the same signal, with the same core file.
+//! For a program that is a host and nothing else. It changes how the process ends in one way: a
+//! plugin that calls `exit` ends it with [`EXIT_CODE`], never with a code that would pass for
+//! success. After a crash the process ends as it would have: by the same signal, with the same core
+//! file.
 //!
-//! Invariant: what runs in a handler allocates nothing, locks nothing, and calls what POSIX allows there.
+//! Invariant: what runs in a handler allocates nothing, locks nothing, and calls what POSIX allows
+//! there.
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -39,8 +41,9 @@ static OUTCOME: AtomicI32 = AtomicI32::new(-1);
 /// The thread that runs the host's own work, and never a plugin's.
 static OWN_THREAD: OnceLock<libc::pthread_t> = OnceLock::new();
 
-/// From here on the process says which plugin has ended it, on standard error and, where there is one, in the log. Once.
-/// Called by the thread that runs the host's own work: where that ends the process, it has its reasons.
+/// From here on the process says which plugin has ended it, on standard error and, where there is
+/// one, in the log. Once. Called by the thread that runs the host's own work: where that ends the
+/// process, it has its reasons.
 pub fn tell_last_words(log: Option<&Path>) {
     let path = log.and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     if let Some(path) = path {
@@ -53,14 +56,16 @@ pub fn tell_last_words(log: Option<&Path>) {
         }
     }
     OWN_THREAD.get_or_init(|| {
-        // SAFETY: the function lives as long as the process. Where there is no room for it, nothing is said.
+        // SAFETY: the function lives as long as the process. Where there is no room for it, nothing
+        // is said.
         let _ = unsafe { libc::atexit(at_exit) };
         // SAFETY: it only tells who asks.
         unsafe { libc::pthread_self() }
     });
 }
 
-/// Says that all work is done, with this exit code: what plugins do while the process goes down changes it no more.
+/// Says that all work is done, with this exit code: what plugins do while the process goes down
+/// changes it no more.
 pub fn work_is_done(code: i32) {
     OUTCOME.store(code.max(0), SeqCst);
 }
@@ -89,8 +94,9 @@ extern "C" fn at_crash(signal: c_int, info: *mut siginfo_t, _context: *mut c_voi
         // SAFETY: it may be called in a handler, and does not return.
         unsafe { libc::_exit(outcome) };
     }
-    // SAFETY: the structure was given by the system for this signal; what is installed is what stood there before, to
-    // which the signal is given again. `info` is valid in a handler with `SA_SIGINFO`.
+    // SAFETY: the structure was given by the system for this signal; what is installed is what
+    // stood there before, to which the signal is given again. `info` is valid in a handler with
+    // `SA_SIGINFO`.
     unsafe {
         if let Some(before) = known.and_then(|at| BEFORE[at].get()) {
             libc::sigaction(signal, before, std::ptr::null_mut());

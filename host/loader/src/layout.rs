@@ -1,6 +1,7 @@
 //! The layout check: the older side is the interface, so that both directions load.
 //!
-//! `abi_stable`'s own check takes the host for the interface always, and so refuses an older plugin.
+//! `abi_stable`'s own check takes the host for the interface always, and so refuses an older
+//! plugin.
 
 mod traits;
 
@@ -55,7 +56,8 @@ pub(crate) fn check(plugin: Side, host: Side) -> Result<(), Mismatch> {
     })
 }
 
-/// Cuts the first block out of the checker's tens of kilobytes: what, expected (the older side), found.
+/// Cuts the first block out of the checker's tens of kilobytes: what, expected (the older side),
+/// found.
 fn first_difference(errors: &AbiInstabilityErrors) -> (String, String, String) {
     let blocks = errors.errors.iter().map(ToString::to_string);
     let found = blocks.filter_map(|text| difference_in(&text)).next();

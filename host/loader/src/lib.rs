@@ -1,12 +1,13 @@
 //! Finds plugin files, reads and checks them, opens them and hands out instances.
 //!
-//! The way of a plugin: [`find`](find()) gives its file, [`read_manifest`] what it says of itself without
-//! running; [`Library::open`] loads and checks it; [`Plugin`] holds its factory and makes
-//! [`Instance`]s; an instance runs calls. Everything that a plugin made is polled and dropped by the
-//! [`Executor`]; what a plugin may use of the host it reaches through a context, which lends the
-//! host's [`Services`].
+//! The way of a plugin: [`find`](find()) gives its file, [`read_manifest`] what it says of itself
+//! without running; [`Library::open`] loads and checks it; [`Plugin`] holds its factory and makes
+//! [`Instance`]s; an instance runs calls. Everything that a plugin made is polled and dropped by
+//! the [`Executor`]; what a plugin may use of the host it reaches through a context, which lends
+//! the host's [`Services`].
 //!
-//! Not here: which plugins are trusted and enabled (the registry and the runtime), children and workers.
+//! Not here: which plugins are trusted and enabled (the registry and the runtime), children and
+//! workers.
 
 mod bounds;
 mod bytes;

@@ -105,7 +105,8 @@ impl Calls {
         }
     }
 
-    /// Takes the instance's objects away, so that no call begins any more, and cancels those in flight.
+    /// Takes the instance's objects away, so that no call begins any more, and cancels those in
+    /// flight.
     fn close(&self) -> Option<Arc<Living>> {
         let mut state = lock(&self.state);
         let living = state.living.take();
@@ -202,8 +203,8 @@ impl Local {
         }
     }
 
-    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks blocks the
-    /// caller, and no watchdog sees it.
+    /// Runs a call of a tool on the calling thread. For benchmarks alone: a plugin that blocks
+    /// blocks the caller, and no watchdog sees it.
     pub(crate) fn call_tool_in_place(
         &self,
         name: &str,
@@ -215,21 +216,24 @@ impl Local {
         Ok(async move { future.await.map(Bytes::into_vec) })
     }
 
-    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask after each call
-    /// that is not read-only.
+    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask
+    /// after each call that is not read-only.
     ///
     /// # Errors
-    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it had.
+    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it
+    /// had.
     pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.calls.living().ok_or_else(Error::cancelled)?;
         self.save_of(living).await
     }
 
-    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends what it has
-    /// going on, loses its context, and is dropped. Each step takes at most [`CLOSE_STEP_MAX`].
+    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
+    /// what it has going on, loses its context, and is dropped. Each step takes at most
+    /// [`CLOSE_STEP_MAX`].
     ///
     /// # Errors
-    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was closed before.
+    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
+    /// closed before.
     pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
         let living = self.calls.close().ok_or_else(Error::cancelled)?;
         self.within(self.calls.wait_until_empty()).await;
@@ -275,7 +279,8 @@ impl Local {
         task.await;
     }
 
-    /// Waits for a step of the close, but not too long; a plugin that hangs in it is left to the watchdog.
+    /// Waits for a step of the close, but not too long; a plugin that hangs in it is left to the
+    /// watchdog.
     async fn within<T>(&self, step: impl Future<Output = T>) -> Option<T> {
         let timeout = {
             let _entered = self.core.executor.runtime().enter();
@@ -304,8 +309,8 @@ impl Local {
 
 impl Drop for Local {
     fn drop(&mut self) {
-        // What is in flight is cancelled; the last call to end lets go of the objects, which the executor
-        // drops together with the context.
+        // What is in flight is cancelled; the last call to end lets go of the objects, which the
+        // executor drops together with the context.
         self.core.cancel();
         drop(self.calls.close());
     }
@@ -325,7 +330,8 @@ fn begin(facet: Facet, name: String, frame: Vec<u8>) -> impl Begin + Send + 'sta
     }
 }
 
-/// Polls a plugin's future inside the host's fence; the text is a panic's that the plugin's own let through.
+/// Polls a plugin's future inside the host's fence; the text is a panic's that the plugin's own let
+/// through.
 async fn fenced<F: Future + Unpin>(begun: Result<F, String>) -> Result<F::Output, String> {
     let mut future = begun?;
     std::future::poll_fn(|cx| match plugin_code(|| std::pin::Pin::new(&mut future).poll(cx)) {

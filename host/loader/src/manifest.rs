@@ -1,7 +1,7 @@
 //! Reads the manifest embedded in a plugin file, without running a line of the file.
 //!
-//! Only headers and the one section are read, so it costs microseconds, and a hostile file can do no
-//! more than be refused. Everything that is wrong with a file becomes one [`FileError`].
+//! Only headers and the one section are read, so it costs microseconds, and a hostile file can do
+//! no more than be refused. Everything that is wrong with a file becomes one [`FileError`].
 
 use std::cell::Cell;
 use std::fmt;
@@ -18,8 +18,9 @@ use object::{Architecture, BinaryFormat, ObjectKind};
 /// Largest plugin file, in bytes. A plugin with a whole runtime inside has tens of megabytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Most bytes of headers, tables and names that are read of a file. The tables of symbols count, which are megabytes in
-/// a plugin with debug information; a hole that promises a gigabyte of them is refused before there is memory for it.
+/// Most bytes of headers, tables and names that are read of a file. The tables of symbols count,
+/// which are megabytes in a plugin with debug information; a hole that promises a gigabyte of them
+/// is refused before there is memory for it.
 const HEADER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Longest name of a section that is read.

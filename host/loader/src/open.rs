@@ -35,7 +35,8 @@ enum Root {
 }
 
 impl Library {
-    /// Opens a plugin file. Runs its constructors: only trusted files are opened in the host's process.
+    /// Opens a plugin file. Runs its constructors: only trusted files are opened in the host's
+    /// process.
     ///
     /// A file must not be overwritten while it is loaded; install by writing beside and renaming.
     ///
@@ -73,7 +74,8 @@ impl Opened {
     }
 }
 
-/// Asks an opened plugin for its description. Runs its code on this thread: for the describing child.
+/// Asks an opened plugin for its description. Runs its code on this thread: for the describing
+/// child.
 ///
 /// # Errors
 /// What the plugin answers, `plugin_misbehaved` when that is no description.
@@ -105,16 +107,16 @@ enum Exported {
     C(Entry),
 }
 
-/// Loads the file and finds what it exports. The library stays loaded, also when it is refused: code of it
-/// may run already, and destructors of thread locals make unloading unsafe.
+/// Loads the file and finds what it exports. The library stays loaded, also when it is refused:
+/// code of it may run already, and destructors of thread locals make unloading unsafe.
 fn load(path: &Path) -> Result<Exported, LoadProblem> {
     // SAFETY: runs the file's constructors. Whoever calls `Library::open` trusts the file, or is a
     // child that may die of it.
     let library =
         unsafe { open_library(path) }.map_err(|error| LoadProblem::Linker(cause(&error)))?;
     let library = std::mem::ManuallyDrop::new(library);
-    // SAFETY: a static of that name in a plugin is a `LibHeader`, which begins with an `AbiHeader`; the
-    // upgrade compares its magic before anything else is read.
+    // SAFETY: a static of that name in a plugin is a `LibHeader`, which begins with an `AbiHeader`;
+    // the upgrade compares its magic before anything else is read.
     let header = unsafe { library.get::<AbiHeaderRef>(EXPORT_NAME) };
     let Ok(header) = header else { return c_table(&library).map(Exported::C) };
     let upgraded = header.upgrade();
@@ -128,7 +130,8 @@ fn c_table(library: &libloading::Library) -> Result<Entry, LoadProblem> {
     // SAFETY: the symbol is taken for an address alone.
     let table = unsafe { library.get::<*const c1::Plugin>(EXPORT_NAME_C1) };
     let table = *table.map_err(|_| LoadProblem::NoSymbol)?;
-    // SAFETY: a static of that name in a plugin is a table that begins with its size; the library stays loaded.
+    // SAFETY: a static of that name in a plugin is a table that begins with its size; the library
+    // stays loaded.
     unsafe { Entry::read(table) }.map_err(LoadProblem::CTable)
 }
 

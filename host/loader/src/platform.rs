@@ -1,5 +1,5 @@
-//! What differs between systems: open files cross a socket where they arrive closed to children. And how a descriptor is waited
-//! for in one direction.
+//! What differs between systems: open files cross a socket where they arrive closed to children.
+//! And how a descriptor is waited for in one direction.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +13,8 @@ pub(crate) use linux::{read_with_files, write_with_file};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::{read_with_files, write_with_file};
 
-/// Files that one read may bring: the one whose message it completes, and the one that begins the next.
+/// Files that one read may bring: the one whose message it completes, and the one that begins the
+/// next.
 pub(crate) const FILES_MAX: usize = 4;
 
 /// Waits for a descriptor in the directions of `interest` alone.
@@ -21,8 +22,8 @@ pub(crate) const FILES_MAX: usize = 4;
 /// # Panics
 /// Outside of a runtime that waits for descriptors.
 pub(crate) fn waited_for(socket: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` is open until it is dropped, is always the same descriptor, and gives nobody its number to
-    // close or exchange.
+    // SAFETY: an `OwnedFd` is open until it is dropped, is always the same descriptor, and gives
+    // nobody its number to close or exchange.
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
@@ -57,7 +58,8 @@ mod linux {
         Ok(sendmsg(socket, parts, &mut beside, flags)?)
     }
 
-    /// Reads what is there, and gives the files beside it to `take`. What there is no room for the system closes.
+    /// Reads what is there, and gives the files beside it to `take`. What there is no room for the
+    /// system closes.
     pub(crate) fn read_with_files(
         socket: &UnixStream,
         buffer: &mut [u8],

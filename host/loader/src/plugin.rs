@@ -30,8 +30,8 @@ impl Plugin {
     /// Gets the factory of an opened plugin, on the executor.
     ///
     /// # Errors
-    /// What the plugin answers (no tools where its manifest says there are some, two of one name), and
-    /// `plugin_misbehaved` for what is no answer.
+    /// What the plugin answers (no tools where its manifest says there are some, two of one name),
+    /// and `plugin_misbehaved` for what is no answer.
     pub async fn start(executor: &Executor, opened: &Opened) -> Result<Self, Error> {
         let manifest = opened.manifest().clone();
         let guest = executor.guest(manifest.name.clone());
@@ -48,8 +48,8 @@ impl Plugin {
         Ok(Self { factory: Arc::new(factory), guest, executor: executor.clone(), manifest })
     }
 
-    /// Makes a plugin of a factory that is at hand without a file: one that is linked into the host, or a
-    /// test's own.
+    /// Makes a plugin of a factory that is at hand without a file: one that is linked into the
+    /// host, or a test's own.
     pub fn of(executor: &Executor, factory: FactoryBox, manifest: Manifest) -> Self {
         let guest = executor.guest(manifest.name.clone());
         let factory = Arc::new(OnExecutor::new(executor, &guest, factory));
@@ -71,8 +71,9 @@ impl Plugin {
         self.guest.is_disabled()
     }
 
-    /// Makes an instance, fresh or from what an earlier one saved. `services` are what it is lent outside of
-    /// calls. Dropping the future cancels; an instance that is made all the same is dropped on the executor.
+    /// Makes an instance, fresh or from what an earlier one saved. `services` are what it is lent
+    /// outside of calls. Dropping the future cancels; an instance that is made all the same is
+    /// dropped on the executor.
     ///
     /// # Errors
     /// What the plugin answers. With `saved`, keep the bytes, say so and make a fresh instance.
@@ -117,7 +118,8 @@ impl Drop for CancelUnlessMade<'_> {
     }
 }
 
-/// Runs on the executor. What comes out is wrapped already, so that it is dropped there whoever lets go of it.
+/// Runs on the executor. What comes out is wrapped already, so that it is dropped there whoever
+/// lets go of it.
 async fn make(
     factory: Arc<OnExecutor<FactoryBox>>,
     core: Arc<Core>,

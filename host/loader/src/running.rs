@@ -1,6 +1,7 @@
 //! Which plugin's code a thread runs: for whatever ends the process in the middle of it.
 //!
-//! All of it can be read in a handler of a signal: no lock, no allocation, no destructor of a thread's.
+//! All of it can be read in a handler of a signal: no lock, no allocation, no destructor of a
+//! thread's.
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString};

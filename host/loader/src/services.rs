@@ -14,7 +14,8 @@ use crate::bytes::Bytes;
 /// Called from threads of plugins, inside the loader's fence and with the runtime entered: what it
 /// returns is polled there, so it must not block. A panic is answered with `host_bug`.
 pub trait Services: Send + Sync + 'static {
-    /// Answers one request; `unknown_operation` for a name that it does not know. `frame` is a checked frame.
+    /// Answers one request; `unknown_operation` for a name that it does not know. `frame` is a
+    /// checked frame.
     fn call(
         &self,
         caller: Caller,
@@ -49,8 +50,8 @@ pub enum Served {
     Frame(Vec<u8>),
     /// A stream; the plugin gets a handle and reads it piece by piece.
     Stream(Box<dyn ByteStream>),
-    /// A stream, and what is known before its first byte: the answer is this object with the stream's
-    /// number added as `handle`.
+    /// A stream, and what is known before its first byte: the answer is this object with the
+    /// stream's number added as `handle`.
     StreamWith(serde_json::Map<String, serde_json::Value>, Box<dyn ByteStream>),
 }
 

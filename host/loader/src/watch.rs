@@ -7,9 +7,11 @@ use jaato_types::PluginName;
 
 use crate::executor::{JOB_OVERDUE_MAX, JOBS_LOST_MAX};
 
-/// Told by the loader; called from threads of plugins and from the watchdog. Must not block for long.
+/// Told by the loader; called from threads of plugins and from the watchdog. Must not block for
+/// long.
 pub trait Watch: Send + Sync + 'static {
-    /// Takes a line that a plugin logs; panic messages come this way too. Levels: 1 error, 2 warn, 3 info, 4 debug.
+    /// Takes a line that a plugin logs; panic messages come this way too. Levels: 1 error, 2 warn,
+    /// 3 info, 4 debug.
     fn log(&self, plugin: &PluginName, level: u8, text: &str);
 
     /// Takes a report: a plugin blocked or flooded the executor.

@@ -1,4 +1,5 @@
-//! A plugin in C through the C entry: it answers, waits, emits, asks, keeps its state, and misbehaves.
+//! A plugin in C through the C entry: it answers, waits, emits, asks, keeps its state, and
+//! misbehaves.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../../tests/support/moon.rs"]

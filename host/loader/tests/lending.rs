@@ -1,4 +1,5 @@
-//! Open files that a worker lends: they come with the answer that lends them, and none stays open that nobody asked for.
+//! Open files that a worker lends: they come with the answer that lends them, and none stays open
+//! that nobody asked for.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -242,7 +243,8 @@ fn what_is_lent_keeps_its_place_among_large_messages_and_does_not_wait_for_room(
             let message = guarded(reader.next(&host)).await.unwrap().unwrap();
             assert_eq!((message.id, message.lent.is_some()), (id, id % 2 == 0));
         }
-        // This process has no room for a descriptor more: the message comes without, and takes no other's.
+        // This process has no room for a descriptor more: the message comes without, and takes no
+        // other's.
         let other = File::open("/dev/null").unwrap();
         assert!(worker.send_lending(Kind::Answer, 7, b"lost", file.as_fd()));
         assert!(worker.send_lending(Kind::Answer, 8, b"lends", other.as_fd()));

@@ -1,5 +1,6 @@
-//! Plugins that ask more of the boundary than others: a hundred tools, much output, a gc with a state, images.
-//! The same plugins in a worker: `host/worker/src/serve/unusual.rs`; in a session: the binary's own tests.
+//! Plugins that ask more of the boundary than others: a hundred tools, much output, a gc with a
+//! state, images. The same plugins in a worker: `host/worker/src/serve/unusual.rs`; in a session:
+//! the binary's own tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/blobs.rs"]

@@ -22,7 +22,8 @@ pub fn check_file(path: &Path, owners: &Owners) -> Result<(), PlaceError> {
     check_found(&path, &metadata, owners)
 }
 
-/// Checks a file of a folder that [`check_folder`](crate::check_folder) has checked, without walking there again.
+/// Checks a file of a folder that [`check_folder`](crate::check_folder) has checked, without
+/// walking there again.
 ///
 /// # Errors
 /// What is wrong with it, or where it is a link, with what it leads to.
@@ -56,8 +57,8 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Option<Vec<u8>>, PlaceError> 
     }
 }
 
-/// Opens a file of ours as the options say, in a folder that is [made](make) where it is missing. A file that is made is
-/// for this user alone; one that was open to others is closed.
+/// Opens a file of ours as the options say, in a folder that is [made](make) where it is missing. A
+/// file that is made is for this user alone; one that was open to others is closed.
 ///
 /// # Errors
 /// What is wrong with it, or with a folder above it.

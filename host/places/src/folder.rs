@@ -15,8 +15,8 @@ const PRIVATE: u32 = 0o700;
 /// Bits of a mode that let others do anything.
 pub(crate) const OTHERS: u32 = 0o077;
 
-/// Makes a folder of ours and those above it that are missing, for this user alone, and checks that it is believed. One that
-/// is there already and is open to others is closed.
+/// Makes a folder of ours and those above it that are missing, for this user alone, and checks that
+/// it is believed. One that is there already and is open to others is closed.
 ///
 /// # Errors
 /// What keeps it from being used.
@@ -28,7 +28,8 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
     }
     if end.metadata.mode() & OTHERS != 0 && end.metadata.uid() == this_user() {
         let closed = fs::set_permissions(&end.path, Permissions::from_mode(PRIVATE));
-        // Where it cannot be closed, on a disk that is only read say, it is enough that others cannot write.
+        // Where it cannot be closed, on a disk that is only read say, it is enough that others
+        // cannot write.
         if closed.is_ok() {
             return Ok(());
         }
@@ -36,8 +37,8 @@ pub fn make(folder: &Path) -> Result<(), PlaceError> {
     check_mode(&end.path, &end.metadata)
 }
 
-/// Makes a folder and those above it that are missing, each for this user alone whatever the umask, and checks nothing:
-/// for a place that the person named, or one below a folder that [`make`] made.
+/// Makes a folder and those above it that are missing, each for this user alone whatever the umask,
+/// and checks nothing: for a place that the person named, or one below a folder that [`make`] made.
 ///
 /// # Errors
 /// When the system refuses.

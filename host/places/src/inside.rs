@@ -1,4 +1,5 @@
-//! Opens files for reading that somebody else may have put there: only regular ones, and without waiting.
+//! Opens files for reading that somebody else may have put there: only regular ones, and without
+//! waiting.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -18,7 +19,8 @@ pub fn open_plain(path: &Path) -> Result<File, PlaceError> {
     checked(path, opened.map_err(io::Error::from).map(File::from))
 }
 
-/// Opens a regular file below a folder for reading. No link is followed, neither at its end nor on the way from the folder.
+/// Opens a regular file below a folder for reading. No link is followed, neither at its end nor on
+/// the way from the folder.
 ///
 /// # Errors
 /// Where it is not below the folder, as [`open_plain`], or where there is a link.

@@ -19,8 +19,8 @@ impl Owners {
         Self(vec![this_user(), 0])
     }
 
-    /// These and the owner of a file, if it can be looked at: who owns the program that runs could have
-    /// written anything into it.
+    /// These and the owner of a file, if it can be looked at: who owns the program that runs could
+    /// have written anything into it.
     #[must_use]
     pub fn and_owner_of(mut self, file: &Path) -> Self {
         use std::os::unix::fs::MetadataExt as _;
@@ -38,8 +38,8 @@ pub(crate) fn this_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Returns true for a user whom this user namespace does not know. In a container that runs without root, the folders
-/// above a home belong to the machine's root and are shown so.
+/// Returns true for a user whom this user namespace does not know. In a container that runs without
+/// root, the folders above a home belong to the machine's root and are shown so.
 pub(crate) fn is_unmapped(user: u32) -> bool {
     user == UNMAPPED && fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| !maps_all(&map))
 }
@@ -49,8 +49,9 @@ fn maps_all(map: &str) -> bool {
     map.split_whitespace().eq(["0", "0", "4294967295"])
 }
 
-/// Returns true for the group that is this user's alone: many systems give each user one of the same name, and let it write
-/// to what the user makes. Looked up once, and only where a folder above one of ours is the group's to write.
+/// Returns true for the group that is this user's alone: many systems give each user one of the
+/// same name, and let it write to what the user makes. Looked up once, and only where a folder
+/// above one of ours is the group's to write.
 pub(crate) fn is_own_group(group: u32) -> bool {
     static OWN: OnceLock<Option<u32>> = OnceLock::new();
     let own = *OWN.get_or_init(|| {
@@ -62,7 +63,8 @@ pub(crate) fn is_own_group(group: u32) -> bool {
     own == Some(group)
 }
 
-/// Returns true for a group of the user's name without another member. Never root's: containers put strangers into it.
+/// Returns true for a group of the user's name without another member. Never root's: containers put
+/// strangers into it.
 fn is_private(user: &str, group: u32, name: &str, members: &[String]) -> bool {
     group != 0 && name == user && members.iter().all(|member| member == user)
 }

@@ -32,8 +32,8 @@ pub(crate) struct End {
     pub(crate) metadata: Metadata,
 }
 
-/// Walks to what lies under a path, through links. Checks each folder and link on the way, and the owner of what is
-/// at the end, but not its mode.
+/// Walks to what lies under a path, through links. Checks each folder and link on the way, and the
+/// owner of what is at the end, but not its mode.
 pub(crate) fn walk(path: &Path, owners: &Owners) -> Result<End, PlaceError> {
     let absolute = std::path::absolute(path).map_err(PlaceError::system(path))?;
     let mut rest = parts(&absolute);

@@ -53,8 +53,9 @@ pub enum AlwaysScope {
 }
 
 impl Call<'_> {
-    /// Tells what "always" means: a tool that can destroy, or reaches beyond this machine, does something else with
-    /// other arguments. What a stranger's plugin says of itself is no reason to take it for harmless.
+    /// Tells what "always" means: a tool that can destroy, or reaches beyond this machine, does
+    /// something else with other arguments. What a stranger's plugin says of itself is no reason to
+    /// take it for harmless.
     pub fn always_scope(&self) -> AlwaysScope {
         let promises = self.annotations;
         let is_harmless = promises.read_only || !(promises.destructive || promises.open_world);

@@ -37,8 +37,8 @@ impl Allowed {
         }
     }
 
-    /// Tells whether it allows a tool. The name alone allows no stranger's tool: the person who typed it knows what
-    /// jaato ships, and not who else took the name.
+    /// Tells whether it allows a tool. The name alone allows no stranger's tool: the person who
+    /// typed it knows what jaato ships, and not who else took the name.
     pub fn covers(&self, tool: &ToolName, plugin: &PluginName, source: PluginSource) -> bool {
         let is_this_plugin = match (&self.plugin, source) {
             (Some(named), _) => named == plugin,
@@ -70,8 +70,8 @@ pub struct SessionRule {
 }
 
 impl SessionRule {
-    /// What an answer to this call means for later ones: "always" as far as [`Call::always_scope`] says, "never" for
-    /// the tool.
+    /// What an answer to this call means for later ones: "always" as far as [`Call::always_scope`]
+    /// says, "never" for the tool.
     pub fn of(call: &Call<'_>, answer: Answer) -> Self {
         let is_narrow = match answer {
             Answer::Always => call.always_scope() == AlwaysScope::ThisCall,

@@ -1,9 +1,9 @@
 //! The smallest host: starts a shell command under a guardian and keeps it until it dies itself.
 //!
 //! `miniature_host keep SCRIPT`: runs it, its output on standard output, and waits for its own end;
-//! the first line is the guardian's process id. `miniature_host outlive SCRIPT`: runs it until its guardian is lost,
-//! and prints what it then ends itself. `miniature_host latency`: prints how long starting
-//! a child takes. `miniature_host guardian`: what the host starts.
+//! the first line is the guardian's process id. `miniature_host outlive SCRIPT`: runs it until its
+//! guardian is lost, and prints what it then ends itself. `miniature_host latency`: prints how long
+//! starting a child takes. `miniature_host guardian`: what the host starts.
 
 use std::error::Error;
 use std::io::Write;

@@ -12,7 +12,8 @@ use crate::error::ProcessError;
 use crate::platform;
 use crate::wire::{EVENT_BYTES_MAX, Event, LENGTH_BYTES, ORDER_BYTES, Order};
 
-/// How long a keeper may take to end what it watches before it is made to go on: the command may have stopped it.
+/// How long a keeper may take to end what it watches before it is made to go on: the command may
+/// have stopped it.
 const KEEPER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a command ended.
@@ -228,8 +229,8 @@ impl Keeper {
         seen.questions
     }
 
-    /// Waits until what was seen contains an answer. Whoever of those who wait is polled reads for all: one that
-    /// is not polled keeps nobody waiting.
+    /// Waits until what was seen contains an answer. Whoever of those who wait is polled reads for
+    /// all: one that is not polled keeps nobody waiting.
     async fn until<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Result<T, ProcessError> {
         loop {
             let news = self.news.notified();

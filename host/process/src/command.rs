@@ -28,8 +28,9 @@ pub struct Command {
     pub stdout: Output,
     /// Where its error output goes.
     pub stderr: ErrorOutput,
-    /// The terminal that it runs on: its standard input, output and error, and what controls its session. The three
-    /// are [`Null`](Input::Null) then. [`open_terminal`](crate::open_terminal) opens one.
+    /// The terminal that it runs on: its standard input, output and error, and what controls its
+    /// session. The three are [`Null`](Input::Null) then. [`open_terminal`](crate::open_terminal)
+    /// opens one.
     pub terminal: Option<OwnedFd>,
     /// What it finds as descriptor 3, for example its end of a socket pair.
     pub descriptor3: Option<OwnedFd>,

@@ -32,8 +32,8 @@ const LIBRARY_PATH: &str =
 pub struct GuardianCommand {
     /// Its program.
     pub program: PathBuf,
-    /// Its arguments. The program must call [`guardian_main`](crate::guardian_main) for them, before
-    /// it starts a thread.
+    /// Its arguments. The program must call [`guardian_main`](crate::guardian_main) for them,
+    /// before it starts a thread.
     pub args: Vec<OsString>,
 }
 

@@ -1,9 +1,9 @@
 //! Finds and signals the descendants of this process.
 //!
-//! On Linux they are read from `/proc` (`platform::linux`), by the lists of children that each thread has, or, where
-//! the kernel was built without those, by the parents of all processes. Both see a moving tree:
-//! callers repeat until the kernel says that no child is left, which for a subreaper means that no
-//! descendant is left.
+//! On Linux they are read from `/proc` (`platform::linux`), by the lists of children that each
+//! thread has, or, where the kernel was built without those, by the parents of all processes. Both
+//! see a moving tree: callers repeat until the kernel says that no child is left, which for a
+//! subreaper means that no descendant is left.
 
 use std::collections::HashMap;
 

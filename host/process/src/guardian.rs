@@ -61,7 +61,8 @@ pub fn guardian_main() -> ExitCode {
     }
 }
 
-/// Tells whether a supervisor with such a command has started this process, which should have been its guardian by now.
+/// Tells whether a supervisor with such a command has started this process, which should have been
+/// its guardian by now.
 pub(crate) fn is_started_with(command: &GuardianCommand) -> bool {
     std::env::args_os().skip(1).eq(command.args.iter().cloned())
         && getsockopt(&io::stdin(), sockopt::SockType) == Ok(SockType::Stream)

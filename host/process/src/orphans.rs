@@ -1,10 +1,12 @@
-//! What is left for the host where a command has ended its keeper and the guardian: processes that nobody watches.
+//! What is left for the host where a command has ended its keeper and the guardian: processes that
+//! nobody watches.
 //!
-//! Not for a guardian that ends as it should: that leaves nothing. Only a host that has called [`prepare_host`] is given
-//! such orphans by the kernel; and only those that bear the mark of a session's children are ended, so that what the
-//! host's own program has started stays.
+//! Not for a guardian that ends as it should: that leaves nothing. Only a host that has called
+//! [`prepare_host`] is given such orphans by the kernel; and only those that bear the mark of a
+//! session's children are ended, so that what the host's own program has started stays.
 //!
-//! Invariant: a process that is named here had a living parent of ours when the guardian was lost, or descends from it.
+//! Invariant: a process that is named here had a living parent of ours when the guardian was lost,
+//! or descends from it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,7 +28,8 @@ const KEEPERS_ALONE: Duration = Duration::from_millis(500);
 /// How long orphans are looked for and ended.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Pause between two looks: keepers that live end their own, and what they end falls to the host meanwhile.
+/// Pause between two looks: keepers that live end their own, and what they end falls to the host
+/// meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Looks in a row that must find nobody.
@@ -48,11 +51,12 @@ impl fmt::Display for Orphan {
     }
 }
 
-/// Makes this process fit to be a host: its children can be waited for, whatever its parent ignored, and what is left
-/// when a command ends its keeper and the guardian becomes a child of this process, which ends it.
+/// Makes this process fit to be a host: its children can be waited for, whatever its parent
+/// ignored, and what is left when a command ends its keeper and the guardian becomes a child of
+/// this process, which ends it.
 ///
-/// For a program of its own, before it starts a thread. A program that starts processes itself is given their orphans
-/// too, and should wait for them.
+/// For a program of its own, before it starts a thread. A program that starts processes itself is
+/// given their orphans too, and should wait for them.
 ///
 /// # Errors
 /// Where the system refuses that.

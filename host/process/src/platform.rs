@@ -38,9 +38,9 @@ use crate::wire::{SUMMONS_BYTES, SessionInput};
 /// that std opens while it starts a command can stand where the command's descriptor 3 goes.
 pub(crate) const SOCKET_DESCRIPTOR: RawFd = 3;
 
-/// The bound that a session's children have on `RLIMIT_LOCKS`, which Linux enforces no more: `env -i`, `setsid`,
-/// `unshare` and the end of every parent leave it, and to raise it takes rights over the whole machine. Those of a
-/// session that runs within another have one less than that.
+/// The bound that a session's children have on `RLIMIT_LOCKS`, which Linux enforces no more: `env
+/// -i`, `setsid`, `unshare` and the end of every parent leave it, and to raise it takes rights over
+/// the whole machine. Those of a session that runs within another have one less than that.
 pub const SESSION_MARK: u64 = 0x6a61_6174;
 
 /// How often the loops look after their children where no descriptor tells of signals.
@@ -159,8 +159,8 @@ pub(crate) fn fork_guardian() -> Result<Forked, Errno> {
     }
 }
 
-/// Makes the keeper of a command go on, where it was stopped. A command that has ended stays its keeper's until that
-/// has waited for it.
+/// Makes the keeper of a command go on, where it was stopped. A command that has ended stays its
+/// keeper's until that has waited for it.
 pub(crate) fn continue_parent(command: u32) {
     let keeper = parent(command as i32).filter(|pid| is_keeper(*pid));
     if let Some(keeper) = keeper {
@@ -169,7 +169,8 @@ pub(crate) fn continue_parent(command: u32) {
     }
 }
 
-/// Makes every keeper of a guardian go on: a command may have stopped its own before that could say that it runs.
+/// Makes every keeper of a guardian go on: a command may have stopped its own before that could say
+/// that it runs.
 pub(crate) fn continue_keepers(guardian: u32) {
     let below = with_descendants(vec![guardian as i32]);
     for keeper in below.into_iter().filter(|pid| is_keeper(*pid)) {
@@ -182,8 +183,8 @@ fn is_keeper(pid: i32) -> bool {
     name_if_alive(pid).is_some_and(|name| crate::keeper::KEEPER_NAME.to_str() == Ok(name.as_str()))
 }
 
-/// Makes the command a session of its own, with its terminal, default signals, limits and descriptor 3,
-/// between its fork and its exec.
+/// Makes the command a session of its own, with its terminal, default signals, limits and
+/// descriptor 3, between its fork and its exec.
 pub(crate) fn prepare_child(
     command: &mut process::Command,
     limits: Limits,
@@ -200,7 +201,8 @@ pub(crate) fn prepare_child(
         limit(Resource::RLIMIT_NOFILE, limits.open_files)?;
         limit(Resource::RLIMIT_CPU, limits.cpu_seconds)?;
         if let Some(descriptor) = &descriptor3 {
-            // SAFETY: the socket of the keeper stands there, which ends in the child by exec anyway.
+            // SAFETY: the socket of the keeper stands there, which ends in the child by exec
+            // anyway.
             let third = unsafe { dup2_raw(descriptor, SOCKET_DESCRIPTOR) }?;
             std::mem::forget(third);
         }
@@ -211,8 +213,8 @@ pub(crate) fn prepare_child(
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Makes standard input the terminal that controls this session. `ENOTTY` where it cannot be: another session has
-/// it, for one. No program that cannot be started says that.
+/// Makes standard input the terminal that controls this session. `ENOTTY` where it cannot be:
+/// another session has it, for one. No program that cannot be started says that.
 fn take_terminal() -> Result<(), Errno> {
     // SAFETY: the call takes a number, and touches no memory of this process.
     let done = unsafe { nix::libc::ioctl(0, nix::libc::TIOCSCTTY as _, 0) };
@@ -243,8 +245,8 @@ fn mark_of_session() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Lets children be waited for, whatever whoever started this process made of SIGCHLD: where that is ignored, the
-/// system forgets children before anybody asks how they ended.
+/// Lets children be waited for, whatever whoever started this process made of SIGCHLD: where that
+/// is ignored, the system forgets children before anybody asks how they ended.
 pub(crate) fn default_child_signal() -> io::Result<()> {
     // SAFETY: the default action is no handler that could run here.
     unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) }?;

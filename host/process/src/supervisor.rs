@@ -34,8 +34,8 @@ const SPAWN_PATIENCE: Duration = Duration::from_secs(10);
 /// command may have stopped its own.
 const KEEPER_PATIENCE: Duration = Duration::from_millis(250);
 
-/// Starts children. Cheap to clone; all clones share one guardian. When the last one is dropped, all
-/// children are killed, as at the end of the host.
+/// Starts children. Cheap to clone; all clones share one guardian. When the last one is dropped,
+/// all children are killed, as at the end of the host.
 #[derive(Debug, Clone)]
 pub struct Supervisor {
     shared: Arc<Shared>,
@@ -111,8 +111,8 @@ impl Supervisor {
     }
 
     /// Kills every child and what it left behind, at once, and waits until none lives. The guardian
-    /// ends too; a later [`Supervisor::spawn`] starts another one. Whoever waits for a child meanwhile
-    /// gets [`ProcessError::GuardianLost`].
+    /// ends too; a later [`Supervisor::spawn`] starts another one. Whoever waits for a child
+    /// meanwhile gets [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
         let was_lost = guardian.is_lost();
@@ -123,7 +123,8 @@ impl Supervisor {
         ended
     }
 
-    /// Tells once what the host had to end itself because a command had ended its keeper and the guardian.
+    /// Tells once what the host had to end itself because a command had ended its keeper and the
+    /// guardian.
     pub fn take_orphans(&self) -> Vec<Orphan> {
         std::mem::take(&mut *self.shared.orphans.lock().unwrap_or_else(PoisonError::into_inner))
     }

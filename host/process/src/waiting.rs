@@ -71,8 +71,8 @@ pub(crate) fn reap() -> Reaped {
     }
 }
 
-/// When to send the next round of signals: at once while there is somebody who did not get one, then
-/// ever more seldom.
+/// When to send the next round of signals: at once while there is somebody who did not get one,
+/// then ever more seldom.
 pub(crate) struct Rounds {
     due: Instant,
     pause: Duration,

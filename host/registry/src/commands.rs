@@ -1,7 +1,7 @@
 //! Commands that plugins offer to people: who has a name, and why one is refused.
 //!
-//! A command whose name is taken is refused alone: no model ever sees it, and a person who misses it
-//! reads why, so a plugin does not lose its tools for it.
+//! A command whose name is taken is refused alone: no model ever sees it, and a person who misses
+//! it reads why, so a plugin does not lose its tools for it.
 
 use std::collections::BTreeMap;
 use std::fmt;

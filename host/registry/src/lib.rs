@@ -1,13 +1,13 @@
 //! Names to plugins, tools and providers: order, conflicts, enabling. Pure data.
 //!
-//! Not the loader: this crate touches no file and runs no plugin. It takes what was found, in the order
-//! of trust, and says who has which name.
+//! Not the loader: this crate touches no file and runs no plugin. It takes what was found, in the
+//! order of trust, and says who has which name.
 //!
 //! Invariants:
-//! - A name is taken once: who comes later is refused whole, and the refusal names both paths. Only a
-//!   command whose name is taken is refused alone: its plugin stays.
-//! - What could not be offered (a name, a schema, a text without bounds) is left out of its plugin's description
-//!   before anything else is looked at, and told.
+//! - A name is taken once: who comes later is refused whole, and the refusal names both paths. Only
+//!   a command whose name is taken is refused alone: its plugin stays.
+//! - What could not be offered (a name, a schema, a text without bounds) is left out of its
+//!   plugin's description before anything else is looked at, and told.
 //! - The outcome depends on the order of the candidates and on the rules alone.
 
 mod commands;
@@ -31,6 +31,6 @@ pub use usable::{
 /// Tool names that the host keeps for itself.
 pub const RESERVED_TOOLS: [&str; 2] = ["get_tool_schemas", "list_tools"];
 
-/// Command names that the host keeps for itself: those that it has, and those by which people expect to
-/// get help and to leave.
+/// Command names that the host keeps for itself: those that it has, and those by which people
+/// expect to get help and to leave.
 pub const RESERVED_COMMANDS: [&str; 5] = ["exit", "gc", "help", "plugin", "quit"];

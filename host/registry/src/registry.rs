@@ -10,8 +10,8 @@ use crate::commands::Commands;
 use crate::conflict::Refusal;
 use crate::usable::{LeftOut, keep_usable};
 
-/// Words before lines of jaato's own. No plugin from elsewhere is called so; with a kind (`tool-host`) it may be, as its
-/// lines then have that too.
+/// Words before lines of jaato's own. No plugin from elsewhere is called so; with a kind
+/// (`tool-host`) it may be, as its lines then have that too.
 const LABELS: [&str; 13] = [
     "cancelled",
     "error",
@@ -176,7 +176,8 @@ impl Registry {
         self.names.get(name).map(|&plugin| &self.plugins[plugin])
     }
 
-    /// Returns what events call a plugin: a shipped one by its name without its kind, any other by the whole of it.
+    /// Returns what events call a plugin: a shipped one by its name without its kind, any other by
+    /// the whole of it.
     pub fn source<'a>(&self, name: &'a PluginName) -> &'a str {
         let entry = self.plugin(name.as_str());
         let is_shipped = entry.is_some_and(|entry| entry.candidate.trust == Trust::Shipped);

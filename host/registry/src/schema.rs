@@ -1,7 +1,7 @@
 //! Tells whether a schema is a JSON Schema of an object's properties, as model servers read it.
 //!
-//! Not a whole validation: that compiles the schema, and is done once when a tool is first called. What stands here is
-//! what servers refuse a request for, and costs a start next to nothing.
+//! Not a whole validation: that compiles the schema, and is done once when a tool is first called.
+//! What stands here is what servers refuse a request for, and costs a start next to nothing.
 
 use serde_json::{Map, Value};
 

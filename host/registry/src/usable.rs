@@ -1,8 +1,10 @@
-//! Leaves out of a description what no model and no person could be offered: one bad tool costs that tool alone.
+//! Leaves out of a description what no model and no person could be offered: one bad tool costs
+//! that tool alone.
 //!
-//! A description is a stranger's word, also where it comes from the cache. Model servers refuse a whole request for one
-//! name or schema that they do not like, and a name that only looks like another's deceives people: so names are ASCII,
-//! unique within the plugin, and schemas are such that every server reads them.
+//! A description is a stranger's word, also where it comes from the cache. Model servers refuse a
+//! whole request for one name or schema that they do not like, and a name that only looks like
+//! another's deceives people: so names are ASCII, unique within the plugin, and schemas are such
+//! that every server reads them.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! An embedder that has read nothing: it is started as its own guardian, and goes on as if it were a host.
+//! An embedder that has read nothing: it is started as its own guardian, and goes on as if it were
+//! a host.
 
 use std::io::Write as _;
 

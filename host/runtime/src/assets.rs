@@ -78,7 +78,8 @@ impl Assets {
     /// Takes in another model under a name. Blocks until it is copied and checked.
     ///
     /// # Errors
-    /// When it is no GGUF of that architecture, the name is taken or malformed, or it cannot be copied.
+    /// When it is no GGUF of that architecture, the name is taken or malformed, or it cannot be
+    /// copied.
     pub fn import_custom(
         &self,
         file: &Path,
@@ -92,7 +93,8 @@ impl Assets {
     }
 }
 
-/// Turns what a fetch tells into what a call emits, so that a person sees it where the call is shown.
+/// Turns what a fetch tells into what a call emits, so that a person sees it where the call is
+/// shown.
 pub fn delta_of(event: &Event) -> Delta {
     match event {
         Event::Progress { done, total } => {
@@ -128,8 +130,9 @@ fn to_error(error: &AssetError) -> Error {
     }
 }
 
-/// Variables that a helper program gets, where they are set: what finds programs and configuration, and what pip
-/// needs to reach its index by the person's mirror, proxy and certificates. None that may hold a key for anything else.
+/// Variables that a helper program gets, where they are set: what finds programs and configuration,
+/// and what pip needs to reach its index by the person's mirror, proxy and certificates. None that
+/// may hold a key for anything else.
 #[rustfmt::skip]
 const HELPER_VARIABLES: &[&str] = &[
     "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TZ", "USER", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME",
@@ -139,8 +142,8 @@ const HELPER_VARIABLES: &[&str] = &[
     "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_PROXY", "PIP_RETRIES", "PIP_TIMEOUT", "PIP_TRUSTED_HOST",
 ];
 
-/// Returns what a helper program gets of the process's variables. Of `PATH` only absolute folders: it must not be
-/// found in a workspace.
+/// Returns what a helper program gets of the process's variables. Of `PATH` only absolute folders:
+/// it must not be found in a workspace.
 fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
     let listed = HELPER_VARIABLES
         .iter()
@@ -152,7 +155,8 @@ fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
     listed.chain(path.map(|path| ("PATH".into(), path))).collect()
 }
 
-/// Runs helper programs (pip) under the guardian: in a folder of jaato's own, and with few of the person's variables.
+/// Runs helper programs (pip) under the guardian: in a folder of jaato's own, and with few of the
+/// person's variables.
 struct Supervised {
     supervisor: Supervisor,
     variables: BTreeMap<OsString, OsString>,

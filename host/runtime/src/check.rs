@@ -1,5 +1,6 @@
-//! Finds out whether a plugin file works: a runtime of that file alone, which runs in a worker whoever trusts
-//! it, beside the shipped execution environment, in which its tools run programs; and the conformance suite.
+//! Finds out whether a plugin file works: a runtime of that file alone, which runs in a worker
+//! whoever trusts it, beside the shipped execution environment, in which its tools run programs;
+//! and the conformance suite.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +41,8 @@ async fn shipped_environment(setup: &Setup, supervisor: &Supervisor) -> Option<C
 const TURNS: usize = 6;
 
 impl Runtime {
-    /// Starts with this plugin alone. It counts as not trusted, so it runs in a worker and is given no key;
-    /// its calls are in no ledger.
+    /// Starts with this plugin alone. It counts as not trusted, so it runs in a worker and is given
+    /// no key; its calls are in no ledger.
     ///
     /// # Errors
     /// When the file cannot be read, or its names cannot be taken.
@@ -90,8 +91,8 @@ impl Runtime {
         self.host().instance(name, place, Arc::new(|_| {})).await.map(drop)
     }
 
-    /// Asks the configured gc about a short history that has filled its context; returns what it would
-    /// drop, and of how many messages.
+    /// Asks the configured gc about a short history that has filled its context; returns what it
+    /// would drop, and of how many messages.
     ///
     /// # Errors
     /// When it fails, or would drop what is not there.
@@ -121,8 +122,8 @@ impl Runtime {
     }
 }
 
-/// The conformance suite on a plugin file. Each check is a process of its own, in which the plugin meets a
-/// host whose services reach nothing but a folder for temporary files.
+/// The conformance suite on a plugin file. Each check is a process of its own, in which the plugin
+/// meets a host whose services reach nothing but a folder for temporary files.
 pub struct Conformance<'a> {
     runtime: &'a Runtime,
     file: &'a Path,

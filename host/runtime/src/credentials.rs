@@ -1,11 +1,13 @@
 //! Which secret of a person's goes where.
 //!
-//! Pure: configuration and variables in, a decision for each URL out. A secret is bound to the origin of
-//! the base URL that the person's *own* configuration gives (variables of the process, a named variables
-//! file, the user's `config.toml`), or to the vendor's where it gives none. A workspace may name another
-//! base URL and a key for it, but that URL never gets a key that is not the workspace's.
+//! Pure: configuration and variables in, a decision for each URL out. A secret is bound to the
+//! origin of the base URL that the person's *own* configuration gives (variables of the process, a
+//! named variables file, the user's `config.toml`), or to the vendor's where it gives none. A
+//! workspace may name another base URL and a key for it, but that URL never gets a key that is not
+//! the workspace's.
 //!
-//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows it.
+//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows
+//! it.
 
 mod read;
 #[cfg(test)]
@@ -24,13 +26,14 @@ use read::{Found, Schemes, declared};
 const API_KEY: &str = "api_key";
 /// Key of `[plugins.NAME]` that lets a secret go over plain http.
 const PLAIN_HTTP: &str = "plain_http";
-/// Key of `[plugins.NAME]` that names the header in which a secret goes instead of where the plugin says.
+/// Key of `[plugins.NAME]` that names the header in which a secret goes instead of where the plugin
+/// says.
 const KEY_HEADER: &str = "key_header";
 /// Key of `[plugins.NAME]` that names the server; the plugin reads it too.
 pub const BASE_URL: &str = "base_url";
 
-/// Keys of `[plugins.NAME]` that are the host's where a plugin declares credentials: the plugin does not
-/// see them.
+/// Keys of `[plugins.NAME]` that are the host's where a plugin declares credentials: the plugin
+/// does not see them.
 pub const HOST_KEYS: [&str; 3] = [API_KEY, PLAIN_HTTP, KEY_HEADER];
 
 /// A text that is never shown.
@@ -159,11 +162,12 @@ impl Credentials {
         self.workspace_base.as_ref().or(self.own_base.as_ref()).map(|base| base.text.as_str())
     }
 
-    /// Decides what is added to a request for this URL; nothing where nobody gave a key and none is needed.
+    /// Decides what is added to a request for this URL; nothing where nobody gave a key and none is
+    /// needed.
     ///
     /// # Errors
-    /// `not_found` when a key is needed and not there, `configuration` when it is there and not for this
-    /// URL, `invalid_arguments` when the plugin declares no such credential.
+    /// `not_found` when a key is needed and not there, `configuration` when it is there and not for
+    /// this URL, `invalid_arguments` when the plugin declares no such credential.
     pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<Grant>, Error> {
         let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
             let text = format!("the plugin's description declares no credential `{variable}`");
@@ -189,8 +193,8 @@ impl Credentials {
         Ok(Some(Grant { scheme, secret }))
     }
 
-    /// Takes every key out of an error, in any spelling: a server may repeat one, and only the plugin knows
-    /// where in an answer the words of an error stand.
+    /// Takes every key out of an error, in any spelling: a server may repeat one, and only the
+    /// plugin knows where in an answer the words of an error stand.
     pub fn without_secrets(&self, mut error: Error) -> Error {
         let keys = self.all.iter().flat_map(|credential| &credential.keys);
         for scrubber in keys.filter_map(|key| Scrubber::of(key.secret.reveal())) {
@@ -255,8 +259,8 @@ impl Credentials {
     }
 }
 
-/// Tells whether a key may go there in the clear. Names below `localhost` may lead anywhere: not every resolver keeps them
-/// on this machine.
+/// Tells whether a key may go there in the clear. Names below `localhost` may lead anywhere: not
+/// every resolver keeps them on this machine.
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost"

@@ -43,7 +43,8 @@ pub struct Discovery {
 /// How to search.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// The workspace, where its plugins are described and run: those that were there when it was trusted, as they were.
+    /// The workspace, where its plugins are described and run: those that were there when it was
+    /// trusted, as they were.
     pub workspace: Option<&'a TrustedWorkspace>,
     /// Files that are read and described although the cache knows them.
     pub again: Again<'a>,
@@ -126,7 +127,8 @@ pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> 
         .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
     let read = |file: FoundFile| (file.place, read(file, setup, how, &record, cache.as_mut()));
     let mut files: Vec<(PlaceKind, Read)> = found.files.into_iter().map(read).collect();
-    // Of the files of one place, trusted ones have their names before others, whatever they are called.
+    // Of the files of one place, trusted ones have their names before others, whatever they are
+    // called.
     for place in files.chunk_by_mut(|(one, _), (next, _)| one == next) {
         place.sort_by_key(|(_, file)| !file.as_ref().is_ok_and(|file| file.trust.is_trusted()));
     }
@@ -178,8 +180,8 @@ pub fn rules(setup: &Setup) -> Rules {
     }
 }
 
-/// Makes a problem of one line out of a text that may hold strangers' words (the name of a file), with its hint in a
-/// line of its own: no name can bring a hint along.
+/// Makes a problem of one line out of a text that may hold strangers' words (the name of a file),
+/// with its hint in a line of its own: no name can bring a hint along.
 pub fn problem_line(text: &str, hint: Option<&str>) -> String {
     let hint = hint.map(|hint| format!("\nhint: {}", visible::name(hint))).unwrap_or_default();
     format!("{}{hint}", visible::name(text))
@@ -270,13 +272,14 @@ fn read(
     Ok(Pending { file, entry, trust, is_new: is_changed })
 }
 
-/// The digest that the person trusted, together with the workspace, of a file in its folder of plugins.
+/// The digest that the person trusted, together with the workspace, of a file in its folder of
+/// plugins.
 fn covered<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
     workspace.content_of(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
 }
 
-/// Copies a file of a trusted workspace to where nobody else can write, if it is what was trusted. Only the copy is read,
-/// described and opened: the file itself may be exchanged at any time.
+/// Copies a file of a trusted workspace to where nobody else can write, if it is what was trusted.
+/// Only the copy is read, described and opened: the file itself may be exchanged at any time.
 fn workspace_copy(setup: &Setup, path: &Path, digest: &str) -> Result<PathBuf, String> {
     let folder = setup.folders.workspace_plugins().map_err(|error| error.to_string())?;
     private_copy(path, digest, &folder).map_err(|error| error.to_string())

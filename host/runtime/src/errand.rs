@@ -1,5 +1,5 @@
-//! Has a child of jaato's own executable open a plugin for one answer, so that code of strangers never runs
-//! in the host.
+//! Has a child of jaato's own executable open a plugin for one answer, so that code of strangers
+//! never runs in the host.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::workers::exit_text;
 /// Most of what a child printed that an error repeats.
 const PRINTED_BYTES_MAX: usize = 400;
 
-/// Returns the folder in which a child starts that runs a plugin: that for temporary files, where there is one. Never
-/// the person's: whatever lies there is nothing to such a child.
+/// Returns the folder in which a child starts that runs a plugin: that for temporary files, where
+/// there is one. Never the person's: whatever lies there is nothing to such a child.
 pub fn folder_of_children() -> PathBuf {
     let named = std::env::temp_dir();
     let is_there = |folder: &PathBuf| folder.is_absolute() && folder.is_dir();

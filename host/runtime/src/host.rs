@@ -65,8 +65,8 @@ impl Host {
         Eyes { setup: &self.setup, supervisor: &self.supervisor, processes }
     }
 
-    /// Returns a plugin's instance for a session and the services of one call on it. Where its file was
-    /// replaced, it is an instance of what is there.
+    /// Returns a plugin's instance for a session and the services of one call on it. Where its file
+    /// was replaced, it is an instance of what is there.
     pub(crate) async fn instance(
         &self,
         plugin: &str,
@@ -108,7 +108,8 @@ impl Host {
         }
     }
 
-    /// Makes the services of a further call on an instance, which may be one that another has followed.
+    /// Makes the services of a further call on an instance, which may be one that another has
+    /// followed.
     pub(crate) fn services_on(
         &self,
         lease: &Lease,
@@ -150,8 +151,8 @@ impl Host {
         Ok(Arc::new(if is_environment { services.with_processes() } else { services }))
     }
 
-    /// Lists the tools to whose objects a plugin is kept, where it is not trusted. A command of its own counts as
-    /// one, unless its name is another plugin's tool.
+    /// Lists the tools to whose objects a plugin is kept, where it is not trusted. A command of its
+    /// own counts as one, unless its name is another plugin's tool.
     fn own_tools(&self, entry: &PluginEntry, place: &Place) -> Option<Arc<[String]>> {
         if !matches!(entry.candidate.trust, Trust::No(_) | Trust::WorkspaceNot) {
             return None;
@@ -202,8 +203,8 @@ impl Host {
         Some(Arc::clone(&self.prepared(entry, edition).ok()?.config))
     }
 
-    /// Lets an instance that a call may have changed say what its successor is to be given. Awaited before
-    /// the call is over, so that nothing is lost when the next one kills it.
+    /// Lets an instance that a call may have changed say what its successor is to be given. Awaited
+    /// before the call is over, so that nothing is lost when the next one kills it.
     pub(crate) async fn save(&self, instance: &Lease, tell: &Tell) {
         if !instance.is_in_worker() {
             return;
@@ -214,8 +215,8 @@ impl Host {
         }
     }
 
-    /// Forgets a session that is over: what its plugins keep open is closed first, then they end, then what they
-    /// had in its environment.
+    /// Forgets a session that is over: what its plugins keep open is closed first, then they end,
+    /// then what they had in its environment.
     pub(crate) async fn close_session(self: &Arc<Self>, session: &SessionId) {
         self.environments.close_resources(self, session).await;
         self.plugins.close_view(session);

@@ -24,7 +24,8 @@ const WAIT: Duration = Duration::from_secs(120);
 /// Longest wait that a request may name: the bound of a session's own patience.
 const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Most bytes of one answer. A streamed answer of the longest text that a session takes is a quarter of it.
+/// Most bytes of one answer. A streamed answer of the longest text that a session takes is a
+/// quarter of it.
 const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// First status whose body tells of a failure, and may repeat what was wrong with the request.
@@ -42,8 +43,8 @@ pub(crate) const HOST_HEADERS: [&str; 8] = [
     "upgrade",
 ];
 
-/// Requests of one plugin that may be going on, from being sent to the end of their body: each is a connection, and the
-/// host has 1024 descriptors on many systems.
+/// Requests of one plugin that may be going on, from being sent to the end of their body: each is a
+/// connection, and the host has 1024 descriptors on many systems.
 pub const REQUESTS_MAX: usize = 64;
 
 /// The requests that go on, by plugin.

@@ -1,10 +1,11 @@
-//! Opens plugins when they are first called and keeps their instances, in this process or in workers.
+//! Opens plugins when they are first called and keeps their instances, in this process or in
+//! workers.
 //!
-//! A plugin is opened once a process, and only to call it. One instance lives for each session, or one
-//! for the process where the manifest says so. An instance whose worker is gone is made again, from what
-//! it saved, at the next call; a plugin whose workers are gone again and again is given up. One whose
-//! plugin has a newer edition is followed by one of that, made from what it saves; where that cannot be
-//! made, it stays.
+//! A plugin is opened once a process, and only to call it. One instance lives for each session, or
+//! one for the process where the manifest says so. An instance whose worker is gone is made again,
+//! from what it saved, at the next call; a plugin whose workers are gone again and again is given
+//! up. One whose plugin has a newer edition is followed by one of that, made from what it saves;
+//! where that cannot be made, it stays.
 
 mod living;
 mod make;
@@ -26,11 +27,12 @@ pub use living::{Lease, WeakLease};
 use make::Trouble;
 use slot::{Slot, Source};
 
-/// Contents of one plugin that are opened inside the host: code is never unloaded. Further ones run in a
-/// worker, which ends with its code.
+/// Contents of one plugin that are opened inside the host: code is never unloaded. Further ones run
+/// in a worker, which ends with its code.
 pub const CONTENTS_INSIDE_MAX: usize = 16;
 
-/// Stands in what was told for files that are opened where they lie, for want of a place for copies.
+/// Stands in what was told for files that are opened where they lie, for want of a place for
+/// copies.
 const NOT_COPIED: &str = "not copied";
 
 /// Whose an instance is: a session's, or with none the process's.
@@ -49,8 +51,8 @@ pub struct Instances {
     workers: Workers,
     plugins: StdMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
     places: StdMutex<HashMap<Key, Arc<Place>>>,
-    /// What was told and is told once, however often a worker dies: contents that are not trusted, and
-    /// [`NOT_COPIED`].
+    /// What was told and is told once, however often a worker dies: contents that are not trusted,
+    /// and [`NOT_COPIED`].
     told: StdMutex<HashSet<String>>,
 }
 
@@ -101,7 +103,8 @@ impl Instances {
         self.executor.clone()
     }
 
-    /// Returns the instance of a plugin for a session; none where its file changed since it was looked at.
+    /// Returns the instance of a plugin for a session; none where its file changed since it was
+    /// looked at.
     ///
     /// # Errors
     /// When the plugin cannot be used, opened, makes no instance, or died too often.
@@ -186,9 +189,9 @@ impl Instances {
         Ok(services)
     }
 
-    /// Asks an instance for what its successor is to be given. One after the other: of two calls side by
-    /// side the later answer must not be overtaken by the earlier. Returns what a person is told where it could not be
-    /// saved, once for each instance.
+    /// Asks an instance for what its successor is to be given. One after the other: of two calls
+    /// side by side the later answer must not be overtaken by the earlier. Returns what a person is
+    /// told where it could not be saved, once for each instance.
     pub async fn save(&self, lease: &Lease) -> Option<String> {
         let place = lock(&self.places).get(lease.key()).cloned();
         // None when it was closed meanwhile.

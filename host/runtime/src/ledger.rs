@@ -19,8 +19,8 @@ pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
     setup.config.ledger_path.clone().map_or_else(|| setup.folders.ledger(), Ok)
 }
 
-/// Makes the ledger of a setup; none where it is switched off, or where the system names no home and nobody
-/// names a file: such a process is nobody's, and has no books. Touches no file yet.
+/// Makes the ledger of a setup; none where it is switched off, or where the system names no home
+/// and nobody names a file: such a process is nobody's, and has no books. Touches no file yet.
 pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
     let path = ledger_path(setup).ok().filter(|_| setup.config.ledger_enabled)?;
     let log = log.clone();
@@ -44,7 +44,8 @@ pub(crate) struct Recorded {
 
 struct State {
     recorder: Recorder,
-    /// Notices of the ledger that went among the session's events: what follows counts on behind them.
+    /// Notices of the ledger that went among the session's events: what follows counts on behind
+    /// them.
     inserted: u64,
 }
 

@@ -1,13 +1,15 @@
 //! The host's crates wired together: what the binary, tests and embedders stand on.
 //!
-//! [`Setup`] reads folders, trust and configuration; [`Runtime`] finds the plugins; sessions and calls
-//! run on it. It prints nothing: everything that happens is an event, an answer or a line in the log.
-//! [`Runtime::watch_plugins`] lets sessions that live long take plugin files that are replaced.
+//! [`Setup`] reads folders, trust and configuration; [`Runtime`] finds the plugins; sessions and
+//! calls run on it. It prints nothing: everything that happens is an event, an answer or a line in
+//! the log. [`Runtime::watch_plugins`] lets sessions that live long take plugin files that are
+//! replaced.
 //!
-//! Needs tokio with I/O and time; a current-thread runtime will do. The executable must become the guardian
-//! when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato plugin-worker` does;
-//! or [`Setup::executable`] names an installed `jaato`, which does both. A program that does neither is refused in the
-//! process that was to be its guardian or worker, and its first child fails with what to do:
+//! Needs tokio with I/O and time; a current-thread runtime will do. The executable must become the
+//! guardian when it is started with [`GUARDIAN_ARGUMENT`], and describe plugins as `jaato
+//! plugin-worker` does; or [`Setup::executable`] names an installed `jaato`, which does both. A
+//! program that does neither is refused in the process that was to be its guardian or worker, and
+//! its first child fails with what to do:
 //!
 //! ```no_run
 //! use std::sync::Arc;

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 
 use crate::visible;
 
-/// Largest log, in bytes; a larger one is kept once as `jaato.log.1` and begun anew, also while it is written.
+/// Largest log, in bytes; a larger one is kept once as `jaato.log.1` and begun anew, also while it
+/// is written.
 pub const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Bytes that one source may write within [`SOURCE_WINDOW`]; what is more is left out: it would push out what all
-/// others say.
+/// Bytes that one source may write within [`SOURCE_WINDOW`]; what is more is left out: it would
+/// push out what all others say.
 pub const SOURCE_BYTES_MAX: u64 = 512 * 1024;
 
 /// How long a source that wrote too much is not heard at most.
@@ -23,7 +24,8 @@ pub const SOURCE_WINDOW: Duration = Duration::from_secs(60);
 /// Sources that are counted apart; further ones share a bound. A person has some ten plugins.
 const SOURCES_MAX: usize = 256;
 
-/// How often the file is looked at, in bytes that were written: another process may have begun it anew.
+/// How often the file is looked at, in bytes that were written: another process may have begun it
+/// anew.
 const LOOK_EVERY_BYTES: u64 = 64 * 1024;
 
 /// Longest line, in bytes: a plugin cannot fill the disk with one call.
@@ -32,8 +34,8 @@ const LINE_BYTES_MAX: usize = 8 * 1024;
 /// How urgent a line is; the numbers are those of the boundary.
 const LEVELS: [&str; 5] = ["?", "error", "warn", "info", "debug"];
 
-/// The log. Clones share it. The file is opened with the first line; where it cannot be, lines are lost:
-/// a log must not stop the work.
+/// The log. Clones share it. The file is opened with the first line; where it cannot be, lines are
+/// lost: a log must not stop the work.
 #[derive(Debug, Clone)]
 pub struct Log(Arc<Inner>);
 

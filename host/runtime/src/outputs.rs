@@ -1,5 +1,5 @@
-//! Keeps what is too large for the model in files of this machine. Where the model works elsewhere, its environment
-//! keeps them.
+//! Keeps what is too large for the model in files of this machine. Where the model works elsewhere,
+//! its environment keeps them.
 
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,7 +12,8 @@ use jaato_types::{Error, ErrorKind};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
 
-/// Largest output file of one call, in bytes: a tool that prints without end must not fill the disk.
+/// Largest output file of one call, in bytes: a tool that prints without end must not fill the
+/// disk.
 pub const OUTPUT_FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Longest name of a file, in bytes.
@@ -54,7 +55,8 @@ impl Outputs {
         Ok(folder.folder.path().join(file_name(name)))
     }
 
-    /// Removes what hosts left behind that were killed. Where the file system has no locks, it stays.
+    /// Removes what hosts left behind that were killed. Where the file system has no locks, it
+    /// stays.
     pub fn sweep(&self) {
         // Nearly always there is nothing, and looking costs one call of the system.
         let Ok(entries) = std::fs::read_dir(&self.parent) else { return };

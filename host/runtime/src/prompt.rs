@@ -1,4 +1,5 @@
-//! Gathers what the system text is made of: the user's file, `AGENTS.md`, plugins' instructions, `--system`.
+//! Gathers what the system text is made of: the user's file, `AGENTS.md`, plugins' instructions,
+//! `--system`.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -11,7 +12,8 @@ use jaato_types::{Availability, Error, ErrorKind};
 
 use crate::setup::Setup;
 
-/// Largest file that joins the prompt, in bytes: more would leave a small model no room for the task.
+/// Largest file that joins the prompt, in bytes: more would leave a small model no room for the
+/// task.
 pub const PROMPT_FILE_BYTES_MAX: u64 = 64 * 1024;
 
 /// Gathers the parts.
@@ -32,7 +34,8 @@ pub fn parts(
     Ok(PromptParts { user_file, agents_files, plugins: instructions(registry), system })
 }
 
-/// Reads the file that the configuration names; one that a workspace names is inside of it, and no link leads out.
+/// Reads the file that the configuration names; one that a workspace names is inside of it, and no
+/// link leads out.
 fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
     let wrong = |text: String| {
         Error::new(

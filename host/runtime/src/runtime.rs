@@ -169,7 +169,8 @@ impl Runtime {
         &self.host.setup
     }
 
-    /// Returns who has which name at this moment: where plugins are watched, it may be others a moment later.
+    /// Returns who has which name at this moment: where plugins are watched, it may be others a
+    /// moment later.
     pub fn registry(&self) -> Arc<Registry> {
         self.host.registry()
     }
@@ -218,8 +219,8 @@ impl Runtime {
 
     /// Lists the models of all providers; those that a provider must ask a server for included.
     ///
-    /// The second list tells which providers could not be asked, and why; but not that one which nobody
-    /// uses is not set up.
+    /// The second list tells which providers could not be asked, and why; but not that one which
+    /// nobody uses is not set up.
     pub async fn models(&self) -> (Vec<Model>, Vec<String>) {
         self.models_within(Duration::MAX).await
     }
@@ -246,17 +247,18 @@ impl Runtime {
         (models, problems)
     }
 
-    /// Returns what keeps the threads that run plugins' code from ending before it is dropped: a program that is a host
-    /// and nothing else may forget it.
+    /// Returns what keeps the threads that run plugins' code from ending before it is dropped: a
+    /// program that is a host and nothing else may forget it.
     pub fn keep_threads(&self) -> impl Send + use<> {
         self.host.instances.executor()
     }
 
-    /// Asks the configured model's provider whether a session could use it, and waits no longer than that.
+    /// Asks the configured model's provider whether a session could use it, and waits no longer
+    /// than that.
     ///
     /// # Errors
-    /// When no plugin offers the provider, it does not answer in time or at all, it does not offer the
-    /// model, or the model's weights are neither here nor may be fetched.
+    /// When no plugin offers the provider, it does not answer in time or at all, it does not offer
+    /// the model, or the model's weights are neither here nor may be fetched.
     pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
         let id = self.setup().config.model.clone();
         let (provider, ..) = self.provider_of(&id)?;
@@ -307,7 +309,8 @@ impl Runtime {
         &self.host
     }
 
-    /// Finds the provider of a model: its name, its plugin, and the model's context window where known.
+    /// Finds the provider of a model: its name, its plugin, and the model's context window where
+    /// known.
     pub(crate) fn provider_of(
         &self,
         model: &ModelId,

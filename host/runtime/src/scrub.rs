@@ -1,14 +1,15 @@
 //! Takes a secret out of what a server says, wherever the pieces are cut.
 //!
-//! Servers repeat a key that they refuse, and their words end up in errors, events and logs. The bytes of a
-//! refusal are cleaned as they come, and every error is cleaned once more when the plugin has made it: only
-//! then are escapes read, and a server may also report an error in an answer that began well.
+//! Servers repeat a key that they refuse, and their words end up in errors, events and logs. The
+//! bytes of a refusal are cleaned as they come, and every error is cleaned once more when the
+//! plugin has made it: only then are escapes read, and a server may also report an error in an
+//! answer that began well.
 
 /// What stands in a secret's place.
 const MASK: &[u8] = b"********";
 
-/// Shortest secret that is looked for. What people give to servers that need none (`ollama`, `none`) is
-/// shorter, and would be taken out of words that mean something else.
+/// Shortest secret that is looked for. What people give to servers that need none (`ollama`,
+/// `none`) is shorter, and would be taken out of words that mean something else.
 const SECRET_BYTES_MIN: usize = 16;
 
 /// Longest number of an HTML entity, with its semicolon: `x002d;`.
@@ -29,8 +30,9 @@ impl Scrubber {
             .then(|| Self { secret: secret.as_bytes().to_vec(), held: Vec::new() })
     }
 
-    /// Cleans a whole text of the secret in any spelling: in either case, percent-encoded, with escapes of JSON
-    /// or HTML. A beginning that is half of it or more counts as well, because texts are cut.
+    /// Cleans a whole text of the secret in any spelling: in either case, percent-encoded, with
+    /// escapes of JSON or HTML. A beginning that is half of it or more counts as well, because
+    /// texts are cut.
     pub fn clean(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut rest = text;

@@ -1,4 +1,5 @@
-//! What the host lends to plugins by name: session facts, configuration, assets, folders, output files.
+//! What the host lends to plugins by name: session facts, configuration, assets, folders, output
+//! files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

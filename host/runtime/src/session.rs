@@ -38,7 +38,8 @@ pub struct SessionOptions {
     pub allow_all: bool,
     /// `--system`.
     pub system: Option<String>,
-    /// Where its files lie and its commands run; with none an environment of its own, as configured.
+    /// Where its files lie and its commands run; with none an environment of its own, as
+    /// configured.
     pub environment: Option<SharedEnvironment>,
     /// What is said of an environment of its own, over its configuration: `image`, `container_id`.
     pub environment_options: Map<String, Value>,
@@ -131,7 +132,8 @@ impl Runtime {
         Ok(session)
     }
 
-    /// Gives a session its execution environment. That the default one is not there is told when a tool needs it.
+    /// Gives a session its execution environment. That the default one is not there is told when a
+    /// tool needs it.
     fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
         let host = self.host();
         let scope = match &options.environment {

@@ -10,8 +10,8 @@ use crate::credentials::{BASE_URL, Credentials, HOST_KEYS};
 use crate::runtime::description;
 use crate::setup::Setup;
 
-/// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace": true` in its property.
-/// Without it the person alone does.
+/// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
+/// true` in its property. Without it the person alone does.
 pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
 
 /// Returns a plugin's settings as the plugin sees them, and its credentials, which it does not see.
@@ -40,8 +40,8 @@ pub fn of_plugin(
     Ok((values, credentials))
 }
 
-/// Returns a plugin's settings without those that its workspace may not give, and a line for each of these. A plugin that
-/// lies in the workspace takes all from it.
+/// Returns a plugin's settings without those that its workspace may not give, and a line for each
+/// of these. A plugin that lies in the workspace takes all from it.
 fn allowed(
     entry: &PluginEntry,
     description: &Description,
@@ -112,7 +112,8 @@ fn checked(
     Ok(values)
 }
 
-/// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a schema refuses.
+/// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a
+/// schema refuses.
 pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
     let mut problems = nobodys_names(registry, config);
     for (name, settings) in &config.plugin_settings {
@@ -139,8 +140,8 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
     problems
 }
 
-/// Lists names in `[plugins] isolated` and `disabled` that by a slip are no plugin's: it runs as if it was
-/// not named.
+/// Lists names in `[plugins] isolated` and `disabled` that by a slip are no plugin's: it runs as if
+/// it was not named.
 fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
     let lists = [("isolated", &config.plugins_isolated), ("disabled", &config.plugins_disabled)];
     let all = lists.iter().flat_map(|(list, names)| names.iter().map(move |name| (list, name)));

@@ -52,7 +52,8 @@ pub enum SetupError {
     Config(ConfigError),
     /// The record of what is trusted cannot be used.
     Trust(TrustError),
-    /// This process was itself started as a guardian or a worker of another host, and has not become it.
+    /// This process was itself started as a guardian or a worker of another host, and has not
+    /// become it.
     StartedAsChild(String),
     /// The system does not say where the executable or the working directory is.
     System(&'static str, std::io::Error),
@@ -148,8 +149,8 @@ impl Setup {
         })
     }
 
-    /// Returns the workspace where it is trusted as it is at this moment; [`Setup::workspace_state`] is how it
-    /// was when it was read.
+    /// Returns the workspace where it is trusted as it is at this moment;
+    /// [`Setup::workspace_state`] is how it was when it was read.
     pub fn trusted_workspace_now(&self) -> Option<TrustedWorkspace> {
         let data = self.folders.data().ok()?;
         match TrustStore::in_folder(data).workspace_state(&self.workspace) {
@@ -169,11 +170,13 @@ impl Setup {
     }
 }
 
-/// Returns the argument by which a host has started this process as its guardian or worker, which never come here.
+/// Returns the argument by which a host has started this process as its guardian or worker, which
+/// never come here.
 fn started_as_child() -> Option<String> {
     use std::os::unix::fs::FileTypeExt as _;
     let argument = std::env::args_os().nth(1)?.into_string().ok()?;
-    // Where what a host gives such a child stands there too: an embedder may have commands of these names.
+    // Where what a host gives such a child stands there too: an embedder may have commands of these
+    // names.
     let place = match argument.as_str() {
         GUARDIAN_ARGUMENT => "/dev/fd/0",
         argument if SERVE_ARGUMENTS == [argument] => "/dev/fd/3",
@@ -183,8 +186,8 @@ fn started_as_child() -> Option<String> {
     (given.is_socket() || given.is_fifo() && argument != GUARDIAN_ARGUMENT).then_some(argument)
 }
 
-/// How a workspace stands. Without a home nothing can have been trusted; a record that proves nothing counts as
-/// empty, and whoever looks for plugins is told.
+/// How a workspace stands. Without a home nothing can have been trusted; a record that proves
+/// nothing counts as empty, and whoever looks for plugins is told.
 fn state_of(workspace: &Workspace, folders: &Folders) -> Result<WorkspaceState, TrustError> {
     let nothing_trusted =
         || TrustStore::in_folder(Path::new("/nonexistent")).workspace_state(workspace);

@@ -63,7 +63,8 @@ impl PluginTools {
     }
 }
 
-/// Asks a tool's plugin whether a condition holds. What it changed by that is not saved: it is a question.
+/// Asks a tool's plugin whether a condition holds. What it changed by that is not saved: it is a
+/// question.
 async fn ask(
     host: Arc<Host>,
     has_model: bool,

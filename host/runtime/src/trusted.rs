@@ -1,4 +1,5 @@
-//! Private copies of plugin files that are trusted by hash: what is opened is exactly what was hashed.
+//! Private copies of plugin files that are trusted by hash: what is opened is exactly what was
+//! hashed.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -82,8 +83,8 @@ pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf
     placed.map(|()| copy)
 }
 
-/// Removes the private copy of a content that is not trusted any more, if there is one. Where it is open it
-/// stays mapped.
+/// Removes the private copy of a content that is not trusted any more, if there is one. Where it is
+/// open it stays mapped.
 ///
 /// # Errors
 /// When it cannot be removed.

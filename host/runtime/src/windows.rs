@@ -1,5 +1,5 @@
-//! Context windows of models, as their providers tell them: asked beside a session's requests, and kept
-//! in the cache folder for a while.
+//! Context windows of models, as their providers tell them: asked beside a session's requests, and
+//! kept in the cache folder for a while.
 //!
 //! The cache is a help: what cannot be read or written is asked again. What it knows holds for one
 //! plugin's settings, so that another server's model of the same name is another model.
@@ -21,7 +21,8 @@ use crate::host::Host;
 use crate::services::Place;
 use crate::tools::{drive, misbehaved};
 
-/// How long a window is believed without asking again: a server may be started anew with another one.
+/// How long a window is believed without asking again: a server may be started anew with another
+/// one.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// Most windows that the cache keeps; the oldest go.
@@ -82,8 +83,8 @@ pub async fn models(host: &Arc<Host>, plugin: &str, place: Place) -> Result<Vec<
     Frame::read(&answer).map_err(misbehaved)
 }
 
-/// Finds a model among those that its provider lists, in the names that servers give it: Ollama adds
-/// `:latest`, Google puts `models/` in front.
+/// Finds a model among those that its provider lists, in the names that servers give it: Ollama
+/// adds `:latest`, Google puts `models/` in front.
 pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo> {
     let (_, name) = model.split()?;
     let by = |is_it: &dyn Fn(&str) -> bool| infos.iter().find(|info| is_it(&info.name));
@@ -92,8 +93,8 @@ pub fn find<'a>(infos: &'a [ModelInfo], model: &ModelId) -> Option<&'a ModelInfo
         .or_else(|| by(&|listed| listed.strip_prefix("models/") == Some(name)))
 }
 
-/// Names a model of a server: the settings hold where the server is, and may hold what is nobody else's,
-/// so only their hash is kept.
+/// Names a model of a server: the settings hold where the server is, and may hold what is nobody
+/// else's, so only their hash is kept.
 fn key(plugin: &PluginName, model: &ModelId, settings: &Value) -> String {
     let hash = Sha256::digest(settings.to_string());
     let hash: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();

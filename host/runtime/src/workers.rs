@@ -204,8 +204,8 @@ pub fn exit_text(exit: Exit) -> String {
     format!("was ended by signal {signal}{name}")
 }
 
-/// Writes what plugins inside the host print to the log, a line each, until nobody can print any more. `source` is
-/// whose the lines are called.
+/// Writes what plugins inside the host print to the log, a line each, until nobody can print any
+/// more. `source` is whose the lines are called.
 pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
     Printed { plugin: PluginName::from(source), log }.read(output, Arc::default()).await;
 }

@@ -1,4 +1,5 @@
-//! Programs that embed the runtime and leave out what it wants of them: one clear error, and no chain of processes.
+//! Programs that embed the runtime and leave out what it wants of them: one clear error, and no
+//! chain of processes.
 #![allow(clippy::unwrap_used)]
 
 use std::os::fd::OwnedFd;
@@ -13,7 +14,8 @@ fn careless(folder: &TempDir) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let example = tests.parent().unwrap().parent().unwrap().join("examples/careless");
     let copy = folder.path().join("careless");
-    // By a program: a copy that this one writes is open in what other tests start meanwhile, and then it is busy.
+    // By a program: a copy that this one writes is open in what other tests start meanwhile, and
+    // then it is busy.
     let copied = Command::new("cp").arg(example).arg(&copy).status();
     assert!(copied.unwrap().success());
     copy

@@ -17,8 +17,9 @@ pub trait Asker: Send + Sync {
     /// Asks, one question at a time. Dropping the future withdraws the question.
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer>;
 
-    /// Asks for something that nobody but a program may see; it is not shown while it is typed. Comes while
-    /// calls run and between turns, from any of them. Dropping the future withdraws the question.
+    /// Asks for something that nobody but a program may see; it is not shown while it is typed.
+    /// Comes while calls run and between turns, from any of them. Dropping the future withdraws the
+    /// question.
     fn secret<'a>(&'a self, question: SecretQuestion<'a>) -> BoxFuture<'a, SecretAnswer> {
         let _ = question;
         let reason = "who watches over this session takes no secrets".to_owned();
@@ -57,7 +58,8 @@ pub enum SecretAnswer {
 pub struct Secret(Zeroizing<Vec<u8>>);
 
 impl Secret {
-    /// Makes an empty one. Its place in memory is made once, so that it leaves no copy behind as it grows.
+    /// Makes an empty one. Its place in memory is made once, so that it leaves no copy behind as it
+    /// grows.
     pub fn with_capacity(bytes: usize) -> Self {
         Self(Zeroizing::new(Vec::with_capacity(bytes)))
     }

@@ -7,8 +7,8 @@ use futures_util::future::{BoxFuture, FutureExt};
 use tokio::time::Instant;
 
 /// Longest piece in which a wait is counted. A process that is stopped (Ctrl-Z) or a machine that
-/// sleeps lets the clock go on; a wait counts the pieces that it slept, so that it grows by one piece
-/// at most, however long the stop was.
+/// sleeps lets the clock go on; a wait counts the pieces that it slept, so that it grows by one
+/// piece at most, however long the stop was.
 pub(crate) const PIECE_MS: u64 = 1_000;
 
 /// What a session knows of time.

@@ -1,11 +1,14 @@
-//! Conditions of tools: which are offered with the next request, and which run by themselves before it.
+//! Conditions of tools: which are offered with the next request, and which run by themselves before
+//! it.
 //!
-//! Looked at right before a request and nowhere else, and only of tools whose spec declares one: what requests
-//! begin with changes only there. Most conditions follow from the session's objects; a plugin is asked only where
-//! the spec says so, and one that fails or is slow holds nothing up: its condition does not hold.
+//! Looked at right before a request and nowhere else, and only of tools whose spec declares one:
+//! what requests begin with changes only there. Most conditions follow from the session's objects;
+//! a plugin is asked only where the spec says so, and one that fails or is slow holds nothing up:
+//! its condition does not hold.
 //!
-//! A tool that runs by itself passes the same gate as a call of the model, and events tell of it in the same way.
-//! It is no act of the model, so the history has no call for it: the model is told in data, as of a task.
+//! A tool that runs by itself passes the same gate as a call of the model, and events tell of it in
+//! the same way. It is no act of the model, so the history has no call for it: the model is told in
+//! data, as of a task.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,11 +21,12 @@ use serde_json::{Value, json};
 use crate::calls::{CallsDone, Initiative};
 use crate::{CallScope, Cancel, HistoryError, OutputSink, Session};
 
-/// Most calls that tools make by themselves within one turn: two that wait for each other's objects would go on
-/// for ever.
+/// Most calls that tools make by themselves within one turn: two that wait for each other's objects
+/// would go on for ever.
 pub const RUNS_BY_THEMSELVES_MAX: u32 = 8;
 
-/// Longest wait for a plugin that is asked whether a condition holds. Its worker may have to be started.
+/// Longest wait for a plugin that is asked whether a condition holds. Its worker may have to be
+/// started.
 pub const CONDITION_MS_MAX: u64 = 5_000;
 
 /// What a session remembers of conditions.
@@ -53,8 +57,8 @@ struct Ran {
 }
 
 impl Session {
-    /// Lets tools run by themselves whose condition holds, then offers those whose condition holds. Gives
-    /// the first refusal for want of somebody to ask.
+    /// Lets tools run by themselves whose condition holds, then offers those whose condition holds.
+    /// Gives the first refusal for want of somebody to ask.
     pub(crate) async fn before_request(
         &mut self,
         cancel: &Cancel,
@@ -69,9 +73,9 @@ impl Session {
         Ok(nobody_asked)
     }
 
-    /// Offers tools whose condition follows from the objects or the environment, where it holds. Nothing is told: the
-    /// session has not begun. What the environment decides stands where it would without a condition, as in most
-    /// sessions that never changes.
+    /// Offers tools whose condition follows from the objects or the environment, where it holds.
+    /// Nothing is told: the session has not begun. What the environment decides stands where it
+    /// would without a condition, as in most sessions that never changes.
     pub(crate) fn offer_declared(&mut self) {
         let is_of_environment =
             |offer: &Offer| matches!(offer.condition, Condition::EnvironmentHas { .. });
@@ -183,8 +187,8 @@ impl Session {
         }
     }
 
-    /// Tells whether a condition holds that follows from the objects or the environment; nothing of one that a plugin
-    /// answers.
+    /// Tells whether a condition holds that follows from the objects or the environment; nothing of
+    /// one that a plugin answers.
     fn declared(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
             self.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))

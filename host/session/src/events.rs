@@ -11,7 +11,8 @@ pub trait EventSink: Send + Sync {
     fn event(&self, envelope: Envelope);
 }
 
-/// The one place where a session's events get their numbers, whether a turn runs or not. Clones share it.
+/// The one place where a session's events get their numbers, whether a turn runs or not. Clones
+/// share it.
 #[derive(Clone)]
 pub struct Emitter {
     session: SessionId,

@@ -9,8 +9,8 @@ use crate::{Cancel, DeltaSink, Limits, Ports, completion, retry};
 /// Longest word of a server for its end that a person is shown, in characters.
 const FINISH_WORD_CHARS_MAX: usize = 60;
 
-/// What servers say where a model, or the way in which it is served, takes no tools, in lower case: Ollama,
-/// OpenRouter, vLLM, llama.cpp, Groq, Mistral.
+/// What servers say where a model, or the way in which it is served, takes no tools, in lower case:
+/// Ollama, OpenRouter, vLLM, llama.cpp, Groq, Mistral.
 const NO_TOOLS_PHRASES: [&str; 9] = [
     "does not support tool",
     "not support tools",
@@ -146,8 +146,8 @@ fn complete(
     }
 }
 
-/// Tells a person of an answer whose end nobody here understands. It counts as whole all the same: servers
-/// have words of their own for an ordinary end too.
+/// Tells a person of an answer whose end nobody here understands. It counts as whole all the same:
+/// servers have words of their own for an ordinary end too.
 fn unknown_finish(word: Option<&str>) -> String {
     let word = word.map(|word| {
         let shown: String = word.chars().take(FINISH_WORD_CHARS_MAX).collect();

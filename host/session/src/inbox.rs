@@ -11,9 +11,9 @@ pub const WAITING_MESSAGES_MAX: usize = 64;
 
 /// Takes messages for a session, from any thread, while a turn runs. Clones are the same inbox.
 ///
-/// A message joins the turn's next request, behind the results of the tools that run at that moment;
-/// where the model has given its final answer by then, the turn goes on with it. One that comes
-/// between turns joins the next prompt.
+/// A message joins the turn's next request, behind the results of the tools that run at that
+/// moment; where the model has given its final answer by then, the turn goes on with it. One that
+/// comes between turns joins the next prompt.
 #[derive(Clone, Default)]
 pub struct Inbox(Arc<Inner>);
 

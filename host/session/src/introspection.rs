@@ -1,5 +1,6 @@
-//! The two tools of the host itself: `list_tools` finds tools that stand in no request, `get_tool_schemas`
-//! shows them whole and activates them. They are offered only where there is something to find.
+//! The two tools of the host itself: `list_tools` finds tools that stand in no request,
+//! `get_tool_schemas` shows them whole and activates them. They are offered only where there is
+//! something to find.
 
 use std::collections::BTreeMap;
 

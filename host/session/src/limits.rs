@@ -16,8 +16,9 @@ pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 pub const EMPTY_ANSWERS_MAX: u32 = 2;
 /// Longest silence of a provider: no byte, no progress. A cold model on a slow disk needs its time.
 pub const PROVIDER_IDLE_MS: u64 = 120_000;
-/// Longest time in which a provider may keep a request open with signs of life alone: comments, empty
-/// pieces. DeepSeek documents ten minutes in its queue; a server that only pings must end all the same.
+/// Longest time in which a provider may keep a request open with signs of life alone: comments,
+/// empty pieces. DeepSeek documents ten minutes in its queue; a server that only pings must end all
+/// the same.
 pub const PROVIDER_KEEP_ALIVE_MS: u64 = 900_000;
 /// Longest run of a tool call.
 pub const CALL_DEADLINE_MS: u64 = 600_000;

@@ -1,8 +1,8 @@
 //! The session's object environment: filled by calls, shown to the model, told to clients.
 //!
-//! The model is shown what is new since it looked last, behind the results or before the prompt that go to
-//! it next, as data that stays in the history: earlier requests stay the beginning of later ones. Where a
-//! gc took messages away, all that is there counts as new again.
+//! The model is shown what is new since it looked last, behind the results or before the prompt
+//! that go to it next, as data that stays in the history: earlier requests stay the beginning of
+//! later ones. Where a gc took messages away, all that is there counts as new again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,8 +51,9 @@ impl SharedObjects {
         work(&mut self.state().environment)
     }
 
-    /// Adds what a tool gives as a result, and tells whoever follows the session. A result without objects is nothing
-    /// to show; one whose objects were all there before is told, as the person may have asked to see them again.
+    /// Adds what a tool gives as a result, and tells whoever follows the session. A result without
+    /// objects is nothing to show; one whose objects were all there before is told, as the person
+    /// may have asked to see them again.
     ///
     /// # Errors
     /// As [`ObjectEnvironment::add`]; nothing is told then.

@@ -55,8 +55,8 @@ pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String,
     fit(content, fitting).await
 }
 
-/// Says in an output what became of the raw bytes beside it: under `bytes`, or where the tool has that key itself under
-/// the first of `raw_bytes`, `raw_bytes_2` … that it has not.
+/// Says in an output what became of the raw bytes beside it: under `bytes`, or where the tool has
+/// that key itself under the first of `raw_bytes`, `raw_bytes_2` … that it has not.
 pub fn note_bytes(content: &mut Map<String, Value>, note: Value) {
     let numbered = (2..).map(|number| format!("raw_bytes_{number}"));
     let mut keys = ["bytes", "raw_bytes"].map(str::to_owned).into_iter().chain(numbered);

@@ -27,9 +27,9 @@ pub trait Provider: Send + Sync {
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>>;
 
-    /// Asks for the model's context window in tokens; `None` where nobody there knows it. The session
-    /// polls it beside its requests and drops it when it ends, so it may take its time. A failure is
-    /// no answer: the window is a help, and the request itself says what is wrong.
+    /// Asks for the model's context window in tokens; `None` where nobody there knows it. The
+    /// session polls it beside its requests and drops it when it ends, so it may take its time. A
+    /// failure is no answer: the window is a help, and the request itself says what is wrong.
     fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
         Box::pin(std::future::ready(None))
     }
@@ -69,8 +69,8 @@ pub(crate) struct Seen {
 }
 
 impl State {
-    /// Leaves out time that does not count as silence. After a stop one more piece is left in any case,
-    /// in which the answer is read that lies in the socket.
+    /// Leaves out time that does not count as silence. After a stop one more piece is left in any
+    /// case, in which the answer is read that lies in the socket.
     fn put_off(&mut self, by_ms: u64, now_ms: u64, after_stop: Option<Patience>) {
         let later = |at_ms: u64, most_ms: Option<u64>| {
             let at_ms = at_ms.saturating_add(by_ms).min(now_ms);
@@ -191,8 +191,9 @@ impl DeltaSink {
         std::mem::take(&mut state.seen)
     }
 
-    /// Becomes ready when the provider has been silent for too long, and tells how. Only time in which
-    /// the process ran counts, and what lies in the socket after a stop is read before it is judged.
+    /// Becomes ready when the provider has been silent for too long, and tells how. Only time in
+    /// which the process ran counts, and what lies in the socket after a stop is read before it is
+    /// judged.
     pub(crate) async fn stalled(&self, patience: Patience) -> Silence {
         loop {
             let before_ms = self.0.clock.monotonic_ms();

@@ -1,7 +1,8 @@
-//! Takes tools that changed while the session goes on: between turns alone, and with a word to the person.
+//! Takes tools that changed while the session goes on: between turns alone, and with a word to the
+//! person.
 //!
-//! Invariant: what stays keeps its place in the requests and what is new stands behind it, so that the
-//! requests begin as before for as far as they can.
+//! Invariant: what stays keeps its place in the requests and what is new stands behind it, so that
+//! the requests begin as before for as far as they can.
 
 use std::fmt;
 
@@ -75,7 +76,8 @@ impl Toolbox {
 }
 
 impl Toolbox {
-    /// Goes on withholding what has a condition; what was offered stays so until that is looked at again.
+    /// Goes on withholding what has a condition; what was offered stays so until that is looked at
+    /// again.
     fn withhold_again(&mut self, before: &[ToolSpec]) {
         let withheld = std::mem::take(&mut self.withheld);
         for (name, Offer { reason, .. }) in self.offers() {
@@ -86,7 +88,8 @@ impl Toolbox {
         for (name, was) in withheld {
             match self.withheld.get_mut(&name) {
                 Some(withheld) => withheld.wanted |= was.wanted,
-                // It has no condition any more; one that was activated is in requests as if it never had.
+                // It has no condition any more; one that was activated is in requests as if it
+                // never had.
                 None => drop(was.wanted && self.activate(&name)),
             }
         }

@@ -1,8 +1,8 @@
 //! One conversation: what it is set up with, what it holds, what can be read of it.
 //!
 //! The session owns the history. System text and tools are put together once, when it starts: the
-//! prefix of its requests changes only when a tool is activated or plugins were replaced between two
-//! turns, and an event says so.
+//! prefix of its requests changes only when a tool is activated or plugins were replaced between
+//! two turns, and an event says so.
 
 use std::sync::Mutex;
 
@@ -32,8 +32,8 @@ pub struct SessionSetup {
     pub model: ModelId,
     /// The model's context window in tokens.
     pub context_limit: u64,
-    /// Who says so. The provider is asked where it is not the configuration; where nobody knows, the
-    /// person is told when it matters.
+    /// Who says so. The provider is asked where it is not the configuration; where nobody knows,
+    /// the person is told when it matters.
     pub context_limit_origin: WindowOrigin,
     /// The system text.
     pub system: SystemPrompt,
@@ -178,8 +178,8 @@ impl Session {
         &self.objects
     }
 
-    /// Writes what tools have put in front of the model, and where it is asked for what the model never sees;
-    /// of bytes their number.
+    /// Writes what tools have put in front of the model, and where it is asked for what the model
+    /// never sees; of bytes their number.
     pub fn objects_json(&self, hidden: bool) -> serde_json::Value {
         self.objects.with(|objects| {
             let mut json = serde_json::json!({ "environment": objects.to_json() });

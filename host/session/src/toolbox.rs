@@ -88,8 +88,8 @@ impl Toolbox {
         wanted
     }
 
-    /// Puts a tool that was withheld behind all others in requests, if it is wanted there; tells whether that
-    /// changed them.
+    /// Puts a tool that was withheld behind all others in requests, if it is wanted there; tells
+    /// whether that changed them.
     pub(crate) fn offer(&mut self, name: &ToolName) -> bool {
         let Some(Withheld { wanted: true, .. }) = self.withheld.remove(name) else { return false };
         let place = self.index(name).filter(|index| !self.active.contains(index));
@@ -143,8 +143,8 @@ impl Toolbox {
         self.checks.check(&tool.spec, arguments)
     }
 
-    /// Puts the tool that looks at objects behind all others; false where it is there, or where a plugin has
-    /// that name.
+    /// Puts the tool that looks at objects behind all others; false where it is there, or where a
+    /// plugin has that name.
     pub(crate) fn add_view(&mut self) -> bool {
         let tool = objects::view_tool();
         if self.index(&tool.spec.name).is_some() {

@@ -30,11 +30,12 @@ pub trait ToolSet: Send + Sync {
     /// other. The future may outlive the turn: a call that takes long goes on as a task.
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>>;
 
-    /// Tells whether the session's execution environment has something. Called before requests; it opens nothing.
+    /// Tells whether the session's execution environment has something. Called before requests; it
+    /// opens nothing.
     fn environment_has(&self, part: EnvironmentPart) -> bool;
 
-    /// Asks the plugin of a tool whether a condition holds that its spec leaves to it. Called before requests,
-    /// which wait for it; the session may drop the future.
+    /// Asks the plugin of a tool whether a condition holds that its spec leaves to it. Called
+    /// before requests, which wait for it; the session may drop the future.
     fn condition(
         &self,
         request: ConditionRequest,
@@ -79,8 +80,9 @@ pub enum ToolState {
 }
 
 impl KnownTool {
-    /// Returns what events call the plugin: a shipped one by its name without its kind, any other by the whole of it,
-    /// so that nobody's lines look like those of jaato or of a plugin of another kind.
+    /// Returns what events call the plugin: a shipped one by its name without its kind, any other
+    /// by the whole of it, so that nobody's lines look like those of jaato or of a plugin of
+    /// another kind.
     pub fn source(&self) -> &str {
         if self.shipped { self.plugin.source() } else { self.plugin.as_str() }
     }

@@ -189,8 +189,8 @@ impl Session {
         self.run_calls(&calls, progress, cancel).await
     }
 
-    /// A final answer ends the turn, unless tasks run or the person has said more meanwhile: then it
-    /// goes on with their outcomes and with what was said.
+    /// A final answer ends the turn, unless tasks run or the person has said more meanwhile: then
+    /// it goes on with their outcomes and with what was said.
     async fn after_answer(
         &mut self,
         text: String,
@@ -325,8 +325,8 @@ impl Session {
         Ok(End { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
     }
 
-    /// Ends the turn without running the calls: nobody knows which of them is whole, and arguments that
-    /// are cut may be valid and mean something else.
+    /// Ends the turn without running the calls: nobody knows which of them is whole, and arguments
+    /// that are cut may be valid and mean something else.
     fn end_at_output_limit(&mut self, calls: &[ToolCall]) -> Result<End> {
         let text =
             "it did not run: the answer was cut off at the output limit, and this call with it";

@@ -1,4 +1,5 @@
-//! Objects that tools find: stored, told to clients, shown to the model once, looked at again by a tool.
+//! Objects that tools find: stored, told to clients, shown to the model once, looked at again by a
+//! tool.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};

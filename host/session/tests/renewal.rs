@@ -1,4 +1,5 @@
-//! Tools that change between turns: what the model is sent, what may be called, what a person is told.
+//! Tools that change between turns: what the model is sent, what may be called, what a person is
+//! told.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::testing::{Beat, Stage, Tool};

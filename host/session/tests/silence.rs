@@ -112,7 +112,8 @@ impl Clock for StoppedClock {
     }
 }
 
-/// Waits, is stopped for an hour, and answers a little later, as one whose answer lies in the socket.
+/// Waits, is stopped for an hour, and answers a little later, as one whose answer lies in the
+/// socket.
 struct Stopped {
     clock: Arc<StoppedClock>,
     before_ms: u64,

@@ -101,7 +101,8 @@ async fn print(joined: &mut Joined) -> io::Result<Result<End, Failure>> {
     Ok(Ok(End::Gone))
 }
 
-/// Shows the terminal until the person leaves, or something ends it. The person's own is as it was then.
+/// Shows the terminal until the person leaves, or something ends it. The person's own is as it was
+/// then.
 async fn show(joined: &mut Joined, name: &str, purpose: Purpose) -> io::Result<End> {
     let mut signals = Signals::listen()?;
     let mut tty = Tty::take()?;

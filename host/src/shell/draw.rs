@@ -1,4 +1,5 @@
-//! Draws a screen into the person's terminal, as much of it as there is room for, above a line that says what it is.
+//! Draws a screen into the person's terminal, as much of it as there is room for, above a line that
+//! says what it is.
 
 use std::fmt::Write as _;
 

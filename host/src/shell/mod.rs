@@ -1,6 +1,8 @@
-//! `jaato shell`: the terminals of models, for the person: a list, and a live look with or without typing.
+//! `jaato shell`: the terminals of models, for the person: a list, and a live look with or without
+//! typing.
 //!
-//! It speaks to the hosts of the same user through their sockets; no plugin is looked for and nothing is run.
+//! It speaks to the hosts of the same user through their sockets; no plugin is looked for and
+//! nothing is run.
 
 mod attach;
 mod draw;

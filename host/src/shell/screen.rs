@@ -1,8 +1,8 @@
-//! Reads a screen that is given as ANSI text into cells: what is drawn of it is ours, so that no plugin and no program
-//! can drive the person's terminal.
+//! Reads a screen that is given as ANSI text into cells: what is drawn of it is ours, so that no
+//! plugin and no program can drive the person's terminal.
 //!
-//! It understands what draws a screen: text, colours, moves, erasing. Everything else (titles, clipboards, queries)
-//! is passed over.
+//! It understands what draws a screen: text, colours, moves, erasing. Everything else (titles,
+//! clipboards, queries) is passed over.
 
 use std::fmt::Write as _;
 use std::iter::Peekable;
@@ -11,7 +11,8 @@ use std::str::Chars;
 use console::measure_text_width;
 use jaato_runtime::visible;
 
-/// Tells whether a sign is not seen or turns others around. Those that join stay: they share the cell of what they join.
+/// Tells whether a sign is not seen or turns others around. Those that join stay: they share the
+/// cell of what they join.
 fn hides(sign: char) -> bool {
     let joins = matches!(sign, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}');
     visible::is_invisible(sign) && !joins

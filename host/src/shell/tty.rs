@@ -1,4 +1,5 @@
-//! The person's own terminal, while it shows another: taken over as a whole, and given back as it was.
+//! The person's own terminal, while it shows another: taken over as a whole, and given back as it
+//! was.
 
 use std::io::{self, Read as _};
 

@@ -76,7 +76,8 @@ impl Output {
             Some((_, visible)) => (true, visible),
             None => (false, Visible::new(Measure::Read)),
         };
-        // Written at once: a tool may print a hundred thousand short lines, and a cancel waits for them.
+        // Written at once: a tool may print a hundred thousand short lines, and a cancel waits for
+        // them.
         let mut lines = String::new();
         for piece in visible.piece(text).split_inclusive('\n') {
             if !line_is_open {

@@ -1,15 +1,19 @@
-//! The one way to the terminal: everything that the binary prints, asks and reads there passes here.
+//! The one way to the terminal: everything that the binary prints, asks and reads there passes
+//! here.
 //!
-//! Nothing else in the binary names standard output, standard error or `println!`; `cargo xtask tidy` looks. So
-//! three things hold everywhere:
+//! Nothing else in the binary names standard output, standard error or `println!`; `cargo xtask
+//! tidy` looks. So three things hold everywhere:
 //!
-//! - What a model, a tool, a file or a server says is made visible before it is written ([`jaato_runtime::visible`]). Colours are
-//!   added behind that, so that they are always jaato's own.
-//! - While a question is open nothing else is written to the terminal: it is held, and shown afterwards.
+//! - What a model, a tool, a file or a server says is made visible before it is written
+//!   ([`jaato_runtime::visible`]). Colours are added behind that, so that they are always jaato's
+//!   own.
+//! - While a question is open nothing else is written to the terminal: it is held, and shown
+//!   afterwards.
 //! - What was typed before a question was seen is no answer to it.
 //!
-//! Three kinds of bytes pass as they are: an answer to a pipe or a file, the output of `jaato environment exec`
-//! (the person's own command), and the screen that `jaato shell attach` draws from cells.
+//! Three kinds of bytes pass as they are: an answer to a pipe or a file, the output of `jaato
+//! environment exec` (the person's own command), and the screen that `jaato shell attach` draws
+//! from cells.
 
 mod answer;
 mod moving;

@@ -1,7 +1,8 @@
 //! Standard output: the program's own, kept apart from what plugins inside jaato print.
 //!
-//! Where a program reads it (it is no terminal), what plugins and their libraries print to descriptor 1 would stand
-//! between the lines of an answer. So descriptor 1 is a pipe then, whose lines go to the log, as those of a worker do.
+//! Where a program reads it (it is no terminal), what plugins and their libraries print to
+//! descriptor 1 would stand between the lines of an answer. So descriptor 1 is a pipe then, whose
+//! lines go to the log, as those of a worker do.
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
@@ -18,7 +19,8 @@ static OWN: OnceLock<File> = OnceLock::new();
 /// The end of the pipe at which what is printed arrives, until somebody reads it.
 static PRINTED: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Keeps the true standard output for the program itself, where that is no terminal. Before anything is printed.
+/// Keeps the true standard output for the program itself, where that is no terminal. Before
+/// anything is printed.
 ///
 /// # Errors
 /// Where the system refuses that; it stays where it is then.

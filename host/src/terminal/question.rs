@@ -1,8 +1,9 @@
 //! Asks a person at the terminal, so that no other question can stand in for this one.
 //!
-//! Every row begins with a mark that no other text can have, is broken here at the terminal's width, and all rows find room on the
-//! screen: what is too long shows its beginning and its end, and says how much is between. A word made for this
-//! question stands at its head and before the answer. What was typed before the prompt was there is no answer.
+//! Every row begins with a mark that no other text can have, is broken here at the terminal's
+//! width, and all rows find room on the screen: what is too long shows its beginning and its end,
+//! and says how much is between. A word made for this question stands at its head and before the
+//! answer. What was typed before the prompt was there is no answer.
 
 mod rows;
 
@@ -19,7 +20,8 @@ use super::{Text, typed};
 use rows::Extent;
 pub use rows::{Question, Value};
 
-/// How long a question stands there before it takes an answer: who types at that moment means something else.
+/// How long a question stands there before it takes an answer: who types at that moment means
+/// something else.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
 
 /// What becomes of lines that were typed before the question was seen.
@@ -40,7 +42,8 @@ pub enum Reply<T> {
     Nobody(String),
 }
 
-/// Asks until there is an answer: `read` makes one of a line, or none. Dropping the future takes the question back.
+/// Asks until there is an answer: `read` makes one of a line, or none. Dropping the future takes
+/// the question back.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -121,7 +124,8 @@ impl Asking {
         self.write(move |open| open.say_open(&marked(&rows))).await
     }
 
-    /// Writes on a thread of its own: a terminal that stands still must not keep a cancel from being heard.
+    /// Writes on a thread of its own: a terminal that stands still must not keep a cancel from
+    /// being heard.
     async fn write(
         &mut self,
         rows: impl FnOnce(&OpenQuestion) -> io::Result<()> + Send + 'static,

@@ -77,7 +77,8 @@ pub fn one_line(text: &str, columns: usize) -> String {
     cut(&visible::text(text), columns)
 }
 
-/// Returns what is exact (a call, a name) as one line of at most so many columns, with `…` where it was cut.
+/// Returns what is exact (a call, a name) as one line of at most so many columns, with `…` where it
+/// was cut.
 pub fn exact_line(text: &str, columns: usize) -> String {
     cut(&visible::exact(text), columns)
 }

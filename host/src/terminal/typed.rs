@@ -1,5 +1,5 @@
-//! Reads what is typed, straight from the terminal: no line waits in a buffer of the process, where nobody could tell
-//! when it was typed.
+//! Reads what is typed, straight from the terminal: no line waits in a buffer of the process, where
+//! nobody could tell when it was typed.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,7 +18,8 @@ const LINE_BYTES: usize = 4096;
 /// Lines that were typed too early, at most: a terminal holds as many bytes as one line may have.
 const EARLY_LINES_MAX: usize = LINE_BYTES;
 
-/// Tells whether something can be read from the terminal: a whole line, as terminals give out no others.
+/// Tells whether something can be read from the terminal: a whole line, as terminals give out no
+/// others.
 ///
 /// # Errors
 /// When the terminal is gone.
@@ -28,7 +29,8 @@ pub(super) fn is_typed() -> io::Result<bool> {
     Ok(poll(&mut terminal, PollTimeout::ZERO)? > 0)
 }
 
-/// Waits for the next look. Not on a thread that reads: a cancel would leave that behind, to take what is typed next.
+/// Waits for the next look. Not on a thread that reads: a cancel would leave that behind, to take
+/// what is typed next.
 pub(super) async fn until_next_look() {
     tokio::time::sleep(LOOKED_AT_EVERY).await;
 }
@@ -44,7 +46,8 @@ pub async fn something_is_typed() -> io::Result<()> {
     Ok(())
 }
 
-/// Reads one line with its end, and blocks until there is one; an empty text where there are no more.
+/// Reads one line with its end, and blocks until there is one; an empty text where there are no
+/// more.
 ///
 /// # Errors
 /// When the terminal cannot be read.
@@ -65,7 +68,8 @@ pub fn read_line() -> io::Result<Vec<u8>> {
     }
 }
 
-/// Takes what was typed so far out of the terminal: whole lines are returned, half a one is dropped.
+/// Takes what was typed so far out of the terminal: whole lines are returned, half a one is
+/// dropped.
 ///
 /// # Errors
 /// When the terminal is gone.

@@ -12,7 +12,8 @@ use super::Text;
 use super::own_output::stdout;
 use crate::platform;
 
-/// Bytes that are held while a question is open. A person may take their time, and a tool may print meanwhile.
+/// Bytes that are held while a question is open. A person may take their time, and a tool may print
+/// meanwhile.
 const HELD_BYTES_MAX: usize = 256 * 1024;
 
 /// Rows and columns where nobody knows the size.
@@ -82,8 +83,8 @@ pub fn size_of(channel: Channel) -> (usize, usize) {
 /// Writes a text and its line end to standard error.
 ///
 /// # Errors
-/// When nobody reads there any more. Any other error (a full disk) has nowhere to be told, and costs the words alone:
-/// the answer goes elsewhere.
+/// When nobody reads there any more. Any other error (a full disk) has nowhere to be told, and
+/// costs the words alone: the answer goes elsewhere.
 pub fn say(text: &Text) -> io::Result<()> {
     errors(&(text.styled(|| Style::new().for_stderr()) + "\n"))
 }
@@ -214,14 +215,16 @@ impl Held {
     }
 }
 
-/// The terminal while a question is open: only the question is written there. Dropping it shows what was held.
+/// The terminal while a question is open: only the question is written there. Dropping it shows
+/// what was held.
 #[derive(Debug)]
 pub struct OpenQuestion {
     /// The last row waits for an answer.
     line_is_open: AtomicBool,
 }
 
-/// Opens a question. What else is written from here on is held. Questions come one at a time: [`crate::ask::Stage`].
+/// Opens a question. What else is written from here on is held. Questions come one at a time:
+/// [`crate::ask::Stage`].
 pub fn open_question() -> OpenQuestion {
     *held() = Some(Held::default());
     OpenQuestion { line_is_open: AtomicBool::new(false) }

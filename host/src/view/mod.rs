@@ -1,8 +1,8 @@
 //! Shows a session's events: as text for people or as JSON lines.
 //!
 //! The session hands its events over and goes on; a thread of the view's own writes them, so that a
-//! slow terminal delays nothing but itself. One that takes nothing at all costs no more than a bound of memory, and
-//! keeps nobody from ending jaato.
+//! slow terminal delays nothing but itself. One that takes nothing at all costs no more than a
+//! bound of memory, and keeps nobody from ending jaato.
 
 mod json;
 mod people;
@@ -42,7 +42,8 @@ pub enum Shown {
 }
 
 impl Shown {
-    /// Returns the exit code of what was done, which is not that where the person has cancelled the showing.
+    /// Returns the exit code of what was done, which is not that where the person has cancelled the
+    /// showing.
     pub fn exit(self, exit: Exit) -> Exit {
         match self {
             Self::Whole => exit,
@@ -89,7 +90,8 @@ impl View {
         }
     }
 
-    /// Waits until everything so far is written, and opens a question; none when the view has ended.
+    /// Waits until everything so far is written, and opens a question; none when the view has
+    /// ended.
     pub async fn open_question(&self) -> Option<OpenQuestion> {
         let (open, opened) = oneshot::channel();
         if !self.queue.push(Message::Ask(open)) {
@@ -98,7 +100,8 @@ impl View {
         opened.await.ok()
     }
 
-    /// Writes what is left and ends the view. What takes no more is waited for until `cancel`, and a moment longer.
+    /// Writes what is left and ends the view. What takes no more is waited for until `cancel`, and
+    /// a moment longer.
     ///
     /// # Errors
     /// When standard output could not be written.
@@ -131,7 +134,8 @@ impl EventSink for View {
     }
 }
 
-/// Writes until the queue is closed and empty; returns why standard output took no more, where it did not.
+/// Writes until the queue is closed and empty; returns why standard output took no more, where it
+/// did not.
 fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Option<io::Error> {
     let mut trouble = None;
     while let Some(message) = queue.next() {
@@ -148,7 +152,8 @@ fn write_all(mut writer: Box<dyn Writer>, queue: &Queue, cancel: &Cancel) -> Opt
             }
             Message::Ask(open) => {
                 let settled = writer.settle();
-                // Opened by this thread, so that nothing of its own comes between. One that nobody takes closes again.
+                // Opened by this thread, so that nothing of its own comes between. One that nobody
+                // takes closes again.
                 let _ = open.send(terminal::open_question());
                 settled
             }

@@ -1,8 +1,8 @@
 //! The view for people: the answer on standard output, everything about the work on standard error.
 //!
-//! On a terminal both are seen together, calm: a spinner while nothing else is to be seen, one line a
-//! call, each line of a tool labelled by its plugin. Piped, both are plain, and a script that reads the
-//! output gets the answer alone.
+//! On a terminal both are seen together, calm: a spinner while nothing else is to be seen, one line
+//! a call, each line of a tool labelled by its plugin. Piped, both are plain, and a script that
+//! reads the output gets the answer alone.
 
 use std::io;
 
@@ -16,7 +16,8 @@ use crate::terminal::{self, Answer, Moving, Output, Text, exact_line, one_line};
 /// Columns of plain lines, where there is no terminal to ask.
 const PLAIN_COLUMNS: usize = 400;
 
-/// Columns of a notice, on a terminal too: its end says why and what to do, so it goes on in the next line.
+/// Columns of a notice, on a terminal too: its end says why and what to do, so it goes on in the
+/// next line.
 const NOTICE_COLUMNS: usize = 600;
 
 /// A step of progress that is worth a plain line, in percent.
@@ -217,7 +218,8 @@ impl super::Writer for People {
                 self.moving.still();
                 Ok(())
             }
-            // For those who join: what is on a screen is told by the result of the call, as the model has it.
+            // For those who join: what is on a screen is told by the result of the call, as the
+            // model has it.
             Event::TerminalScreen { .. } | Event::TerminalTyped { .. } => Ok(()),
             // Asked on the terminal by the asker; told by what comes after.
             Event::TerminalAsked { .. }

@@ -1,7 +1,8 @@
 //! The events that wait to be written, within a bound.
 //!
-//! What a turn is made of always finds room: it is bounded by the session's own limits. What only accompanies it (live output,
-//! notices, progress) is left out when too much waits, and a line says how much.
+//! What a turn is made of always finds room: it is bounded by the session's own limits. What only
+//! accompanies it (live output, notices, progress) is left out when too much waits, and a line says
+//! how much.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +13,8 @@ use tokio::sync::oneshot;
 use crate::args::OutputForm;
 use crate::terminal::OpenQuestion;
 
-/// Bytes that may wait to be written before something is left out. A terminal that is alive takes them within a second.
+/// Bytes that may wait to be written before something is left out. A terminal that is alive takes
+/// them within a second.
 pub const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What an event takes beside its text, in bytes.
@@ -134,8 +136,8 @@ impl State {
         self.messages.push_back(Message::Dropped(Dropped { session, seq, events: 1, bytes }));
     }
 
-    /// Adds a piece of the answer to the one that waits last: thousands of pieces of one letter take more room than
-    /// what they say.
+    /// Adds a piece of the answer to the one that waits last: thousands of pieces of one letter
+    /// take more room than what they say.
     fn join(&mut self, event: &Event) -> bool {
         let Event::TextDelta { source, text } = event else { return false };
         let Some(Message::Event(last)) = self.messages.back_mut() else { return false };
@@ -182,7 +184,8 @@ fn text_bytes(event: &Event) -> usize {
     }
 }
 
-/// Tells whether an event only accompanies a turn. Its place in the stream tells that it is missing.
+/// Tells whether an event only accompanies a turn. Its place in the stream tells that it is
+/// missing.
 fn accompanies(event: &Event) -> bool {
     matches!(
         event,

@@ -1,8 +1,8 @@
 //! Marks arguments without keeping them: their size, and a digest that nobody can guess back.
 //!
 //! A plain hash of a password is as good as the password to whoever has a list of passwords. So the
-//! digest is keyed, and the key lives in the process alone: within a session equal arguments are seen
-//! to be equal, and that is all that can be learnt.
+//! digest is keyed, and the key lives in the process alone: within a session equal arguments are
+//! seen to be equal, and that is all that can be learnt.
 
 use std::io;
 

@@ -1,9 +1,10 @@
 //! The ledger's file: whole lines alone, whoever else writes to it.
 //!
-//! Each record is one `write` to a file opened for appending, so that lines of several processes never
-//! mix. A lock is held around it: only its holder may cut off what is torn, and while it is held nobody
-//! else appends. Where the lock cannot be had (a stopped process, a file system without locks), records
-//! are appended all the same, and what is torn is closed with a line end instead of being cut.
+//! Each record is one `write` to a file opened for appending, so that lines of several processes
+//! never mix. A lock is held around it: only its holder may cut off what is torn, and while it is
+//! held nobody else appends. Where the lock cannot be had (a stopped process, a file system without
+//! locks), records are appended all the same, and what is torn is closed with a line end instead of
+//! being cut.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -21,7 +22,8 @@ const TORN_BYTES_MAX: usize = 64 * 1024;
 /// How much of a file is looked at to tell whether it is a ledger.
 const HEAD_BYTES: usize = 4 * 1024;
 
-/// How often the lock is asked for, and how long is waited in between. Others hold it for microseconds.
+/// How often the lock is asked for, and how long is waited in between. Others hold it for
+/// microseconds.
 const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
@@ -70,7 +72,8 @@ impl LedgerFile {
         Ok(opened)
     }
 
-    /// Appends lines, each with its end, in one `write` each. Stops at the first that cannot be written.
+    /// Appends lines, each with its end, in one `write` each. Stops at the first that cannot be
+    /// written.
     pub fn append(&mut self, lines: &[Vec<u8>]) -> Appended {
         let has_lock = self.is_regular && self.lock();
         let mut appended = Appended { lines: 0, cut_bytes: 0, error: None };
@@ -118,8 +121,8 @@ impl LedgerFile {
         Ok(())
     }
 
-    /// Cuts a torn record off the end, or closes its line where it must not be cut; tells how much was
-    /// cut.
+    /// Cuts a torn record off the end, or closes its line where it must not be cut; tells how much
+    /// was cut.
     fn mend(&mut self, has_lock: bool) -> io::Result<u64> {
         let length = self.file.metadata()?.len();
         let start = length.saturating_sub(TORN_BYTES_MAX as u64);

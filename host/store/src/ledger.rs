@@ -17,14 +17,15 @@ pub const RECORDS_WAITING_MAX: usize = 4096;
 /// microseconds; a disk that needs longer is told of.
 const WRITES_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the end of a process waits for the disk to have it all: only a power cut within the next
-/// half minute would tell the difference.
+/// How long the end of a process waits for the disk to have it all: only a power cut within the
+/// next half minute would tell the difference.
 const SYNC_WAIT: Duration = Duration::from_millis(50);
 
 /// Takes what is worth a line in the host's log.
 pub type Log = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The ledger. Clones are the same. Its thread starts with the first record; the file is opened there.
+/// The ledger. Clones are the same. Its thread starts with the first record; the file is opened
+/// there.
 #[derive(Clone)]
 pub struct Ledger(Arc<Inner>);
 
@@ -108,8 +109,8 @@ impl Ledger {
         trouble.text.as_ref().map(|text| format!("{text}; {REMEDY}"))
     }
 
-    /// Waits shortly until everything is written, and ends the ledger. Returns what a person must be
-    /// told about it in the end: what was not told before, and how much is lost. Blocks.
+    /// Waits shortly until everything is written, and ends the ledger. Returns what a person must
+    /// be told about it in the end: what was not told before, and how much is lost. Blocks.
     pub fn finish(&self) -> Vec<String> {
         let thread = std::mem::replace(&mut *self.thread(), Thread::Ended);
         if let Thread::Runs { waiting, written } = thread {

@@ -41,7 +41,8 @@ struct OpenTurn {
 }
 
 impl Recorder {
-    /// Starts with a session's first event. Without a key, arguments are marked by their size alone.
+    /// Starts with a session's first event. Without a key, arguments are marked by their size
+    /// alone.
     pub fn new(key: Option<DigestKey>) -> Self {
         Self {
             key,

@@ -1,5 +1,5 @@
-//! Adds a ledger up: one row a turn, and what all of it comes to. Streaming: of a ledger of any size only
-//! the last rows are held.
+//! Adds a ledger up: one row a turn, and what all of it comes to. Streaming: of a ledger of any
+//! size only the last rows are held.
 
 use std::collections::VecDeque;
 
@@ -78,7 +78,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Starts with nothing. Lists the last `rows_max` turns of sessions whose id begins with `session`.
+    /// Starts with nothing. Lists the last `rows_max` turns of sessions whose id begins with
+    /// `session`.
     pub fn new(rows_max: usize, session: Option<String>) -> Self {
         Self {
             turns: VecDeque::new(),

@@ -1,6 +1,8 @@
-//! Writes the crate of a new plugin: sources that build, a conformance test, a README and a CI file.
+//! Writes the crate of a new plugin: sources that build, a conformance test, a README and a CI
+//! file.
 //!
-//! Knows files and names alone, and nothing of a host; the binary and `cargo xtask` both write with it.
+//! Knows files and names alone, and nothing of a host; the binary and `cargo xtask` both write with
+//! it.
 
 mod error;
 mod files;

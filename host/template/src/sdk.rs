@@ -21,8 +21,8 @@ pub struct Sdk {
 }
 
 impl Sdk {
-    /// Finds the sdk of the installation that an executable belongs to, else the crates of the checkout that it
-    /// was built in.
+    /// Finds the sdk of the installation that an executable belongs to, else the crates of the
+    /// checkout that it was built in.
     ///
     /// # Errors
     /// When there is neither: a binary alone has no sdk.
@@ -36,8 +36,8 @@ impl Sdk {
         Self::new(&crates.ok_or_else(missing)?)
     }
 
-    /// Takes the sdk that a person names: its folder, a checkout, an unpacked archive of jaato, or the crates' own
-    /// folder.
+    /// Takes the sdk that a person names: its folder, a checkout, an unpacked archive of jaato, or
+    /// the crates' own folder.
     ///
     /// # Errors
     /// When it is none of these, or its path is no text.

@@ -1,6 +1,7 @@
 //! Words of a command line that a person copies.
 
-/// Quotes a text so that a shell takes it as one word, whatever stands in it; what needs no quotes stays as it is.
+/// Quotes a text so that a shell takes it as one word, whatever stands in it; what needs no quotes
+/// stays as it is.
 pub fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:@%,=".contains(c);
     // A `~` or `=` at the beginning means something to some shells.

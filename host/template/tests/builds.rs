@@ -26,8 +26,8 @@ fn said(command: &mut Command) -> (String, String) {
     (text, errors)
 }
 
-/// A folder whose name a careless shell line or manifest breaks on. The same from run to run, so that what was built
-/// before is built no more.
+/// A folder whose name a careless shell line or manifest breaks on. The same from run to run, so
+/// that what was built before is built no more.
 fn odd_folder() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("it's a \"folder\" & more");
     let _ = fs::remove_dir_all(&folder);

@@ -1,4 +1,5 @@
-//! Bad files among the plugins: each costs one clear line, and the good ones are there all the same.
+//! Bad files among the plugins: each costs one clear line, and the good ones are there all the
+//! same.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +10,8 @@ use crate::house;
 use crate::support::elf::{self, Elf};
 use crate::support::{House, NOBODY, can_start_as_nobody, fixture, is_root, set_mode, skip};
 
-/// Lists a house with bad files in its given folder: everything but a line for each must be as without.
+/// Lists a house with bad files in its given folder: everything but a line for each must be as
+/// without.
 #[track_caller]
 fn check(house: &House, expected: Expect) {
     let folder = house.given_folder().display().to_string();

@@ -1,4 +1,5 @@
-//! Plugins that fail when they are opened or described: a line each, and the good ones are there all the same.
+//! Plugins that fail when they are opened or described: a line each, and the good ones are there
+//! all the same.
 
 use expect_test::{Expect, expect};
 

@@ -1,4 +1,5 @@
-//! The cache of descriptions: a second start describes and opens nothing, and a damaged cache costs nothing.
+//! The cache of descriptions: a second start describes and opens nothing, and a damaged cache costs
+//! nothing.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

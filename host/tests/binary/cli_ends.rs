@@ -1,5 +1,5 @@
-//! How commands end in the real binary: with their call, with jaato, at their deadline; and that nothing of them
-//! is left.
+//! How commands end in the real binary: with their call, with jaato, at their deadline; and that
+//! nothing of them is left.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

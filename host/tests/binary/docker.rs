@@ -1,4 +1,5 @@
-//! A session in a container: a repository is mended there, the container dies in mid-turn, and that is what is told.
+//! A session in a container: a repository is mended there, the container dies in mid-turn, and that
+//! is what is told.
 
 use std::path::Path;
 use std::process::{Command as Program, Stdio};

@@ -1,5 +1,5 @@
-//! jaato inside another program: the runtime in this process, over the house's real plugins, with the house's
-//! binary as the guardian and as the worker.
+//! jaato inside another program: the runtime in this process, over the house's real plugins, with
+//! the house's binary as the guardian and as the worker.
 
 use std::fs;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,4 +1,5 @@
-//! Execution environments: files, programs that outlive a call, and their end, as tools and people have them.
+//! Execution environments: files, programs that outlive a call, and their end, as tools and people
+//! have them.
 
 use std::time::{Duration, Instant};
 
@@ -121,7 +122,8 @@ fn what_lies_outside_is_refused_with_the_folders_that_are_allowed() {
 
 #[test]
 fn a_large_file_streams_both_ways_and_what_is_not_finished_is_not_there() {
-    // What an environment in a worker lends is read by the host, in pieces that fit into a processor's cache.
+    // What an environment in a worker lends is read by the host, in pieces that fit into a
+    // processor's cache.
     for (place, whole_piece) in PLACES.into_iter().zip([1024 * 1024, 256 * 1024]) {
         let Some(house) = furnish(place) else { return };
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|number| (number % 251) as u8).collect();

@@ -1,4 +1,5 @@
-//! A context that gets full: what the gc leaves out, what is sent as head and tail, and gcs that fail.
+//! A context that gets full: what the gc leaves out, what is sent as head and tail, and gcs that
+//! fail.
 
 use serde_json::{Value, json};
 

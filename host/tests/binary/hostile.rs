@@ -1,5 +1,6 @@
-//! Plugins that break the rules while they are used: each costs its call and no more. The model is told
-//! why, the conversation stays whole, other plugins stay, and the run ends as the model ends it.
+//! Plugins that break the rules while they are used: each costs its call and no more. The model is
+//! told why, the conversation stays whole, other plugins stay, and the run ends as the model ends
+//! it.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Tools that stand in no request until a model looks for them; and calls that a model numbers twice.
+//! Tools that stand in no request until a model looks for them; and calls that a model numbers
+//! twice.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The ledger of the real binary: what gets there, what must not, and what `jaato ledger show` makes of it.
+//! The ledger of the real binary: what gets there, what must not, and what `jaato ledger show`
+//! makes of it.
 
 use std::fs;
 use std::path::PathBuf;

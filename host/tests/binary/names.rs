@@ -1,4 +1,5 @@
-//! A name is taken once: who comes from a less trusted place, or later in the same one, is refused whole.
+//! A name is taken once: who comes from a less trusted place, or later in the same one, is refused
+//! whole.
 
 use std::fs;
 

@@ -5,7 +5,8 @@ use std::fs;
 use crate::house;
 use crate::support::{Command, House};
 
-/// Puts an sdk beside the executable: that of the checkout is found only where the target folder lies in it.
+/// Puts an sdk beside the executable: that of the checkout is found only where the target folder
+/// lies in it.
 fn give_sdk(house: &House) {
     for part in ["sdk", "testkit"] {
         house.write(&format!("share/jaato/sdk/plugin-api/{part}/Cargo.toml"), "");

@@ -1,4 +1,5 @@
-//! Runs against a server that speaks OpenAI's chat completions: what is sent, and what is made of answers.
+//! Runs against a server that speaks OpenAI's chat completions: what is sent, and what is made of
+//! answers.
 
 use serde_json::{Value, json};
 
@@ -235,7 +236,8 @@ fn models_are_asked_of_the_server() {
     );
 }
 
-/// What a server has read once it need not read again: nothing that was sent is ever sent otherwise.
+/// What a server has read once it need not read again: nothing that was sent is ever sent
+/// otherwise.
 #[test]
 fn each_request_of_a_conversation_begins_with_the_one_before() {
     let house = house!();

@@ -1,4 +1,5 @@
-//! Servers that are down, busy, wrong, rude or silent: the line that says so, the exit code, and an end.
+//! Servers that are down, busy, wrong, rude or silent: the line that says so, the exit code, and an
+//! end.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use crate::openai::{RUN, at, furnish};
 use crate::support::House;
 use crate::support::server::{Answer, Server, Step, choices, end};
 
-/// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for plugins to close;
-/// a busy machine gets the rest.
+/// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
+/// plugins to close; a busy machine gets the rest.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs against a server and gives what it printed, with the server's port replaced.

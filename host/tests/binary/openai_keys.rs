@@ -28,7 +28,8 @@ fn without_a_key_the_vendor_is_not_even_asked() {
         hint: set `OPENAI_API_KEY`, or `api_key` under `[plugins.provider-openai]`; for another server set `OPENAI_BASE_URL`
     "#]]
     .assert_eq(&command.run().to_string());
-    // A list of models has nothing to say of a provider that nobody has set up, until somebody wants it.
+    // A list of models has nothing to say of a provider that nobody has set up, until somebody
+    // wants it.
     assert_eq!(house.run(&["model", "list"]).silent().stdout, "no models\n");
     let wanted = house.command(&["model", "list"]).variable("JAATO_MODEL", "openai/test").run();
     assert!(wanted.stderr.contains("provider `openai`: there is no key for"), "{wanted}");

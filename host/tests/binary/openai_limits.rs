@@ -1,5 +1,5 @@
-//! The ends of answers that are no ordinary ones: the output limit, unknown reasons, signs of life alone,
-//! and models that take no tools.
+//! The ends of answers that are no ordinary ones: the output limit, unknown reasons, signs of life
+//! alone, and models that take no tools.
 
 use std::time::{Duration, Instant};
 

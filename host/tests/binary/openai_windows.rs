@@ -1,4 +1,5 @@
-//! Context windows of real servers: asked for, filled by long turns, and refused in words that nobody knows.
+//! Context windows of real servers: asked for, filled by long turns, and refused in words that
+//! nobody knows.
 
 use serde_json::{Value, json};
 

@@ -148,7 +148,8 @@ fn names_of_every_kind_are_told_as_they_can_be() {
 #[test]
 fn without_a_home_what_is_shipped_works() {
     let house = house!();
-    // The system's own list of users would still name a home: only one whom it does not know has none.
+    // The system's own list of users would still name a home: only one whom it does not know has
+    // none.
     if !is_root() || !can_start_as_nobody(&house) {
         return skip("only root can start a process of a user without a home");
     }

@@ -1,4 +1,5 @@
-//! A plugin in C, dropped in as any other: listed, called in a worker, trusted, called inside jaato.
+//! A plugin in C, dropped in as any other: listed, called in a worker, trusted, called inside
+//! jaato.
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Whatever is jaato's own is the person's alone, and what somebody else may have written is not used.
+//! Whatever is jaato's own is the person's alone, and what somebody else may have written is not
+//! used.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, symlink};
@@ -194,9 +195,11 @@ fn what_lies_beside_the_program_is_shipped_only_by_those_who_could_have_written_
     assert!(!tools().stdout.contains("get_environment"));
     chown(house.path(), Some(0), None).unwrap();
 
-    // Who owns the program could have written anything into it. A copy: the binary is one file for all tests.
+    // Who owns the program could have written anything into it. A copy: the binary is one file for
+    // all tests.
     let copy = house.path().join("bin/copy");
-    // By a program: a copy that this one writes is open in what other tests start meanwhile, and then it is busy.
+    // By a program: a copy that this one writes is open in what other tests start meanwhile, and
+    // then it is busy.
     let copied = std::process::Command::new("cp").arg(house.binary()).arg(&copy).status();
     assert!(copied.unwrap().success());
     chown(&copy, Some(STRANGER), None).unwrap();

@@ -1,4 +1,5 @@
-//! Questions at the terminal: none can be spoofed, overprinted, scrolled away, or answered by what was typed before.
+//! Questions at the terminal: none can be spoofed, overprinted, scrolled away, or answered by what
+//! was typed before.
 
 use std::path::Path;
 

@@ -101,8 +101,8 @@ pub fn place(from: &Path, to: &Path) {
     fs::rename(&beside, to).unwrap();
 }
 
-/// One turn in which the plugin replaces its own file: the next call is the new edition's, which goes on
-/// counting.
+/// One turn in which the plugin replaces its own file: the next call is the new edition's, which
+/// goes on counting.
 #[track_caller]
 fn replaces_itself(house: &House, file: &Path, over: bool) -> String {
     let two = edition(house, "two.so", &[SECOND]);

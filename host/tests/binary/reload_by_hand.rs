@@ -60,7 +60,8 @@ fn a_reload_in_a_conversation_says_what_came_of_it() {
     place(&edition(&house, "two.so", &[OTHER_TOOL]), &file);
     chat.say("/plugin reload\n/plugin show fixture-editions", "tool_omega");
     chat.0.write(b"/plugin reload moon\n/plugin reload fixture-edition\n/plugin moon\n");
-    // The worst of its lines: the first asks for a plugin that is not there, the last is not understood.
+    // The worst of its lines: the first asks for a plugin that is not there, the last is not
+    // understood.
     let output = chat.0.finish().code(1);
     for line in [
         "plugin `fixture-editions` 0.1.0 was replaced",

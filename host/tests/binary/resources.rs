@@ -1,4 +1,5 @@
-//! Resources of a session's environment: who closes them, in which order, who makes and who shares them.
+//! Resources of a session's environment: who closes them, in which order, who makes and who shares
+//! them.
 
 use std::fs;
 use std::sync::Arc;

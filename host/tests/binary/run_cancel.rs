@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::house;
 use crate::support::{House, fixture};
 
-/// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for plugins to close;
-/// a busy machine gets the rest.
+/// From the signal to the end of the process. The promise is 100 ms for the work and 2 s for
+/// plugins to close; a busy machine gets the rest.
 const END_WITHIN: Duration = Duration::from_secs(10);
 
 /// Runs until it has shown something, sends a signal, and checks how it ends.

@@ -1,4 +1,5 @@
-//! What strangers say reaches the terminal without driving it, hiding in it, or passing for a line of jaato's.
+//! What strangers say reaches the terminal without driving it, hiding in it, or passing for a line
+//! of jaato's.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! One execution environment of several sessions of an embedder, plugins that are replaced while it lives, and
-//! environments that keep and ask for resources themselves.
+//! One execution environment of several sessions of an embedder, plugins that are replaced while it
+//! lives, and environments that keep and ask for resources themselves.
 
 use std::fs;
 use std::path::Path;

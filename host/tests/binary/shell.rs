@@ -1,4 +1,5 @@
-//! `jaato shell`: a model's terminal is listed, seen and typed in from another terminal of the same user.
+//! `jaato shell`: a model's terminal is listed, seen and typed in from another terminal of the same
+//! user.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -98,7 +99,8 @@ fn answers(running: Running) -> Value {
     running.finish().code(0).json()["terminals"][0]["answers"].clone()
 }
 
-/// Joins a terminal, types, and waits for the end of that; none where the test has no terminal to join from.
+/// Joins a terminal, types, and waits for the end of that; none where the test has no terminal to
+/// join from.
 #[track_caller]
 fn type_in(
     house: &House,

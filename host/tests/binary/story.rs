@@ -1,5 +1,6 @@
-//! The whole story, as a person lives it: a small repository is mended through the shell, under questions, at a
-//! terminal; stopped in the middle, gone on with by the next message of the same conversation, and told truthfully.
+//! The whole story, as a person lives it: a small repository is mended through the shell, under
+//! questions, at a terminal; stopped in the middle, gone on with by the next message of the same
+//! conversation, and told truthfully.
 
 use serde_json::{Value, json};
 

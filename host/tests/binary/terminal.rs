@@ -1,4 +1,5 @@
-//! On a terminal: calls are asked for, a workspace is asked about once, and no text drives the terminal.
+//! On a terminal: calls are asked for, a workspace is asked about once, and no text drives the
+//! terminal.
 
 use serde_json::json;
 

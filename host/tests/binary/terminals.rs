@@ -1,4 +1,5 @@
-//! Terminals of the environment `local` in the real binary, with real programs, played by a fixture's tool.
+//! Terminals of the environment `local` in the real binary, with real programs, played by a
+//! fixture's tool.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -10,7 +11,8 @@ use crate::support::{House, fixture, fixtures, library_name, skip};
 /// Where the environment runs: inside jaato, and in a worker.
 const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"environment-local\"]\n"];
 
-/// What one look at a terminal may take, from the tool to the system and back. It is a tenth of that.
+/// What one look at a terminal may take, from the tool to the system and back. It is a tenth of
+/// that.
 const LOOK_US_MAX: u64 = 5_000;
 
 fn furnish(place: &str) -> Option<House> {

@@ -1,4 +1,5 @@
-//! Trust in a workspace: before it nothing is read but names and manifests, and a change takes it back.
+//! Trust in a workspace: before it nothing is read but names and manifests, and a change takes it
+//! back.
 
 use std::fs;
 

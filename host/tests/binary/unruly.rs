@@ -1,5 +1,5 @@
-//! Plugins that take from the host what is not theirs: its exit code, its signals, its output, its threads, its
-//! connections, its log. Inside as in a worker, it costs them and nobody else.
+//! Plugins that take from the host what is not theirs: its exit code, its signals, its output, its
+//! threads, its connections, its log. Inside as in a worker, it costs them and nobody else.
 
 use std::fs;
 use std::thread::sleep;

@@ -1,5 +1,5 @@
-//! Plugins that ask more of the host than others, in whole sessions, inside jaato and in workers: a hundred tools
-//! and much output, a gc with a state, a provider of thoughts and images.
+//! Plugins that ask more of the host than others, in whole sessions, inside jaato and in workers: a
+//! hundred tools and much output, a gc with a state, a provider of thoughts and images.
 
 use serde_json::{Value, json};
 
@@ -61,7 +61,8 @@ fn a_hundred_tools_are_found_on_demand_and_much_output_is_kept_whole() {
     }
 }
 
-/// An answer to a request of so many messages that holds this in its first message, and the tokens so far.
+/// An answer to a request of so many messages that holds this in its first message, and the tokens
+/// so far.
 fn says(text: &str, messages: usize, tokens: u64) -> Value {
     json!({
         "expect": { "messages": messages },

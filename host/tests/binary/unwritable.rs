@@ -1,4 +1,5 @@
-//! Where nothing can be written: a full disk, a closed output, a file that may not grow, a terminal that stands still.
+//! Where nothing can be written: a full disk, a closed output, a file that may not grow, a terminal
+//! that stands still.
 
 use std::io::Read as _;
 use std::process::Stdio;

@@ -18,7 +18,8 @@ fn tally() -> Value {
     call("tally_of_hostile", json!({}))
 }
 
-/// A house whose model makes these calls, one an answer; each result must hold its text. Then it is done.
+/// A house whose model makes these calls, one an answer; each result must hold its text. Then it is
+/// done.
 fn house_of(calls: &[(Value, &str)]) -> Option<House> {
     let house = House::new()?;
     house.ship(&fixture("hostile"));

@@ -1,4 +1,5 @@
-//! What a workspace may say and hold: bounded where it is trusted, and a nuisance to nobody where it is not.
+//! What a workspace may say and hold: bounded where it is trusted, and a nuisance to nobody where
+//! it is not.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -216,7 +217,8 @@ fn what_a_stranger_puts_below_jaato_keeps_nobody_from_working() {
 #[test]
 fn a_file_full_of_holes_costs_neither_time_nor_memory() {
     let house = house!();
-    // A plugin whose table of sections goes on behind its end: gigabytes of it would be read into memory.
+    // A plugin whose table of sections goes on behind its end: gigabytes of it would be read into
+    // memory.
     let mut elf = fs::read(fixture("echo")).unwrap();
     let number = |at: usize, bytes: usize| {
         let mut number = [0; 8];

@@ -1,4 +1,5 @@
-//! Runs a house's jaato: with variables of its own, a deadline, and everything that it printed in the end.
+//! Runs a house's jaato: with variables of its own, a deadline, and everything that it printed in
+//! the end.
 
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
@@ -189,8 +190,8 @@ impl Command {
         Running { child, input, lines, error_lines, stdout, stderr, ended, watchdog, root }
     }
 
-    /// Runs it with an output that is closed after so many bytes, as `| head -c` does. Only then is its
-    /// input written, which stays open.
+    /// Runs it with an output that is closed after so many bytes, as `| head -c` does. Only then is
+    /// its input written, which stays open.
     #[track_caller]
     pub fn run_into_closed_output(mut self, bytes: usize) -> Output {
         let (mut head, output) = std::io::pipe().unwrap();
@@ -272,7 +273,8 @@ impl Running {
         }
     }
 
-    /// Waits for text on standard error, where a line need not have ended; returns what came up to there.
+    /// Waits for text on standard error, where a line need not have ended; returns what came up to
+    /// there.
     #[track_caller]
     pub fn wait_for_error(&self, text: &str) -> String {
         let mut seen = String::new();
@@ -335,7 +337,8 @@ fn end_at_deadline(watch: &Receiver<()>, deadline: Duration, group: u32) -> bool
     late
 }
 
-/// Reads to the end. Hands on what has come as soon as it has: a piece is a line, or the beginning of one.
+/// Reads to the end. Hands on what has come as soon as it has: a piece is a line, or the beginning
+/// of one.
 fn reader(mut from: impl Read + Send + 'static) -> (Receiver<String>, JoinHandle<String>) {
     let (sender, pieces) = channel();
     let thread = std::thread::spawn(move || {

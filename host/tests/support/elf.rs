@@ -1,4 +1,5 @@
-//! Writes small ELF files: headers, one section with a manifest, and nothing else. And patches real ones.
+//! Writes small ELF files: headers, one section with a manifest, and nothing else. And patches real
+//! ones.
 
 /// A file that is to be written; each field is what the loader looks at.
 pub struct Elf {

@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use super::skip;
 
-/// Returns the test house: the one that `cargo xtask test` names, else the one that it left behind, if it is
-/// not older than the binary. Without one the test is left out.
+/// Returns the test house: the one that `cargo xtask test` names, else the one that it left behind,
+/// if it is not older than the binary. Without one the test is left out.
 pub fn house() -> Option<PathBuf> {
     static HOUSE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let house = HOUSE.get_or_init(|| match std::env::var_os("JAATO_TEST_HOUSE") {
@@ -34,7 +34,8 @@ fn left_behind() -> Result<PathBuf, String> {
     }
 }
 
-/// Returns a fixture of the testkit by its short name. The first call of a test program builds them all.
+/// Returns a fixture of the testkit by its short name. The first call of a test program builds them
+/// all.
 pub fn fixture(name: &str) -> PathBuf {
     built(&format!("fixture_{name}"))
 }

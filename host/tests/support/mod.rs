@@ -1,4 +1,5 @@
-//! Houses for tests of the real binary: an installed layout, a home and a workspace of each test's own.
+//! Houses for tests of the real binary: an installed layout, a home and a workspace of each test's
+//! own.
 #![allow(dead_code, unused_imports)]
 
 pub mod command;
@@ -265,7 +266,8 @@ fn clean_digests(text: &str) -> String {
     clean
 }
 
-/// Never a second name: one more of those changes a file's marks, by which its description is cached.
+/// Never a second name: one more of those changes a file's marks, by which its description is
+/// cached.
 fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("copying {}: {error}", from.display()));
     set_mode(to, 0o755);

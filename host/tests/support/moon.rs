@@ -5,8 +5,9 @@ use std::process::Command;
 
 use super::skip::skip;
 
-/// Compiles the plugin, in the variant that a macro of its names (or none). None, and a line that says why
-/// the test is left out, where there is no compiler. `host` is the folder `host` of the checkout.
+/// Compiles the plugin, in the variant that a macro of its names (or none). None, and a line that
+/// says why the test is left out, where there is no compiler. `host` is the folder `host` of the
+/// checkout.
 pub fn moon(host: &str, variant: Option<&str>) -> Option<PathBuf> {
     let source = Path::new(host).join("../plugin-api/testkit/fixtures/c/moon.c");
     compile(host, &source, variant)

@@ -1,8 +1,9 @@
-//! A scripted server on loopback that speaks OpenAI's chat completions or Ollama's, and is as rude as it is told to be.
+//! A scripted server on loopback that speaks OpenAI's chat completions or Ollama's, and is as rude
+//! as it is told to be.
 //!
-//! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. A connection is
-//! closed after its answer, unless the answer says that it is kept. The script's completions are given in order, one a `POST`; a `GET` of models has
-//! its own answer.
+//! HTTP/1.1 by hand, a thread a connection: what matters here is which bytes come when. A
+//! connection is closed after its answer, unless the answer says that it is kept. The script's
+//! completions are given in order, one a `POST`; a `GET` of models has its own answer.
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -258,7 +259,8 @@ impl Server {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// The other requests so far: for models, and for the window of one, which come beside completions.
+    /// The other requests so far: for models, and for the window of one, which come beside
+    /// completions.
     pub fn looked(&self) -> Vec<Asked> {
         lock(&self.shared.looked).clone()
     }

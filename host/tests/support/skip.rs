@@ -1,4 +1,5 @@
-//! Says loudly that a test is left out: one line on the terminal, one in the log of `cargo xtask test`.
+//! Says loudly that a test is left out: one line on the terminal, one in the log of `cargo xtask
+//! test`.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;

@@ -1,7 +1,8 @@
-//! Runs one check of the conformance suite on a plugin out of a file, on a host that does nothing real.
+//! Runs one check of the conformance suite on a plugin out of a file, on a host that does nothing
+//! real.
 //!
-//! Started as `jaato plugin-worker --conform CHECK FILE`, a process for each check: a plugin that dies of
-//! one, or hangs, loses that one alone.
+//! Started as `jaato plugin-worker --conform CHECK FILE`, a process for each check: a plugin that
+//! dies of one, or hangs, loses that one alone.
 
 use std::path::Path;
 use std::process::ExitCode;

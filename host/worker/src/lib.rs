@@ -1,8 +1,10 @@
-//! The child processes that run code of plugins in isolation: one describes, one serves, one checks.
+//! The child processes that run code of plugins in isolation: one describes, one serves, one
+//! checks.
 //!
-//! `serve` runs an instance for the host, `conform` a check of the conformance suite. This module describes: started as `jaato plugin-worker --describe FILE` by the host, through the guardian: with a deadline,
-//! limits on memory, cleaned variables and no descriptor of the host's but the pipe that takes the
-//! answer. It opens the plugin and so runs code of strangers; it is no sandbox.
+//! `serve` runs an instance for the host, `conform` a check of the conformance suite. This module
+//! describes: started as `jaato plugin-worker --describe FILE` by the host, through the guardian:
+//! with a deadline, limits on memory, cleaned variables and no descriptor of the host's but the
+//! pipe that takes the answer. It opens the plugin and so runs code of strangers; it is no sandbox.
 
 mod conform;
 mod platform;

@@ -1,8 +1,8 @@
 //! The child process that runs one instance of one plugin for the host.
 //!
-//! The plugin lives here as it would in the host: the same loader opens it, the same executor polls it.
-//! Only the services are elsewhere: what it asks for crosses descriptor 3 to the host, and so do its
-//! emissions, answers and lines for the log. When the host's end closes, the process ends.
+//! The plugin lives here as it would in the host: the same loader opens it, the same executor polls
+//! it. Only the services are elsewhere: what it asks for crosses descriptor 3 to the host, and so
+//! do its emissions, answers and lines for the log. When the host's end closes, the process ends.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -73,7 +73,8 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
 
 /// Says that the plugin is open and does what the host asks, until its end closes.
 ///
-/// What the host says is read by the executor's own threads: most of it has a plugin polled, and the thread that read it does that.
+/// What the host says is read by the executor's own threads: most of it has a plugin polled, and
+/// the thread that read it does that.
 async fn talk(link: Arc<Link>, plugin: Plugin, executor: &Executor) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(Questions::new(&link));
@@ -225,7 +226,8 @@ impl House {
         }
     }
 
-    /// Answers all calls in flight for a plugin that is disabled: one may be in the middle of a poll that hangs.
+    /// Answers all calls in flight for a plugin that is disabled: one may be in the middle of a
+    /// poll that hangs.
     fn fail_all(&self, error: &Error) {
         let calls = std::mem::take(&mut *lock(&self.calls));
         for id in calls.into_keys() {

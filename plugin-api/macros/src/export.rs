@@ -1,7 +1,7 @@
 //! Reads `export_plugin! { … }`.
 //!
-//! Only reads and checks: the code of a plugin stands in the sdk, as `__plugin!`. A kind is one word
-//! of [`KINDS`] and one method of the sdk's `Definition`.
+//! Only reads and checks: the code of a plugin stands in the sdk, as `__plugin!`. A kind is one
+//! word of [`KINDS`] and one method of the sdk's `Definition`.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};

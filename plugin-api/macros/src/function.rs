@@ -1,8 +1,8 @@
 //! Expands `#[tool_fn]`.
 //!
-//! The function stays as it is. Beside it stands what an author writes by hand in the longer form: a
-//! struct of the arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the line
-//! that collects it.
+//! The function stays as it is. Beside it stands what an author writes by hand in the longer form:
+//! a struct of the arguments, its `impl Tool` or `impl SyncTool` that calls the function, and the
+//! line that collects it.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -211,8 +211,8 @@ fn borrowed_type<'a>(
     }
 }
 
-/// Returns the last part of a path, if it is `name`. What the path stands for is not known here, but
-/// rustc checks the call.
+/// Returns the last part of a path, if it is `name`. What the path stands for is not known here,
+/// but rustc checks the call.
 fn path_end<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
     let Type::Path(path) = of else { return None };
     path.path.segments.last().filter(|last| last.ident == name)

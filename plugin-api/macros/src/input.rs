@@ -1,7 +1,7 @@
 //! Expands `#[derive(ToolInput)]` and `#[tool_type]`.
 //!
-//! A derive cannot add derives to its own struct, so the struct is written a second time, as `Wire`,
-//! with serde's and schemars' derives, and converted field by field.
+//! A derive cannot add derives to its own struct, so the struct is written a second time, as
+//! `Wire`, with serde's and schemars' derives, and converted field by field.
 
 use proc_macro2::TokenStream;
 use quote::quote;

@@ -1,5 +1,5 @@
-//! Measures what the object environment costs with few and with many objects, and prints one line of JSON.
-//! `cargo xtask bench objects` builds and runs it.
+//! Measures what the object environment costs with few and with many objects, and prints one line
+//! of JSON. `cargo xtask bench objects` builds and runs it.
 #![allow(clippy::print_stdout)]
 
 use std::error::Error as AnyError;

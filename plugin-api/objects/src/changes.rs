@@ -1,5 +1,5 @@
-//! What changed since something was saved: written and read back, as large as the changes and not as what is
-//! there. A file that is appended to keeps an environment by them.
+//! What changed since something was saved: written and read back, as large as the changes and not
+//! as what is there. A file that is appended to keeps an environment by them.
 //!
 //! ```text
 //! {"v": 1, "from": NUMBER, "to": NUMBER,
@@ -8,8 +8,9 @@
 //!  "hidden_environment": {KEY: JSON}, "hidden_bytes": {KEY: LENGTH}, "hidden_removed": [KEY]}
 //! ```
 //!
-//! An item stands at a place among its tool's items. It keeps so many of the objects that it had, from the first
-//! on, and the rest follow. Name and metadata stand with items that are new: they never change.
+//! An item stands at a place among its tool's items. It keeps so many of the objects that it had,
+//! from the first on, and the rest follow. Name and metadata stand with items that are new: they
+//! never change.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +43,8 @@ impl ObjectEnvironment {
         self.changes
     }
 
-    /// Writes what changed after so many changes, in the form of this module: JSON, and the bytes of hidden
-    /// values beside it. None where nothing did.
+    /// Writes what changed after so many changes, in the form of this module: JSON, and the bytes
+    /// of hidden values beside it. None where nothing did.
     pub fn changes_since(&self, from: u64) -> Option<(Value, Vec<u8>)> {
         if from >= self.changes {
             return None;

@@ -1,4 +1,5 @@
-//! Which items of a tool are meant: those of exactly this metadata, or those with this value under one key.
+//! Which items of a tool are meant: those of exactly this metadata, or those with this value under
+//! one key.
 
 use jaato_types::{Error, ErrorKind, Result};
 use serde_json::{Map, Value};
@@ -26,10 +27,12 @@ impl Filter {
         Self::Key { key: key.into(), value }
     }
 
-    /// Makes a filter of what a caller gave: the whole metadata, or a key with a value; none of nothing.
+    /// Makes a filter of what a caller gave: the whole metadata, or a key with a value; none of
+    /// nothing.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` for both at once, and for a key without a value or a value without a key.
+    /// Kind `invalid_arguments` for both at once, and for a key without a value or a value without
+    /// a key.
     pub fn of(
         metadata: Option<Map<String, Value>>,
         key: Option<String>,

@@ -1,4 +1,5 @@
-//! The environment as a value: what is saved and read back, and what the two known versions of Elysia wrote.
+//! The environment as a value: what is saved and read back, and what the two known versions of
+//! Elysia wrote.
 //!
 //! Ours is Elysia's 0.3 with more beside it:
 //!
@@ -8,11 +9,11 @@
 //!  "hidden_environment": {KEY: JSON},
 //!  "hidden_bytes": {KEY: LENGTH},          in that order in the bytes beside the JSON
 //!  "last_references": {TOOL: NUMBER},
-//!  "changes": NUMBER}                      how many there were: what was saved since goes on from there
+//!  "changes": NUMBER}                      how many there were: what is saved next goes on there
 //! ```
 //!
-//! 0.2 has another layer below the tool, by the result's name, and may have an entry `SelfInfo`, which
-//! described that product to its model and is left out.
+//! 0.2 has another layer below the tool, by the result's name, and may have an entry `SelfInfo`,
+//! which described that product to its model and is left out.
 
 use std::collections::HashSet;
 
@@ -80,11 +81,12 @@ impl ObjectEnvironment {
         Value::Object(shown.collect())
     }
 
-    /// Reads what [`ObjectEnvironment::save`] wrote, or Elysia. References are kept where they are unique
-    /// within their tool.
+    /// Reads what [`ObjectEnvironment::save`] wrote, or Elysia. References are kept where they are
+    /// unique within their tool.
     ///
     /// # Errors
-    /// Kind `invalid_arguments` with the place that is none of this, `limit_reached` beyond the bound.
+    /// Kind `invalid_arguments` with the place that is none of this, `limit_reached` beyond the
+    /// bound.
     pub fn restore(saved: &Value, bytes: &[u8]) -> Result<Self> {
         let Some(saved) = saved.as_object() else { return Err(bad("it is no object")) };
         if let Some(v) = saved.get("v").filter(|v| v.as_u64() != Some(VERSION)) {

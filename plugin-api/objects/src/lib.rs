@@ -1,7 +1,9 @@
-//! The object environment: what tools put in front of the model across a session, and what they keep beside
-//! it unseen. What a session of the host has, and a fake host of the testkit. Pure data; value semantics: what goes in is taken, what comes out is a copy.
+//! The object environment: what tools put in front of the model across a session, and what they
+//! keep beside it unseen. What a session of the host has, and a fake host of the testkit. Pure
+//! data; value semantics: what goes in is taken, what comes out is a copy.
 //!
-//! Items are grouped by tool. An item has objects, and metadata that tells it from the tool's other items:
+//! Items are grouped by tool. An item has objects, and metadata that tells it from the tool's other
+//! items:
 //!
 //! ```
 //! use jaato_objects::{Addition, Filter, ObjectEnvironment};

@@ -33,9 +33,9 @@ pub fn estimate_tokens(value: &Value) -> usize {
 }
 
 impl ObjectEnvironment {
-    /// Writes what is new to the model since a revision: what it named most often first, then what came last,
-    /// as much as the budget holds; of the rest how much there is. None where nothing changed, or where
-    /// there is nothing and never was.
+    /// Writes what is new to the model since a revision: what it named most often first, then what
+    /// came last, as much as the budget holds; of the rest how much there is. None where nothing
+    /// changed, or where there is nothing and never was.
     ///
     /// ```text
     /// {"environment": {TOOL: [{"name"?, "metadata"?, "objects": […], "total_objects"?}]},
@@ -107,7 +107,8 @@ impl ObjectEnvironment {
         json!({ "environment": found, "total_objects": count })
     }
 
-    /// Lists what there is without an object: each item with its metadata and the number of its objects.
+    /// Lists what there is without an object: each item with its metadata and the number of its
+    /// objects.
     pub fn contents(&self) -> Value {
         let mut found = Map::new();
         for shelf in &self.tools {
@@ -129,8 +130,8 @@ impl ObjectEnvironment {
     }
 }
 
-/// Writes an item with the last of its `new` objects that there is room for, and their number. None without
-/// room for one of them; an item that was emptied is told all the same.
+/// Writes an item with the last of its `new` objects that there is room for, and their number. None
+/// without room for one of them; an item that was emptied is told all the same.
 fn write_item(placed: &Placed, new: usize, room: &mut usize) -> Option<(Value, usize)> {
     let metadata = Value::Object(placed.item.metadata.clone()).to_string().len();
     let mut bytes = ITEM_BYTES + metadata;

@@ -86,8 +86,8 @@ pub fn is_operation(operation: &str) -> bool {
 /// Answers an operation for a call of a tool. A result is added; to show it is the host's.
 ///
 /// # Errors
-/// What the environment answers; `permission_denied` for what the asker does not reach, `invalid_arguments` for what
-/// cannot be read, `unknown_operation`.
+/// What the environment answers; `permission_denied` for what the asker does not reach,
+/// `invalid_arguments` for what cannot be read, `unknown_operation`.
 pub fn answer(
     environment: &mut ObjectEnvironment,
     asker: &Asker<'_>,
@@ -158,7 +158,8 @@ pub fn answer(
     }
 }
 
-/// An `ObjectsChange` that tells no objects from an empty list: a request that forgot them must not empty an item.
+/// An `ObjectsChange` that tells no objects from an empty list: a request that forgot them must not
+/// empty an item.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Change {

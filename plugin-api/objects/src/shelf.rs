@@ -163,8 +163,8 @@ impl Placed {
 pub(crate) struct Twins {
     /// How many objects the item had.
     count: usize,
-    /// How many of the places under a hash were looked at: each place is offered once, so that a thousand equal
-    /// rows cost a thousand looks.
+    /// How many of the places under a hash were looked at: each place is offered once, so that a
+    /// thousand equal rows cost a thousand looks.
     looked_at: HashMap<u64, usize>,
 }
 

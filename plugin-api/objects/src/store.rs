@@ -1,5 +1,5 @@
-//! The store: what tools put there, and how it changes. What a change costs follows from what it changes, not
-//! from what is there.
+//! The store: what tools put there, and how it changes. What a change costs follows from what it
+//! changes, not from what is there.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -84,7 +84,8 @@ impl ObjectEnvironment {
             None => self.place(shelf, name, metadata, revision),
         };
         let mut references = Vec::with_capacity(objects.len());
-        // Equal rows of one result are several objects, so each stands for another object of the item.
+        // Equal rows of one result are several objects, so each stands for another object of the
+        // item.
         let mut twins = Twins::before(&self.tools[shelf].items()[item]);
         for object in objects {
             let known = &self.tools[shelf].items()[item];
@@ -121,8 +122,8 @@ impl ObjectEnvironment {
         Some(shelf.items().iter().map(|placed| placed.item.clone()).collect())
     }
 
-    /// Returns the objects of all items of a tool that match, of all its items without a filter; none where
-    /// no item does.
+    /// Returns the objects of all items of a tool that match, of all its items without a filter;
+    /// none where no item does.
     pub fn get_objects(&self, tool: &str, filter: Option<&Filter>) -> Option<Vec<Object>> {
         let shelf = self.tools.iter().find(|shelf| shelf.tool == tool)?;
         let matching = shelf.matching(filter);
@@ -133,8 +134,8 @@ impl ObjectEnvironment {
         Some(objects.cloned().collect())
     }
 
-    /// Puts other objects in place of those of every item that matches. Metadata stays. An object that carries
-    /// the reference of one that it replaces keeps it.
+    /// Puts other objects in place of those of every item that matches. Metadata stays. An object
+    /// that carries the reference of one that it replaces keeps it.
     ///
     /// # Errors
     /// Kind `not_found` when none matches, `limit_reached` beyond the bound; nothing changes then.
@@ -159,8 +160,8 @@ impl ObjectEnvironment {
         Ok(ObjectsChanged { matched: matching.len(), references })
     }
 
-    /// Takes the objects out of every item that matches, of all items of the tool without a filter. The items
-    /// stay, with their metadata.
+    /// Takes the objects out of every item that matches, of all items of the tool without a filter.
+    /// The items stay, with their metadata.
     ///
     /// # Errors
     /// Kind `not_found` when none matches.

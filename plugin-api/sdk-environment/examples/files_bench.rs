@@ -1,5 +1,5 @@
-//! Measures confined files against plain system calls and the `ignore` crate; prints one line of JSON with the best of
-//! its rounds. `cargo xtask bench files` runs it.
+//! Measures confined files against plain system calls and the `ignore` crate; prints one line of
+//! JSON with the best of its rounds. `cargo xtask bench files` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs::{self, File};
@@ -30,7 +30,8 @@ fn main() {
     make_tree(&tree);
     fs::write(root.join("small"), [7; SMALL_BYTES]).unwrap();
     fs::write(root.join("large"), vec![7; LARGE_BYTES]).unwrap();
-    // Small writes are measured in memory where that can be (shm_overview(7)): a disk adds what it likes.
+    // Small writes are measured in memory where that can be (shm_overview(7)): a disk adds what it
+    // likes.
     let shm = Path::new("/dev/shm");
     let memory = if shm.is_dir() { TempDir::new_in(shm) } else { TempDir::new_in(root) }.unwrap();
     let confined = Confined::open(&Settings {

@@ -1,9 +1,10 @@
 //! Files of an execution environment, confined to its allowed folders.
 //!
-//! Everything is reached from handles of the allowed folders, one name after the other or by one call of the kernel
-//! that does so; no path is checked and then used. `..`, symbolic links, and whoever renames meanwhile, therefore lead
-//! nowhere else. A link whose target is absolute goes on in the allowed folder that the target names, as the
-//! environment shows it. Hard links are files like others: who may make one to a file outside has its content already.
+//! Everything is reached from handles of the allowed folders, one name after the other or by one
+//! call of the kernel that does so; no path is checked and then used. `..`, symbolic links, and
+//! whoever renames meanwhile, therefore lead nowhere else. A link whose target is absolute goes on
+//! in the allowed folder that the target names, as the environment shows it. Hard links are files
+//! like others: who may make one to a file outside has its content already.
 //!
 //! Only files are confined here, not programs.
 
@@ -48,7 +49,8 @@ pub use self::walk::Walk;
 pub const LINKS_MAX: u32 = 40;
 /// Bytes of a path, as in Linux.
 pub const PATH_BYTES_MAX: usize = 4096;
-/// Folders deep that a tree is gone through, deleted or copied; each holds a descriptor open meanwhile.
+/// Folders deep that a tree is gone through, deleted or copied; each holds a descriptor open
+/// meanwhile.
 pub const DEPTH_MAX: usize = 256;
 /// Entries of one folder that are looked at.
 pub const FOLDER_ENTRIES_MAX: usize = 1_000_000;
@@ -60,14 +62,14 @@ pub const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub const TEXT_SCAN_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// How often something is looked up again that is exchanged while we look at it.
 const RACES_MAX: u32 = 64;
-/// Writes to different names go on beside each other; those to one name wait for each other. So many locks are spread
-/// over the names.
+/// Writes to different names go on beside each other; those to one name wait for each other. So
+/// many locks are spread over the names.
 const WRITE_LOCKS: usize = 16;
 
 /// The files of an execution environment.
 ///
-/// All methods block. They may be called from several threads at once. Paths in requests, answers and errors are those
-/// that the environment shows.
+/// All methods block. They may be called from several threads at once. Paths in requests, answers
+/// and errors are those that the environment shows.
 #[derive(Debug)]
 pub struct Confined {
     roots: Roots,
@@ -78,8 +80,8 @@ pub struct Confined {
 }
 
 impl Confined {
-    /// Opens the allowed folders, makes the temporary folder, and removes those that hosts left behind which were
-    /// killed.
+    /// Opens the allowed folders, makes the temporary folder, and removes those that hosts left
+    /// behind which were killed.
     pub fn open(settings: &Settings) -> Result<Self> {
         let temporary = settings.temporary.as_ref().map(Temporary::make).transpose()?;
         let mut roots = settings.roots.clone();
@@ -107,8 +109,8 @@ impl Confined {
         self.roots.shown()
     }
 
-    /// Finds a folder, to run a program in it: where it is on this machine, and how it is shown. The names on the
-    /// machine may be exchanged after that; what stands on them is not confined.
+    /// Finds a folder, to run a program in it: where it is on this machine, and how it is shown.
+    /// The names on the machine may be exchanged after that; what stands on them is not confined.
     pub fn folder(&self, path: &str) -> Result<(std::path::PathBuf, std::path::PathBuf)> {
         let asked = self.roots.asked_folder(path)?;
         let place = self.roots.open_folder_place(&asked, Verb::Open)?;

@@ -1,5 +1,5 @@
-//! The files of this machine as the sdk's `Files`: blocking work goes through the host's pool, what is in memory is
-//! read in place.
+//! The files of this machine as the sdk's `Files`: blocking work goes through the host's pool, what
+//! is in memory is read in place.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

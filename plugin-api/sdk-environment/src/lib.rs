@@ -1,7 +1,9 @@
-//! What environment plugins share: files of this machine that cannot be left by any path, and what a terminal's programs wait for.
+//! What environment plugins share: files of this machine that cannot be left by any path, and what
+//! a terminal's programs wait for.
 //!
-//! [`files::Confined`] answers what tools ask of the files of an execution environment. It blocks, and knows nothing
-//! of plugins. [`HostFiles`] is the same as the sdk's `Files`: an environment plugin names it and opens it.
+//! [`files::Confined`] answers what tools ask of the files of an execution environment. It blocks,
+//! and knows nothing of plugins. [`HostFiles`] is the same as the sdk's `Files`: an environment
+//! plugin names it and opens it.
 //!
 //! ```
 //! use jaato_plugin_sdk_environment::HostFiles;

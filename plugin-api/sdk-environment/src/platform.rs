@@ -1,5 +1,5 @@
-//! What differs between systems: opening beneath a folder in one call, reading what is in memory alone, the layout of
-//! a file's facts.
+//! What differs between systems: opening beneath a folder in one call, reading what is in memory
+//! alone, the layout of a file's facts.
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;

@@ -1,5 +1,5 @@
-//! Attempts to get out of the allowed folders, each with each operation: as whoever runs the tests, and as an ordinary
-//! user. Nothing outside is read, written, listed, made or deleted.
+//! Attempts to get out of the allowed folders, each with each operation: as whoever runs the tests,
+//! and as an ordinary user. Nothing outside is read, written, listed, made or deleted.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "escape/fuzz.rs"]

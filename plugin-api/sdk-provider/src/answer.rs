@@ -28,8 +28,8 @@ impl Answer {
         Some(Delta::Text { text: piece.to_owned() })
     }
 
-    /// Adds reasoning; nothing to emit for an empty piece. The signature is what the server wants back with
-    /// it, and stays with the part for later requests.
+    /// Adds reasoning; nothing to emit for an empty piece. The signature is what the server wants
+    /// back with it, and stays with the part for later requests.
     pub fn thought(&mut self, piece: &str, signature: Option<&str>) -> Option<Delta> {
         if piece.is_empty() {
             return None;
@@ -67,8 +67,9 @@ impl Answer {
         self.parts.len()
     }
 
-    /// Ends the answer. Calls and the reason `tool_use` go together, whatever the server said: many servers
-    /// say `stop` after a call. Only `max_tokens` stays beside calls, because it may have cut the last one.
+    /// Ends the answer. Calls and the reason `tool_use` go together, whatever the server said: many
+    /// servers say `stop` after a call. Only `max_tokens` stays beside calls, because it may have
+    /// cut the last one.
     pub fn finish(self, reason: FinishReason) -> Completion {
         let has_calls = self.parts.iter().any(|part| part.as_tool_call().is_some());
         let finish_reason = match reason {
@@ -84,7 +85,8 @@ impl Answer {
         Completion::new(self.parts, finish_reason, self.usage)
     }
 
-    /// Ends an answer that stopped for a reason that has no name here, with the server's word for it.
+    /// Ends an answer that stopped for a reason that has no name here, with the server's word for
+    /// it.
     pub fn finish_with_word(self, word: &str) -> Completion {
         let mut completion = self.finish(FinishReason::Unknown);
         if completion.finish_reason == FinishReason::Unknown {

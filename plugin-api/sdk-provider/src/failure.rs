@@ -1,9 +1,9 @@
 //! What went wrong, as the session needs it: a kind, a retry class, a text for a person.
 //!
-//! Servers of one protocol agree on statuses and little else: bodies are JSON of several shapes, web
-//! pages, plain text or nothing. What is recognised here was seen of OpenAI, Anthropic, Bedrock, Cohere,
-//! DashScope, FastAPI, Groq, llama.cpp, LM Studio, Mistral, Moonshot, Ollama, OpenRouter, SGLang, TGI,
-//! vLLM, xAI and Zhipu.
+//! Servers of one protocol agree on statuses and little else: bodies are JSON of several shapes,
+//! web pages, plain text or nothing. What is recognised here was seen of OpenAI, Anthropic,
+//! Bedrock, Cohere, DashScope, FastAPI, Groq, llama.cpp, LM Studio, Mistral, Moonshot, Ollama,
+//! OpenRouter, SGLang, TGI, vLLM, xAI and Zhipu.
 
 use std::time::UNIX_EPOCH;
 
@@ -72,7 +72,8 @@ pub fn is_compressed(body: &[u8]) -> bool {
     body.starts_with(&GZIP)
 }
 
-/// Turns an answer that is no success into an error. `url` is what was asked, `header` finds a header.
+/// Turns an answer that is no success into an error. `url` is what was asked, `header` finds a
+/// header.
 pub fn of_answer<'a>(
     url: &str,
     status: u16,
@@ -106,7 +107,8 @@ pub fn of_event(url: &str, data: &str) -> Error {
 fn of_words(url: &str, report: &Report) -> Error {
     let said = report.said.as_deref().unwrap_or("it does not say why");
     let message = format!("`{}` reports an error: {said}", shown_url(url));
-    // Statuses of 400 and above are the request's fault unless they pass; no status is the server's.
+    // Statuses of 400 and above are the request's fault unless they pass; no status is the
+    // server's.
     let status = report.status.unwrap_or(500);
     let error = Error::new(report.kind(status), message);
     let may_pass = is_temporary(status) && !report.is_final();
@@ -222,7 +224,8 @@ impl Report {
         Self { said, words: text.to_lowercase(), status: None, has_overflow_code: false }
     }
 
-    /// `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list of those.
+    /// `{"error": {"message"}}`, `{"error": "text"}`, `{"message"}`, `{"detail"}`, or a list of
+    /// those.
     fn of_json(json: &Value) -> Self {
         let outer = json.as_array().and_then(|list| list.first()).unwrap_or(json);
         let inner = outer.get("error").filter(|error| !error.is_null()).unwrap_or(outer);
@@ -268,7 +271,8 @@ fn text_at(value: &Value, key: &str) -> Option<String> {
     }
 }
 
-/// Makes one line of a server's words, without the final period, so that they can stand inside another.
+/// Makes one line of a server's words, without the final period, so that they can stand inside
+/// another.
 fn shorten(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let line = match line.strip_suffix('.') {

@@ -1,11 +1,12 @@
 //! Tool calls that come in fragments: by number, by id, or by neither.
 //!
-//! Servers differ: some number each call, some give all calls the number 0 and ids of their own, some
-//! give neither, some repeat id and name with each fragment, some send a call whole. All of that ends
-//! as one list of calls, in the order in which they began.
+//! Servers differ: some number each call, some give all calls the number 0 and ids of their own,
+//! some give neither, some repeat id and name with each fragment, some send a call whole. All of
+//! that ends as one list of calls, in the order in which they began.
 //!
-//! What tells calls apart, the strongest first: an id, a number, a name. Entries of one list are always
-//! different calls. A fragment without a name goes on with a call and begins none, unless no call is open.
+//! What tells calls apart, the strongest first: an id, a number, a name. Entries of one list are
+//! always different calls. A fragment without a name goes on with a call and begins none, unless no
+//! call is open.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ToolCall;
@@ -14,7 +15,8 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 /// Most calls of one answer. A session runs far fewer; more is a server that does not stop.
 pub const CALLS_MAX: usize = 256;
 
-/// Most bytes of names and arguments of one answer: half of what may cross to the host in one frame.
+/// Most bytes of names and arguments of one answer: half of what may cross to the host in one
+/// frame.
 pub const ARGUMENTS_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A piece of a call. Whatever the server did not say is absent or empty.
@@ -113,8 +115,8 @@ impl Fragments {
         Ok(self.calls.len() - 1)
     }
 
-    /// Finds the call of a fragment, among those that no entry of the same list has `taken`. `later` entries
-    /// of the list have the same number.
+    /// Finds the call of a fragment, among those that no entry of the same list has `taken`.
+    /// `later` entries of the list have the same number.
     fn place_of(&self, fragment: &Fragment<'_>, later: usize, taken: &[usize]) -> Place {
         let free = || (0..self.calls.len()).rev().filter(|place| !taken.contains(place));
         let by_id = || {
@@ -138,7 +140,8 @@ impl Fragments {
         }
     }
 
-    /// Finds the call of a fragment of which nothing is known: the last one, as long as that is open.
+    /// Finds the call of a fragment of which nothing is known: the last one, as long as that is
+    /// open.
     fn place_of_nameless(&self, fragment: &Fragment<'_>, last: Option<usize>) -> Place {
         match last {
             Some(last) if !self.calls[last].is_whole() => Place::In(last),
@@ -151,8 +154,8 @@ impl Fragments {
         }
     }
 
-    /// Ends the answer: the calls in order. A call without an id gets one that is unique in this answer;
-    /// arguments that are no JSON stay the text that they are, for the session to refuse.
+    /// Ends the answer: the calls in order. A call without an id gets one that is unique in this
+    /// answer; arguments that are no JSON stay the text that they are, for the session to refuse.
     pub fn finish(mut self) -> Vec<ToolCall> {
         // What never got a name is the rest of something, unless it is all that there is.
         if self.calls.iter().any(|call| !call.name.is_empty()) {
@@ -177,8 +180,8 @@ impl Fragments {
         calls
     }
 
-    /// Ends an answer that reached the most tokens allowed. Where the last call's arguments had not begun,
-    /// they are the empty text, which the session refuses, and not an empty object.
+    /// Ends an answer that reached the most tokens allowed. Where the last call's arguments had not
+    /// begun, they are the empty text, which the session refuses, and not an empty object.
     pub fn finish_cut(self) -> Vec<ToolCall> {
         let is_cut = self.calls.last().is_some_and(|call| call.arguments.trim().is_empty());
         let mut calls = self.finish();

@@ -1,7 +1,8 @@
-//! What provider plugins share: server-sent events, error classes, tool calls that come in fragments.
+//! What provider plugins share: server-sent events, error classes, tool calls that come in
+//! fragments.
 //!
-//! For the plugin that maps a vendor's protocol to requests and completions. Not the boundary (that is
-//! `jaato-plugin-sdk`) and no network: bytes come from the host's `http` service.
+//! For the plugin that maps a vendor's protocol to requests and completions. Not the boundary (that
+//! is `jaato-plugin-sdk`) and no network: bytes come from the host's `http` service.
 //!
 //! - [`Events`]: bytes in, cut anywhere, events out;
 //! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;

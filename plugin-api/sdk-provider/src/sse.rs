@@ -8,7 +8,8 @@ use bytes::Buf as _;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use sse_core::{SseDecoder, SseEvent};
 
-/// Most bytes of one event: the largest frame, which is the most that could ever be passed on of it.
+/// Most bytes of one event: the largest frame, which is the most that could ever be passed on of
+/// it.
 pub const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const EVENT_BYTES: NonZeroUsize = match NonZeroUsize::new(EVENT_BYTES_MAX) {
@@ -31,8 +32,8 @@ const ERROR_FIELD: &[u8] = b"error:";
 /// The same error in fields that the format has.
 const ERROR_EVENT: &[u8] = b"event: error\ndata:";
 
-/// Reads a stream of events. Comments, blank lines, `id` and `retry` are passed over; line ends are LF,
-/// CRLF or CR. A field `error`, which some servers send, becomes an event of that name.
+/// Reads a stream of events. Comments, blank lines, `id` and `retry` are passed over; line ends are
+/// LF, CRLF or CR. A field `error`, which some servers send, becomes an event of that name.
 pub struct Events {
     decoder: SseDecoder,
     /// How much of [`ERROR_FIELD`] the line has begun with and is held back, or none within a line.
@@ -54,8 +55,8 @@ impl Events {
         self.decode(&bytes)
     }
 
-    /// Ends the stream and gives the event that no blank line has ended, if there is one. It may be cut in
-    /// the middle: the caller takes it only where its data is whole.
+    /// Ends the stream and gives the event that no blank line has ended, if there is one. It may be
+    /// cut in the middle: the caller takes it only where its data is whole.
     pub fn finish(mut self) -> Option<ServerEvent> {
         let held = &ERROR_FIELD[..self.held.unwrap_or(0)];
         let rest = [held, b"\n\n"].concat();

@@ -133,7 +133,8 @@ fn words_about_tokens_and_limits_are_no_overflow() {
         assert!(!is_context_overflow(said), "{said}");
         assert_eq!(answer(400, said).kind, ErrorKind::Provider, "{said}");
     }
-    // Bedrock says this when it throttles, and Cohere with another status when the prompt is too long.
+    // Bedrock says this when it throttles, and Cohere with another status when the prompt is too
+    // long.
     let throttled = answer(429, "Too many tokens.");
     assert_eq!((throttled.kind, throttled.retry), (ErrorKind::Provider, Retry::Temporary));
     // The words of a status that has nothing to do with the request do not count.

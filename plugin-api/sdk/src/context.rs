@@ -34,8 +34,8 @@ pub enum Level {
 
 /// What a call may use: the plugin's state and the host's services. Lent for the call's time.
 ///
-/// `S` is the plugin's state. Everything here may be used from any thread; nothing blocks but the work
-/// given to [`Cx::blocking`].
+/// `S` is the plugin's state. Everything here may be used from any thread; nothing blocks but the
+/// work given to [`Cx::blocking`].
 pub struct Cx<S = ()> {
     host: Reporter,
     state: Arc<S>,
@@ -49,7 +49,8 @@ pub struct Home {
     host: Reporter,
 }
 
-/// A clonable part of a context, for blocking work and background tasks: reports, logs, sees the cancel.
+/// A clonable part of a context, for blocking work and background tasks: reports, logs, sees the
+/// cancel.
 ///
 /// It may be kept; after the end of its call or instance everything on it is refused.
 #[derive(Clone)]
@@ -251,7 +252,8 @@ impl Reporter {
         Frame::read(&open(answer)?).map_err(host_frame)
     }
 
-    /// Asks a service of the host that answers with raw bytes beside its JSON, which [`Reporter::service`] drops.
+    /// Asks a service of the host that answers with raw bytes beside its JSON, which
+    /// [`Reporter::service`] drops.
     ///
     /// # Errors
     /// As [`Reporter::service_with_bytes`].
@@ -296,7 +298,8 @@ impl Reporter {
         self.service(service::CONFIG, &()).await
     }
 
-    /// Asks for the path of a file that the plugin declares as an asset; the host fetches it if need be.
+    /// Asks for the path of a file that the plugin declares as an asset; the host fetches it if
+    /// need be.
     ///
     /// # Errors
     /// As [`Reporter::service`]; `unavailable` when it cannot be had.
@@ -335,7 +338,8 @@ impl Stream {
         Ok(Some((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec())))
     }
 
-    /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses nothing.
+    /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses
+    /// nothing.
     ///
     /// # Errors
     /// What the host answers when the stream broke; `cancelled` when the call ended.
@@ -349,8 +353,8 @@ impl Stream {
         Ok(Some(bytes))
     }
 
-    /// Waits for what comes next, as large as it comes (1 MiB at most of a file) and uncopied; nothing at the end.
-    /// Dropping the wait loses nothing.
+    /// Waits for what comes next, as large as it comes (1 MiB at most of a file) and uncopied;
+    /// nothing at the end. Dropping the wait loses nothing.
     ///
     /// # Errors
     /// As [`Stream::next`].

@@ -27,8 +27,8 @@ pub struct Definition<S: State> {
     pub environment: Option<EnvironmentEntry<S>>,
 }
 
-/// The two functions that a plugin exports. The export macro makes one of them public inside the crate,
-/// so that a conformance suite can be run on the plugin without a dylib.
+/// The two functions that a plugin exports. The export macro makes one of them public inside the
+/// crate, so that a conformance suite can be run on the plugin without a dylib.
 #[derive(Clone, Copy)]
 pub struct Module {
     /// Describes the plugin.
@@ -40,7 +40,8 @@ pub struct Module {
 }
 
 impl<S: State> Definition<S> {
-    /// Begins with its tools. Each kind that `export_plugin!` names is added by the method of that name.
+    /// Begins with its tools. Each kind that `export_plugin!` names is added by the method of that
+    /// name.
     pub fn new(tools: Vec<&'static ToolEntry<S>>, wants_tools: bool) -> Self {
         Self { tools, wants_tools, provider: None, gc: None, environment: None }
     }
@@ -66,7 +67,8 @@ impl<S: State> Definition<S> {
     /// Sorts the tools by name.
     ///
     /// # Errors
-    /// No tool at all where the manifest says there are some, two of one name, a name that providers refuse.
+    /// No tool at all where the manifest says there are some, two of one name, a name that
+    /// providers refuse.
     pub(crate) fn tools_by_name(&self) -> Result<BTreeMap<ToolName, &'static ToolEntry<S>>> {
         let mut tools = BTreeMap::new();
         for entry in &self.tools {

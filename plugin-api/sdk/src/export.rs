@@ -35,8 +35,8 @@ pub fn factory_answer<S: State>(
     }
 }
 
-/// The code of a plugin. `export_plugin!` reads and checks what an author writes, and calls this with
-/// all of it.
+/// The code of a plugin. `export_plugin!` reads and checks what an author writes, and calls this
+/// with all of it.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __plugin {
@@ -90,7 +90,8 @@ macro_rules! __plugin {
 
             fn root() -> private::abi::PluginModuleRef {
                 use abi_stable::prefix_type::PrefixTypeTrait as _;
-                // The `#[used]` of older compilers does not keep a linker from dropping what nothing names.
+                // The `#[used]` of older compilers does not keep a linker from dropping what
+                // nothing names.
                 ::core::hint::black_box(&MANIFEST);
                 private::abi::PluginModule { describe, factory }.leak_into_prefix()
             }

@@ -1,7 +1,7 @@
 //! The panic fence: no panic of a plugin crosses the boundary.
 //!
-//! Every poll, every drop and every plain call that the host makes runs inside it. What a panic said is
-//! kept per thread by the plugin's panic hook, so that the error carries text and place.
+//! Every poll, every drop and every plain call that the host makes runs inside it. What a panic
+//! said is kept per thread by the plugin's panic hook, so that the error carries text and place.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -59,7 +59,8 @@ fn text_of(payload: &(dyn Any + Send)) -> Option<&str> {
     payload.downcast_ref::<&str>().copied().or_else(owned)
 }
 
-/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than dropped.
+/// Drops a panic's payload. Its own drop may panic too; what that leaves is leaked rather than
+/// dropped.
 fn bury(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(second);

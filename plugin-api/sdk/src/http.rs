@@ -1,4 +1,5 @@
-//! HTTP through the host: one pool, its proxies and certificates, and secrets that a plugin never sees.
+//! HTTP through the host: one pool, its proxies and certificates, and secrets that a plugin never
+//! sees.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,7 +24,8 @@ pub struct HttpResponse {
 }
 
 impl Reporter {
-    /// Begins a request: `cx.http("POST", url)`. Nothing is sent before [`HttpRequestBuilder::send`].
+    /// Begins a request: `cx.http("POST", url)`. Nothing is sent before
+    /// [`HttpRequestBuilder::send`].
     pub fn http(&self, method: &str, url: impl Into<String>) -> HttpRequestBuilder {
         let request =
             HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() };
@@ -40,8 +42,8 @@ impl HttpRequestBuilder {
 
     /// Lets the host add a credential that the plugin's description declares, by its variable.
     ///
-    /// Where the person gave none, the request goes without, except to the vendor's own origin, where it
-    /// fails. Where the URL is not of the person's own choice, it fails as well.
+    /// Where the person gave none, the request goes without, except to the vendor's own origin,
+    /// where it fails. Where the URL is not of the person's own choice, it fails as well.
     pub fn credential(mut self, variable: &str) -> Self {
         self.request.credential = Some(variable.to_owned());
         self
@@ -62,8 +64,8 @@ impl HttpRequestBuilder {
     /// Sends the request and returns once status and headers are there; any status is an answer.
     ///
     /// # Errors
-    /// What keeps an answer from coming, with its retry class; `unknown_operation` when this host lends no
-    /// HTTP; `limit_reached` when the body is too large to cross.
+    /// What keeps an answer from coming, with its retry class; `unknown_operation` when this host
+    /// lends no HTTP; `limit_reached` when the body is too large to cross.
     pub async fn send(self) -> Result<HttpResponse> {
         let Self { host, request, body } = self;
         let head: HttpAnswer = host.service_with_bytes(HTTP_REQUEST, &request, &body).await?;
@@ -94,8 +96,8 @@ impl HttpResponse {
         self.head.with_credential
     }
 
-    /// Waits for the next piece of the body, at most 64 KiB; nothing at its end. Dropping the wait loses
-    /// nothing.
+    /// Waits for the next piece of the body, at most 64 KiB; nothing at its end. Dropping the wait
+    /// loses nothing.
     ///
     /// # Errors
     /// What broke the exchange, with its retry class.

@@ -103,8 +103,8 @@ pub mod terminal {
     pub use crate::types::terminal::*;
 }
 
-/// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started by
-/// [`Reporter::start_process`].
+/// Programs that a call runs, started by [`Reporter::process`], and those that outlive it, started
+/// by [`Reporter::start_process`].
 pub mod process {
     pub use crate::processes::{Finished, Happened, Process, ProcessControl, ProcessEvents};
     pub use crate::started::StartedProcess;

@@ -12,8 +12,8 @@ use crate::context::Reporter;
 
 /// What tools put in front of the model across a session, and what they keep hidden beside it.
 ///
-/// Objects are grouped by tool; where no tool is named it is the one that runs. Everything that comes out is a
-/// copy: what changes, changes by these methods.
+/// Objects are grouped by tool; where no tool is named it is the one that runs. Everything that
+/// comes out is a copy: what changes, changes by these methods.
 pub struct Objects<'a> {
     host: &'a Reporter,
 }
@@ -44,8 +44,8 @@ impl Reporter {
 }
 
 impl Objects<'_> {
-    /// Puts a result in front of the model and shows it at once to whoever follows the session. May be called
-    /// as often as the tool has something.
+    /// Puts a result in front of the model and shows it at once to whoever follows the session. May
+    /// be called as often as the tool has something.
     ///
     /// # Errors
     /// `limit_reached` when the session has too many; `unavailable` outside of tools and commands.
@@ -78,14 +78,15 @@ impl Objects<'_> {
     /// Returns a tool's items; none where it never put one there.
     ///
     /// # Errors
-    /// `limit_reached` when they are too many to be had at once; `unavailable` as [`Objects::result`].
+    /// `limit_reached` when they are too many to be had at once; `unavailable` as
+    /// [`Objects::result`].
     pub async fn get(&self, tool: Option<&str>) -> Result<Option<Vec<EnvironmentItem>>> {
         let found: ItemsFound = self.host.service(GET, &filter(tool, None)).await?;
         Ok(found.items)
     }
 
-    /// Returns the objects of all items that match, of all items of the tool without a filter; none where no item
-    /// does.
+    /// Returns the objects of all items that match, of all items of the tool without a filter; none
+    /// where no item does.
     ///
     /// # Errors
     /// As [`Objects::get`].
@@ -112,8 +113,8 @@ impl Objects<'_> {
         self.host.service(REPLACE, &ObjectsChange { filter, objects }).await
     }
 
-    /// Takes the objects out of every item that matches, of all items of the tool without a filter. Items stay,
-    /// with their metadata.
+    /// Takes the objects out of every item that matches, of all items of the tool without a filter.
+    /// Items stay, with their metadata.
     ///
     /// # Errors
     /// As [`Objects::append`].
@@ -135,7 +136,8 @@ impl Objects<'_> {
         Ok(empty.is_empty)
     }
 
-    /// Returns a hidden value. All trusted plugins of a session share the keys; one that is not trusted has its own.
+    /// Returns a hidden value. All trusted plugins of a session share the keys; one that is not
+    /// trusted has its own.
     ///
     /// # Errors
     /// As [`Objects::get`].
@@ -145,8 +147,8 @@ impl Objects<'_> {
         Ok(hidden(found, bytes))
     }
 
-    /// Keeps a hidden value; none takes it away. Returns what was there. What cannot be one of these stays in
-    /// the plugin's state, under a key that is kept here.
+    /// Keeps a hidden value; none takes it away. Returns what was there. What cannot be one of
+    /// these stays in the plugin's state, under a key that is kept here.
     ///
     /// # Errors
     /// As [`Objects::result`].

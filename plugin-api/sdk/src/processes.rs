@@ -24,7 +24,8 @@ pub struct ProcessControl {
     pid: u32,
 }
 
-/// The other half of a [`Process`]: what it does. Dropping it ends the program and all that it started.
+/// The other half of a [`Process`]: what it does. Dropping it ends the program and all that it
+/// started.
 pub struct ProcessEvents(Stream);
 
 /// What a program has done.
@@ -44,8 +45,8 @@ pub enum Happened {
 impl Reporter {
     /// Starts a program, watched by the host: it ends with this call, however the call ends.
     ///
-    /// It gets the host's variables without those that hold or look like secrets, and nothing else of the
-    /// host's. What it leaves running when it exits lives on until the host ends.
+    /// It gets the host's variables without those that hold or look like secrets, and nothing else
+    /// of the host's. What it leaves running when it exits lives on until the host ends.
     ///
     /// ```
     /// use jaato_plugin_sdk::prelude::*;
@@ -69,18 +70,21 @@ impl Reporter {
     /// ```
     ///
     /// # Errors
-    /// `not_found` for a program or directory that is not there, `limit_reached` when too many run, and what
-    /// else keeps it from being started; `unknown_operation` when this host runs no programs.
+    /// `not_found` for a program or directory that is not there, `limit_reached` when too many run,
+    /// and what else keeps it from being started; `unknown_operation` when this host runs no
+    /// programs.
     pub async fn process(&self, spawn: &Spawn) -> Result<Process> {
         let spawned = self.service(process::SPAWN, spawn).await?;
         Ok(self.spawned(spawned))
     }
 
-    /// Starts a program on a terminal of the plugin's, watched by the host as any other: what execution
-    /// environments make their terminals of. It prints to the terminal, so that its exit is all that is told.
+    /// Starts a program on a terminal of the plugin's, watched by the host as any other: what
+    /// execution environments make their terminals of. It prints to the terminal, so that its exit
+    /// is all that is told.
     ///
     /// # Errors
-    /// As [`Reporter::process`]; `unknown_operation` when this host starts no programs on terminals.
+    /// As [`Reporter::process`]; `unknown_operation` when this host starts no programs on
+    /// terminals.
     pub async fn process_on_terminal(&self, spawn: &SpawnOnTerminal) -> Result<Process> {
         let spawned = self.service(process::SPAWN_ON_TERMINAL, spawn).await?;
         Ok(self.spawned(spawned))
@@ -125,8 +129,8 @@ impl ProcessControl {
         self.pid
     }
 
-    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is full. Read
-    /// its output meanwhile, or both may wait for each other.
+    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is
+    /// full. Read its output meanwhile, or both may wait for each other.
     ///
     /// # Errors
     /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
@@ -153,8 +157,8 @@ impl ProcessControl {
         self.host.service(process::SIGNAL, &signal).await
     }
 
-    /// Ends it and all that it started, with a moment to tidy up; [`Process::next`] then tells the rest of its
-    /// output and its exit. After its exit, ends what it left running.
+    /// Ends it and all that it started, with a moment to tidy up; [`Process::next`] then tells the
+    /// rest of its output and its exit. After its exit, ends what it left running.
     ///
     /// # Errors
     /// What the host answers.

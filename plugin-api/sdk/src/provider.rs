@@ -18,8 +18,9 @@ pub trait Provider: Send + Sync + 'static {
     /// Names the provider and the models that it knows without asking. Runs without an instance.
     fn spec() -> ProviderSpec;
 
-    /// Answers one request; what is produced goes out piece by piece through [`Reporter::emit`](crate::Reporter::emit).
-    /// Polled on the host's plugin executor: must not block. On a cancel the future is dropped.
+    /// Answers one request; what is produced goes out piece by piece through
+    /// [`Reporter::emit`](crate::Reporter::emit). Polled on the host's plugin executor: must not
+    /// block. On a cancel the future is dropped.
     ///
     /// # Errors
     /// With kind and retry class; the host retries.
@@ -31,8 +32,8 @@ pub trait Provider: Send + Sync + 'static {
     /// Lists the models that can be used.
     ///
     /// # Errors
-    /// What the person is told. `not_found` where nobody has set the provider up (no key): lists leave it out
-    /// then, unless its model is the configured one.
+    /// What the person is told. `not_found` where nobody has set the provider up (no key): lists
+    /// leave it out then, unless its model is the configured one.
     fn models(_cx: &Cx<Self::State>) -> impl Future<Output = Result<Vec<ModelInfo>>> + Send {
         ready(Ok(Self::spec().models))
     }

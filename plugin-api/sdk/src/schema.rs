@@ -61,8 +61,8 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Turns `oneOf` constants, which documented enum variants become, into one `enum`; what the variants
-/// say moves into the description.
+/// Turns `oneOf` constants, which documented enum variants become, into one `enum`; what the
+/// variants say moves into the description.
 fn list_constants(object: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = object.get("oneOf") else { return };
     let mut names = Vec::new();

@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 
 use crate::context::{Reporter, Stream, host_frame};
 
-/// The files that a session works on: this machine's, a container's. Paths are as commands see them; a relative
-/// one starts at the environment's working directory. What lies outside of the allowed folders is refused with
-/// `permission_denied`.
+/// The files that a session works on: this machine's, a container's. Paths are as commands see
+/// them; a relative one starts at the environment's working directory. What lies outside of the
+/// allowed folders is refused with `permission_denied`.
 pub struct SessionFiles<'a> {
     host: &'a Reporter,
 }
@@ -75,7 +75,8 @@ impl SessionFiles<'_> {
     /// Replaces pieces of a text: all of them, or none.
     ///
     /// # Errors
-    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than once.
+    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than
+    /// once.
     pub async fn edit(&self, edit: FileEdit) -> Result<FileEdited> {
         self.ask(EDIT, &edit).await
     }
@@ -153,7 +154,8 @@ impl SessionFiles<'_> {
         Ok(FileTree(self.host.open(WALK, &walk).await?))
     }
 
-    /// Reads a file piece by piece: by [`Stream::next`], or at twice the speed by [`Stream::next_piece`].
+    /// Reads a file piece by piece: by [`Stream::next`], or at twice the speed by
+    /// [`Stream::next_piece`].
     ///
     /// # Errors
     /// As [`SessionFiles::read`].
@@ -178,8 +180,8 @@ impl SessionFiles<'_> {
         Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
     }
 
-    /// Cuts a large result; the whole is kept in a temporary file of the environment, where that has such a
-    /// folder.
+    /// Cuts a large result; the whole is kept in a temporary file of the environment, where that
+    /// has such a folder.
     ///
     /// # Errors
     /// As [`SessionFiles::write`].

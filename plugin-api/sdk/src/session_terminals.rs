@@ -13,8 +13,9 @@ use jaato_types::terminal::{
 use crate::context::{Reporter, Stream};
 use crate::environment::TerminalHappened;
 
-/// A program on a terminal of the session's execution environment. Dropping it ends the program and all that it
-/// started; so does the end of the call that started it, or of the instance where [`Home`](crate::Home) did.
+/// A program on a terminal of the session's execution environment. Dropping it ends the program and
+/// all that it started; so does the end of the call that started it, or of the instance where
+/// [`Home`](crate::Home) did.
 ///
 /// What it shows waits until it is read: a program whose output nobody reads stands still.
 pub struct SessionTerminal {
@@ -30,7 +31,8 @@ pub struct TerminalControl {
     pid: Option<u32>,
 }
 
-/// The other half of a [`SessionTerminal`]: what happens on it. Dropping it ends the program and all that it started.
+/// The other half of a [`SessionTerminal`]: what happens on it. Dropping it ends the program and
+/// all that it started.
 pub struct TerminalStream(Stream);
 
 /// What people do with the terminals of the plugin.
@@ -115,8 +117,8 @@ impl TerminalControl {
         self.number
     }
 
-    /// Shows people what is on the screen: as `screen` says, and as ANSI text for whoever looks at it live. Its
-    /// terminal is this one, whatever stands there.
+    /// Shows people what is on the screen: as `screen` says, and as ANSI text for whoever looks at
+    /// it live. Its terminal is this one, whatever stands there.
     ///
     /// # Errors
     /// `unknown_operation` when this host shows terminals to nobody.
@@ -125,8 +127,8 @@ impl TerminalControl {
         self.host.service_with_bytes(SHOW, &screen, ansi.as_bytes()).await
     }
 
-    /// Asks the person to type something that nobody else may see, straight into this terminal, and waits for
-    /// that. Its terminal is this one, whatever stands in `ask`.
+    /// Asks the person to type something that nobody else may see, straight into this terminal, and
+    /// waits for that. Its terminal is this one, whatever stands in `ask`.
     ///
     /// # Errors
     /// `unknown_operation` when this host asks nobody; `io` when the terminal is closed.
@@ -149,8 +151,8 @@ impl TerminalControl {
         self.host.service_with_bytes(WRITE, &terminal, bytes).await
     }
 
-    /// Types within that time; returns how many bytes the terminal took. The rest is never typed. An environment that
-    /// is older, or cannot tell, waits until all is taken.
+    /// Types within that time; returns how many bytes the terminal took. The rest is never typed.
+    /// An environment that is older, or cannot tell, waits until all is taken.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
@@ -181,7 +183,8 @@ impl TerminalControl {
         self.host.service(SIGNAL, &signal).await
     }
 
-    /// Tells what the system knows of the terminal at this moment. Cheap enough to be asked every millisecond.
+    /// Tells what the system knows of the terminal at this moment. Cheap enough to be asked every
+    /// millisecond.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
@@ -189,8 +192,8 @@ impl TerminalControl {
         self.host.service(STATE, &TerminalRef { terminal: self.number }).await
     }
 
-    /// Ends the program and all that it started; the exit is told next. After the exit, and as long as the
-    /// [`TerminalStream`] is there, ends what the program left running.
+    /// Ends the program and all that it started; the exit is told next. After the exit, and as long
+    /// as the [`TerminalStream`] is there, ends what the program left running.
     ///
     /// # Errors
     /// What keeps it from being ended.

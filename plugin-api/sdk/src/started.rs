@@ -11,8 +11,8 @@ use jaato_types::process::{
 
 use crate::context::Reporter;
 
-/// A program of the session's execution environment that outlives its call. Dropping this changes nothing: a later
-/// call of any tool of the session finds it again by its number.
+/// A program of the session's execution environment that outlives its call. Dropping this changes
+/// nothing: a later call of any tool of the session finds it again by its number.
 ///
 /// The environment keeps the last MiB of what it prints, and its exit, until it is forgotten.
 #[derive(Clone)]
@@ -22,8 +22,9 @@ pub struct StartedProcess {
 }
 
 impl Reporter {
-    /// Starts a program that outlives the call: a server, a long build. It ends by [`StartedProcess::forget`] or
-    /// [`StartedProcess::end`], at its deadline where it has one, or else with the session.
+    /// Starts a program that outlives the call: a server, a long build. It ends by
+    /// [`StartedProcess::forget`] or [`StartedProcess::end`], at its deadline where it has one, or
+    /// else with the session.
     ///
     /// ```
     /// use std::time::Duration;
@@ -56,13 +57,14 @@ impl Reporter {
         Ok(self.started_process(started.process))
     }
 
-    /// Names a program that [`Reporter::start_process`] started, in this call or an earlier one. Whether it is there
-    /// shows when something is asked of it.
+    /// Names a program that [`Reporter::start_process`] started, in this call or an earlier one.
+    /// Whether it is there shows when something is asked of it.
     pub fn started_process(&self, number: u64) -> StartedProcess {
         StartedProcess { host: self.clone(), number }
     }
 
-    /// Lists the programs of the session that [`Reporter::start_process`] started, those that have ended too.
+    /// Lists the programs of the session that [`Reporter::start_process`] started, those that have
+    /// ended too.
     ///
     /// # Errors
     /// What the host answers; `unknown_operation` where nothing runs programs.
@@ -77,9 +79,10 @@ impl StartedProcess {
         self.number
     }
 
-    /// Reads what it has printed, both outputs as they came, from a byte on: at most 256 KiB. The answer says where
-    /// those bytes begin, which is later than asked for where older ones are no longer kept, and how many there are in
-    /// all; what comes next begins at `from` and the length of the bytes.
+    /// Reads what it has printed, both outputs as they came, from a byte on: at most 256 KiB. The
+    /// answer says where those bytes begin, which is later than asked for where older ones are no
+    /// longer kept, and how many there are in all; what comes next begins at `from` and the length
+    /// of the bytes.
     ///
     /// # Errors
     /// `not_found` where it was forgotten or is another session's.
@@ -88,7 +91,8 @@ impl StartedProcess {
         self.host.service_for_bytes(process::OUTPUT, &read, &[]).await
     }
 
-    /// Waits for its exit, at most so long, or without a bound until the call ends. Nothing where it still runs.
+    /// Waits for its exit, at most so long, or without a bound until the call ends. Nothing where
+    /// it still runs.
     ///
     /// # Errors
     /// As [`StartedProcess::output`]; what it was lost by.
@@ -100,7 +104,8 @@ impl StartedProcess {
         Ok(waited.exit)
     }
 
-    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is full.
+    /// Writes to its standard input, which [`Spawn::piped_stdin`] made a pipe; waits while that is
+    /// full.
     ///
     /// # Errors
     /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
@@ -127,7 +132,8 @@ impl StartedProcess {
         self.host.service(process::SIGNAL, &signal).await
     }
 
-    /// Ends it and all that it started, with a moment to tidy up. What it printed and its exit are kept.
+    /// Ends it and all that it started, with a moment to tidy up. What it printed and its exit are
+    /// kept.
     ///
     /// # Errors
     /// As [`StartedProcess::output`].

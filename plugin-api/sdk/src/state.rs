@@ -8,23 +8,26 @@ use serde_json::Value;
 use crate::resources::{NewResource, Resources};
 use crate::{Cx, Home};
 
-/// A plugin's living state: made per session (or per host process, with `scope: host`), shared by its
-/// tools, commands, gc and provider. Keep nothing in globals: sessions must not see each other.
+/// A plugin's living state: made per session (or per host process, with `scope: host`), shared by
+/// its tools, commands, gc and provider. Keep nothing in globals: sessions must not see each other.
 ///
 /// All methods are called on the host's plugin executor and must not block.
 pub trait State: Sized + Send + Sync + 'static {
-    /// Makes the state, fresh or from what [`State::save`] gave for an earlier instance (resume, reload, a
-    /// restarted worker; possibly by an older version of the plugin).
+    /// Makes the state, fresh or from what [`State::save`] gave for an earlier instance (resume,
+    /// reload, a restarted worker; possibly by an older version of the plugin).
     ///
     /// # Errors
-    /// Whatever makes the plugin unusable. With `saved`, the host keeps the bytes and makes a fresh state.
+    /// Whatever makes the plugin unusable. With `saved`, the host keeps the bytes and makes a fresh
+    /// state.
     fn create(home: &Home, saved: Option<Value>) -> impl Future<Output = Result<Self>> + Send;
 
-    /// Gives what the next [`State::create`] needs, at most 8 MiB. Asked in a worker after each call that is not
-    /// read-only; inside the host when a newer edition of the plugin follows, as there nothing else is lost.
+    /// Gives what the next [`State::create`] needs, at most 8 MiB. Asked in a worker after each
+    /// call that is not read-only; inside the host when a newer edition of the plugin follows, as
+    /// there nothing else is lost.
     ///
     /// # Errors
-    /// The person is told once, the log has it, and the host keeps what it had; so where it takes longer than 2 s.
+    /// The person is told once, the log has it, and the host keeps what it had; so where it takes
+    /// longer than 2 s.
     fn save(&self) -> impl Future<Output = Result<Option<Value>>> + Send {
         ready(Ok(None))
     }
@@ -34,9 +37,9 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(())
     }
 
-    /// Adds to the plugin's description: instructions for the prompt, commands, configuration schema,
-    /// assets, credentials. Tools and provider are filled in by the sdk: a description that holds tools of its own is
-    /// refused. Runs without an instance.
+    /// Adds to the plugin's description: instructions for the prompt, commands, configuration
+    /// schema, assets, credentials. Tools and provider are filled in by the sdk: a description that
+    /// holds tools of its own is refused. Runs without an instance.
     fn describe(_description: &mut Description) {}
 
     /// Runs one of the described commands.
@@ -52,15 +55,15 @@ pub trait State: Sized + Send + Sync + 'static {
         ready(Err(Error::new(ErrorKind::UnknownOperation, text)))
     }
 
-    /// Returns where it holds its resources; nothing where it keeps none. Without this the host can neither close
-    /// them nor lend them to others.
+    /// Returns where it holds its resources; nothing where it keeps none. Without this the host can
+    /// neither close them nor lend them to others.
     fn resources(&self) -> Option<&Resources> {
         None
     }
 
     /// Makes a resource that the description names a factory of, fresh or from what
-    /// [`Resource::save`](crate::resources::Resource::save) gave. The host asks once at a time for each name, and
-    /// registers what comes of it.
+    /// [`Resource::save`](crate::resources::Resource::save) gave. The host asks once at a time for
+    /// each name, and registers what comes of it.
     ///
     /// # Errors
     /// What whoever wanted it is told.

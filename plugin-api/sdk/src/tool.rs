@@ -32,8 +32,8 @@ pub trait Tool: ToolInput {
     /// What the model is told; it can act on it.
     fn call(self, cx: &Cx<Self::State>) -> impl Future<Output = Result<Output>> + Send;
 
-    /// Tells whether the model is offered the tool now. Asked before each request, and only where the spec says
-    /// `available_if(asked, reason = "…")`; must be quick, for the model waits.
+    /// Tells whether the model is offered the tool now. Asked before each request, and only where
+    /// the spec says `available_if(asked, reason = "…")`; must be quick, for the model waits.
     ///
     /// ```
     /// # use jaato_plugin_sdk::prelude::*;
@@ -67,9 +67,9 @@ pub trait Tool: ToolInput {
         ready(Err(unanswered::<Self>("available_if")))
     }
 
-    /// Tells whether the tool runs by itself now, and with which arguments. Asked before each request until it
-    /// ran, then again when the session's objects changed, and only where the spec says `run_if(asked)`; must be
-    /// quick, for the model waits.
+    /// Tells whether the tool runs by itself now, and with which arguments. Asked before each
+    /// request until it ran, then again when the session's objects changed, and only where the spec
+    /// says `run_if(asked)`; must be quick, for the model waits.
     ///
     /// # Errors
     /// It does not run, and the person is told why.
@@ -137,7 +137,8 @@ macro_rules! sync_tool {
 
 type Running<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// How the sdk reaches one tool. Typed by the plugin's state, so that a tool of another state does not compile.
+/// How the sdk reaches one tool. Typed by the plugin's state, so that a tool of another state does
+/// not compile.
 pub struct ToolEntry<S: State> {
     pub(crate) spec: fn() -> ToolSpec,
     pub(crate) call: for<'a> fn(&'a Cx<S>, &'a [u8]) -> Running<'a, Output>,

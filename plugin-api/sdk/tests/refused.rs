@@ -8,7 +8,8 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{Value, from_str};
 
-/// Builds the fixture, and returns the errors of one of its files: the line, what is underlined, the text.
+/// Builds the fixture, and returns the errors of one of its files: the line, what is underlined,
+/// the text.
 fn errors(file: &str, cargo_arguments: &[&str]) -> String {
     // Where all fixtures are built: they stand on the same crates.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("fixtures");

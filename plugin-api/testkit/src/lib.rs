@@ -33,7 +33,8 @@
 //!
 //! - [`FakeHost`]: a plugin, linked into its test, on a host in memory;
 //! - [`conformance!`]: what every plugin must do, as tests;
-//! - [`host_conformance`]: what every host must do; the fake host and the loader's pass the same checks.
+//! - [`host_conformance`]: what every host must do; the fake host and the loader's pass the same
+//!   checks.
 
 pub mod conformance;
 mod fake;

@@ -6,7 +6,8 @@ use serde_json::Value;
 /// Checks arguments against the tool's schema.
 ///
 /// # Errors
-/// `invalid_arguments` for arguments that do not match, `plugin_misbehaved` for a schema that is none.
+/// `invalid_arguments` for arguments that do not match, `plugin_misbehaved` for a schema that is
+/// none.
 pub fn check_arguments(spec: &ToolSpec, arguments: &Value) -> Result<()> {
     if !arguments.is_object() {
         let text = format!("the arguments of `{}` must be a JSON object", spec.name);

@@ -1,4 +1,5 @@
-//! The suites find what is wrong: each defect fails the check that is for it, and no plugin is let off.
+//! The suites find what is wrong: each defect fails the check that is for it, and no plugin is let
+//! off.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::time::Duration;
@@ -6,8 +7,8 @@ use std::time::Duration;
 use jaato_plugin_testkit::conformance::{Check, Suite, gc, plugin, provider, tool};
 use jaato_plugin_testkit::{FakeHost, Kind, Module};
 
-/// Makes a plugin in a module of its own. (`export_plugin!` exports a symbol, of which a binary has one: so
-/// the plugins here are put together from the macro's parts.)
+/// Makes a plugin in a module of its own. (`export_plugin!` exports a symbol, of which a binary has
+/// one: so the plugins here are put together from the macro's parts.)
 macro_rules! plugin {
     (state: $state:ty $(, tools: [$($tool:ty),*])? $(, provider: $provider:ty)? $(, gc: $gc:ty)?) => {
         pub fn module() -> super::Module {

@@ -1,4 +1,5 @@
-//! A tool that is a function is what the struct of the longer form is: for a model, for a host, for a test.
+//! A tool that is a function is what the struct of the longer form is: for a model, for a host, for
+//! a test.
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 

@@ -1,4 +1,5 @@
-//! The object environment on a fake host: what tools put there is there for the next one, and for the test.
+//! The object environment on a fake host: what tools put there is there for the next one, and for
+//! the test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::object_environment::{Hidden, Matching, ObjectsAdd};

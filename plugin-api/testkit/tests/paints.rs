@@ -1,4 +1,5 @@
-//! A provider of thoughts and images, from its source: it conforms on hosts with and without a place for images.
+//! A provider of thoughts and images, from its source: it conforms on hosts with and without a
+//! place for images.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/paints/src/lib.rs"]

@@ -1,4 +1,5 @@
-//! A gc with a state, from its source: it conforms, and recalls what earlier instances have dropped.
+//! A gc with a state, from its source: it conforms, and recalls what earlier instances have
+//! dropped.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/recalls/src/lib.rs"]

@@ -1,4 +1,5 @@
-//! The scripted provider of the fixtures, from its source: it conforms, and plays what stands in its script.
+//! The scripted provider of the fixtures, from its source: it conforms, and plays what stands in
+//! its script.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../fixtures/provider-scripted/src/lib.rs"]

@@ -62,7 +62,8 @@ pub enum Delta {
         /// The piece.
         text: String,
     },
-    /// What is going on while nothing else is to be seen ("loading the model"); not part of the answer.
+    /// What is going on while nothing else is to be seen ("loading the model"); not part of the
+    /// answer.
     Notice {
         /// The text, one line.
         text: String,
@@ -76,15 +77,16 @@ pub enum Delta {
         /// How much there is, in the same unit.
         total: u64,
     },
-    /// The server shows that it is there and says nothing: a comment, an empty piece. A session waits longer
-    /// for a server that does this than for a silent one, and not for ever.
+    /// The server shows that it is there and says nothing: a comment, an empty piece. A session
+    /// waits longer for a server that does this than for a silent one, and not for ever.
     Alive,
     /// Something that this side does not know; it is passed over.
     #[serde(other)]
     Unknown,
 }
 
-/// What a provider answers in the end: the whole, so that nothing hangs on the deltas having arrived.
+/// What a provider answers in the end: the whole, so that nothing hangs on the deltas having
+/// arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
     /// Version of this shape.

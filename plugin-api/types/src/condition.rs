@@ -1,7 +1,7 @@
 //! Conditions of tools: when a tool is offered to the model, and when it runs by itself.
 //!
-//! Most are told by the session's objects alone, and open no plugin. Where a plugin itself is to be asked,
-//! the host does so by the operation [`CONDITION`] of its instance.
+//! Most are told by the session's objects alone, and open no plugin. Where a plugin itself is to be
+//! asked, the host does so by the operation [`CONDITION`] of its instance.
 
 use std::fmt;
 
@@ -40,8 +40,8 @@ pub enum Condition {
     },
     /// The plugin says whether, each time that it matters.
     Asked,
-    /// A condition that this side does not know. It never holds: the tool is not offered, and does not run by
-    /// itself.
+    /// A condition that this side does not know. It never holds: the tool is not offered, and does
+    /// not run by itself.
     #[serde(other)]
     Unknown,
 }
@@ -70,7 +70,8 @@ pub struct Offer {
     /// What must be so.
     #[serde(flatten)]
     pub condition: Condition,
-    /// Written for a model that wants the tool before: when it will be there, and what to do for it.
+    /// Written for a model that wants the tool before: when it will be there, and what to do for
+    /// it.
     pub reason: String,
 }
 

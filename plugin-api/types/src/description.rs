@@ -90,8 +90,9 @@ pub struct CredentialSpec {
     /// The vendor's own origin, for which the credential must be there.
     #[serde(default)]
     pub origin: String,
-    /// The variable by which a person names another base URL than the vendor's: `OPENAI_BASE_URL`. It
-    /// stands for the key `base_url` of `[plugins.NAME]`, which the plugin reads from its configuration.
+    /// The variable by which a person names another base URL than the vendor's: `OPENAI_BASE_URL`.
+    /// It stands for the key `base_url` of `[plugins.NAME]`, which the plugin reads from its
+    /// configuration.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_url_variable: String,
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 /// Result with the boundary's error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, for code to branch on. Grows: a kind that a side does not know reads as [`ErrorKind::Other`].
+/// What went wrong, for code to branch on. Grows: a kind that a side does not know reads as
+/// [`ErrorKind::Other`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -104,8 +105,8 @@ pub enum Retry {
 
 /// An error with its kind, a text for a person, and what to do about it.
 ///
-/// The message is lower case, without a final period, names both sides of a mismatch and the path it
-/// concerns. Messages reach models and logs: they never hold secrets.
+/// The message is lower case, without a final period, names both sides of a mismatch and the path
+/// it concerns. Messages reach models and logs: they never hold secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     /// For code to branch on.

@@ -1,8 +1,9 @@
 //! Events: the one stream that terminals, JSON lines, pages and tests read.
 //!
 //! An event is written as `{"v":1,"seq":…,"session":…,"event":"text_delta",…}`. Names are in snake
-//! case and only ever added. The seed's `(source, text, mode)` is derivable: `source` is `model` or the
-//! plugin's name, of a shipped one without its kind; a delta that follows another of its kind appends, any other writes.
+//! case and only ever added. The seed's `(source, text, mode)` is derivable: `source` is `model` or
+//! the plugin's name, of a shipped one without its kind; a delta that follows another of its kind
+//! appends, any other writes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -222,7 +223,8 @@ pub enum Event {
         /// How long it took, in milliseconds.
         duration_ms: u64,
     },
-    /// What is on the screen of a terminal that a tool has: the newest, and not each that there was between two.
+    /// What is on the screen of a terminal that a tool has: the newest, and not each that there was
+    /// between two.
     TerminalScreen {
         /// The plugin's name without its kind.
         source: String,
@@ -250,8 +252,8 @@ pub enum Event {
         source: String,
         /// What the plugin calls the terminal.
         name: String,
-        /// How many bytes since this was told last, of those that the terminal showed: what it hides may be a
-        /// password, of which nobody is told the length.
+        /// How many bytes since this was told last, of those that the terminal showed: what it
+        /// hides may be a password, of which nobody is told the length.
         bytes: u64,
     },
     /// The person is asked to type something into a terminal that nobody else may see.
@@ -280,7 +282,8 @@ pub enum Event {
         #[serde(flatten)]
         usage: Usage,
     },
-    /// What the model is sent was made smaller, or should have been: from here on requests begin differently.
+    /// What the model is sent was made smaller, or should have been: from here on requests begin
+    /// differently.
     Gc {
         /// Why.
         reason: GcReason,

@@ -1,25 +1,28 @@
 //! The execution environment: where a session's files lie and its commands run.
 //!
-//! An environment plugin is asked by operations, which are data: those here, those of [`files`](crate::files),
-//! [`process`](crate::process) and [`terminal`](crate::terminal). Tools ask the host for services of the same
-//! names and shapes, and the host passes them on to the session's environment. What an answer names as a stream
-//! ([`STREAM_KEY`]) the host reads piece by piece by [`STREAM_NEXT`], and gives the tool a handle in its place.
+//! An environment plugin is asked by operations, which are data: those here, those of
+//! [`files`](crate::files), [`process`](crate::process) and [`terminal`](crate::terminal). Tools
+//! ask the host for services of the same names and shapes, and the host passes them on to the
+//! session's environment. What an answer names as a stream ([`STREAM_KEY`]) the host reads piece by
+//! piece by [`STREAM_NEXT`], and gives the tool a handle in its place.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Makes the environment ready: [`EnvironmentSetup`], [`EnvironmentFacts`]. Asked once, by the host alone,
-/// before anything else; one that failed may be asked again.
+/// Makes the environment ready: [`EnvironmentSetup`], [`EnvironmentFacts`]. Asked once, by the host
+/// alone, before anything else; one that failed may be asked again.
 pub const SETUP: &str = "environment.setup";
-/// Takes the environment down: no JSON either way. Asked once, by the host alone, after all resources are closed.
+/// Takes the environment down: no JSON either way. Asked once, by the host alone, after all
+/// resources are closed.
 pub const TEARDOWN: &str = "environment.teardown";
 /// Tells what the environment is: [`EnvironmentFacts`]; no request JSON.
 pub const DESCRIBE: &str = "environment.describe";
-/// Waits for the next piece of a stream: [`StreamNext`], and a frame that is handed to the reader as it is; the JSON
-/// [`STREAM_END`] is the end. Bytes without JSON may be [`PIECE_BYTES_MAX`], other frames hold 64 KiB. Asked by the host
-/// alone, once at a time for each stream; dropping the wait loses nothing.
+/// Waits for the next piece of a stream: [`StreamNext`], and a frame that is handed to the reader
+/// as it is; the JSON [`STREAM_END`] is the end. Bytes without JSON may be [`PIECE_BYTES_MAX`],
+/// other frames hold 64 KiB. Asked by the host alone, once at a time for each stream; dropping the
+/// wait loses nothing.
 pub const STREAM_NEXT: &str = "stream.next";
 /// Ends a stream and what it stands for: [`StreamClose`]; no answer JSON. Asked by the host alone.
 pub const STREAM_CLOSE: &str = "stream.close";
@@ -41,7 +44,8 @@ pub struct EnvironmentSetup {
     pub id: String,
     /// The folder of the host that the person works in, absolute.
     pub workspace: String,
-    /// What the person chose for this environment (`--image`, `--container`), over its configuration.
+    /// What the person chose for this environment (`--image`, `--container`), over its
+    /// configuration.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub options: Map<String, Value>,
 }
@@ -52,7 +56,8 @@ pub struct EnvironmentSetup {
 pub struct EnvironmentFacts {
     /// Its name: `local`, `docker`.
     pub name: String,
-    /// Whether files and commands are those of the host's own machine, so that what the host knows of that holds.
+    /// Whether files and commands are those of the host's own machine, so that what the host knows
+    /// of that holds.
     pub is_host: bool,
     /// Where a relative path and a command begin, as commands see it.
     pub working_directory: String,
@@ -61,8 +66,9 @@ pub struct EnvironmentFacts {
     /// The folder for what is to last only as long as the environment, where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temporary_directory: Option<String>,
-    /// How long a command may take which says nothing itself, in milliseconds; as long as it likes where 0. It holds for
-    /// programs of a call, neither for those that outlive it nor for terminals.
+    /// How long a command may take which says nothing itself, in milliseconds; as long as it likes
+    /// where 0. It holds for programs of a call, neither for those that outlive it nor for
+    /// terminals.
     #[serde(skip_serializing_if = "is_zero")]
     pub shell_timeout_ms: u64,
     /// Whether commands, too, are kept to those folders.

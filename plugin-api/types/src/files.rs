@@ -1,9 +1,10 @@
-//! The services `files.*`: what tools ask of the files of the session's execution environment, and what an
-//! environment plugin is asked.
+//! The services `files.*`: what tools ask of the files of the session's execution environment, and
+//! what an environment plugin is asked.
 //!
-//! A path is absolute as the environment sees it (inside a container: the container's), or starts at the
-//! environment's default folder. Paths outside of the allowed folders are refused with `permission_denied`; the
-//! error names those that are allowed. Text is UTF-8 and stays as it is: no line end is changed.
+//! A path is absolute as the environment sees it (inside a container: the container's), or starts
+//! at the environment's default folder. Paths outside of the allowed folders are refused with
+//! `permission_denied`; the error names those that are allowed. Text is UTF-8 and stays as it is:
+//! no line end is changed.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,30 +34,32 @@ pub const COPY: &str = "files.copy";
 pub const GLOB: &str = "files.glob";
 /// Goes through a tree: [`FileWalk`]; a stream of [`WalkedPage`]s, sorted within each folder.
 pub const WALK: &str = "files.walk";
-/// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes. [`WHOLE_PIECES_KEY`] may stand beside
-/// the request.
+/// Reads a file piece by piece: [`FileRead`], [`FileStreamed`]; a stream of bytes.
+/// [`WHOLE_PIECES_KEY`] may stand beside the request.
 pub const READ_STREAM: &str = "files.read_stream";
 /// Who sets this beside [`READ_STREAM`]'s request takes pieces as they come, of up to
-/// [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX) bytes, rather than cut to 64 KiB. A host that does not know it
-/// cuts them.
+/// [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX) bytes, rather than cut to 64 KiB. A host
+/// that does not know it cuts them.
 pub const WHOLE_PIECES_KEY: &str = "whole_pieces";
-/// The key of an environment's answer to [`READ_STREAM`] or [`WRITE_STREAM`] that lends its host the open file:
-/// [`LentFile`]. Who asked the host never sees it. A host that does not use it asks for pieces as ever.
+/// The key of an environment's answer to [`READ_STREAM`] or [`WRITE_STREAM`] that lends its host
+/// the open file: [`LentFile`]. Who asked the host never sees it. A host that does not use it asks
+/// for pieces as ever.
 pub const DESCRIPTOR_KEY: &str = "descriptor";
-/// Begins to write a file piece by piece: [`FileWrite`], [`FileBegun`]. Until [`WRITE_FINISH`] the old file is
-/// there; closing the stream before that leaves it as it was.
+/// Begins to write a file piece by piece: [`FileWrite`], [`FileBegun`]. Until [`WRITE_FINISH`] the
+/// old file is there; closing the stream before that leaves it as it was.
 pub const WRITE_STREAM: &str = "files.write_stream";
 /// Writes the bytes beside the request behind what was written: [`FileNumber`]; no answer JSON.
 pub const WRITE_PIECE: &str = "files.write_piece";
 /// Puts what was written in its place: [`FileNumber`], [`FileFacts`].
 pub const WRITE_FINISH: &str = "files.write_finish";
-/// Cuts a large result; the whole goes into a temporary file of the environment: [`ResultCut`] with the text as
-/// bytes beside it, [`ResultKept`].
+/// Cuts a large result; the whole goes into a temporary file of the environment: [`ResultCut`] with
+/// the text as bytes beside it, [`ResultKept`].
 pub const CUT_RESULT: &str = "files.cut_result";
 
 /// Most bytes that one answer holds; more is read in ranges or as a stream.
 pub const READ_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Most bytes of text that one answer holds: they fit into a frame also where JSON writes each of them as six.
+/// Most bytes of text that one answer holds: they fit into a frame also where JSON writes each of
+/// them as six.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// Entries of a folder that one answer holds.
 pub const LIST_ENTRIES_MAX: usize = 10_000;
@@ -90,7 +93,8 @@ pub struct FileRead {
     pub path: String,
     /// Where to begin, in bytes. Past the end there is nothing.
     pub offset: u64,
-    /// Bytes at most; without it up to the end, or [`READ_BYTES_MAX`] where they come in one answer.
+    /// Bytes at most; without it up to the end, or [`READ_BYTES_MAX`] where they come in one
+    /// answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
 }
@@ -115,8 +119,8 @@ pub struct FileReadText {
     pub path: String,
     /// Where to begin. Past the end there is nothing.
     pub offset: u64,
-    /// How much at most; without it as much as an answer holds. An answer holds [`TEXT_BYTES_MAX`] bytes, which may
-    /// cut a line: such a line is read by characters.
+    /// How much at most; without it as much as an answer holds. An answer holds [`TEXT_BYTES_MAX`]
+    /// bytes, which may cut a line: such a line is read by characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// What both are counted in.
@@ -160,7 +164,8 @@ pub struct FileWrite {
     /// Whether folders that are missing are made.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub parents: bool,
-    /// Refuses with `conflict` where the file is another than this version, from [`FileText`] or [`FileFacts`].
+    /// Refuses with `conflict` where the file is another than this version, from [`FileText`] or
+    /// [`FileFacts`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
 }
@@ -240,8 +245,8 @@ pub struct FolderList {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FolderEntries {
-    /// At most [`LIST_ENTRIES_MAX`], and names of [`LIST_BYTES_MAX`] bytes. A name that is no text has `�` in it, and
-    /// cannot be asked for.
+    /// At most [`LIST_ENTRIES_MAX`], and names of [`LIST_BYTES_MAX`] bytes. A name that is no text
+    /// has `�` in it, and cannot be asked for.
     pub entries: Vec<FolderEntry>,
     /// Entries in all.
     pub count: usize,
@@ -331,7 +336,8 @@ pub struct FilePair {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FileGlob {
-    /// `*`, `?`, `[…]`, `{a,b}` and `**`; an absolute one finds absolute paths, else they start at the folder.
+    /// `*`, `?`, `[…]`, `{a,b}` and `**`; an absolute one finds absolute paths, else they start at
+    /// the folder.
     pub pattern: String,
     /// Where to look; the default folder where empty.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -413,14 +419,16 @@ pub struct FileStreamed {
     pub size: u64,
 }
 
-/// An open file of the environment's process, which is what a stream reads or writes: its host may do that itself,
-/// rather than have every byte cross. What fails it leaves to the environment, which then tells what is wrong.
+/// An open file of the environment's process, which is what a stream reads or writes: its host may
+/// do that itself, rather than have every byte cross. What fails it leaves to the environment,
+/// which then tells what is wrong.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LentFile {
     /// The descriptor, open for as long as the stream is.
     pub number: i32,
-    /// Where reading begins, in bytes. Writing goes on behind what was written: both share the place.
+    /// Where reading begins, in bytes. Writing goes on behind what was written: both share the
+    /// place.
     pub offset: u64,
     /// Bytes that are read at most; without it up to the end.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,14 +1,15 @@
 //! The frame: what every payload at the boundary is made of.
 //!
 //! Layout: the length of the JSON (u32, little-endian), the JSON in UTF-8, then raw bytes (usually
-//! none). A length of 0 means that there is no JSON. Bytes never travel as base64. Each side checks a
-//! frame before it reads it; this module never panics on what the other side sent.
+//! none). A length of 0 means that there is no JSON. Bytes never travel as base64. Each side checks
+//! a frame before it reads it; this module never panics on what the other side sent.
 
 use std::fmt;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Largest frame, in bytes: what is larger crosses in pieces, through a service, and is named by an id or a path.
+/// Largest frame, in bytes: what is larger crosses in pieces, through a service, and is named by an
+/// id or a path.
 pub const FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const HEAD_BYTES: usize = 4;

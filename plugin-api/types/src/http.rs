@@ -19,12 +19,12 @@ pub struct HttpRequest {
     /// Headers in order, beside those that the host sets itself (host, lengths, connection).
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// Longest wait for the answer's head, and then for each next piece of its body, in milliseconds.
-    /// Without one it is the host's.
+    /// Longest wait for the answer's head, and then for each next piece of its body, in
+    /// milliseconds. Without one it is the host's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The credential that the host adds, by the variable in the plugin's description. Such a request
-    /// is not sent on by redirects.
+    /// The credential that the host adds, by the variable in the plugin's description. Such a
+    /// request is not sent on by redirects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
 }

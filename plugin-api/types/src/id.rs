@@ -56,7 +56,8 @@ macro_rules! id {
 }
 
 id! {
-    /// The name by which a model calls a tool: `^[a-zA-Z0-9_-]{1,64}$`, the strictest that providers accept.
+    /// The name by which a model calls a tool: `^[a-zA-Z0-9_-]{1,64}$`, the strictest that
+    /// providers accept.
     ToolName
 }
 id! {
@@ -96,7 +97,8 @@ impl PluginName {
             && self.0.starts_with(|c: char| c.is_ascii_alphanumeric())
     }
 
-    /// Returns the name without its kind, which is an event's `source`: `environment` of `tool-environment`.
+    /// Returns the name without its kind, which is an event's `source`: `environment` of
+    /// `tool-environment`.
     pub fn source(&self) -> &str {
         ["tool-", "gc-", "provider-", "environment-"]
             .iter()
@@ -107,7 +109,8 @@ impl PluginName {
 }
 
 impl ModelId {
-    /// Splits `provider/model` at the first slash; `None` when there is no slash or a side is empty.
+    /// Splits `provider/model` at the first slash; `None` when there is no slash or a side is
+    /// empty.
     pub fn split(&self) -> Option<(&str, &str)> {
         self.0.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty())
     }

@@ -1,9 +1,10 @@
-//! Serde types of what crosses the plugin boundary as JSON: messages, specs, requests, results, errors.
+//! Serde types of what crosses the plugin boundary as JSON: messages, specs, requests, results,
+//! errors.
 //!
 //! Not the boundary itself (that is `jaato-plugin-api`) and no behaviour beyond building, checking
-//! and converting these values. Both the host and every plugin stand on this crate, each with its own
-//! compiled copy; only the JSON is shared. So: fields are added with a default, never removed or
-//! retyped, and unknown fields are ignored, except where a person writes the JSON.
+//! and converting these values. Both the host and every plugin stand on this crate, each with its
+//! own compiled copy; only the JSON is shared. So: fields are added with a default, never removed
+//! or retyped, and unknown fields are ignored, except where a person writes the JSON.
 
 #[cfg(not(unix))]
 compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::PluginName;
 
-/// The plugin-api version of this build; a plugin's manifest carries the one that it was built against.
+/// The plugin-api version of this build; a plugin's manifest carries the one that it was built
+/// against.
 pub const API_VERSION: &str = "1.1.0";
 
 /// Largest manifest, in bytes: it is a few names, so more is a broken file.
@@ -31,8 +32,8 @@ pub struct Manifest {
     /// Where it wants to run.
     #[serde(default)]
     pub isolation: Isolation,
-    /// Variables that its worker needs, beyond the few that every process gets; each in one of the forms of
-    /// [`WorkerVariable`](crate::WorkerVariable).
+    /// Variables that its worker needs, beyond the few that every process gets; each in one of the
+    /// forms of [`WorkerVariable`](crate::WorkerVariable).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
 }
@@ -73,8 +74,8 @@ pub enum Isolation {
     /// In the host's process, when it is trusted.
     #[default]
     InProcess,
-    /// In a worker even when it is trusted (a native runtime, much memory). So is a place that this side does
-    /// not know: whoever asks for one wants to be kept apart.
+    /// In a worker even when it is trusted (a native runtime, much memory). So is a place that this
+    /// side does not know: whoever asks for one wants to be kept apart.
     #[serde(other)]
     Worker,
 }

@@ -16,8 +16,8 @@ pub enum Role {
     Model,
     /// The results of tool calls.
     Tool,
-    /// A role that this side does not know. A gc may look past it; a provider, which cannot say what such a
-    /// message says, answers with an error; no history takes it.
+    /// A role that this side does not know. A gc may look past it; a provider, which cannot say
+    /// what such a message says, answers with an error; no history takes it.
     #[serde(other)]
     Unknown,
 }
@@ -43,7 +43,8 @@ pub enum Part {
     ToolCall(ToolCall),
     /// What came of a tool call.
     ToolResult(ToolResult),
-    /// What is no text: bytes in the session's blob store, or a value that the host tells the model.
+    /// What is no text: bytes in the session's blob store, or a value that the host tells the
+    /// model.
     Data(Data),
     /// The model's reasoning, shown apart from its answer.
     Thought {
@@ -52,8 +53,8 @@ pub enum Part {
         /// What the provider wants back with it, verbatim.
         signature: Option<String>,
     },
-    /// A type that this side does not know: passed over, and kept as it is, `type` and all, so that a history
-    /// gives it back to who understands it.
+    /// A type that this side does not know: passed over, and kept as it is, `type` and all, so that
+    /// a history gives it back to who understands it.
     Unknown(Map<String, Value>),
 }
 
@@ -124,8 +125,8 @@ pub enum DataContent {
         /// Its id.
         blob: String,
     },
-    /// Here: what the host itself tells the model, such as the outcome of a task. A provider without data
-    /// parts sends it as text.
+    /// Here: what the host itself tells the model, such as the outcome of a task. A provider
+    /// without data parts sends it as text.
     Json {
         /// The value.
         json: Value,
@@ -174,8 +175,8 @@ pub struct ToolResult {
 }
 
 impl Role {
-    /// Makes the error of a provider that is given a message of a role that it does not know. Its kind tells
-    /// the host to ask in older words.
+    /// Makes the error of a provider that is given a message of a role that it does not know. Its
+    /// kind tells the host to ask in older words.
     pub fn unknown_to_provider() -> Error {
         let text = "a message has a role that this provider does not know";
         Error::new(ErrorKind::UnknownOperation, text).with_hint("update the provider's plugin")
@@ -198,8 +199,8 @@ impl Message {
         Self { role: Role::Tool, parts: results.into_iter().map(Part::ToolResult).collect() }
     }
 
-    /// Tells whether a person's prompt begins here: a user's message that holds more than what the host
-    /// tells the model. A turn reaches from one prompt to the next.
+    /// Tells whether a person's prompt begins here: a user's message that holds more than what the
+    /// host tells the model. A turn reaches from one prompt to the next.
     pub fn is_prompt(&self) -> bool {
         let from_host = |part: &Part| {
             matches!(part, Part::Data(Data { content: DataContent::Json { .. }, .. }))

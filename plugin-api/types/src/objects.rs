@@ -1,7 +1,8 @@
-//! The service `objects`: what tools put in front of the model across a session, and what they keep hidden.
+//! The service `objects`: what tools put in front of the model across a session, and what they keep
+//! hidden.
 //!
-//! Items are grouped by tool; an item has objects and the metadata that they have in common. A filter is the
-//! whole metadata, or one of its keys with a value; both match exactly.
+//! Items are grouped by tool; an item has objects and the metadata that they have in common. A
+//! filter is the whole metadata, or one of its keys with a value; both match exactly.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -17,16 +18,18 @@ pub const APPEND: &str = "objects.append";
 pub const GET: &str = "objects.get";
 /// Asks for the objects of all items that match: [`ObjectsFilter`], [`ObjectsFound`].
 pub const GET_OBJECTS: &str = "objects.get_objects";
-/// Puts objects in place of those of every item that matches: [`ObjectsChange`], [`ObjectsChanged`].
+/// Puts objects in place of those of every item that matches: [`ObjectsChange`],
+/// [`ObjectsChanged`].
 pub const REPLACE: &str = "objects.replace";
 /// Takes the objects out of every item that matches: [`ObjectsFilter`], [`ObjectsChanged`].
 pub const REMOVE: &str = "objects.remove";
-/// Asks whether there are objects: [`ObjectsFilter`] without a filter and perhaps without a tool, [`ObjectsEmpty`].
+/// Asks whether there are objects: [`ObjectsFilter`] without a filter and perhaps without a tool,
+/// [`ObjectsEmpty`].
 pub const IS_EMPTY: &str = "objects.is_empty";
 /// Asks for a hidden value: [`HiddenKey`], [`HiddenFound`], and its bytes behind it.
 pub const HIDDEN_GET: &str = "objects.hidden_get";
-/// Keeps a hidden value, or takes it away: [`HiddenSet`], and its bytes behind it; answered as [`HIDDEN_GET`]
-/// with what was there.
+/// Keeps a hidden value, or takes it away: [`HiddenSet`], and its bytes behind it; answered as
+/// [`HIDDEN_GET`] with what was there.
 pub const HIDDEN_SET: &str = "objects.hidden_set";
 
 /// A JSON object that a tool put in front of the model.
@@ -41,7 +44,8 @@ pub struct EnvironmentItem {
     /// What the tool calls this result, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What holds for all of the objects: the collection that was asked, the words that were searched for.
+    /// What holds for all of the objects: the collection that was asked, the words that were
+    /// searched for.
     #[serde(default)]
     pub metadata: Map<String, Value>,
     /// The objects, in the order in which they came. Empty once they were removed.
@@ -62,8 +66,8 @@ pub struct ObjectsAdd {
     pub objects: Vec<Object>,
     /// What they have in common.
     pub metadata: Map<String, Value>,
-    /// Whether an object is stored again that says what one says which the item had before. Equal objects of one
-    /// addition are several in any case.
+    /// Whether an object is stored again that says what one says which the item had before. Equal
+    /// objects of one addition are several in any case.
     pub include_duplicates: bool,
     /// How a result is shown: `table`, `document`, whatever clients know.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +112,8 @@ pub struct ObjectsChange {
 pub struct ObjectsChanged {
     /// How many items it met.
     pub matched: usize,
-    /// The references of the objects that were given, in their order; of one that was there before, that one's.
+    /// The references of the objects that were given, in their order; of one that was there before,
+    /// that one's.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<String>,
 }

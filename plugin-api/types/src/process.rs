@@ -1,10 +1,12 @@
 //! The service `process`: what a call asks for to run a program, and what it is told of it.
 //!
-//! A tool's programs run in the session's execution environment; an environment's own run on this machine.
+//! A tool's programs run in the session's execution environment; an environment's own run on this
+//! machine.
 //!
-//! A program is started by [`SPAWN`], whose answer holds the process's number and the handle of a stream. Each
-//! piece of that stream is a frame: a [`ProcessEvent`], and behind it the bytes of an output. The last one tells
-//! the exit. Closing the stream ends the program and all that it started, and so does the end of the call.
+//! A program is started by [`SPAWN`], whose answer holds the process's number and the handle of a
+//! stream. Each piece of that stream is a frame: a [`ProcessEvent`], and behind it the bytes of an
+//! output. The last one tells the exit. Closing the stream ends the program and all that it
+//! started, and so does the end of the call.
 
 use std::collections::BTreeMap;
 
@@ -12,30 +14,34 @@ use serde::{Deserialize, Serialize};
 
 /// Starts a program: [`Spawn`], [`Spawned`]. The stream's frames are [`ProcessEvent`]s.
 pub const SPAWN: &str = "process.spawn";
-/// Starts a program on a terminal of the caller's: [`SpawnOnTerminal`], [`Spawned`]; the stream tells the exit alone.
-/// Lent to execution environments; nobody else has terminals of their own.
+/// Starts a program on a terminal of the caller's: [`SpawnOnTerminal`], [`Spawned`]; the stream
+/// tells the exit alone. Lent to execution environments; nobody else has terminals of their own.
 pub const SPAWN_ON_TERMINAL: &str = "process.spawn_on_terminal";
 /// Writes the frame's bytes to a program's standard input: [`ProcessWrite`]; no answer JSON.
 pub const WRITE: &str = "process.write";
 /// Sends a signal to a program's process group: [`ProcessSignal`]; no answer JSON.
 pub const SIGNAL: &str = "process.signal";
-/// Ends a program and all that it started, with a moment to tidy up: [`ProcessRef`]; no answer JSON.
-/// The stream then tells the exit. Of a program that has ended, ends what it left running. An older host does nothing then.
+/// Ends a program and all that it started, with a moment to tidy up: [`ProcessRef`]; no answer
+/// JSON. The stream then tells the exit. Of a program that has ended, ends what it left running. An
+/// older host does nothing then.
 pub const END: &str = "process.end";
-/// Starts a program that outlives the call: [`Spawn`], [`Started`]. It ends with the environment, or by [`END`];
-/// the last of its output is kept for [`OUTPUT`].
+/// Starts a program that outlives the call: [`Spawn`], [`Started`]. It ends with the environment,
+/// or by [`END`]; the last of its output is kept for [`OUTPUT`].
 pub const START: &str = "process.start";
 /// Lists the programs that were started by [`START`]: no request JSON, `[`[`ProcessFacts`]`]`.
 pub const LIST: &str = "process.list";
-/// Reads what a program that was started by [`START`] has printed: [`ProcessOutputRead`], [`ProcessOutput`] with
-/// the bytes beside it.
+/// Reads what a program that was started by [`START`] has printed: [`ProcessOutputRead`],
+/// [`ProcessOutput`] with the bytes beside it.
 pub const OUTPUT: &str = "process.output";
-/// Waits for the exit of a program that was started by [`START`]: [`ProcessWait`], [`ProcessWaited`].
+/// Waits for the exit of a program that was started by [`START`]: [`ProcessWait`],
+/// [`ProcessWaited`].
 pub const WAIT: &str = "process.wait";
-/// Forgets a program that was started by [`START`], and ends it first: [`ProcessRef`]; no answer JSON.
+/// Forgets a program that was started by [`START`], and ends it first: [`ProcessRef`]; no answer
+/// JSON.
 pub const FORGET: &str = "process.forget";
 
-/// Bytes that are kept of what a program that was started by [`START`] prints; older ones are dropped and counted.
+/// Bytes that are kept of what a program that was started by [`START`] prints; older ones are
+/// dropped and counted.
 pub const KEPT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Programs that were started by [`START`] that an environment keeps, ended ones included.
@@ -59,7 +65,8 @@ pub struct Spawn {
     /// Its arguments, each one word.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Where it runs; a relative path starts at the session's working directory, which is the default.
+    /// Where it runs; a relative path starts at the session's working directory, which is the
+    /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
     /// More variables; they win over the host's.
@@ -70,8 +77,9 @@ pub struct Spawn {
     pub extra_paths: Vec<String>,
     /// What its standard input is.
     pub stdin: Stdin,
-    /// When it is ended, in milliseconds after its start. Without one a program of [`SPAWN`] is ended after the
-    /// `shell_timeout_ms` of the session's execution environment, one of [`START`] never.
+    /// When it is ended, in milliseconds after its start. Without one a program of [`SPAWN`] is
+    /// ended after the `shell_timeout_ms` of the session's execution environment, one of [`START`]
+    /// never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     /// How a person is told of it; without one by program and arguments.
@@ -85,13 +93,13 @@ pub struct SpawnOnTerminal {
     /// The program. Its standard input is the terminal, whatever stands there.
     #[serde(flatten)]
     pub spawn: Spawn,
-    /// The path of the side that programs use: `/dev/pts/3`. It becomes the program's standard input, output and
-    /// error, and controls its session; the caller has the other side.
+    /// The path of the side that programs use: `/dev/pts/3`. It becomes the program's standard
+    /// input, output and error, and controls its session; the caller has the other side.
     pub terminal: String,
 }
 
-/// What a program's standard input is. A host refuses a word that it does not know: a program must not run
-/// with another input than it was started for.
+/// What a program's standard input is. A host refuses a word that it does not know: a program must
+/// not run with another input than it was started for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stdin {
@@ -203,7 +211,8 @@ pub struct ProcessFacts {
 pub struct ProcessOutputRead {
     /// Its number.
     pub process: u64,
-    /// The byte to begin with, counted from its start; the last that are kept where this is past them.
+    /// The byte to begin with, counted from its start; the last that are kept where this is past
+    /// them.
     pub from: u64,
     /// Bytes at most.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -309,7 +318,8 @@ pub enum ProcessEvent {
     Unknown,
 }
 
-/// Where a program prints to. There are no others: what is printed elsewhere would be an event of its own.
+/// Where a program prints to. There are no others: what is printed elsewhere would be an event of
+/// its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputStream {
@@ -345,8 +355,8 @@ pub struct LeftRunning {
     pub name: String,
 }
 
-/// Returns the name of a signal, `SIG` and all, where it is one of those that every Unix system has under the
-/// same number.
+/// Returns the name of a signal, `SIG` and all, where it is one of those that every Unix system has
+/// under the same number.
 pub fn signal_name(number: i32) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",

@@ -1,26 +1,30 @@
 //! Resources: what plugins keep open in a session's execution environment, by name, until it ends.
 //!
-//! A resource lives in the instance of the plugin that made it. The host knows its name and who keeps it, closes
-//! all in reverse order, and passes on what others ask of it: by the operation [`RESOURCE`] of that instance.
+//! A resource lives in the instance of the plugin that made it. The host knows its name and who
+//! keeps it, closes all in reverse order, and passes on what others ask of it: by the operation
+//! [`RESOURCE`] of that instance.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Registers what the calling plugin keeps: [`ResourceSet`], [`ResourceClosed`]. What had the name is closed first.
+/// Registers what the calling plugin keeps: [`ResourceSet`], [`ResourceClosed`]. What had the name
+/// is closed first.
 pub const SET: &str = "resources.set";
 /// Finds one by name: [`ResourceName`], [`ResourceFacts`] or null.
 pub const GET: &str = "resources.get";
-/// Lists all in the order in which they were registered: no request JSON, a list of [`ResourceFacts`].
+/// Lists all in the order in which they were registered: no request JSON, a list of
+/// [`ResourceFacts`].
 pub const LIST: &str = "resources.list";
 /// Asks one for something: [`ResourceCall`], and whatever it answers.
 pub const CALL: &str = "resources.call";
-/// Finds one, or has it made by the plugin that describes a factory of that name, once however many ask:
-/// [`ResourceName`], [`ResourceFacts`].
+/// Finds one, or has it made by the plugin that describes a factory of that name, once however many
+/// ask: [`ResourceName`], [`ResourceFacts`].
 pub const GET_OR_CREATE: &str = "resources.get_or_create";
 /// Closes and forgets one: [`ResourceName`], [`ResourceClosed`].
 pub const REMOVE: &str = "resources.remove";
 
-/// The operation by which a plugin is asked for what it keeps: [`ResourceRequest`], and what its action says.
+/// The operation by which a plugin is asked for what it keeps: [`ResourceRequest`], and what its
+/// action says.
 pub const RESOURCE: &str = "resource";
 
 /// Resources at most in one environment: each holds something open, and each is closed at the end.
@@ -45,7 +49,8 @@ pub struct ResourceSpec {
 pub struct ResourceSet {
     /// Its name in the environment.
     pub name: String,
-    /// What tells it from others of its plugin's: chosen by the plugin, and said in each [`ResourceRequest`].
+    /// What tells it from others of its plugin's: chosen by the plugin, and said in each
+    /// [`ResourceRequest`].
     pub number: u64,
     /// What kind of thing it is, for others.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,8 +111,8 @@ pub struct ResourceClosed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceAction {
-    /// Make it, from what is `saved` where there is that; answered with [`ResourceSet`], its name as it was asked.
-    /// The plugin does not register it: the host does.
+    /// Make it, from what is `saved` where there is that; answered with [`ResourceSet`], its name
+    /// as it was asked. The plugin does not register it: the host does.
     Create,
     /// Pass an operation on; answered with what the resource answers.
     Call,

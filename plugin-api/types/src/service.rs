@@ -10,7 +10,8 @@ use serde_json::Value;
 pub const SESSION: &str = "session";
 /// Asks for the plugin's configuration, `[plugins.NAME]`, as JSON; no request JSON.
 pub const CONFIG: &str = "config";
-/// Asks for the path of an asset that the plugin declares, fetched if need be: [`AssetRequest`], [`AssetAnswer`].
+/// Asks for the path of an asset that the plugin declares, fetched if need be: [`AssetRequest`],
+/// [`AssetAnswer`].
 pub const ASSET: &str = "asset";
 /// Asks for a folder of the plugin's own in the user's cache: [`FolderAnswer`]; no request JSON.
 pub const CACHE_FOLDER: &str = "cache_folder";
@@ -91,7 +92,8 @@ pub struct TerminalFacts {
     pub tmux: bool,
     /// Whether `STY` is set (GNU screen).
     pub screen: bool,
-    /// `JAATO_GRAPHICS_PROTOCOL` as set; what follows without it is concluded from the other fields.
+    /// `JAATO_GRAPHICS_PROTOCOL` as set; what follows without it is concluded from the other
+    /// fields.
     pub graphics: Option<String>,
 }
 

@@ -1,7 +1,8 @@
 //! The services `terminal.*`: programs on a terminal of the session's execution environment.
 //!
-//! A terminal belongs to the environment and outlives the call that made it: it ends with [`END`], with its stream,
-//! and with the environment. Its stream's frames are [`TerminalEvent`]s, the output as bytes beside them.
+//! A terminal belongs to the environment and outlives the call that made it: it ends with [`END`],
+//! with its stream, and with the environment. Its stream's frames are [`TerminalEvent`]s, the
+//! output as bytes beside them.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{ProcessExit, Signal};
 
-/// Starts a program on a new terminal: [`TerminalSpawn`], [`TerminalSpawned`]. The stream's frames are
-/// [`TerminalEvent`]s.
+/// Starts a program on a new terminal: [`TerminalSpawn`], [`TerminalSpawned`]. The stream's frames
+/// are [`TerminalEvent`]s.
 pub const SPAWN: &str = "terminal.spawn";
-/// Types the bytes beside the request: [`TerminalWrite`]; answers [`TerminalWritten`] where the request says how long
-/// that may take, else no JSON.
+/// Types the bytes beside the request: [`TerminalWrite`]; answers [`TerminalWritten`] where the
+/// request says how long that may take, else no JSON.
 pub const WRITE: &str = "terminal.write";
 /// Sets the size: [`TerminalResize`]; no answer JSON.
 pub const RESIZE: &str = "terminal.resize";
@@ -21,15 +22,15 @@ pub const RESIZE: &str = "terminal.resize";
 pub const SIGNAL: &str = "terminal.signal";
 /// Tells what the system knows of the terminal at this moment: [`TerminalRef`], [`TerminalState`].
 pub const STATE: &str = "terminal.state";
-/// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells the exit. After the
-/// exit, and until the stream is closed, it ends what the program left running.
+/// Ends the program and all that it started: [`TerminalRef`]; no answer JSON. The stream then tells
+/// the exit. After the exit, and until the stream is closed, it ends what the program left running.
 pub const END: &str = "terminal.end";
 
-/// Shows people what is on a terminal that the plugin has: [`TerminalScreen`], with the same screen as ANSI text in
-/// the bytes beside it; answers [`TerminalShown`].
+/// Shows people what is on a terminal that the plugin has: [`TerminalScreen`], with the same screen
+/// as ANSI text in the bytes beside it; answers [`TerminalShown`].
 pub const SHOW: &str = "terminal.show";
-/// Asks the person to type something that nobody else may see, straight into the terminal: [`TerminalAsk`],
-/// [`TerminalAsked`].
+/// Asks the person to type something that nobody else may see, straight into the terminal:
+/// [`TerminalAsk`], [`TerminalAsked`].
 pub const ASK: &str = "terminal.ask";
 /// Opens a stream of what people do with the plugin's terminals; its frames are [`TerminalNews`].
 pub const WATCH: &str = "terminal.watch";
@@ -85,8 +86,8 @@ pub struct TerminalRef {
 pub struct TerminalWrite {
     /// The terminal's number.
     pub terminal: u64,
-    /// How long that may take where nobody reads; without it, as long as it takes. An older environment does not
-    /// know it.
+    /// How long that may take where nobody reads; without it, as long as it takes. An older
+    /// environment does not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
 }
@@ -153,18 +154,21 @@ pub struct TerminalState {
     /// Who waits for what is typed: its process id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiter_pid: Option<u32>,
-    /// How long the same wait has been seen, in microseconds: 0 for whoever asks first. A wait of which nothing else
-    /// was seen for half a millisecond is one; a single look may have met a program between two steps.
+    /// How long the same wait has been seen, in microseconds: 0 for whoever asks first. A wait of
+    /// which nothing else was seen for half a millisecond is one; a single look may have met a
+    /// program between two steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_us: Option<u64>,
-    /// How often a wait that ends by itself was seen to begin anew, while nothing was shown and nothing typed.
+    /// How often a wait that ends by itself was seen to begin anew, while nothing was shown and
+    /// nothing typed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waited_again: Option<u32>,
-    /// How many milliseconds a wait takes that ends by itself: the longest of those of which `waited_again` counts.
+    /// How many milliseconds a wait takes that ends by itself: the longest of those of which
+    /// `waited_again` counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// Whether a wait that ends by itself is a pause (between two keys after an escape, before an end) rather than
-    /// that for what is typed next: the same program was seen in longer ones.
+    /// Whether a wait that ends by itself is a pause (between two keys after an escape, before an
+    /// end) rather than that for what is typed next: the same program was seen in longer ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_pause: Option<bool>,
     /// Whether something that was typed was not taken yet.
@@ -173,7 +177,8 @@ pub struct TerminalState {
     /// Whether something was shown that the stream did not tell yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_output: Option<bool>,
-    /// Bytes that the stream has told: more than a reader has means that some are on their way to it.
+    /// Bytes that the stream has told: more than a reader has means that some are on their way to
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown_bytes: Option<u64>,
 }
@@ -199,7 +204,8 @@ pub struct TerminalScreen {
     pub is_full_screen: bool,
     /// The lines, without what is blank at their ends and below.
     pub lines: Vec<String>,
-    /// Whether the program still runs. Nothing is shown of a terminal after a screen where it does not.
+    /// Whether the program still runs. Nothing is shown of a terminal after a screen where it does
+    /// not.
     pub is_alive: bool,
 }
 
@@ -207,7 +213,8 @@ pub struct TerminalScreen {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalShown {
-    /// How many people look at it at this moment: with none, the next one is wanted only after the next call.
+    /// How many people look at it at this moment: with none, the next one is wanted only after the
+    /// next call.
     pub watchers: u32,
 }
 
@@ -276,7 +283,8 @@ pub enum TerminalWait {
     Reading,
     /// Somebody does, and goes on by itself after a while: weak evidence.
     ReadingForAWhile,
-    /// Somebody does, to pass it on (`ssh`, `docker`, `tmux`): whether it is waited for there cannot be seen.
+    /// Somebody does, to pass it on (`ssh`, `docker`, `tmux`): whether it is waited for there
+    /// cannot be seen.
     Relaying,
     /// Something that this side does not know.
     #[serde(other)]

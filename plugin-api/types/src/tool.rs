@@ -17,28 +17,30 @@ pub struct ToolSpec {
     /// What the tool promises of its effects.
     #[serde(default)]
     pub annotations: Annotations,
-    /// Groups tools in lists: `filesystem`, `code`, `search`, `knowledge`, `memory`, `coordination`,
-    /// `system`, `web`, `communication`, `prompt`, or an author's own.
+    /// Groups tools in lists: `filesystem`, `code`, `search`, `knowledge`, `memory`,
+    /// `coordination`, `system`, `web`, `communication`, `prompt`, or an author's own.
     #[serde(default)]
     pub category: String,
     /// Whether it stands in every request.
     #[serde(default)]
     pub availability: Availability,
-    /// Asks to be run without a question. The user's rules decide; the host honours it for shipped plugins.
+    /// Asks to be run without a question. The user's rules decide; the host honours it for shipped
+    /// plugins.
     #[serde(default)]
     pub auto_approval: bool,
-    /// Whether a call that runs longer than the user's threshold goes on as a task: the model is given a
-    /// handle in its place, and the outcome in a later message.
+    /// Whether a call that runs longer than the user's threshold goes on as a task: the model is
+    /// given a handle in its place, and the outcome in a later message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_background: bool,
     /// Properties that other plugins look for, such as `file_writer`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traits: Vec<String>,
-    /// Phrases of a person and the arguments that they should give: tests run them, docs show them, and
-    /// the prompt of small models is made of them.
+    /// Phrases of a person and the arguments that they should give: tests run them, docs show them,
+    /// and the prompt of small models is made of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub examples: Vec<Example>,
-    /// When it is offered to the model; always where this is absent. A person may call it at any time.
+    /// When it is offered to the model; always where this is absent. A person may call it at any
+    /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_if: Option<Offer>,
     /// When it runs by itself, whether it is offered or not; never where this is absent.
@@ -46,7 +48,8 @@ pub struct ToolSpec {
     pub run_if: Option<Condition>,
 }
 
-/// What a tool promises of its effects. Absent means no promise, so the defaults are the careful side.
+/// What a tool promises of its effects. Absent means no promise, so the defaults are the careful
+/// side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Annotations {

@@ -1,4 +1,5 @@
-//! Prints what the engine's own exec of a small command costs at best, in a container that runs, as one line of JSON.
+//! Prints what the engine's own exec of a small command costs at best, in a container that runs, as
+//! one line of JSON.
 //!
 //! `exec_bench CONTAINER`; `cargo xtask bench containers` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

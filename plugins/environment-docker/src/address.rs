@@ -1,4 +1,5 @@
-//! Where the engine listens: from the settings, from `DOCKER_HOST`, or the first of the known sockets.
+//! Where the engine listens: from the settings, from `DOCKER_HOST`, or the first of the known
+//! sockets.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -19,7 +20,8 @@ pub enum Address {
 }
 
 impl Address {
-    /// Takes the configured address, else that of `DOCKER_HOST`, else the first known socket that is there.
+    /// Takes the configured address, else that of `DOCKER_HOST`, else the first known socket that
+    /// is there.
     ///
     /// # Errors
     /// As [`Address::parse`].

@@ -18,8 +18,8 @@ use crate::link::{Pieces, Streams, Writer};
 use crate::place::{self, Place, Request};
 use crate::wrapper::{self, Told};
 
-/// How often the engine is asked whether a silent command has ended: what it left running in the background may hold its
-/// output open. At first soon, then at leisure.
+/// How often the engine is asked whether a silent command has ended: what it left running in the
+/// background may hold its output open. At first soon, then at leisure.
 const LOOK_FIRST: Duration = Duration::from_millis(50);
 const LOOK_LAST: Duration = Duration::from_millis(400);
 
@@ -100,17 +100,20 @@ struct Output {
 }
 
 impl Command {
-    /// Starts a command, and returns once it runs. A future that is dropped before ends the command.
+    /// Starts a command, and returns once it runs. A future that is dropped before ends the
+    /// command.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container or the engine is gone, `not_found` for a folder or a program that is not
-    /// there, `invalid_arguments` for no program at all, `timeout` when the engine is slow.
+    /// Kind `unavailable` when the container or the engine is gone, `not_found` for a folder or a
+    /// program that is not there, `invalid_arguments` for no program at all, `timeout` when the
+    /// engine is slow.
     pub async fn start(place: Place, spec: Spec) -> Result<Self> {
         if spec.words.first().is_none_or(String::is_empty) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the command is empty"));
         }
         let (sender, receiver) = oneshot::channel();
-        // A task of its own: until the session's number is there, nobody could end what was started.
+        // A task of its own: until the session's number is there, nobody could end what was
+        // started.
         tokio::spawn(async move {
             let deadline = place.engine.docker().timeout();
             let address = place.engine.address().clone();
@@ -130,7 +133,8 @@ impl Command {
     /// Waits for what comes next; nothing after the end. A future that is dropped loses nothing.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container died or the engine went away in the middle; nothing comes after it.
+    /// Kind `unavailable` when the container died or the engine went away in the middle; nothing
+    /// comes after it.
     pub async fn next(&self) -> Result<Option<Piece>> {
         let mut output = self.output.lock().await;
         if output.is_done {
@@ -262,8 +266,8 @@ impl Command {
         self.place.signal(self.session, signal).await
     }
 
-    /// Asks the command to end, and ends it with all that belongs to it a moment later. What it printed before is
-    /// still to be read.
+    /// Asks the command to end, and ends it with all that belongs to it a moment later. What it
+    /// printed before is still to be read.
     ///
     /// # Errors
     /// Kind `unavailable` when the container is gone, and the command with it.
@@ -329,7 +333,8 @@ async fn begin(place: Place, spec: Spec) -> Result<Command> {
     })
 }
 
-/// Reads until the session's number is there. Both outputs come by ways of their own, so that some may be ahead of it.
+/// Reads until the session's number is there. Both outputs come by ways of their own, so that some
+/// may be ahead of it.
 async fn session(
     place: &Place,
     pieces: &mut Pieces,

@@ -64,12 +64,13 @@ pub struct Container {
 }
 
 impl Container {
-    /// Makes or takes the container that the settings want, with that workspace. Whatever was made is
-    /// removed when this fails or is dropped half-way.
+    /// Makes or takes the container that the settings want, with that workspace. Whatever was made
+    /// is removed when this fails or is dropped half-way.
     ///
     /// # Errors
-    /// Kind `configuration` for settings that make no sense, `not_found` for an image or container that is not there,
-    /// `unavailable` for one that does not run, `failed` for one without the workspace or without a shell.
+    /// Kind `configuration` for settings that make no sense, `not_found` for an image or container
+    /// that is not there, `unavailable` for one that does not run, `failed` for one without the
+    /// workspace or without a shell.
     pub async fn open(engine: Engine, settings: &Settings, workspace: &Path) -> Result<Self> {
         let wanted = settings.wanted()?;
         let workspace = workspace.canonicalize().map_err(|error| no_folder(workspace, &error))?;
@@ -221,8 +222,9 @@ impl Container {
         Ok(Place { guardian: guardian.clone(), ..place })
     }
 
-    /// Gives a place in a container that runs, in place of one that has ended. One that was made for the session is not
-    /// made again before a command was refused: whoever works in it must learn that what they installed is gone.
+    /// Gives a place in a container that runs, in place of one that has ended. One that was made
+    /// for the session is not made again before a command was refused: whoever works in it must
+    /// learn that what they installed is gone.
     async fn begin_again(&self, ended: &Place, how: &str) -> Result<Place> {
         let gone = errors::gone(&ended.name, how);
         if self.is_closed.load(Ordering::Relaxed) {
@@ -324,8 +326,8 @@ impl Container {
         &self.facts
     }
 
-    /// Ends all that was started in it, removes it if it was made for the session, and removes the temporary folder.
-    /// Each is done whether or not another fails.
+    /// Ends all that was started in it, removes it if it was made for the session, and removes the
+    /// temporary folder. Each is done whether or not another fails.
     ///
     /// # Errors
     /// The first failure.

@@ -22,12 +22,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Connects, agrees on a version, and asks what kind of engine it is. Runs on the thread of [`crate::Runtime`], as
-    /// all that speaks to the engine.
+    /// Connects, agrees on a version, and asks what kind of engine it is. Runs on the thread of
+    /// [`crate::Runtime`], as all that speaks to the engine.
     ///
     /// # Errors
-    /// Kind `unavailable` when there is no engine or it does not listen, `permission_denied` for its socket, `timeout`
-    /// when no answer comes in time.
+    /// Kind `unavailable` when there is no engine or it does not listen, `permission_denied` for
+    /// its socket, `timeout` when no answer comes in time.
     pub async fn connect(address: Address, deadline: Duration) -> Result<Self> {
         let told = |error| errors::explain(&error, &address, Doing::Connecting);
         let connected = match &address {

@@ -1,8 +1,10 @@
-//! A shell in the container that ends what is left of a command, and everything when the host is gone.
+//! A shell in the container that ends what is left of a command, and everything when the host is
+//! gone.
 //!
-//! It reads requests from its standard input and needs nothing of the image but `sh` and `/proc`. Its input
-//! closes when the host ends, however that dies; then it ends what it was told of. In a container that was made for one
-//! session it is the first process: with its end, the kernel ends all others.
+//! It reads requests from its standard input and needs nothing of the image but `sh` and `/proc`.
+//! Its input closes when the host ends, however that dies; then it ends what it was told of. In a
+//! container that was made for one session it is the first process: with its end, the kernel ends
+//! all others.
 
 use jaato_plugin_sdk::types::process::{LeftRunning, Signal};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
@@ -10,10 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::link::{self, Ask, Streams};
 
-/// `w` lists in `p` who belongs to the session `$1`: by session, by group, or by descent. `e` ends them, again and again
-/// until nobody is new, as they may start others meanwhile. Of the requests, `t` and `u` tell that a command was started
-/// and has ended (it is kept in mind if it left somebody), `e` ends one, `x` ends all and the shell itself, `s` sends a signal to a group, `f` asks
-/// who has a terminal. The empty subshells make the shell look after processes that were left to it.
+/// `w` lists in `p` who belongs to the session `$1`: by session, by group, or by descent. `e` ends
+/// them, again and again until nobody is new, as they may start others meanwhile. Of the requests,
+/// `t` and `u` tell that a command was started and has ended (it is kept in mind if it left
+/// somebody), `e` ends one, `x` ends all and the shell itself, `s` sends a signal to a group, `f`
+/// asks who has a terminal. The empty subshells make the shell look after processes that were left
+/// to it.
 pub const SCRIPT: &str = r##"S=' '
 w(){ g=$1 p=" $1 " n=1
 while [ "$n" = 1 ]; do n=0
@@ -74,7 +78,8 @@ fn word(signal: Signal) -> &'static str {
 /// A handle to the shell; its input closes with the last one.
 #[derive(Debug, Clone)]
 pub struct Guardian {
-    // Unbounded, so that a drop can ask without waiting: requests are a few bytes, a handful for each command.
+    // Unbounded, so that a drop can ask without waiting: requests are a few bytes, a handful for
+    // each command.
     asks: mpsc::UnboundedSender<Ask>,
 }
 

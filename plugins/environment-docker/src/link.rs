@@ -35,8 +35,8 @@ pub struct Ask {
     pub answer: Option<oneshot::Sender<String>>,
 }
 
-/// Passes requests on until nobody can ask any more, or the shell has ended. Whoever waits then is told by the drop of
-/// what they wait for.
+/// Passes requests on until nobody can ask any more, or the shell has ended. Whoever waits then is
+/// told by the drop of what they wait for.
 pub async fn serve(streams: Streams, mut asks: mpsc::UnboundedReceiver<Ask>) {
     let Streams { mut input, mut output } = streams;
     let mut waiting = HashMap::new();

@@ -1,7 +1,7 @@
 //! Makes a container for a session.
 //!
-//! Its first process is the guardian's shell, whose input is our connection. With the connection's end, however that comes,
-//! the shell ends, and with it the container, which the engine removes.
+//! Its first process is the guardian's shell, whose input is our connection. With the connection's
+//! end, however that comes, the shell ends, and with it the container, which the engine removes.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -28,7 +28,8 @@ use crate::settings::Settings;
 use crate::sweep;
 use crate::wrapper;
 
-/// The first process of a container that stays: it waits for ever, without any program of the image.
+/// The first process of a container that stays: it waits for ever, without any program of the
+/// image.
 const WAIT: &str = "while read -r _; do :; done";
 
 /// A container that was made and runs.

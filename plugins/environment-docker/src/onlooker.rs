@@ -1,8 +1,10 @@
-//! A shell in the container that looks who waits at a terminal: a second one, started with the first look.
+//! A shell in the container that looks who waits at a terminal: a second one, started with the
+//! first look.
 //!
-//! It runs as commands do, for the kernel tells what a process waits in to its own user alone, and needs nothing of the
-//! image but `sh` and `/proc`. Where the image has `stty`, `dd` and `od`, it tells more with them. It only reads;
-//! what that means is decided here. Its input closes with its last handle, and it ends.
+//! It runs as commands do, for the kernel tells what a process waits in to its own user alone, and
+//! needs nothing of the image but `sh` and `/proc`. Where the image has `stty`, `dd` and `od`, it
+//! tells more with them. It only reads; what that means is decided here. Its input closes with its
+//! last handle, and it ends.
 
 use std::sync::Arc;
 
@@ -19,11 +21,12 @@ use crate::place::{self, Place, Request};
 /// Bytes of a list of `poll` that are read: a terminal is among the first.
 const LIST_BYTES_MAX: u64 = 128;
 
-/// For each request, a session's number, it answers with records between `|`: `G` group, state and name of who is in the
-/// foreground; for each process there `P` with its number and those of its descriptors that are the terminal, `X` if
-/// it may not be looked into; for each thread `T` with its number and what it is blocked in, and `R` how much it has run; `E` a
-/// line of an epoll set; `M` the bytes of the list of `poll` or `select`; `S` what `stty` says, where
-/// somebody may wait. `w` looks at a process, `m` reads memory, `v` holds the numbers of calls that wait.
+/// For each request, a session's number, it answers with records between `|`: `G` group, state and
+/// name of who is in the foreground; for each process there `P` with its number and those of its
+/// descriptors that are the terminal, `X` if it may not be looked into; for each thread `T` with
+/// its number and what it is blocked in, and `R` how much it has run; `E` a line of an epoll set;
+/// `M` the bytes of the list of `poll` or `select`; `S` what `stty` says, where somebody may wait.
+/// `w` looks at a process, `m` reads memory, `v` holds the numbers of calls that wait.
 const SCRIPT: &str = r##"m(){ a=$(($1)) 2>/dev/null; r="$r|M "$(dd if="/proc/$p/mem" bs=1 skip="$a" count="$2" 2>/dev/null | od -An -v -tx1 2>/dev/null | tr -d '\n'); }
 w(){ p=$1 b=
 for f in /proc/$p/fd/*; do { [ "$f" -ef "$y" ] || [ "$f" -ef /dev/tty ]; } && b="$b ${f##*/}"; done
@@ -65,7 +68,8 @@ pub struct Sight {
     pub waiting: Waiting,
     /// The group in the foreground.
     pub foreground: Option<u32>,
-    /// Whether what is typed is shown, and read line by line; nothing without `stty`, or where nobody waits.
+    /// Whether what is typed is shown, and read line by line; nothing without `stty`, or where
+    /// nobody waits.
     pub modes: Option<(bool, bool)>,
 }
 

@@ -1,7 +1,8 @@
 //! Who made a container: a label by which one that a killed host left behind is known.
 //!
-//! A process is known by its number, the time it started, and the boot and the process namespace in which
-//! these numbers mean something. Where that cannot be compared, the container counts as somebody else's and is left alone.
+//! A process is known by its number, the time it started, and the boot and the process namespace in
+//! which these numbers mean something. Where that cannot be compared, the container counts as
+//! somebody else's and is left alone.
 
 use std::fs;
 use std::path::Path;
@@ -71,8 +72,8 @@ impl Owner {
     }
 }
 
-/// When a process started, in ticks since boot: the 22nd field, counted behind the name, which may hold anything. One that
-/// is dead and waits for its parent alone has ended.
+/// When a process started, in ticks since boot: the 22nd field, counted behind the name, which may
+/// hold anything. One that is dead and waits for its parent alone has ended.
 fn started(proc: &Path, pid: u32) -> Option<String> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let (_, fields) = stat.rsplit_once(") ")?;
@@ -88,7 +89,8 @@ mod tests {
         Owner::parse(text).unwrap()
     }
 
-    /// A `/proc` with a process, 7, started at 100, whose name would mislead a careless reader, and a dead one, 9.
+    /// A `/proc` with a process, 7, started at 100, whose name would mislead a careless reader, and
+    /// a dead one, 9.
     fn proc() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let rest: Vec<String> = (5..22).map(|field| field.to_string()).collect();

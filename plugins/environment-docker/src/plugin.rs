@@ -103,7 +103,8 @@ impl ExecutionEnvironment for Ready {
     }
 }
 
-/// Removes what killed hosts left behind, then opens the container; gives what is worth a line in the log.
+/// Removes what killed hosts left behind, then opens the container; gives what is worth a line in
+/// the log.
 async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<String>)> {
     let address = Address::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
     let engine = Engine::connect(address, settings.engine_deadline()).await?;

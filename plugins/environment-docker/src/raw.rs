@@ -1,7 +1,7 @@
 //! A terminal's bytes, as they are.
 //!
-//! Bollard looks for frames in a terminal's output too, which has none: a piece that begins with a byte of
-//! 0, 1 or 2 would be swallowed. So this one request is written by hand.
+//! Bollard looks for frames in a terminal's output too, which has none: a piece that begins with a
+//! byte of 0, 1 or 2 would be swallowed. So this one request is written by hand.
 
 use std::io;
 use std::pin::Pin;

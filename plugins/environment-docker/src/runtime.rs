@@ -1,7 +1,8 @@
 //! The thread on which everything that speaks to the engine runs.
 //!
-//! The boundary has no tokio and the engine's client needs it: futures of the client run here, and what
-//! awaits their answers may be polled by any executor. The thread ends when the last handle is gone.
+//! The boundary has no tokio and the engine's client needs it: futures of the client run here, and
+//! what awaits their answers may be polled by any executor. The thread ends when the last handle is
+//! gone.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,7 +16,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What the thread may still do once nobody wants it: containers are removed before, or by the engine itself.
+/// What the thread may still do once nobody wants it: containers are removed before, or by the
+/// engine itself.
 const WIND_DOWN: Duration = Duration::from_millis(100);
 
 /// A handle to the thread.
@@ -59,7 +61,8 @@ impl Runtime {
     /// Runs a future on the thread. Dropping what is returned drops the future.
     ///
     /// # Errors
-    /// The future's own; kind `plugin_panicked` if it panicked; kind `unavailable` if the thread has ended.
+    /// The future's own; kind `plugin_panicked` if it panicked; kind `unavailable` if the thread
+    /// has ended.
     pub async fn run<T: Send + 'static>(
         &self,
         future: impl Future<Output = Result<T>> + Send + 'static,
@@ -79,7 +82,8 @@ impl Runtime {
         }
     }
 
-    /// Ends the thread and drops whatever runs on it. Gives what resolves when it has ended; nothing the second time.
+    /// Ends the thread and drops whatever runs on it. Gives what resolves when it has ended;
+    /// nothing the second time.
     pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
         lock(&self.thread.stop).take();
         lock(&self.thread.ended).take()

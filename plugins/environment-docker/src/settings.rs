@@ -12,11 +12,12 @@ pub const CONTAINER_WORKDIR: &str = "/workspace";
 /// Where the temporary folder appears in a container that is made.
 pub const CONTAINER_TMP: &str = "/tmp/jaato";
 
-/// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk takes seconds.
+/// An engine that answers nothing for so long is told of as slow. Making a container on a slow disk
+/// takes seconds.
 const ENGINE_DEADLINE_MS: u64 = 30_000;
 
-/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and still less than the
-/// session's own bound of 600 s, which would lose what the command printed.
+/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and
+/// still less than the session's own bound of 600 s, which would lose what the command printed.
 const SHELL_TIMEOUT: f64 = 300.0;
 
 /// The settings of an environment in a container.
@@ -26,15 +27,18 @@ const SHELL_TIMEOUT: f64 = 300.0;
 pub struct Settings {
     /// The image that a container is made from, such as `debian:12`.
     pub image: Option<String>,
-    /// Id or name of a container that runs already, instead of an image. It is never stopped or removed.
+    /// Id or name of a container that runs already, instead of an image. It is never stopped or
+    /// removed.
     pub container_id: Option<String>,
-    /// Where the workspace appears in a container that is made; of one that is there, its mounts tell.
+    /// Where the workspace appears in a container that is made; of one that is there, its mounts
+    /// tell.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub container_workdir: Option<PathBuf>,
-    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By default
-    /// whoever runs jaato, so that files stay theirs.
+    /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By
+    /// default whoever runs jaato, so that files stay theirs.
     pub user: Option<String>,
-    /// The network of a container that is made, such as `none`; by default the engine's own default.
+    /// The network of a container that is made, such as `none`; by default the engine's own
+    /// default.
     pub network: Option<String>,
     /// Whether a container that was made is removed at the end.
     pub cleanup_on_exit: bool,
@@ -46,8 +50,8 @@ pub struct Settings {
     #[schemars(range(min = 1, max = 3_600_000))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub engine_deadline_ms: u64,
-    /// Seconds that a command may take which says nothing itself. Programs that outlive their call, and terminals, have no
-    /// such bound.
+    /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
+    /// and terminals, have no such bound.
     #[schemars(range(min = 0.1, max = 86400.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
@@ -95,7 +99,8 @@ pub enum Wanted<'a> {
 }
 
 impl Settings {
-    /// What a person chose for this session wins over the configuration; an image or a container over both of those.
+    /// What a person chose for this session wins over the configuration; an image or a container
+    /// over both of those.
     ///
     /// # Errors
     /// Kind `configuration` for an option that is none.
@@ -123,7 +128,8 @@ impl Settings {
     /// Tells what is asked for.
     ///
     /// # Errors
-    /// Kind `configuration` with neither or both of image and container, or with a folder that is not absolute.
+    /// Kind `configuration` with neither or both of image and container, or with a folder that is
+    /// not absolute.
     pub fn wanted(&self) -> Result<Wanted<'_>> {
         if let Some(folder) = self.container_workdir.as_ref().filter(|folder| !folder.is_absolute())
         {

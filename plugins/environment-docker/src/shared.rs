@@ -37,7 +37,8 @@ pub struct SharedFolders {
 }
 
 impl SharedFolders {
-    /// For a container that is to be made: the temporary folder is mounted wherever it shall appear.
+    /// For a container that is to be made: the temporary folder is mounted wherever it shall
+    /// appear.
     ///
     /// # Errors
     /// Kind `io` or `configuration` for folders that cannot be used.
@@ -49,7 +50,8 @@ impl SharedFolders {
         Ok(shared)
     }
 
-    /// For a container that runs: the temporary folder lies in the workspace, as nothing can be mounted any more.
+    /// For a container that runs: the temporary folder lies in the workspace, as nothing can be
+    /// mounted any more.
     ///
     /// # Errors
     /// Kind `io` or `configuration` for folders that cannot be used.

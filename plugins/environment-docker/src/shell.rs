@@ -172,8 +172,9 @@ async fn next(
             () = late => {
                 timed_out.store(true, Ordering::Release);
                 let shared = Arc::clone(shared);
-                // A task of its own: the command has a moment to tidy up, and whoever waits here may go away meanwhile.
-                // Where it fails, the container has ended, which is told here next.
+                // A task of its own: the command has a moment to tidy up, and whoever waits here
+                // may go away meanwhile. Where it fails, the container has ended, which is told
+                // here next.
                 tokio::spawn(async move { shared.end().await });
             }
             piece = shared.command.next() => {

@@ -17,11 +17,12 @@ use crate::owner::{self, Owner};
 /// Longest wait for a removal that the engine itself has begun; it takes tenths of a second.
 const REMOVAL_MAX: Duration = Duration::from_secs(5);
 
-/// Removes the containers whose host has ended; gives their names. Those of living hosts, of other machines, and
-/// those that were made to stay are left alone.
+/// Removes the containers whose host has ended; gives their names. Those of living hosts, of other
+/// machines, and those that were made to stay are left alone.
 ///
 /// # Errors
-/// The engine's first one. What could not be removed is left for the next time, all else is removed.
+/// The engine's first one. What could not be removed is left for the next time, all else is
+/// removed.
 pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
     let Some(me) = Owner::current() else { return Ok(Vec::new()) };
     let filters = HashMap::from([("label", vec![owner::LABEL])]);
@@ -46,7 +47,8 @@ pub async fn remove_left_behind(engine: &Engine) -> Result<Vec<String>> {
     failure.map_or(Ok(removed), Err)
 }
 
-/// Removes a container, running or not, and returns when it is gone. One that is gone already counts as removed.
+/// Removes a container, running or not, and returns when it is gone. One that is gone already
+/// counts as removed.
 pub async fn remove(engine: &Engine, id: &str) -> Result<(), EngineError> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match engine.docker().remove_container(id, Some(options)).await {

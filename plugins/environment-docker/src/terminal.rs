@@ -40,7 +40,8 @@ pub struct Foreground {
     pub group: u32,
     /// The name of the group's first process.
     pub name: String,
-    /// Whether that process waits for input from the terminal; nothing where the kernel does not tell.
+    /// Whether that process waits for input from the terminal; nothing where the kernel does not
+    /// tell.
     pub waits_for_input: Option<bool>,
 }
 
@@ -55,7 +56,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program on a terminal of that size, and returns once it runs. `spec.stdin` means nothing here.
+    /// Starts a program on a terminal of that size, and returns once it runs. `spec.stdin` means
+    /// nothing here.
     ///
     /// # Errors
     /// As [`crate::Command::start`].
@@ -80,7 +82,8 @@ impl Terminal {
         self.session
     }
 
-    /// Waits for bytes from the terminal; nothing at its end. A future that is dropped loses nothing.
+    /// Waits for bytes from the terminal; nothing at its end. A future that is dropped loses
+    /// nothing.
     ///
     /// # Errors
     /// Kind `unavailable` when the connection broke.
@@ -118,8 +121,8 @@ impl Terminal {
             .map_err(|error| Error::new(ErrorKind::Io, format!("the terminal is closed: {error}")))
     }
 
-    /// Writes to the terminal within that time; returns how many bytes the engine took. It keeps some of them back where
-    /// nobody reads, how many it does not tell.
+    /// Writes to the terminal within that time; returns how many bytes the engine took. It keeps
+    /// some of them back where nobody reads, how many it does not tell.
     ///
     /// # Errors
     /// Kind `io` when it is closed.
@@ -177,11 +180,12 @@ impl Terminal {
         self.place.onlooker.look(&self.place, self.session).await
     }
 
-    /// Waits for the program's code, once its terminal has ended; tells what it left running too, which goes on until
-    /// [`Terminal::end`] or the end of the session.
+    /// Waits for the program's code, once its terminal has ended; tells what it left running too,
+    /// which goes on until [`Terminal::end`] or the end of the session.
     ///
     /// # Errors
-    /// Kind `unavailable` when the container died or the engine went away; `timeout` while it still runs.
+    /// Kind `unavailable` when the container died or the engine went away; `timeout` while it still
+    /// runs.
     pub async fn exit(&self) -> Result<(i64, Vec<LeftRunning>)> {
         let asking = async {
             let mut pause = Duration::from_millis(1);
@@ -298,8 +302,9 @@ fn parse_foreground(answer: &str) -> Option<Foreground> {
     let name = words.next().unwrap_or_default().to_owned();
     let waits_for_input = match (state, channel) {
         ("S", "n_tty_read" | "tty_read") => Some(true),
-        // The kernel hides where it waits from who is not its user; and who waits for several things may wait for the
-        // terminal among them. `wait_woken` is where terminals are read and sockets too.
+        // The kernel hides where it waits from who is not its user; and who waits for several
+        // things may wait for the terminal among them. `wait_woken` is where terminals are read and
+        // sockets too.
         ("S", "-" | "0" | "" | "wait_woken") => None,
         ("S", channel) if channel.contains("poll") || channel.contains("select") => None,
         _ => Some(false),

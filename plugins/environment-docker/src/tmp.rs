@@ -1,7 +1,7 @@
 //! The folder of this machine in which the temporary folder of an environment lies.
 //!
-//! It holds a file with its owner, so that one which a killed host left behind is found and removed at the next start,
-//! whoever the files in it belong to.
+//! It holds a file with its owner, so that one which a killed host left behind is found and removed
+//! at the next start, whoever the files in it belong to.
 
 use std::fs;
 use std::io;
@@ -77,8 +77,8 @@ impl Tmp {
     }
 }
 
-/// Removes the temporary folders in `base` whose host has ended; gives their paths. What cannot be read or removed
-/// is somebody else's and left alone.
+/// Removes the temporary folders in `base` whose host has ended; gives their paths. What cannot be
+/// read or removed is somebody else's and left alone.
 pub fn remove_left_behind(base: &Path) -> Vec<PathBuf> {
     let Some(me) = Owner::current() else { return Vec::new() };
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };

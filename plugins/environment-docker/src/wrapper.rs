@@ -1,14 +1,17 @@
-//! How a command is started, so that it can be ended: the engine starts commands and has no call to end one.
+//! How a command is started, so that it can be ended: the engine starts commands and has no call to
+//! end one.
 //!
-//! Engines give each command a session of its own, and its first process leads it. A shell in its place tells
-//! that process's number, then becomes the command: from there on, that number names all that belongs to it.
+//! Engines give each command a session of its own, and its first process leads it. A shell in its
+//! place tells that process's number, then becomes the command: from there on, that number names
+//! all that belongs to it.
 
 use std::path::Path;
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
-/// Goes to the folder `$1`, looks whether there is such a program, tells its number on standard error, becomes the rest.
-/// The shell itself may print before that (of a locale or a library that is not there), and not to a line's end.
+/// Goes to the folder `$1`, looks whether there is such a program, tells its number on standard
+/// error, becomes the rest. The shell itself may print before that (of a locale or a library that
+/// is not there), and not to a line's end.
 const PLAIN: &str = r#"cd -- "$1" 2>/dev/null || { echo '
 jaato-wrapper !' >&2; exit 126; }
 shift
@@ -62,7 +65,8 @@ pub enum Told {
     NoProgram,
 }
 
-/// Takes the shell's line off, with what it printed before, and gives nothing as long as it is not whole.
+/// Takes the shell's line off, with what it printed before, and gives nothing as long as it is not
+/// whole.
 ///
 /// # Errors
 /// Kind `failed` where much came and no such line: it is what the engine or the shell said instead.

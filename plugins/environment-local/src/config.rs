@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use jaato_plugin_sdk::prelude::*;
 
-/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and still less than the
-/// session's own bound of 600 s, which would lose what the command printed.
+/// Seconds that a command may take which has no deadline of its own: a build or a test suite, and
+/// still less than the session's own bound of 600 s, which would lose what the command printed.
 const SHELL_TIMEOUT: f64 = 300.0;
 
 /// `[plugins.environment-local]`.
@@ -13,19 +13,22 @@ const SHELL_TIMEOUT: f64 = 300.0;
 #[derive(Debug)]
 #[serde(default)]
 pub struct Config {
-    /// Folders in which files may be touched; a relative one starts at the workspace. The workspace alone where there is none.
+    /// Folders in which files may be touched; a relative one starts at the workspace. The workspace
+    /// alone where there is none.
     pub allowed_paths: Vec<PathBuf>,
-    /// Where relative paths and commands begin, and always allowed; the workspace where nothing is said.
+    /// Where relative paths and commands begin, and always allowed; the workspace where nothing is
+    /// said.
     pub default_path: Option<PathBuf>,
-    /// Seconds that a command may take which says nothing itself. Programs that outlive their call, and terminals, have no
-    /// such bound.
+    /// Seconds that a command may take which says nothing itself. Programs that outlive their call,
+    /// and terminals, have no such bound.
     #[schemars(range(min = 0.1, max = 86400.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     pub shell_timeout: f64,
     /// Whether there is a temporary folder, which goes with the session.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub enable_tmp_dir: bool,
-    /// Where the temporary folder is made; the system's folder for such things where nothing is said.
+    /// Where the temporary folder is made; the system's folder for such things where nothing is
+    /// said.
     pub tmp_base_dir: Option<PathBuf>,
 }
 

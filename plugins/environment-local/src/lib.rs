@@ -1,6 +1,8 @@
-//! The execution environment `local`: this machine. Files are kept to the allowed folders, commands are not.
+//! The execution environment `local`: this machine. Files are kept to the allowed folders, commands
+//! are not.
 //!
-//! It starts nothing itself: the host's service `process` does, and ends what must end. Terminals are its own.
+//! It starts nothing itself: the host's service `process` does, and ends what must end. Terminals
+//! are its own.
 #![forbid(unsafe_code)]
 
 mod config;

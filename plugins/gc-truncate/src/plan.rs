@@ -26,9 +26,10 @@ struct Turn {
 ///
 /// All finished turns go but the last `preserve_recent_turns` and the pinned ones. Of those recent
 /// ones the oldest go as well, down to `target_percent`, where the request would not fit otherwise:
-/// the provider has refused it, or what stays is estimated to fill the window. A person who asks gets room
-/// even so: where nothing is old, the older half of the recent turns goes, whatever the estimate is. Who asks
-/// may do so because a server refuses a context that nobody else takes for full.
+/// the provider has refused it, or what stays is estimated to fill the window. A person who asks
+/// gets room even so: where nothing is old, the older half of the recent turns goes, whatever the
+/// estimate is. Who asks may do so because a server refuses a context that nobody else takes for
+/// full.
 pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
     let mut turns = turns(&request.messages);
     let finished = turns.len().saturating_sub(usize::from(is_open(&request.messages)));

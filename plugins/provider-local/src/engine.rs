@@ -20,8 +20,8 @@ pub trait Engine: Send {
         self.len() == 0
     }
 
-    /// Appends tokens and returns the logits after the last. Looks at `cancel` at least every 100 ms;
-    /// what was computed before stays in the cache.
+    /// Appends tokens and returns the logits after the last. Looks at `cancel` at least every 100
+    /// ms; what was computed before stays in the cache.
     ///
     /// # Errors
     /// Kind `cancelled`; `context_overflow` past the limit; `provider` when the runtime fails.

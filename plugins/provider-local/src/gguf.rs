@@ -49,8 +49,8 @@ impl Gguf {
     /// Reads the header and checks that every tensor lies within the file.
     ///
     /// # Errors
-    /// Kind `io` when the file cannot be read, `configuration` when it is no GGUF, is cut short or is
-    /// of another architecture.
+    /// Kind `io` when the file cannot be read, `configuration` when it is no GGUF, is cut short or
+    /// is of another architecture.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| {
             Error::new(

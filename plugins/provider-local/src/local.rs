@@ -108,7 +108,8 @@ impl LocalModel {
     /// Answers a request.
     ///
     /// # Errors
-    /// Kind `context_overflow` when the prompt leaves no room for an answer, `cancelled`, `provider`.
+    /// Kind `context_overflow` when the prompt leaves no room for an answer, `cancelled`,
+    /// `provider`.
     pub fn complete(
         &mut self,
         request: &Request,
@@ -227,7 +228,8 @@ impl LocalModel {
         reused
     }
 
-    /// Reads a saved state that spares more than the cache does; tells how many tokens are there then.
+    /// Reads a saved state that spares more than the cache does; tells how many tokens are there
+    /// then.
     fn load_state(
         &mut self,
         prompt: &Prompt,

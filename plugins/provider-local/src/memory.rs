@@ -1,7 +1,8 @@
 //! Is there memory enough to load a model? Says so before it is tried.
 //!
 //! Loading keeps the weights as they are stored and once more as the vector kernels want them; with
-//! Intel's AMX there is a third copy. A variable that the runtime reads at its start forgoes that one.
+//! Intel's AMX there is a third copy. A variable that the runtime reads at its start forgoes that
+//! one.
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 

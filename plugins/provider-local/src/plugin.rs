@@ -21,10 +21,12 @@ const STATE_FOLDER: &str = "prefix-states";
 #[serde(crate = "serde", default, deny_unknown_fields)]
 #[schemars(crate = "schemars")]
 pub struct Config {
-    /// Most tokens of a conversation. Each takes 56 KiB of memory with the default model; its own limit is 32768.
+    /// Most tokens of a conversation. Each takes 56 KiB of memory with the default model; its own
+    /// limit is 32768.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub context_tokens: u32,
-    /// Whether the computed start of prompts (system text, tools, examples) is kept on disk, 512 MiB at most.
+    /// Whether the computed start of prompts (system text, tools, examples) is kept on disk, 512
+    /// MiB at most.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub save_states: bool,
 }
@@ -157,7 +159,8 @@ impl Sink for Emitter {
     }
 
     fn first_token(&mut self) {
-        // No event tells it where the answer is a call; `cargo xtask bench first-answer` looks for the line.
+        // No event tells it where the answer is a call; `cargo xtask bench first-answer` looks for
+        // the line.
         self.0.log(Level::Debug, "first token");
     }
 

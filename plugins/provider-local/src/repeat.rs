@@ -1,7 +1,7 @@
 //! Notices a call that was answered already in the same turn.
 //!
-//! A small model likes to make the same call again instead of reading its result. The result would be
-//! the same, and so would be the next call: it must say something instead.
+//! A small model likes to make the same call again instead of reading its result. The result would
+//! be the same, and so would be the next call: it must say something instead.
 
 use jaato_plugin_sdk::types::{Message, Role};
 use serde_json::{Map, Value};

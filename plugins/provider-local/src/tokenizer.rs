@@ -1,7 +1,8 @@
 //! Text to tokens and back, out of the vocabulary in a GGUF file.
 //!
-//! Text of people, tools and files is encoded *plainly*: a control token's name in it stays text, so
-//! that nothing a file says can end a turn. Only the prompt's own frame is encoded with control tokens.
+//! Text of people, tools and files is encoded *plainly*: a control token's name in it stays text,
+//! so that nothing a file says can end a turn. Only the prompt's own frame is encoded with control
+//! tokens.
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::tokenizer::TokenizerFromGguf;
@@ -30,7 +31,8 @@ impl Tokenizer {
     /// Reads the vocabulary.
     ///
     /// # Errors
-    /// Kind `configuration` when it is missing, or has no chat turns (`<|im_start|>`, `<|im_end|>`).
+    /// Kind `configuration` when it is missing, or has no chat turns (`<|im_start|>`,
+    /// `<|im_end|>`).
     pub fn from_gguf(gguf: &Gguf) -> Result<Self> {
         let mut encoder = Encoder::from_gguf(&gguf.content)
             .map_err(|error| broken(gguf.path(), &first_line(&error)))?;

@@ -1,7 +1,7 @@
 //! The thread that owns the model: requests come to it one after the other.
 //!
-//! A thread of our own, because computing takes seconds: neither the host's executor nor its pool for
-//! short blocking work is the place for that.
+//! A thread of our own, because computing takes seconds: neither the host's executor nor its pool
+//! for short blocking work is the place for that.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -56,8 +56,8 @@ struct Job {
 }
 
 impl Worker {
-    /// Starts the thread; a model is loaded with the first request. `say` gets lines for the log that
-    /// belong to no request.
+    /// Starts the thread; a model is loaded with the first request. `say` gets lines for the log
+    /// that belong to no request.
     ///
     /// # Errors
     /// Kind `unavailable` when the system gives no thread.
@@ -85,8 +85,8 @@ impl Worker {
         })
     }
 
-    /// Hands a request to the thread and returns what will hold the answer. `cancel` ends it, whether it
-    /// waits, loads or computes.
+    /// Hands a request to the thread and returns what will hold the answer. `cancel` ends it,
+    /// whether it waits, loads or computes.
     ///
     /// # Errors
     /// Kind `unavailable` when too many wait, or the worker was stopped.

@@ -1,4 +1,5 @@
-//! The tiny model: what is reused gives the same tokens, what is cancelled leaves nothing wrong behind.
+//! The tiny model: what is reused gives the same tokens, what is cancelled leaves nothing wrong
+//! behind.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -1,4 +1,5 @@
-//! The real model, where its weights are in the user's cache: calls the right tool and answers from its result.
+//! The real model, where its weights are in the user's cache: calls the right tool and answers from
+//! its result.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;

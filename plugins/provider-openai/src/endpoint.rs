@@ -6,8 +6,8 @@ pub const VENDOR: &str = "https://api.openai.com/v1";
 /// The path of completions, which some people paste with the base URL.
 const COMPLETIONS: &str = "/chat/completions";
 
-/// Joins a base URL and a path. Keeps a query, which some gateways want; forgives slashes at the end and
-/// a whole completions URL.
+/// Joins a base URL and a path. Keeps a query, which some gateways want; forgives slashes at the
+/// end and a whole completions URL.
 pub fn below(base: &str, path: &str) -> String {
     let base = base.trim();
     let (base, query) = base.split_at(base.find('?').unwrap_or(base.len()));
@@ -16,9 +16,9 @@ pub fn below(base: &str, path: &str) -> String {
     format!("{base}/{path}{query}")
 }
 
-/// Joins the server's root and a path: where a server that speaks a protocol of its own as well has that.
-/// `None` for a server that is not reached over plain http, or whose base URL does not end in `/v1`: servers
-/// of one's own are, vendors are not, and have nothing there.
+/// Joins the server's root and a path: where a server that speaks a protocol of its own as well has
+/// that. `None` for a server that is not reached over plain http, or whose base URL does not end in
+/// `/v1`: servers of one's own are, vendors are not, and have nothing there.
 pub fn at_root(base: &str, path: &str) -> Option<String> {
     let base = base.trim();
     let base = base.split('?').next().unwrap_or(base).trim_end_matches('/');

@@ -1,8 +1,8 @@
 //! Characters of which each half came in another event.
 //!
-//! Servers that cut UTF-16 text put one half of a surrogate pair at the end of an event and the other at the
-//! beginning of the next. JSON with half a pair is no text, so a private character stands in for each half
-//! until both are there. A half that stays alone becomes U+FFFD.
+//! Servers that cut UTF-16 text put one half of a surrogate pair at the end of an event and the
+//! other at the beginning of the next. JSON with half a pair is no text, so a private character
+//! stands in for each half until both are there. A half that stays alone becomes U+FFFD.
 
 use jaato_plugin_sdk::serde_json::Value;
 

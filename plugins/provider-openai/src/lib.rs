@@ -1,9 +1,10 @@
 //! Plugin `provider-openai`: any server that speaks OpenAI's chat completions.
 //!
-//! Pure: `request` writes a request down, `reply` reads what is streamed (`reason` why it ended, `think`
-//! reasoning in tags, `halves` torn characters), `refusal` says what to do about an error, `models` reads the
-//! list of models, `window` what servers tell of a context window, `endpoint` joins URLs. `plugin` stands
-//! between them and the host, which owns the connection and the key; `stream` follows a stream there.
+//! Pure: `request` writes a request down, `reply` reads what is streamed (`reason` why it ended,
+//! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
+//! `models` reads the list of models, `window` what servers tell of a context window, `endpoint`
+//! joins URLs. `plugin` stands between them and the host, which owns the connection and the key;
+//! `stream` follows a stream there.
 #![forbid(unsafe_code)]
 
 pub mod endpoint;

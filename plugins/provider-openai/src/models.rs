@@ -5,8 +5,8 @@ use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::failure;
 
-/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral, LM Studio. What is loaded
-/// counts before what could be.
+/// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral, LM Studio. What is
+/// loaded counts before what could be.
 const CONTEXT_KEYS: [&str; 6] = [
     "loaded_context_length",
     "max_model_len",

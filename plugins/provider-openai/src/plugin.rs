@@ -62,8 +62,8 @@ impl Default for Config {
     }
 }
 
-/// The plugin's state: what servers refused once, so that they need not refuse it again. Nothing of a
-/// conversation, because providers are stateless.
+/// The plugin's state: what servers refused once, so that they need not refuse it again. Nothing of
+/// a conversation, because providers are stateless.
 #[derive(Default)]
 pub struct OpenAi {
     /// URL and model of servers that take outcomes only in tool results.
@@ -163,8 +163,8 @@ impl Provider for OpenAiProvider {
     }
 }
 
-/// Asks a server of one's own for the window of the session's model where its list does not tell it. What
-/// it does not answer is not known: nothing fails for it.
+/// Asks a server of one's own for the window of the session's model where its list does not tell
+/// it. What it does not answer is not known: nothing fails for it.
 async fn add_window_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo]) {
     let facts = cx.session().await.ok().and_then(|session| session.context);
     let Some(model) = facts.map(|facts| facts.model) else { return };
@@ -312,7 +312,8 @@ fn whole(cx: &Cx<OpenAi>, url: &str, body: &[u8]) -> Result<Completion> {
     end(cx, reply)
 }
 
-/// Tells whether a value is of `/api/chat` or `/api/generate`, which answer a line of JSON for each piece.
+/// Tells whether a value is of `/api/chat` or `/api/generate`, which answer a line of JSON for each
+/// piece.
 fn is_of_ollamas_own(value: &Value) -> bool {
     value["done"].is_boolean() && (value["message"].is_object() || value["response"].is_string())
 }
@@ -345,8 +346,8 @@ struct Refused {
     wants_results_last: bool,
 }
 
-/// Reads what a server says about an answer that is no success. What does not come soon is left out: the
-/// status says enough.
+/// Reads what a server says about an answer that is no success. What does not come soon is left
+/// out: the status says enough.
 async fn refused(cx: &Cx<OpenAi>, url: &str, mut response: HttpResponse) -> Refused {
     let mut limit = Some(Box::pin(cx.sleep(REFUSAL_WAIT)));
     let mut body = Vec::new();

@@ -1,7 +1,7 @@
 //! Why a model stopped, in the words of many servers.
 //!
-//! Pure. A word that is not here is `unknown` and goes to the session as it is: an answer may be half of what
-//! was meant, so nobody may take it for whole in silence.
+//! Pure. A word that is not here is `unknown` and goes to the session as it is: an answer may be
+//! half of what was meant, so nobody may take it for whole in silence.
 
 use jaato_plugin_sdk::types::FinishReason;
 
@@ -107,7 +107,8 @@ pub(crate) fn of_word(word: &str) -> FinishReason {
     }
 }
 
-/// Servers agree neither on case nor on hyphens, and Google's write `FINISH_REASON_` before the word.
+/// Servers agree neither on case nor on hyphens, and Google's write `FINISH_REASON_` before the
+/// word.
 fn plain(word: &str) -> String {
     let word = word.trim().to_lowercase().replace('-', "_");
     word.strip_prefix("finish_reason_").unwrap_or(&word).to_owned()

@@ -1,7 +1,7 @@
 //! What a person can do about an error that a server answers with.
 //!
-//! Pure: reads the status and the words of the body. What is recognised was seen of Ollama, OpenRouter,
-//! Mistral, vLLM and FastAPI.
+//! Pure: reads the status and the words of the body. What is recognised was seen of Ollama,
+//! OpenRouter, Mistral, vLLM and FastAPI.
 
 /// What to do about an error, as far as its status and its body tell.
 pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
@@ -20,8 +20,8 @@ pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option
     })
 }
 
-/// Tells whether a server refuses a user's message behind tool results, as Mistral's do and the chat
-/// templates that came from there.
+/// Tells whether a server refuses a user's message behind tool results, as Mistral's do and the
+/// chat templates that came from there.
 pub(crate) fn wants_results_last(status: u16, body: &[u8]) -> bool {
     let words = String::from_utf8_lossy(body).to_lowercase();
     matches!(status, 400 | 422 | 500) && has_one(&words, &WRONG_ORDER)

@@ -1,7 +1,7 @@
 //! Reads what a server streams: events in, deltas out, in the end the completion.
 //!
-//! Pure. Lenient where servers differ, strict where silence would lose something: an answer that ends
-//! without a word of its end was cut.
+//! Pure. Lenient where servers differ, strict where silence would lose something: an answer that
+//! ends without a word of its end was cut.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Usage};
@@ -12,9 +12,9 @@ use crate::halves::{self, Halves};
 use crate::reason;
 use crate::think::{Piece, ThinkTags};
 
-/// The field in which some servers give reasoning, and want it back; the signature of such a thought.
-/// DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and Mistral, which do
-/// not use it, refuse one that holds it.
+/// The field in which some servers give reasoning, and want it back; the signature of such a
+/// thought. DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and
+/// Mistral, which do not use it, refuse one that holds it.
 pub const REASONING: &str = "reasoning_content";
 
 /// The data of the last event.
@@ -23,12 +23,12 @@ const DONE: &str = "[DONE]";
 /// Longest piece of an event that cannot be read which an error repeats, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// Most chunks of one answer: twice the tokens that any model answers with today. More is a server that goes
-/// on for ever in pieces of nothing.
+/// Most chunks of one answer: twice the tokens that any model answers with today. More is a server
+/// that goes on for ever in pieces of nothing.
 pub const CHUNKS_MAX: usize = 256 * 1024;
 
-/// Most switches between thoughts and text in one answer, each of which begins a part. Models switch at each
-/// call, at most.
+/// Most switches between thoughts and text in one answer, each of which begins a part. Models
+/// switch at each call, at most.
 pub const PARTS_MAX: usize = 4096;
 
 /// The name of events in which servers report an error.
@@ -93,8 +93,8 @@ impl Reply {
     /// Takes one event; gives what is to be emitted.
     ///
     /// # Errors
-    /// What the server reports inside its answer; an event that cannot be read; `limit_reached` beyond
-    /// [`CHUNKS_MAX`] and [`PARTS_MAX`].
+    /// What the server reports inside its answer; an event that cannot be read; `limit_reached`
+    /// beyond [`CHUNKS_MAX`] and [`PARTS_MAX`].
     pub fn event(&mut self, event: &ServerEvent) -> Result<Vec<Delta>> {
         let data = event.data.trim();
         if data.is_empty() || self.is_done {
@@ -112,8 +112,8 @@ impl Reply {
         self.chunk(&chunk)
     }
 
-    /// Takes the event that the stream's end left open. It counts where it is whole: some servers leave out
-    /// the blank line behind the last one.
+    /// Takes the event that the stream's end left open. It counts where it is whole: some servers
+    /// leave out the blank line behind the last one.
     ///
     /// # Errors
     /// As [`Reply::event`].
@@ -127,8 +127,8 @@ impl Reply {
         Ok(Vec::new())
     }
 
-    /// Takes the answer of a server that does not stream. The end of a whole completion is the end of its JSON;
-    /// one that comes as chunks, a line each, ends as a stream does.
+    /// Takes the answer of a server that does not stream. The end of a whole completion is the end
+    /// of its JSON; one that comes as chunks, a line each, ends as a stream does.
     ///
     /// # Errors
     /// As [`Reply::chunk`].
@@ -146,7 +146,8 @@ impl Reply {
     /// Takes one chunk.
     ///
     /// # Errors
-    /// What the server reports inside its answer; `limit_reached` beyond [`CHUNKS_MAX`] and [`PARTS_MAX`].
+    /// What the server reports inside its answer; `limit_reached` beyond [`CHUNKS_MAX`] and
+    /// [`PARTS_MAX`].
     pub fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if is_report(chunk) {
             return Err(failure::of_report(&self.url, chunk));
@@ -240,7 +241,8 @@ impl Reply {
         if self.has_halves { self.halves[place].push(piece) } else { piece.to_owned() }
     }
 
-    /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` with such pieces inside.
+    /// Takes a typed piece of content: `{"type": "text", "text"}`, or `thinking` with such pieces
+    /// inside.
     fn part(&mut self, part: &Value, deltas: &mut Vec<Delta>) {
         let text = part["text"].as_str().unwrap_or_default();
         match part["type"].as_str() {
@@ -257,8 +259,9 @@ impl Reply {
         }
     }
 
-    /// Takes pieces of calls. They are emitted when they are whole; until then an empty text says that the
-    /// answer goes on, or the session would take long arguments for silence. Pieces that say nothing are none.
+    /// Takes pieces of calls. They are emitted when they are whole; until then an empty text says
+    /// that the answer goes on, or the session would take long arguments for silence. Pieces that
+    /// say nothing are none.
     fn called(&mut self, piece: &Value, deltas: &mut Vec<Delta>) -> Result<()> {
         let calls = piece["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default();
         // What calls were before there could be several.
@@ -353,8 +356,8 @@ impl Reply {
     }
 }
 
-/// Tells whether a chunk reports an error: in a field of that name, or because it says something and holds
-/// nothing of an answer.
+/// Tells whether a chunk reports an error: in a field of that name, or because it says something
+/// and holds nothing of an answer.
 fn is_report(chunk: &Value) -> bool {
     let says = |key: &str| chunk[key].is_string();
     let is_bare = chunk.get("choices").is_none() && (says("message") || says("detail"));

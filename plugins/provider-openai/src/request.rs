@@ -1,8 +1,8 @@
 //! Writes a request down as the JSON of chat completions.
 //!
-//! Pure, and stable: what does not change from request to request comes first, the messages last and in
-//! order, so that successive requests of a session share their beginning byte by byte and the caches of
-//! servers hit.
+//! Pure, and stable: what does not change from request to request comes first, the messages last
+//! and in order, so that successive requests of a session share their beginning byte by byte and
+//! the caches of servers hit.
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -14,8 +14,8 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::reply::REASONING;
 
-/// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again and
-/// refuse the whole conversation, for ever after, if they cannot.
+/// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again
+/// and refuse the whole conversation, for ever after, if they cannot.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// Largest body: a frame's bytes, less what stands beside it.
@@ -30,7 +30,8 @@ pub enum Dialect {
     Common,
 }
 
-/// Where what is said behind tool results goes: outcomes of tasks, and what the person says meanwhile.
+/// Where what is said behind tool results goes: outcomes of tasks, and what the person says
+/// meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcomes {
     /// Into a message of the user's, which models read as such.
@@ -42,8 +43,8 @@ pub enum Outcomes {
 /// Writes the body of a request.
 ///
 /// # Errors
-/// `context_overflow` when it is larger than what may cross to the host, which is more than any model reads;
-/// `unknown_operation` for a message of a role from the future.
+/// `context_overflow` when it is larger than what may cross to the host, which is more than any
+/// model reads; `unknown_operation` for a message of a role from the future.
 pub fn body(request: &Request, dialect: Dialect, outcomes: Outcomes) -> Result<Vec<u8>> {
     let most = request.options.max_output_tokens;
     let (vendors, common) = match dialect {

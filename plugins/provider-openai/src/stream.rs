@@ -12,12 +12,12 @@ use jaato_plugin_sdk_provider::{Events, failure};
 use crate::plugin::{OpenAi, unmarked};
 use crate::reply::Reply;
 
-/// Wait for the usage and the mark of the end behind the last word. Some servers send neither and leave the
-/// connection open; what comes later than this only tells what it cost.
+/// Wait for the usage and the mark of the end behind the last word. Some servers send neither and
+/// leave the connection open; what comes later than this only tells what it cost.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Wait for the end of the body behind the mark of the end. It often comes in a packet of its own, and only
-/// a connection whose body was read to the end serves the next request.
+/// Wait for the end of the body behind the mark of the end. It often comes in a packet of its own,
+/// and only a connection whose body was read to the end serves the next request.
 const DRAIN: Duration = Duration::from_millis(100);
 
 /// What a line of events begins with.
@@ -71,7 +71,8 @@ pub(crate) async fn follow(
     }
 }
 
-/// Takes the next bytes; tells whether they said anything. Bytes that do not show that the server lives.
+/// Takes the next bytes; tells whether they said anything. Bytes that do not show that the server
+/// lives.
 fn take(cx: &Cx<OpenAi>, events: &mut Events, reply: &mut Reply, piece: &[u8]) -> Result<bool> {
     let mut has_said = false;
     for event in events.push(piece).map_err(failure::of_exchange)? {

@@ -1,12 +1,13 @@
 //! Reasoning that a server leaves in the text, in tags at the answer's start: `<think>…</think>`.
 //!
-//! Pure, and the same wherever the text is cut. Only the start counts: a text that mentions the tags later
-//! is text.
+//! Pure, and the same wherever the text is cut. Only the start counts: a text that mentions the
+//! tags later is text.
 
 /// What models write around their reasoning: how it begins and how it ends.
 const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// Most blank bytes before a tag. Models put a line end there; an answer of blanks alone is not held for long.
+/// Most blank bytes before a tag. Models put a line end there; an answer of blanks alone is not
+/// held for long.
 const BLANKS_MAX: usize = 64;
 
 /// A piece of an answer.

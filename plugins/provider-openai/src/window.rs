@@ -1,12 +1,14 @@
-//! What servers tell of a model's context window beside their list of models, and what is known of OpenAI's.
+//! What servers tell of a model's context window beside their list of models, and what is known of
+//! OpenAI's.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
 
-/// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits counts. Its
-/// list of models has names alone. From developers.openai.com/api/docs/models and models.dev, seen in
-/// November 2026. Where the window is larger than what may be sent (400,000 of GPT-5, of which 128,000 are
-/// kept for the answer), or where more is billed double (from 272,000 on since GPT-5.4), the smaller counts.
+/// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits
+/// counts. Its list of models has names alone. From developers.openai.com/api/docs/models and
+/// models.dev, seen in November 2026. Where the window is larger than what may be sent (400,000 of
+/// GPT-5, of which 128,000 are kept for the answer), or where more is billed double (from 272,000
+/// on since GPT-5.4), the smaller counts.
 const OPENAI: [(&str, u64); 19] = [
     ("gpt-5-chat", 128_000),
     ("gpt-5.1-chat", 128_000),
@@ -39,8 +41,8 @@ pub struct Question {
     pub read: fn(&Value, &str) -> Option<u64>,
 }
 
-/// The questions, in order: llama.cpp; Ollama for what it has loaded, then for what it would load; LM Studio.
-/// A server that is none of these answers 404.
+/// The questions, in order: llama.cpp; Ollama for what it has loaded, then for what it would load;
+/// LM Studio. A server that is none of these answers 404.
 pub const QUESTIONS: [Question; 4] = [
     Question { path: "props", names_model: false, read: of_props },
     Question { path: "api/ps", names_model: false, read: of_loaded },
@@ -76,7 +78,8 @@ fn of_props(answer: &Value, _model: &str) -> Option<u64> {
     tokens(&answer["default_generation_settings"]["n_ctx"])
 }
 
-/// Ollama's `GET /api/ps`: the window with which a model is loaded, which no request of ours can change.
+/// Ollama's `GET /api/ps`: the window with which a model is loaded, which no request of ours can
+/// change.
 fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |loaded: &&Value| {
         ["model", "name"]

@@ -33,7 +33,8 @@ fn request(messages: Vec<Message>) -> Request {
     }
 }
 
-/// Streams these pieces, then leaves the connection open; gives what came of it and how long it took.
+/// Streams these pieces, then leaves the connection open; gives what came of it and how long it
+/// took.
 #[track_caller]
 fn stays_open(pieces: &[&'static str]) -> (Result<Completion, Error>, Vec<Delta>, Duration) {
     let pieces = pieces.to_vec();

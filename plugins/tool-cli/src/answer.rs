@@ -1,4 +1,5 @@
-//! The answer to the model: what was printed, as far as there is room, and how the command ended. Pure.
+//! The answer to the model: what was printed, as far as there is room, and how the command ended.
+//! Pure.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use jaato_plugin_sdk::serde_json::Map;
 use crate::collect::{Collected, NotKept};
 use crate::kept::{Kept, Shown, json_bytes};
 
-/// Bytes of JSON that both outputs may take together. The host lets 16 KiB of an answer through; the rest is
-/// for what stands beside them.
+/// Bytes of JSON that both outputs may take together. The host lets 16 KiB of an answer through;
+/// the rest is for what stands beside them.
 pub const TEXT_BYTES_MAX: usize = 14 * 1024;
 
 /// Bytes for the line between head and tail.

@@ -1,4 +1,5 @@
-//! Reads a command to its end: two ends of each output for the model, the whole into the call's file.
+//! Reads a command to its end: two ends of each output for the model, the whole into the call's
+//! file.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, OutputStream, Process, ProcessExit};
@@ -8,8 +9,8 @@ use crate::answer::{Share, TEXT_BYTES_MAX};
 use crate::kept::Kept;
 use crate::live::Live;
 
-/// Bytes that wait before they are written to the file: a command that prints line by line must not cost a
-/// write a line.
+/// Bytes that wait before they are written to the file: a command that prints line by line must not
+/// cost a write a line.
 const WRITE_BYTES: usize = 64 * 1024;
 
 /// What a command printed, and how it ended.

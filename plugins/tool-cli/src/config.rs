@@ -9,8 +9,9 @@ use jaato_plugin_sdk::process::{Process, Spawn};
 use jaato_plugin_sdk::types::execution::EnvironmentFacts;
 use jaato_plugin_sdk::{schemars, serde_json};
 
-/// How long a command may take where neither call, configuration nor execution environment say so. The session's own
-/// bound is 600 s: the command must end before it, or what it printed would be lost.
+/// How long a command may take where neither call, configuration nor execution environment say so.
+/// The session's own bound is 600 s: the command must end before it, or what it printed would be
+/// lost.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Longest time that a call may ask for.
@@ -28,8 +29,8 @@ struct Config {
     extra_paths: Vec<String>,
     /// The shell that runs commands: it must understand `-c`. Without it `bash`, else `/bin/sh`.
     shell: Option<String>,
-    /// How many seconds a command may take that does not say so itself; without it as many as the execution environment
-    /// gives (`shell_timeout`).
+    /// How many seconds a command may take that does not say so itself; without it as many as the
+    /// execution environment gives (`shell_timeout`).
     #[schemars(range(min = 1, max = 3600))]
     #[schemars(extend("x-jaato-workspace" = true))]
     timeout_seconds: Option<u32>,
@@ -80,7 +81,8 @@ impl Cli {
         Ok(self.environment.get_or_init(|| told))
     }
 
-    /// Returns how long a command may take: as the call says, else the person, else the environment.
+    /// Returns how long a command may take: as the call says, else the person, else the
+    /// environment.
     pub async fn timeout(&self, host: &Reporter, asked: Option<u32>) -> Result<Duration> {
         if let Some(seconds) = asked.or(self.config.timeout_seconds) {
             return Ok(Duration::from_secs(seconds.clamp(1, TIMEOUT_SECONDS_MAX).into()));

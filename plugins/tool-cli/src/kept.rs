@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use crate::plain::Plain;
 
-/// Bytes kept of each end. No more can be shown, because a byte becomes at least one byte of JSON, but for
-/// those of terminal sequences.
+/// Bytes kept of each end. No more can be shown, because a byte becomes at least one byte of JSON,
+/// but for those of terminal sequences.
 const END_BYTES: usize = 16 * 1024;
 
 /// The two ends of an output.

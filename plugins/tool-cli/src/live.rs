@@ -1,6 +1,7 @@
 //! Shows a person what a command prints, while it does: as much as somebody can read.
 //!
-//! What is emitted waits in the host for a slow terminal. So it is bounded: a burst, and then a rate.
+//! What is emitted waits in the host for a slow terminal. So it is bounded: a burst, and then a
+//! rate.
 
 use std::time::Instant;
 

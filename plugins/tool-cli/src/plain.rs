@@ -1,8 +1,8 @@
 //! Makes readable text of what a program prints.
 //!
-//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`, and so does a `\r` alone, with
-//! which progress bars begin their line anew. Bytes that are no UTF-8, and all other control characters, become
-//! U+FFFD.
+//! Terminal sequences (colours, cursor, titles) are left out. `\r\n` becomes `\n`, and so does a
+//! `\r` alone, with which progress bars begin their line anew. Bytes that are no UTF-8, and all
+//! other control characters, become U+FFFD.
 
 /// What stands for a byte that is no text.
 const NO_TEXT: char = '\u{fffd}';
@@ -32,8 +32,8 @@ enum State {
 }
 
 impl Plain {
-    /// Reads a piece; `take` gets each character and how many bytes of the piece were read by then. False from
-    /// it ends the reading.
+    /// Reads a piece; `take` gets each character and how many bytes of the piece were read by then.
+    /// False from it ends the reading.
     pub fn read(&mut self, bytes: &[u8], mut take: impl FnMut(char, usize) -> bool) {
         for (at, &byte) in bytes.iter().enumerate() {
             if !self.step(byte, |c| take(c, at + 1)) {

@@ -1,4 +1,5 @@
-//! Aspects of an execution environment that is not this machine: a container's system, shell and folder.
+//! Aspects of an execution environment that is not this machine: a container's system, shell and
+//! folder.
 //!
 //! What such an environment does not say is null: what holds here need not hold there.
 

@@ -1,5 +1,6 @@
-//! Prints how long a file's text takes through the emulator's crate alone, and from a terminal on which `cat` prints it
-//! to a reader that does nothing with it: one line of JSON with the best of its rounds.
+//! Prints how long a file's text takes through the emulator's crate alone, and from a terminal on
+//! which `cat` prints it to a reader that does nothing with it: one line of JSON with the best of
+//! its rounds.
 //!
 //! `terminal_bench FILE`; `cargo xtask bench terminals` runs it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]

@@ -1,4 +1,5 @@
-//! The answer to the model: what is new on the screen, why it is told at this moment, and what may be typed.
+//! The answer to the model: what is new on the screen, why it is told at this moment, and what may
+//! be typed.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit, signal_name};
@@ -40,7 +41,8 @@ pub async fn answer(cx: &Reporter, session: &Session, waited: &Waited) -> Map<St
     answer
 }
 
-/// Adds how much of an input was typed, where that is not all: then the time is over, whatever else was seen.
+/// Adds how much of an input was typed, where that is not all: then the time is over, whatever else
+/// was seen.
 pub fn tell_taken(answer: &mut Map<String, Value>, taken: Taken, input: &[u8]) {
     let (typed, how_much) = match taken {
         Taken::All => return,

@@ -1,4 +1,5 @@
-//! Ends a session: first as a person would, then as the system can; and then what the program left running.
+//! Ends a session: first as a person would, then as the system can; and then what the program left
+//! running.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,8 +20,8 @@ const HANG_UP: Duration = Duration::from_millis(250);
 /// How long the system may take to tell that a program was ended.
 const ENDED: Duration = Duration::from_secs(5);
 
-/// Ends everything that runs in a session, and returns what outlived the program itself. None where the program is not
-/// told to have ended.
+/// Ends everything that runs in a session, and returns what outlived the program itself. None where
+/// the program is not told to have ended.
 ///
 /// # Errors
 /// What keeps from being ended what outlived the program.
@@ -31,8 +32,8 @@ pub async fn end(session: &Session, host: &Reporter) -> Result<Option<Vec<LeftRu
     session.end_left().await.map(Some)
 }
 
-/// Ends a program: the end of its input where it reads, then SIGHUP, then everything that it has started. False
-/// where even that is not told to have ended it.
+/// Ends a program: the end of its input where it reads, then SIGHUP, then everything that it has
+/// started. False where even that is not told to have ended it.
 async fn end_program(session: &Session, host: &Reporter) -> bool {
     let control = session.control();
     let waits = control.state().await.unwrap_or_default().waits;
@@ -48,7 +49,8 @@ async fn end_program(session: &Session, host: &Reporter) -> bool {
     ended(session, host, ENDED).await
 }
 
-/// Ends the input and waits for the end; no longer where not even that can be typed, because nobody reads.
+/// Ends the input and waits for the end; no longer where not even that can be typed, because nobody
+/// reads.
 async fn ends_with_its_input(session: &Session, host: &Reporter) -> bool {
     let typed = pin!(session.control().end_input());
     match select(typed, pin!(host.sleep(END_OF_INPUT))).await {

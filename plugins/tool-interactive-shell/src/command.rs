@@ -1,7 +1,8 @@
 //! What a command line becomes: the words of a program, or a line for the shell. Pure.
 //!
-//! A program that is started by itself is the terminal's own: it is told apart from a shell around it, its exit
-//! is its own, and one that is not there is told at once. Only what a shell must read goes to one.
+//! A program that is started by itself is the terminal's own: it is told apart from a shell around
+//! it, its exit is its own, and one that is not there is told at once. Only what a shell must read
+//! goes to one.
 
 /// Characters that mean something to a shell outside of quotes.
 const SHELL_CHARACTERS: &str = "|&;<>()$`*?[]#~{}!\n";
@@ -40,7 +41,8 @@ impl Command {
         }
     }
 
-    /// Tells whether it is a program with nothing but options, none of them `-c`: a shell then asks for commands.
+    /// Tells whether it is a program with nothing but options, none of them `-c`: a shell then asks
+    /// for commands.
     pub fn is_bare_shell(&self) -> bool {
         match self {
             Self::Program(words) => {

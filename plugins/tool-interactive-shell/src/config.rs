@@ -40,7 +40,8 @@ struct Config {
     #[schemars(range(min = 0.1, max = 31536000.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     max_idle: Option<f64>,
-    /// How many seconds of silence end a wait, where it cannot be known whether the program waits for input.
+    /// How many seconds of silence end a wait, where it cannot be known whether the program waits
+    /// for input.
     #[schemars(range(min = 0.05, max = 30.0))]
     #[schemars(extend("x-jaato-workspace" = true))]
     idle_timeout: Option<f64>,

@@ -1,11 +1,11 @@
 //! Cuts a text to what fits into an answer. Pure.
 
-/// Bytes of JSON that an output may take. The host lets 16 KiB of an answer through; the rest is for what stands
-/// beside it.
+/// Bytes of JSON that an output may take. The host lets 16 KiB of an answer through; the rest is
+/// for what stands beside it.
 pub const TEXT_BYTES_MAX: usize = 12 * 1024;
 
-/// The part of them that the beginning gets: the first error of a build stands there, and what was shown last says most
-/// of what the program does.
+/// The part of them that the beginning gets: the first error of a build stands there, and what was
+/// shown last says most of what the program does.
 const HEAD_PART: usize = 3;
 
 /// Bytes for the line between head and tail.
@@ -14,7 +14,8 @@ const GAP_BYTES: usize = 80;
 /// A part is cut at a line's end where that keeps so much of it.
 const KEPT_PERCENT_MIN: usize = 50;
 
-/// A text of which the middle was left out. `rest` is what follows the beginning, or the end of that.
+/// A text of which the middle was left out. `rest` is what follows the beginning, or the end of
+/// that.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Ends<'a> {
     /// Its beginning.
@@ -24,8 +25,8 @@ pub struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    /// Cuts a text at so many bytes of JSON: the beginning of `text`, and the end of what `rest` returns for what follows
-    /// that. Both are cut between lines where that keeps most of them.
+    /// Cuts a text at so many bytes of JSON: the beginning of `text`, and the end of what `rest`
+    /// returns for what follows that. Both are cut between lines where that keeps most of them.
     pub fn of(text: &'a str, json_bytes: usize, rest: impl FnOnce(&'a str) -> &'a str) -> Self {
         let room = json_bytes.saturating_sub(GAP_BYTES);
         let head = page(text, room / HEAD_PART);
@@ -56,8 +57,8 @@ pub fn fits(text: &str, json_bytes: usize) -> bool {
     text.len() <= json_bytes && text.chars().map(json_len).sum::<usize>() <= json_bytes
 }
 
-/// Returns as much of the beginning of a text as takes so many bytes of JSON: up to a line's end where that keeps most of
-/// it.
+/// Returns as much of the beginning of a text as takes so many bytes of JSON: up to a line's end
+/// where that keeps most of it.
 pub fn page(text: &str, json_bytes: usize) -> &str {
     let page = &text[..fitting(text.char_indices(), json_bytes)];
     if page.len() == text.len() {

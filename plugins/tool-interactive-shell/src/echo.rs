@@ -1,9 +1,11 @@
 //! Leaves out of an output what was typed and shown again. Pure.
 
-/// Returns the output without the lines that are typed lines which the program, or its terminal, has shown.
+/// Returns the output without the lines that are typed lines which the program, or its terminal,
+/// has shown.
 ///
-/// Only whole lines at the beginning are left out: the first must be what was typed, the next ones may begin with
-/// a prompt (`... `). What was typed without a line end stays, for then it is all that there is to see.
+/// Only whole lines at the beginning are left out: the first must be what was typed, the next ones
+/// may begin with a prompt (`... `). What was typed without a line end stays, for then it is all
+/// that there is to see.
 pub fn without<'a>(output: &'a str, typed: &str) -> &'a str {
     let mut rest = output;
     let typed = typed.replace("\r\n", "\n").replace('\r', "\n");

@@ -9,8 +9,8 @@ use jaato_plugin_sdk::terminal::TerminalHappened;
 
 use crate::backend::Events;
 
-/// A piece of so many bytes is one of a flood: a terminal holds half of that at a time, and more is told at once only of a
-/// program that prints on and on.
+/// A piece of so many bytes is one of a flood: a terminal holds half of that at a time, and more is
+/// told at once only of a program that prints on and on.
 const FLOOD_BYTES: usize = 8 * 1024;
 
 /// Bytes that are gathered: of many times more lines than screen and history have.
@@ -40,7 +40,8 @@ impl Gathered {
         self.events
     }
 
-    /// Waits for what happens next. A flood is gathered where `is_wanted` says that somebody waits for it.
+    /// Waits for what happens next. A flood is gathered where `is_wanted` says that somebody waits
+    /// for it.
     ///
     /// # Errors
     /// What the terminal is lost by.

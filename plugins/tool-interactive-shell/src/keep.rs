@@ -1,4 +1,5 @@
-//! Writes what a session's results tell into a file of the execution environment, where the model's programs can read it.
+//! Writes what a session's results tell into a file of the execution environment, where the model's
+//! programs can read it.
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::files::{FileBytes, FileRead, FileWrite, ResultCut, WriteMode};
@@ -11,7 +12,8 @@ const READ_BYTES: u64 = 64 * 1024;
 /// What the writer knows of the file; locked while it is written.
 #[derive(Debug, Default)]
 pub struct Keeper {
-    /// The piece that is being written: where it begins, and how long it is. A call that is cancelled leaves it here.
+    /// The piece that is being written: where it begins, and how long it is. A call that is
+    /// cancelled leaves it here.
     begun: Option<(u64, usize)>,
 }
 
@@ -24,7 +26,8 @@ pub enum HowMuch {
     All,
 }
 
-/// Writes what is not in the file yet. What cannot be written ends the file, which results then say.
+/// Writes what is not in the file yet. What cannot be written ends the file, which results then
+/// say.
 pub async fn write(session: &Session, host: &Reporter, how_much: HowMuch) {
     let is_all_wanted = how_much == HowMuch::All;
     if session.live().transcript.next_piece(is_all_wanted).is_none() {
@@ -84,7 +87,8 @@ async fn create(session: &Session, host: &Reporter, piece: &str) -> Result<Strin
     })
 }
 
-/// Reads the file from a byte on, at most to another one; returns where the text begins, and the text.
+/// Reads the file from a byte on, at most to another one; returns where the text begins, and the
+/// text.
 ///
 /// # Errors
 /// What keeps it from being read: a command may have removed it.
@@ -92,7 +96,8 @@ pub async fn read(host: &Reporter, path: &str, from: u64, to: u64) -> Result<(u6
     let length = Some((to - from).min(READ_BYTES));
     let read = FileRead { path: path.to_owned(), offset: from, length };
     let (_, bytes): (FileBytes, Vec<u8>) = host.files().read(read).await?;
-    // A character that begins before it is left out, and so is one that ends behind it: the next read begins there.
+    // A character that begins before it is left out, and so is one that ends behind it: the next
+    // read begins there.
     let begin = bytes.iter().take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000).count();
     let text = match std::str::from_utf8(&bytes[begin..]) {
         Ok(text) => text,

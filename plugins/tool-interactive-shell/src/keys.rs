@@ -16,8 +16,8 @@ pub const PASTE_END: &[u8] = b"\x1b[201~";
 /// The seed's keys, which the model is shown first.
 pub const CONTROL_KEYS: [&str; 5] = ["c-c", "c-d", "c-z", "c-l", "c-\\"];
 
-/// Keys that have names, apart from `c-` and `m-` with a character: the name, what is sent, and what is sent to a
-/// program that asked for application cursor keys.
+/// Keys that have names, apart from `c-` and `m-` with a character: the name, what is sent, and
+/// what is sent to a program that asked for application cursor keys.
 const NAMED: [(&str, &str, &str); 31] = [
     ("enter", "\r", "\r"),
     ("tab", "\t", "\t"),
@@ -61,8 +61,8 @@ pub enum CursorKeys {
     Application,
 }
 
-/// Returns what a key sends; none for a name that is no key's. Case does not matter, and the seed's bare letters
-/// (`c` for `c-c`) are known.
+/// Returns what a key sends; none for a name that is no key's. Case does not matter, and the seed's
+/// bare letters (`c` for `c-c`) are known.
 pub fn bytes(name: &str, cursor_keys: CursorKeys) -> Option<Vec<u8>> {
     let lower = name.trim().to_ascii_lowercase();
     if let Some((_, normal, application)) = NAMED.iter().find(|named| named.0 == lower) {

@@ -1,8 +1,9 @@
-//! `shell_spawn`, `shell_input`, `shell_read`, `shell_control`, `shell_close`, `shell_list`: interactive programs,
-//! each on a terminal of its own.
+//! `shell_spawn`, `shell_input`, `shell_read`, `shell_control`, `shell_close`, `shell_list`:
+//! interactive programs, each on a terminal of its own.
 //!
-//! Terminals, and what the system knows of who waits for input, are the execution environment's. Here are the
-//! sessions with their limits, what a person would see of each, and the decision when a result may be given.
+//! Terminals, and what the system knows of who waits for input, are the execution environment's.
+//! Here are the sessions with their limits, what a person would see of each, and the decision when
+//! a result may be given.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -1,7 +1,8 @@
-//! Decides when a result may be given: when the program waits for input, or nothing better can be known. Pure.
+//! Decides when a result may be given: when the program waits for input, or nothing better can be
+//! known. Pure.
 //!
-//! What the system says goes before silence: a program that is busy is waited for however silent it is, and one
-//! that waits is not waited for. Silence decides only where nothing is known.
+//! What the system says goes before silence: a program that is busy is waited for however silent it
+//! is, and one that waits is not waited for. Silence decides only where nothing is known.
 
 use std::time::Duration;
 
@@ -28,15 +29,15 @@ const AGAIN_MIN: u32 = 2;
 /// in so much silence,
 const AGAIN_SILENCE: Duration = Duration::from_millis(150);
 
-/// and in more than the longest of them takes by so much: a timer that a program waits for beside its input has done
-/// what it does by then.
+/// and in more than the longest of them takes by so much: a timer that a program waits for beside
+/// its input has done what it does by then.
 const AGAIN_MARGIN: Duration = Duration::from_millis(50);
 
 /// A wait that takes so long is as good as one without end: servers have such timers.
 const WAIT_LONG: Duration = Duration::from_secs(5);
 
-/// The silence that decides where a shell has marked its prompts, and what it runs shows no prompt of its own: its
-/// next mark is as good as certain to come.
+/// The silence that decides where a shell has marked its prompts, and what it runs shows no prompt
+/// of its own: its next mark is as good as certain to come.
 const MARKED_SILENCE: Duration = Duration::from_secs(3);
 
 /// Why a result is given.
@@ -97,7 +98,8 @@ pub fn decide(look: &Look) -> Option<Reason> {
     }
 }
 
-/// Decides of a program that waits for input and goes on by itself after a while: it may as well wait for a timer.
+/// Decides of a program that waits for input and goes on by itself after a while: it may as well
+/// wait for a timer.
 fn decide_for_a_while(look: &Look) -> Option<Reason> {
     let state = &look.state;
     let is_prompt = (look.is_mid_line || look.is_drawn) && state.is_pause != Some(true);

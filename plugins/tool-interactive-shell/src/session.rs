@@ -1,7 +1,7 @@
 //! One session: a program, its screen, and what is known of both.
 //!
-//! A task of its own reads what the program shows; calls wait for changes. While no call waits, a program that
-//! floods is read slowly, so that it costs little and never stands still for good.
+//! A task of its own reads what the program shows; calls wait for changes. While no call waits, a
+//! program that floods is read slowly, so that it costs little and never stands still for good.
 
 use std::fmt;
 use std::pin::pin;
@@ -28,18 +28,20 @@ use crate::wait::Doing;
 /// Bytes that are read at once while no call waits, before the program must wait
 const BACKGROUND_BYTES: u64 = 64 * 1024;
 
-/// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor. All that flood so share
-/// them, so that what a call waits for is not held up.
+/// for so long: 2.5 MiB a second, which no log needs and which costs two percent of a processor.
+/// All that flood so share them, so that what a call waits for is not held up.
 const BACKGROUND_PAUSE: Duration = Duration::from_millis(25);
 
-/// Answers of the terminal to the program's questions that may wait to be typed. A program that asks more and
-/// reads none gets no more.
+/// Answers of the terminal to the program's questions that may wait to be typed. A program that
+/// asks more and reads none gets no more.
 const REPLIES_MAX: usize = 16;
 
-/// How much later than it should a way of typing may tell how much was taken. One that cannot tell is given up then.
+/// How much later than it should a way of typing may tell how much was taken. One that cannot tell
+/// is given up then.
 const ANSWER_DELAY: Duration = Duration::from_millis(100);
 
-/// How long an answer of the terminal's waits for a program to take what is before it: one that reads nothing gets none.
+/// How long an answer of the terminal's waits for a program to take what is before it: one that
+/// reads nothing gets none.
 const REPLY_LONGEST: Duration = Duration::from_secs(1);
 
 /// How much of what was to be typed was taken. The rest is not typed any more.
@@ -63,7 +65,8 @@ pub struct Session {
     pub backend: Name,
     /// When it began.
     pub begun: Instant,
-    /// The events of a program that has ended and left something running: as long as they are there, that can be ended.
+    /// The events of a program that has ended and left something running: as long as they are
+    /// there, that can be ended.
     held: Mutex<Option<Box<dyn Events>>>,
     control: Box<dyn Control>,
     /// The lock of the transcript's file.
@@ -215,7 +218,8 @@ impl Session {
         self.watchers.load(SeqCst) > 0
     }
 
-    /// Types within that time. What was shown before says nothing any more of whether the program waits.
+    /// Types within that time. What was shown before says nothing any more of whether the program
+    /// waits.
     ///
     /// # Errors
     /// What keeps it from being typed.
@@ -403,7 +407,8 @@ impl Live {
         self.told_bytes = self.screen.bytes();
     }
 
-    /// Returns whether something was shown that was not told yet. What moves a cursor and shows nothing is not new.
+    /// Returns whether something was shown that was not told yet. What moves a cursor and shows
+    /// nothing is not new.
     pub fn has_new_output(&self) -> bool {
         if self.screen.bytes() == self.told_bytes {
             return false;

@@ -22,8 +22,8 @@ const ENDED_MAX: usize = 16;
 /// Sessions that were closed without being asked of which the reason is remembered.
 const REAPED_MAX: usize = 16;
 
-/// Files with the text of sessions that are closed; the oldest is removed for the next one. Beside those of the sessions
-/// that are there, they bound what the plugin holds on a disk.
+/// Files with the text of sessions that are closed; the oldest is removed for the next one. Beside
+/// those of the sessions that are there, they bound what the plugin holds on a disk.
 const FILES_MAX: usize = 8;
 
 /// The plugin's state.

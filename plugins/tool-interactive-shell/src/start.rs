@@ -39,8 +39,8 @@ pub async fn shell(shells: &Inner) -> Result<&Shell> {
         .await
 }
 
-/// Returns the words and variables of a program: none pages, none keeps what was typed, and a shell marks its
-/// prompts where the system does not tell who waits.
+/// Returns the words and variables of a program: none pages, none keeps what was typed, and a shell
+/// marks its prompts where the system does not tell who waits.
 pub fn program(command: Command, shell: &Shell, nonce: &Nonce) -> Start {
     let fixed = [
         ("PAGER", "cat"),

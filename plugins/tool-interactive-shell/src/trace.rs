@@ -1,8 +1,8 @@
 //! The trace log: one line for each thing that is done with a session, in the form of the original.
 //!
-//! What is typed is never traced, nor what programs show; of a command line the name of its program is. The file is
-//! opened without following a link, belongs to this user, and only its owner may read it; where that cannot be had there
-//! is no trace, and `shell_list` says why.
+//! What is typed is never traced, nor what programs show; of a command line the name of its program
+//! is. The file is opened without following a link, belongs to this user, and only its owner may
+//! read it; where that cannot be had there is no trace, and `shell_list` says why.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -25,7 +25,8 @@ const FILE_NAME: &str = "rich_client_trace.log";
 /// A trace that is longer is emptied: it must not fill a disk.
 pub const BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// A trace that was not written to for this long is emptied: it must not tell for ever what sessions did.
+/// A trace that was not written to for this long is emptied: it must not tell for ever what
+/// sessions did.
 pub const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Where a trace is wanted.

@@ -1,7 +1,8 @@
 //! All that a session's results tell, as one text: where it is, and which part of it is new. Pure.
 //!
-//! The text gets what scrolled off the screen, and what each result tells. The last of it is kept in memory; what is more
-//! goes into a file up to a quota; `keep` writes it. Frames of a program that draws are never in the text.
+//! The text gets what scrolled off the screen, and what each result tells. The last of it is kept
+//! in memory; what is more goes into a file up to a quota; `keep` writes it. Frames of a program
+//! that draws are never in the text.
 //!
 //! Invariant: each byte is in the file, in memory, or counted as kept nowhere.
 
@@ -10,8 +11,8 @@ use crate::screen::Unseen;
 /// Bytes that are kept in memory of what is in a file as well. A result needs an eighth of it.
 const RECENT_BYTES: usize = 64 * 1024;
 
-/// Bytes of the beginning of what is new that are kept wherever the rest of it is: more than a result shows of them, and
-/// the echo of what was typed stands before that.
+/// Bytes of the beginning of what is new that are kept wherever the rest of it is: more than a
+/// result shows of them, and the echo of what was typed stands before that.
 const HEAD_BYTES: usize = 16 * 1024;
 
 /// Bytes that are not in a file before one is written: a session of a few screens needs no file.
@@ -20,7 +21,8 @@ const WRITE_BYTES: usize = 64 * 1024;
 /// Bytes that are written at once.
 const PIECE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes of a session's file. A build's log is a tenth of that; a program that prints without end must not fill a disk.
+/// Bytes of a session's file. A build's log is a tenth of that; a program that prints without end
+/// must not fill a disk.
 pub const FILE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// A place in the text.
@@ -145,8 +147,8 @@ impl Transcript {
         &self.recent[self.in_recent(self.told.bytes)..]
     }
 
-    /// Takes the part that was not told yet, and marks it as told. Of a long part it returns the beginning, and the last
-    /// `bytes` as its end.
+    /// Takes the part that was not told yet, and marks it as told. Of a long part it returns the
+    /// beginning, and the last `bytes` as its end.
     pub fn tell(&mut self, bytes: usize) -> New {
         let (from, to) = (self.told, self.end);
         let mut head = std::mem::take(&mut self.head);
@@ -165,8 +167,8 @@ impl Transcript {
         New { from, to, head, tail: tail.to_owned() }
     }
 
-    /// Returns what is to be written next behind what is in the file. Little waits until there is more, unless all is
-    /// wanted.
+    /// Returns what is to be written next behind what is in the file. Little waits until there is
+    /// more, unless all is wanted.
     pub fn next_piece(&mut self, is_all_wanted: bool) -> Option<(String, u64)> {
         if matches!(self.file, File::Over { .. }) {
             return None;

@@ -2,7 +2,8 @@
 
 use crate::keys::{PASTE_BEGIN, PASTE_END};
 
-/// Bytes of a line that a terminal takes where the program reads lines. It drops what is more, and says nothing.
+/// Bytes of a line that a terminal takes where the program reads lines. It drops what is more, and
+/// says nothing.
 pub const LINE_BYTES_MAX: usize = 4095;
 
 /// How a program reads.
@@ -18,8 +19,9 @@ pub enum Mode {
     Paste,
 }
 
-/// Returns what is typed for a text. A line end is the Enter key, which is a return where no driver makes it a line
-/// feed; several lines are a paste for a program that asked to be told, so that it does not indent them itself.
+/// Returns what is typed for a text. A line end is the Enter key, which is a return where no driver
+/// makes it a line feed; several lines are a paste for a program that asked to be told, so that it
+/// does not indent them itself.
 pub fn bytes(text: &str, mode: Mode) -> Vec<u8> {
     let text = text.replace("\r\n", "\n");
     match mode {

@@ -19,8 +19,8 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(10);
 pub enum Until {
     /// That the program waits for input, or that nothing better can be known.
     Ready,
-    /// That something new was shown, or that the program does something else than what was told last; and then as
-    /// [`Until::Ready`].
+    /// That something new was shown, or that the program does something else than what was told
+    /// last; and then as [`Until::Ready`].
     News,
     /// That it waits for input, or a shell shows its prompt: silence is not enough.
     Prompt,
@@ -56,7 +56,8 @@ pub enum Doing {
     Ended,
 }
 
-/// Looks at what a program does where a wait ended without that: one look may have met it between two steps.
+/// Looks at what a program does where a wait ended without that: one look may have met it between
+/// two steps.
 const LOOKS: u32 = 2;
 
 /// The silence after which a program that is busy may as well be a server.
@@ -121,7 +122,8 @@ async fn follow(
     let begun = Instant::now();
     let mut changes = session.changes();
     let (mut pause, mut bytes, mut searched) = (LOOK_MIN, session.bytes(), None);
-    // Whether more came in the moment before: nobody who prints waits, and a look costs more than the print.
+    // Whether more came in the moment before: nobody who prints waits, and a look costs more than
+    // the print.
     let mut is_printing = false;
     let mut was_busy = false;
     loop {

@@ -73,9 +73,9 @@ fn both_show_the_same_of_what_programs_write() {
 }
 
 /// Plain operations in any order. Left out is what only one of the two does: tabs that were set,
-/// insert mode, repetition, wide letters that are cut by an edit, moves behind a full row (the other
-/// one stays there, a terminal comes back into the row), and where the cursor goes when
-/// a region is set (the other one: to the region, as no other terminal does).
+/// insert mode, repetition, wide letters that are cut by an edit, moves behind a full row (the
+/// other one stays there, a terminal comes back into the row), and where the cursor goes when a
+/// region is set (the other one: to the region, as no other terminal does).
 #[test]
 fn both_show_the_same_after_any_sequence_of_edits() {
     for seed in 0..800 {

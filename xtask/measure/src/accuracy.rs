@@ -1,9 +1,11 @@
-//! `accuracy`: plays real programs through the real tools, and counts the results that come too early or too late.
+//! `accuracy`: plays real programs through the real tools, and counts the results that come too
+//! early or too late.
 //!
-//! What is played is data (`accuracy/programs/*.json`): what is typed, and what is on the screen once the program has
-//! truly done that. Beside the tools stands an observer of its own ([`recorder`]), which tells when the program last
-//! wrote to its terminal; from that come the latencies, and what the rule of 500 ms of silence would have done with
-//! the same stream. A program that is not there counts as wrong.
+//! What is played is data (`accuracy/programs/*.json`): what is typed, and what is on the screen
+//! once the program has truly done that. Beside the tools stands an observer of its own
+//! ([`recorder`]), which tells when the program last wrote to its terminal; from that come the
+//! latencies, and what the rule of 500 ms of silence would have done with the same stream. A
+//! program that is not there counts as wrong.
 
 mod caller;
 mod play;

@@ -62,7 +62,8 @@ fn mode(path: &Path, name: &str, is_folder: bool) -> u32 {
     if is_folder || is_run { 0o755 } else { 0o644 }
 }
 
-/// Everything below a folder, itself first, each folder before what it holds, in the order of names.
+/// Everything below a folder, itself first, each folder before what it holds, in the order of
+/// names.
 fn tree(parent: &Path, path: &Path) -> Result<Vec<PathBuf>> {
     let mut found = vec![path.to_owned()];
     if parent.join(path).is_dir() {

@@ -1,12 +1,13 @@
-//! Looks at which dynamic libraries programs need: only those that every system has may be among them.
+//! Looks at which dynamic libraries programs need: only those that every system has may be among
+//! them.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-/// Fails if a program would not start on a machine that has nothing but its system. Says which C library
-/// is needed at least.
+/// Fails if a program would not start on a machine that has nothing but its system. Says which C
+/// library is needed at least.
 pub fn check(programs: &[PathBuf]) -> Result<()> {
     if !cfg!(target_os = "linux") {
         eprintln!(

@@ -1,8 +1,8 @@
 //! The sdk of the archive: the crates of `plugin-api` as sources, in a workspace of their own.
 //!
-//! The folders stand to each other as in the checkout, so that manifests, examples and the guide are
-//! taken as they are. Only the manifest of the workspace is made, from ours, and the lock file is ours
-//! without what is not needed.
+//! The folders stand to each other as in the checkout, so that manifests, examples and the guide
+//! are taken as they are. Only the manifest of the workspace is made, from ours, and the lock file
+//! is ours without what is not needed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -125,8 +125,8 @@ fn stays_inside(folder: &Path, metadata: &serde_json::Value) -> Result<()> {
     Ok(())
 }
 
-/// The files below a folder of the checkout, from its root: those that git has, or all where there is
-/// no git.
+/// The files below a folder of the checkout, from its root: those that git has, or all where there
+/// is no git.
 fn files(root: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if root.join(".git").exists() {

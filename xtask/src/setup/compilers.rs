@@ -1,7 +1,7 @@
 //! Other compilers that plugin authors may use: from Debian's packages, unpacked, never installed.
 //!
-//! The tests build a plugin with each and open it with the house's own host. Only machines of the continuous
-//! integration fetch them; elsewhere the tests take those that rustup has.
+//! The tests build a plugin with each and open it with the house's own host. Only machines of the
+//! continuous integration fetch them; elsewhere the tests take those that rustup has.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,12 @@ const PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev"];
 const PATIENCE: [&str; 3] =
     ["-oAcquire::http::Timeout=20", "-oAcquire::https::Timeout=20", "-oAcquire::Retries=1"];
 
-/// The compiler's own code, named by the last of the packages, and what that stands on. How they begin.
+/// The compiler's own code, named by the last of the packages, and what that stands on. How they
+/// begin.
 const NAMED: [&str; 2] = ["libstd-rust-web-1.", "libllvm"];
 
-/// Unpacks them below the target folder, unless they are there. Gives a line for each that cannot be had.
+/// Unpacks them below the target folder, unless they are there. Gives a line for each that cannot
+/// be had.
 pub fn unpack(target: &Path) -> Vec<String> {
     let folder = |release: &str| target.join(format!("compilers/debian-{release}"));
     let missing: Vec<_> = RELEASES

@@ -1,8 +1,8 @@
 //! The container engine of the tests: the person's own where one answers, else one of our own.
 //!
 //! One of our own is started only where nobody is surprised: by root on a machine of the continuous
-//! integration. It has a socket and folders of its own, so that no other engine is touched, and ends
-//! with the run. A machine on which none can run costs one line.
+//! integration. It has a socket and folders of its own, so that no other engine is touched, and
+//! ends with the run. A machine on which none can run costs one line.
 
 use std::ffi::OsString;
 use std::fs;
@@ -69,7 +69,8 @@ impl Engine {
         Ok(Self::Ours(daemon))
     }
 
-    /// The variable by which it is found by whoever is given no variables but those that are named to it.
+    /// The variable by which it is found by whoever is given no variables but those that are named
+    /// to it.
     pub fn variable_for_strangers(&self) -> Option<(&'static str, OsString)> {
         let inherited = || std::env::var_os(VARIABLE).map(|address| (VARIABLE, address));
         self.variable().or_else(inherited)
@@ -131,7 +132,8 @@ impl Daemon {
             .arg(pid_file(&folder))
             .arg("--host")
             .arg(address(&run))
-            // No rules and no bridge of its own: containers of tests need no network, and the machine's stays as it is.
+            // No rules and no bridge of its own: containers of tests need no network, and the
+            // machine's stays as it is.
             .args(["--iptables=false", "--ip6tables=false", "--bridge=none"])
             // Runs on whatever the target folder lies on.
             .arg("--storage-driver=vfs")
@@ -147,8 +149,8 @@ impl Daemon {
     fn until_it_listens(&mut self, log: &Path) -> Result<()> {
         let start = Instant::now();
         loop {
-            // It binds its socket early and listens late; a connection is no proof of an answer, but of an engine that
-            // has come that far.
+            // It binds its socket early and listens late; a connection is no proof of an answer,
+            // but of an engine that has come that far.
             if is_listening(&self.run) {
                 return Ok(());
             }

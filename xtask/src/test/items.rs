@@ -1,9 +1,9 @@
 //! The full tier: what takes long and rarely breaks, an item each, and when an item is due.
 //!
-//! Each item names the files that it depends on. `cargo xtask test --full` runs all items and, where
-//! an item passed, writes the digest of its files into [`RECORD`]. A plain `cargo xtask test` runs
-//! an item only if its files are others than those; so a change that could break an item runs it,
-//! and no other change does.
+//! Each item names the files that it depends on. `cargo xtask test --full` runs all items and,
+//! where an item passed, writes the digest of its files into [`RECORD`]. A plain `cargo xtask test`
+//! runs an item only if its files are others than those; so a change that could break an item runs
+//! it, and no other change does.
 
 use std::collections::BTreeMap;
 use std::fs;

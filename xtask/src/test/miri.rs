@@ -1,5 +1,5 @@
-//! Runs the boundary's own crossings under Miri, where a nightly toolchain has it: what crosses is `unsafe` that
-//! the compiler does not check.
+//! Runs the boundary's own crossings under Miri, where a nightly toolchain has it: what crosses is
+//! `unsafe` that the compiler does not check.
 
 use anyhow::Result;
 

@@ -8,8 +8,8 @@ use super::rust_source::{RustSource, inside, is_sign, word};
 /// Crates that are hidden behind the boundary, as code names them.
 const HIDDEN: &[&str] = &["abi_stable", "async_ffi"];
 
-/// Where they may be named: the boundary and its tests, the sdk and the testkit that fill it with life,
-/// the loader.
+/// Where they may be named: the boundary and its tests, the sdk and the testkit that fill it with
+/// life, the loader.
 const PLACES: &[&str] = &[
     "plugin-api/src/abi.rs",
     "plugin-api/src/abi/",

@@ -34,7 +34,8 @@ const CIRCLES_MAX: &[(&str, usize)] = &[
     ("tool-interactive-shell", 7),
 ];
 
-/// Finds crates with more modules in circles than the table allows, or fewer: then the table follows.
+/// Finds crates with more modules in circles than the table allows, or fewer: then the table
+/// follows.
 pub fn check(sources: &[RustSource], packages: &[Package]) -> Vec<Finding> {
     packages
         .iter()
@@ -143,7 +144,8 @@ fn all_words(tokens: TokenStream, words: &mut Vec<String>) {
     }
 }
 
-/// Collects the first name below the crate's root of every path that begins with `crate` or `super`.
+/// Collects the first name below the crate's root of every path that begins with `crate` or
+/// `super`.
 fn paths(tokens: TokenStream, module: &[String], found: &mut BTreeSet<String>) {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
     let mut at = 0;
@@ -156,7 +158,8 @@ fn paths(tokens: TokenStream, module: &[String], found: &mut BTreeSet<String>) {
             TokenTree::Ident(name) if name == "crate" => first_names(&tokens[at + 1..], found),
             TokenTree::Ident(name) if name == "super" && !follows_super(&tokens, at) => {
                 let (ups, rest) = count_supers(&tokens[at..]);
-                // Less far up is still inside the same top-level module; further up is an inline module.
+                // Less far up is still inside the same top-level module; further up is an inline
+                // module.
                 if module.len() == ups {
                     first_names(rest, found);
                 }

@@ -1,4 +1,5 @@
-//! What each example plugin owes to the house: that a stranger can copy its folder and has all there is.
+//! What each example plugin owes to the house: that a stranger can copy its folder and has all
+//! there is.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,8 @@ const LINES: &[(&str, &str)] = &[
     ("publish = false", "an example is for reading"),
 ];
 
-/// Finds examples that lack a part, are badly named, stand on what strangers have not, or are not told of.
+/// Finds examples that lack a part, are badly named, stand on what strangers have not, or are not
+/// told of.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let inside = files.iter().filter_map(|file| file.path.strip_prefix(EXAMPLES));
     let names: BTreeSet<&str> =

@@ -1,4 +1,5 @@
-//! Folders of the host are made by `jaato-places` alone, which makes them private and checks who can write there.
+//! Folders of the host are made by `jaato-places` alone, which makes them private and checks who
+//! can write there.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -8,7 +9,8 @@ use super::rust_source::{RustSource, inside, is_sign, word};
 /// What makes a folder.
 const MAKERS: &[&str] = &["DirBuilder", "create_dir", "create_dir_all", "mkdir", "mkdirat"];
 
-/// Who may: the crate whose job it is, and the one that writes what a person asked for, as the umask says.
+/// Who may: the crate whose job it is, and the one that writes what a person asked for, as the
+/// umask says.
 const FREE: &[&str] = &["host/places/", "host/template/"];
 
 /// Finds folders that are made elsewhere in the host's code. Tests make what they like.

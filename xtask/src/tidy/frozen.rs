@@ -1,4 +1,5 @@
-//! The frozen sources of the boundary are there, whole. What stands in them is nobody's business any more.
+//! The frozen sources of the boundary are there, whole. What stands in them is nobody's business
+//! any more.
 
 use super::{Finding, TextFile};
 use crate::freeze::{CRATES, FOLDER, PLUGIN};

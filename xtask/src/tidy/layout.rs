@@ -31,6 +31,12 @@ const LINES_WARN: usize = 400;
 /// Longer files are not taken.
 const LINES_MAX: usize = 800;
 
+/// Columns of a comment's line; `rustfmt` holds the code to as many.
+const COLUMNS_MAX: usize = 100;
+
+/// A copy of what was released: it stays as it was.
+const FROZEN: &str = "plugin-api/testkit/fixtures/abi-";
+
 /// Finds files that are in the wrong place, badly named, too long, or begin without saying why.
 pub fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut findings = top_level(files);
@@ -38,6 +44,7 @@ pub fn check(files: &[TextFile]) -> Vec<Finding> {
     for file in files.iter().filter(|file| file.path.ends_with(".rs")) {
         findings.extend(length(file));
         findings.extend(first_line(file));
+        findings.extend(columns(file));
     }
     findings
 }
@@ -83,6 +90,23 @@ fn length(file: &TextFile) -> Option<Finding> {
         weight: Weight::Warning,
         ..Finding::error(&file.path, 0, what, "think of splitting it")
     })
+}
+
+/// Comments keep to the columns of the code.
+fn columns(file: &TextFile) -> Vec<Finding> {
+    if file.path.starts_with(FROZEN) {
+        return Vec::new();
+    }
+    let lines = file.text.lines().enumerate();
+    lines
+        .filter(|(_, line)| line.trim_start().starts_with("//"))
+        .filter_map(|(at, line)| {
+            let count = line.chars().count();
+            let what = format!("the comment has {count} columns");
+            let remedy = format!("break it ({COLUMNS_MAX} columns at most)");
+            (count > COLUMNS_MAX).then(|| Finding::error(&file.path, at + 1, what, remedy))
+        })
+        .collect()
 }
 
 /// The first line says what the file does; only attributes of the whole file may stand before it.
@@ -152,5 +176,17 @@ mod tests {
             assert_eq!(found("host/a.rs", good), Vec::<String>::new(), "{good:?}");
         }
         assert_eq!(found("docs/a.md", "text"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_comment_keeps_to_the_columns_of_the_code() {
+        let text = |count: usize| format!("//! A.\n    // {}\n", "é".repeat(count - 7));
+        assert_eq!(found("host/a.rs", &text(COLUMNS_MAX)), Vec::<String>::new());
+        assert_eq!(
+            found("host/a.rs", &text(COLUMNS_MAX + 1)),
+            ["host/a.rs:2: the comment has 101 columns, break it (100 columns at most)"]
+        );
+        let frozen = format!("{FROZEN}1/src/lib.rs");
+        assert_eq!(found(&frozen, &text(COLUMNS_MAX + 1)), Vec::<String>::new());
     }
 }

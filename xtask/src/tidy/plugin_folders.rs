@@ -1,4 +1,5 @@
-//! What the folder of each shipped plugin holds besides its code: a README and its conformance suite.
+//! What the folder of each shipped plugin holds besides its code: a README and its conformance
+//! suite.
 
 use super::{Finding, TextFile};
 use crate::workspace::Package;

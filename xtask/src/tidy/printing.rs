@@ -1,5 +1,6 @@
-//! The host's crates write to the terminal in one place, `host/src/terminal`: what is written elsewhere would pass
-//! neither what makes strangers' text harmless nor what holds it back while a question is open.
+//! The host's crates write to the terminal in one place, `host/src/terminal`: what is written
+//! elsewhere would pass neither what makes strangers' text harmless nor what holds it back while a
+//! question is open.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -9,7 +10,8 @@ use super::rust_source::{RustSource, inside, is_sign, word};
 /// The one place.
 const WRITER: &str = "host/src/terminal/";
 
-/// Processes of their own, which print a fixed line when somebody starts them by hand; nothing of a stranger is in it.
+/// Processes of their own, which print a fixed line when somebody starts them by hand; nothing of a
+/// stranger is in it.
 const CHILDREN: &[&str] =
     &["host/process/src/guardian.rs", "host/worker/src/lib.rs", "host/worker/src/serve.rs"];
 

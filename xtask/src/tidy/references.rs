@@ -1,8 +1,8 @@
 //! Sources and tests that the documents name exist.
 //!
-//! A reference is code in a text: a path below the root that ends in `.rs`, and with `::` a function
-//! of that file. Further functions of the same file may follow it, as code of their own, in the
-//! same line. A document that names a test which is gone promises what nobody holds.
+//! A reference is code in a text: a path below the root that ends in `.rs`, and with `::` a
+//! function of that file. Further functions of the same file may follow it, as code of their own,
+//! in the same line. A document that names a test which is gone promises what nobody holds.
 
 use super::{Finding, TextFile};
 

@@ -1,5 +1,5 @@
-//! Code that only some systems compile stands in its crate's module `platform`. Elsewhere a branch is written
-//! with `cfg!(…)`, so that every compiler checks it.
+//! Code that only some systems compile stands in its crate's module `platform`. Elsewhere a branch
+//! is written with `cfg!(…)`, so that every compiler checks it.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
@@ -10,7 +10,8 @@ use super::rust_source::{RustSource, inside, is_sign, word};
 const SYSTEMS: &[&str] =
     &["target_family", "target_os", "target_vendor", "unix", "windows", "linux", "macos"];
 
-/// Beside `platform`: where it is refused to compile at all, and which section a manifest goes into.
+/// Beside `platform`: where it is refused to compile at all, and which section a manifest goes
+/// into.
 const FREE: &[&str] = &[
     "plugin-api/types/src/lib.rs",
     "plugin-api/sdk/src/export.rs",

@@ -1,4 +1,5 @@
-//! The CI file of a new plugin, its steps run as a runner does, on a machine that has only an archive of jaato.
+//! The CI file of a new plugin, its steps run as a runner does, on a machine that has only an
+//! archive of jaato.
 
 use std::fs;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! The authors' guide, done: every block of it, in a folder with nothing but the unpacked archive.
 //!
-//! A block of `console` is run, line for line in one shell, and what it shows is what comes out (`…` stands for
-//! anything, on a line of its own for any lines; a command that shows nothing must only end well). Before it, a
-//! comment `file: PATH` has a block written to a file, and `same: PATH` has it compared with one that is there.
-//! All other blocks of `rust` are built together in a plugin's crate: a plugin is checked by `jaato plugin check`,
-//! anything else is run.
+//! A block of `console` is run, line for line in one shell, and what it shows is what comes out
+//! (`…` stands for anything, on a line of its own for any lines; a command that shows nothing must
+//! only end well). Before it, a comment `file: PATH` has a block written to a file, and `same:
+//! PATH` has it compared with one that is there. All other blocks of `rust` are built together in a
+//! plugin's crate: a plugin is checked by `jaato plugin check`, anything else is run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,8 +71,8 @@ impl<'a> Author<'a> {
     }
 }
 
-/// Makes one script of the blocks that are followed in their order. What each block came to lies in `came` under
-/// its number.
+/// Makes one script of the blocks that are followed in their order. What each block came to lies in
+/// `came` under its number.
 fn script(author: &Author<'_>, blocks: &[Block]) -> String {
     let came = author.folder.join("came");
     fs::create_dir_all(&came).unwrap();
@@ -151,7 +151,8 @@ fn every_step_of_the_guide_does_what_it_shows() {
     assert!(installed.join("libword_count.so").is_file(), "the guide ends with a working tool");
 }
 
-/// A crate as `jaato plugin new` writes it, with what a provider names besides, and each block as an example of it.
+/// A crate as `jaato plugin new` writes it, with what a provider names besides, and each block as
+/// an example of it.
 fn write_snippets(author: &Author<'_>, snippets: &[&Block]) {
     said(author.command("jaato").args(["plugin", "new", "snippets"]));
     let folder = author.work().join("snippets");

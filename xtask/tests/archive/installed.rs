@@ -1,6 +1,7 @@
 //! One archive, packed from the test house and unpacked, for all tests of this program.
 //!
-//! It stands in the same place from run to run, so that what is built against its sdk is built once.
+//! It stands in the same place from run to run, so that what is built against its sdk is built
+//! once.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -10,7 +10,8 @@ use crate::sandbox::{Network, Sandbox};
 #[tool_type]
 #[serde(default)]
 pub struct Config {
-    /// Folders that commands find empty, such as that of your keys; a relative one starts at the workspace.
+    /// Folders that commands find empty, such as that of your keys; a relative one starts at the
+    /// workspace.
     hidden_paths: Vec<PathBuf>,
     /// Whether commands reach the network.
     network: bool,

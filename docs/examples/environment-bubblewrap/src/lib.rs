@@ -1,6 +1,8 @@
-//! `environment-bubblewrap`: this machine to be read, the session's folders to be written, commands in a sandbox.
+//! `environment-bubblewrap`: this machine to be read, the session's folders to be written, commands
+//! in a sandbox.
 //!
-//! Shows an execution environment of one's own: files by the sdk's confined ones, a shell over a program of the machine.
+//! Shows an execution environment of one's own: files by the sdk's confined ones, a shell over a
+//! program of the machine.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -108,7 +110,8 @@ impl ExecutionEnvironment for Ready {
     }
 }
 
-/// Opens the folders in which files may be touched; the sandbox binds them by the names that they really have.
+/// Opens the folders in which files may be touched; the sandbox binds them by the names that they
+/// really have.
 fn open(workspace: &Path) -> Result<(PathBuf, HostFiles)> {
     let workspace = workspace.canonicalize().map_err(|error| {
         let text = format!("cannot use the workspace `{}`: {error}", workspace.display());

@@ -1,4 +1,5 @@
-//! What a command sees: this machine to be read, some folders to be written, some empty, and no process but its own.
+//! What a command sees: this machine to be read, some folders to be written, some empty, and no
+//! process but its own.
 //!
 //! Knows bubblewrap and paths, and nothing of plugins.
 
@@ -29,8 +30,8 @@ pub enum Network {
 impl Sandbox {
     /// The words for `bwrap` that stand before a program and its arguments.
     ///
-    /// No `--die-with-parent`, which is bound to a thread, and no `--new-session`, which no signal would reach: the
-    /// host's guardian ends what is left.
+    /// No `--die-with-parent`, which is bound to a thread, and no `--new-session`, which no signal
+    /// would reach: the host's guardian ends what is left.
     pub fn words(&self, directory: &Path) -> Vec<String> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
         let mut words: Vec<String> = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
@@ -54,7 +55,8 @@ impl Sandbox {
 
     /// Tells whether a command finds a program, by its path or in `PATH`. Blocks.
     ///
-    /// Asked before a command is started: `bwrap` would say it on the command's own error output, when it runs already.
+    /// Asked before a command is started: `bwrap` would say it on the command's own error output,
+    /// when it runs already.
     pub fn finds(&self, program: &str, directory: &Path, path: &OsStr) -> bool {
         if program.contains('/') {
             return self.has_program(&directory.join(program));

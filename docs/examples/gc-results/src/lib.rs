@@ -1,6 +1,8 @@
-//! `gc-results`: makes room by leaving out old, large tool results first, and whole turns only when that is not enough.
+//! `gc-results`: makes room by leaving out old, large tool results first, and whole turns only when
+//! that is not enough.
 //!
-//! What a file said ten turns ago is seldom needed again; what was asked and answered then often is.
+//! What a file said ten turns ago is seldom needed again; what was asked and answered then often
+//! is.
 #![forbid(unsafe_code)]
 
 mod plan;

@@ -1,7 +1,7 @@
 //! What goes: pairs of calls and their large results, then whole turns; the oldest first. Pure.
 //!
-//! Invariants: a call goes with its result, in one pair of messages; the last turn, the recent ones and the pinned
-//! ones stay as they are; nothing more goes once the target is reached.
+//! Invariants: a call goes with its result, in one pair of messages; the last turn, the recent ones
+//! and the pinned ones stay as they are; nothing more goes once the target is reached.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -7,7 +7,8 @@ use jaato_plugin_sdk::serde_json::Map;
 use jaato_plugin_sdk::types::{GcReason, ToolResult};
 use jaato_plugin_testkit::conformance::check_plan;
 
-/// A turn of a prompt, one call for each result of so many bytes, and an answer: two messages, and two a call.
+/// A turn of a prompt, one call for each result of so many bytes, and an answer: two messages, and
+/// two a call.
 fn turn(results: &[usize]) -> Vec<Message> {
     let mut messages = vec![Message::user("look")];
     for (at, bytes) in results.iter().enumerate() {

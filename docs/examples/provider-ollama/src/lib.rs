@@ -1,7 +1,7 @@
 //! `provider-ollama`: models of an Ollama server, by its own protocol.
 //!
-//! Its door for OpenAI's clients, which `provider-openai` knocks at, has no way to say how large the context is: long
-//! conversations are cut silently. This one says it with each request.
+//! Its door for OpenAI's clients, which `provider-openai` knocks at, has no way to say how large
+//! the context is: long conversations are cut silently. This one says it with each request.
 #![forbid(unsafe_code)]
 
 mod lines;
@@ -18,7 +18,8 @@ pub use lines::Lines;
 pub use reply::Reply;
 pub use request::body;
 
-/// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience decides.
+/// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience
+/// decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// Wait for a list of models, for which a person sits and waits.
@@ -46,7 +47,8 @@ impl Default for Config {
     }
 }
 
-/// Where the server is, and how large its contexts are. Of a conversation it keeps nothing: a request holds it all.
+/// Where the server is, and how large its contexts are. Of a conversation it keeps nothing: a
+/// request holds it all.
 pub struct Server {
     base_url: String,
     context_tokens: u32,

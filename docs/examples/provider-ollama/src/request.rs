@@ -4,7 +4,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::{Data, DataContent};
 
-/// Writes the body of a request. What changes comes last, so that the server's cache of earlier requests hits.
+/// Writes the body of a request. What changes comes last, so that the server's cache of earlier
+/// requests hits.
 ///
 /// # Errors
 /// `unknown_operation` for a message of a role from the future.
@@ -74,7 +75,8 @@ fn call(call: &ToolCall) -> Value {
     json!({ "function": { "name": call.name, "arguments": arguments } })
 }
 
-/// All that is text, and what the host tells the model, as text. Thoughts stay where they were thought.
+/// All that is text, and what the host tells the model, as text. Thoughts stay where they were
+/// thought.
 fn text(message: &Message) -> String {
     let text = |part: &Part| match part {
         Part::Text { text } => Some(text.clone()),

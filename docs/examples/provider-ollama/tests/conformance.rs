@@ -1,4 +1,5 @@
-//! What every plugin must do, asked of this one as a host asks it: one whose network leads to a server in memory.
+//! What every plugin must do, asked of this one as a host asks it: one whose network leads to a
+//! server in memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};

@@ -1,4 +1,5 @@
-//! The tools on a host in memory: they share a list, which outlives its instance and stays within its bound.
+//! The tools on a host in memory: they share a list, which outlives its instance and stays within
+//! its bound.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::prelude::json;

@@ -69,7 +69,8 @@ pub enum TrustError {
 }
 
 impl TrustError {
-    /// Tells whether the record itself is what is wrong: it counts as empty then, and is left as it is.
+    /// Tells whether the record itself is what is wrong: it counts as empty then, and is left as it
+    /// is.
     pub fn is_of_record(&self) -> bool {
         match self {
             Self::Corrupt { .. } | Self::Newer { .. } | Self::NotBelieved(_) => true,

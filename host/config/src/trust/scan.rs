@@ -40,8 +40,9 @@ pub(super) fn names<'a>(
     Ok(names)
 }
 
-/// Names of what is there, for a person to be told: up to the bounds, and what is odd by the name that it can be shown
-/// by. Never an error: what a stranger put into a folder must not keep anybody from working in it.
+/// Names of what is there, for a person to be told: up to the bounds, and what is odd by the name
+/// that it can be shown by. Never an error: what a stranger put into a folder must not keep anybody
+/// from working in it.
 pub(super) fn shown_names<'a>(root: &Path, more: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut names = BTreeSet::new();
     let fixed = [WORKSPACE_FOLDER, ENV_FILE, MCP_FILE].into_iter();

@@ -2,9 +2,10 @@
 //! not give it to itself.
 //!
 //! Three signs, each is enough: the variable that sessions set for their children; a jaato process
-//! among the parents; and on Linux a bound that every child of a session has on `RLIMIT_LOCKS`, which
-//! the kernel enforces no more. A child can clear the variable, hide its parents behind a namespace of its
-//! own or end them; the bound it can only lower, unless it has rights over the whole machine.
+//! among the parents; and on Linux a bound that every child of a session has on `RLIMIT_LOCKS`,
+//! which the kernel enforces no more. A child can clear the variable, hide its parents behind a
+//! namespace of its own or end them; the bound it can only lower, unless it has rights over the
+//! whole machine.
 //!
 //! Limits: a process that has another program start it (cron, systemd, a container's daemon, ssh)
 //! bears none of them; root can take the bound away; outside Linux only the variable counts.
@@ -19,8 +20,8 @@ use crate::variables::Variables;
 /// Set for every process that a session starts.
 pub const SESSION_MARKER: &str = "JAATO_SESSION_ID";
 
-/// The bound on `RLIMIT_LOCKS` by which children of sessions are known; `jaato-process` sets it, and one below it
-/// in a session within a session.
+/// The bound on `RLIMIT_LOCKS` by which children of sessions are known; `jaato-process` sets it,
+/// and one below it in a session within a session.
 pub const SESSION_MARK: u64 = 0x6a61_6174;
 
 /// Most parents that are looked at: deeper trees are not made by hand.

@@ -44,8 +44,8 @@ pub struct Trust {
     pub plugins: BTreeMap<String, PluginTrust>,
     /// Trusted workspaces by their canonical root.
     pub workspaces: BTreeMap<String, WorkspaceTrust>,
-    /// Workspaces that the person does not want to be asked about again, by their canonical root: the
-    /// names that were there when they said no.
+    /// Workspaces that the person does not want to be asked about again, by their canonical root:
+    /// the names that were there when they said no.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub declined: BTreeMap<String, Vec<String>>,
 }
@@ -176,7 +176,8 @@ impl TrustStore {
             workspace.names(&known.files).and_then(|names| workspace.digest_again(&names, known));
         let present = match present {
             Ok(present) => present,
-            // What cannot be looked at was not so when it was trusted. `jaato trust` says what is wrong with it.
+            // What cannot be looked at was not so when it was trusted. `jaato trust` says what is
+            // wrong with it.
             Err(error) => {
                 let name = workspace.name_of_trouble(&error);
                 let files = vec![FileChange { name, kind: ChangeKind::Changed }];
@@ -216,7 +217,8 @@ impl TrustStore {
         })?
     }
 
-    /// Notes that the person does not want to be asked about a workspace as long as no other names are there.
+    /// Notes that the person does not want to be asked about a workspace as long as no other names
+    /// are there.
     pub fn decline_workspace(
         &self,
         workspace: &Workspace,
@@ -316,8 +318,8 @@ fn not_believed(error: PlaceError) -> TrustError {
     }
 }
 
-/// Returns true where a file stands in place of a folder above the record (`HOME=/dev/null`): there is none, and none
-/// can be made.
+/// Returns true where a file stands in place of a folder above the record (`HOME=/dev/null`): there
+/// is none, and none can be made.
 fn is_nowhere(error: &PlaceError) -> bool {
     matches!(&error.why, Why::System(error) if error.kind() == ErrorKind::NotADirectory)
 }

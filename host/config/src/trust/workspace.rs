@@ -121,7 +121,8 @@ impl Workspace {
         scan::names(&self.root, more)
     }
 
-    /// Names of what is there, where nobody trusts it; of what is odd, the names that it can be shown by.
+    /// Names of what is there, where nobody trusts it; of what is odd, the names that it can be
+    /// shown by.
     pub(super) fn shown_names(&self) -> Vec<String> {
         let agents = self.agents_files();
         scan::shown_names(&self.root, agents.iter().map(String::as_str))
@@ -192,8 +193,8 @@ impl TrustedWorkspace {
         self.files.keys().map(String::as_str)
     }
 
-    /// The SHA-256 of a covered file that is trusted, by its name from the root (`.jaato/plugins/libmoon.so`); nothing
-    /// for a link, and for what was not there.
+    /// The SHA-256 of a covered file that is trusted, by its name from the root
+    /// (`.jaato/plugins/libmoon.so`); nothing for a link, and for what was not there.
     pub fn content_of(&self, name: &str) -> Option<&str> {
         self.files.get(name)?.strip_prefix(scan::PLAIN_CONTENT)
     }

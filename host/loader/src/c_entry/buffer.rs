@@ -5,7 +5,8 @@ use std::ffi::c_char;
 use jaato_plugin_api::c1::Buffer;
 use jaato_types::FRAME_BYTES_MAX;
 
-/// More than this is not looked at: one byte too many is enough for a check to find a frame too large.
+/// More than this is not looked at: one byte too many is enough for a check to find a frame too
+/// large.
 const LOOKED_AT_MAX: usize = FRAME_BYTES_MAX + 1;
 
 /// Views bytes that a plugin lends; none for a null pointer with a length.
@@ -64,7 +65,8 @@ unsafe extern "C" fn release(buffer: *mut Buffer) {
     let length = buffer.length;
     *buffer = Buffer::empty();
     if !owner.is_null() {
-        // SAFETY: `give` leaked it with this address and length; emptied above, so that it goes once.
+        // SAFETY: `give` leaked it with this address and length; emptied above, so that it goes
+        // once.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(owner, length)) });
     }
 }

@@ -64,7 +64,8 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // SAFETY: the plugin's function for what its `create` made, called once; no call holds it any more.
+        // SAFETY: the plugin's function for what its `create` made, called once; no call holds it
+        // any more.
         unsafe { (self.entry.destroy)(self.instance) };
     }
 }
@@ -77,14 +78,16 @@ pub(super) struct Call {
     made: Arc<Made>,
 }
 
-// SAFETY: the header tells authors that a call is gone on with from one thread at a time, not always the same.
+// SAFETY: the header tells authors that a call is gone on with from one thread at a time, not
+// always the same.
 unsafe impl Send for Call {}
 
 impl Call {
     fn begin(made: Arc<Made>, kind: u32, name: &str, context: Arc<Lent>, frame: &[u8]) -> Self {
         let (begin, instance) = (made.entry.begin, made.instance);
         let (text, length) = (name.as_ptr().cast(), name.len());
-        // SAFETY: the plugin's function; name and frame live until it returns, the context until the call's end.
+        // SAFETY: the plugin's function; name and frame live until it returns, the context until
+        // the call's end.
         let call = unsafe {
             begin(instance, kind, text, length, context.address(), frame.as_ptr(), frame.len())
         };
@@ -95,7 +98,8 @@ impl Call {
         self.is_over = true;
         if !self.call.is_null() {
             let call = std::mem::replace(&mut self.call, std::ptr::null_mut());
-            // SAFETY: the plugin's function for what its `begin` made; gone from here, so called once.
+            // SAFETY: the plugin's function for what its `begin` made; gone from here, so called
+            // once.
             unsafe { (self.made.entry.end)(call) };
         }
     }
@@ -115,7 +119,8 @@ impl Future for Call {
             return Poll::Ready(Err(self.refused(what)));
         }
         let mut out = Buffer::empty();
-        // SAFETY: the plugin's function for a call of its that was not ended; waker and buffer live until it returns.
+        // SAFETY: the plugin's function for a call of its that was not ended; waker and buffer live
+        // until it returns.
         let status =
             unsafe { (self.made.entry.poll)(self.call, waker_address(cx.waker()), &mut out) };
         // SAFETY: as the plugin filled it.

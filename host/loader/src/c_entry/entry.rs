@@ -38,8 +38,8 @@ impl Entry {
     /// Reads a plugin's table; the error says what is wrong with it.
     ///
     /// # Safety
-    /// `table` is the address of what a plugin exports as its C entry: it begins with a size, as many bytes
-    /// are there, and the file is never unloaded.
+    /// `table` is the address of what a plugin exports as its C entry: it begins with a size, as
+    /// many bytes are there, and the file is never unloaded.
     pub(crate) unsafe fn read(table: *const Plugin) -> Result<Self, String> {
         if table.is_null() || !table.is_aligned() {
             return Err("its address is not one of a table".to_owned());

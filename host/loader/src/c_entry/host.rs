@@ -1,4 +1,5 @@
-//! The table that plugins in C are lent. Its functions check what they are given and let no panic out.
+//! The table that plugins in C are lent. Its functions check what they are given and let no panic
+//! out.
 
 use std::ffi::c_char;
 use std::task;
@@ -35,8 +36,8 @@ pub(super) static HOST: Host = Host {
     waker_drop: Some(waker_drop),
 };
 
-/// Runs host code that a plugin called. The context's own methods report their panics; this is what stands
-/// behind them, so that nothing unwinds into C.
+/// Runs host code that a plugin called. The context's own methods report their panics; this is what
+/// stands behind them, so that nothing unwinds into C.
 fn fenced<T>(work: impl FnOnce() -> T, failed: impl FnOnce(Error) -> T) -> T {
     let _host = HostCode::enter();
     host_code(work).unwrap_or_else(failed)
@@ -113,7 +114,8 @@ unsafe extern "C" fn service(
     frame: *const u8,
     length: usize,
 ) -> *mut Request {
-    // SAFETY: the plugin hands back what it was lent, and lends name and frame for the time of the call.
+    // SAFETY: the plugin hands back what it was lent, and lends name and frame for the time of the
+    // call.
     unsafe {
         with(context, std::ptr::null_mut(), |context| {
             let name = std::str::from_utf8(buffer::text(name, name_length)?).ok()?;
@@ -158,7 +160,8 @@ unsafe extern "C" fn request_poll(
         return status;
     }
     let given = if bytes.is_empty() { Buffer::empty() } else { buffer::give(bytes) };
-    // SAFETY: a buffer of the plugin's for one answer; what it held is the plugin's to have released.
+    // SAFETY: a buffer of the plugin's for one answer; what it held is the plugin's to have
+    // released.
     unsafe { out.write(given) };
     status
 }

@@ -1,10 +1,11 @@
 //! Plugins behind the C entry: fits their tables of functions to the traits of every other plugin.
 //!
-//! What a plugin exports is a [`Plugin`]; [`Entry`] is that table, checked. What it is lent is
-//! one table of the host's for all plugins. Calls become futures, requests of the plugin become polls.
+//! What a plugin exports is a [`Plugin`]; [`Entry`] is that table, checked. What it is lent is one
+//! table of the host's for all plugins. Calls become futures, requests of the plugin become polls.
 //!
 //! Invariants:
-//! - A panic of the host's own code does not cross; what the plugin gives is checked before it is used.
+//! - A panic of the host's own code does not cross; what the plugin gives is checked before it is
+//!   used.
 //! - Everything of the plugin's runs and ends where the executor polls and drops its future.
 //! - Every pointer that the plugin is lent lives until the call of its that says so.
 
@@ -23,15 +24,16 @@ use jaato_types::{Error, ErrorKind, Frame, Manifest};
 pub(crate) use entry::Entry;
 pub(crate) use factory::factory;
 
-/// Makes a factory of a table that is at hand without a file: one that is linked into the host, or a test's own.
-/// Runs the plugin's `start` on the calling thread.
+/// Makes a factory of a table that is at hand without a file: one that is linked into the host, or
+/// a test's own. Runs the plugin's `start` on the calling thread.
 ///
 /// # Errors
-/// `plugin_misbehaved` for a table that cannot be used and for what is no answer, and what the plugin answers.
+/// `plugin_misbehaved` for a table that cannot be used and for what is no answer, and what the
+/// plugin answers.
 ///
 /// # Safety
-/// The table lives for ever and begins with its size; its functions keep to `jaato_plugin.h` as far as memory goes:
-/// what they point to is there for as long as the header says.
+/// The table lives for ever and begins with its size; its functions keep to `jaato_plugin.h` as far
+/// as memory goes: what they point to is there for as long as the header says.
 pub unsafe fn factory_of_table(
     table: *const Plugin,
     manifest: &Manifest,

@@ -1,4 +1,5 @@
-//! `ContextAbi` over a [`Core`]: every method is fenced, because a panic here would abort the process.
+//! `ContextAbi` over a [`Core`]: every method is fenced, because a panic here would abort the
+//! process.
 
 use std::future::{Future, pending};
 use std::mem::ManuallyDrop;

@@ -8,8 +8,8 @@ use jaato_types::Error;
 
 use crate::call::Outlet;
 
-/// Emitted bytes that wait for the session. The channel has no other bound: a delta is never lost, and a
-/// plugin that outruns its reader by this much is stopped with an error.
+/// Emitted bytes that wait for the session. The channel has no other bound: a delta is never lost,
+/// and a plugin that outruns its reader by this much is stopped with an error.
 pub const EMITTED_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// A queue of frames with one reader, or the way to an outlet.
@@ -26,7 +26,8 @@ pub(super) struct Emissions {
 pub(super) enum Taken {
     /// It was. The reader, if one waits, is to be woken.
     Yes(Option<Waker>),
-    /// Nobody reads: the call has ended, or it is an instance's context, or an earlier frame did not fit.
+    /// Nobody reads: the call has ended, or it is an instance's context, or an earlier frame did
+    /// not fit.
     Closed,
     /// There is no room.
     Full,
@@ -69,7 +70,8 @@ impl Emissions {
         self.fault.take()
     }
 
-    /// Gives the reader, which is to be woken, and the outlet, which may be dropped where nothing is locked.
+    /// Gives the reader, which is to be woken, and the outlet, which may be dropped where nothing
+    /// is locked.
     pub(super) fn close(&mut self) -> (Option<Waker>, Option<Arc<dyn Outlet>>) {
         self.open = false;
         (self.reader.take(), self.outlet.take())

@@ -1,4 +1,5 @@
-//! Futures of the host in a plugin's hands: fenced, refused after a cancel, woken at the context's end.
+//! Futures of the host in a plugin's hands: fenced, refused after a cancel, woken at the context's
+//! end.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -142,7 +143,8 @@ where
             let _entered = this.core.executor.runtime().enter();
             host_code(|| Pin::new(work).poll(cx))
         } else {
-            // Cancelled: whoever polls is about to be dropped, and is woken at the end if it is not.
+            // Cancelled: whoever polls is about to be dropped, and is woken at the end if it is
+            // not.
             Ok(Poll::Pending)
         };
         match polled {
@@ -184,7 +186,8 @@ enum Kept {
 impl Core {
     fn keep_waiter(&self, place: &mut Option<usize>, waker: &Waker) -> Kept {
         let mut held = lock(&self.held);
-        // `end` sets the phase before it takes the lock: a waker kept here with the phase not yet ended is woken.
+        // `end` sets the phase before it takes the lock: a waker kept here with the phase not yet
+        // ended is woken.
         if self.has_ended() {
             return Kept::Refused;
         }

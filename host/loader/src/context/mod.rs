@@ -1,11 +1,12 @@
 //! The host's side of a context: what a call or an instance may use, and its end.
 //!
 //! Cancel has two phases. First a flag: what would change something (`emit`, `service`, `next`) is
-//! refused, and nothing is woken. Then, when the executor has dropped the plugin's future, the context
-//! ends: futures of the host that the plugin still holds are woken, streams are closed. What they
-//! resolve to is never success.
+//! refused, and nothing is woken. Then, when the executor has dropped the plugin's future, the
+//! context ends: futures of the host that the plugin still holds are woken, streams are closed.
+//! What they resolve to is never success.
 //!
-//! Invariants: after its end a context holds nothing and refuses everything; it never holds the instance.
+//! Invariants: after its end a context holds nothing and refuses everything; it never holds the
+//! instance.
 
 mod abi;
 mod emissions;
@@ -138,7 +139,8 @@ impl Core {
         }
     }
 
-    /// Keeps the waker of the host's task that polls the call. The caller looks for a cancel afterwards.
+    /// Keeps the waker of the host's task that polls the call. The caller looks for a cancel
+    /// afterwards.
     pub(crate) fn keep_call(&self, waker: &Waker) {
         let mut held = lock(&self.held);
         match &mut held.call {
@@ -147,7 +149,8 @@ impl Core {
         }
     }
 
-    /// The last phase: nothing of the plugin runs for this context any more. Wakes and closes the rest.
+    /// The last phase: nothing of the plugin runs for this context any more. Wakes and closes the
+    /// rest.
     pub(crate) fn end(&self) {
         if self.phase.swap(ENDED, SeqCst) == ENDED {
             return;

@@ -19,7 +19,8 @@ use crate::services::ByteStream;
 /// Bytes that one `next` gives at most.
 pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
-/// Streams that one context may have open: those of all programs that a session may run, and some beside them.
+/// Streams that one context may have open: those of all programs that a session may run, and some
+/// beside them.
 pub const STREAMS_MAX: usize = 160;
 
 /// What counts a stream while it is open: as alive, and as its plugin's.

@@ -1,12 +1,14 @@
-//! How long a thread was *able to run*: wall clock minus its wait in the run queue, where the system tells.
+//! How long a thread was *able to run*: wall clock minus its wait in the run queue, where the
+//! system tells.
 //!
-//! On a busy machine a thread that does nothing wrong waits for a processor; that is not the plugin's
-//! doing. Linux tells each thread's waits in `/proc/self/task/TID/schedstat`.
+//! On a busy machine a thread that does nothing wrong waits for a processor; that is not the
+//! plugin's doing. Linux tells each thread's waits in `/proc/self/task/TID/schedstat`.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// The thread's number for [`Meter`]: read once, by the thread itself. None where the system has no such files.
+/// The thread's number for [`Meter`]: read once, by the thread itself. None where the system has no
+/// such files.
 pub(super) fn thread_number() -> Option<u64> {
     // `PID/task/TID`
     let link = fs::read_link("/proc/thread-self").ok()?;
@@ -96,8 +98,8 @@ impl Meter {
 
 /// Tells for how much of `time` a thread was able to run.
 ///
-/// A wait is counted by the system only when it ends, so of a thread that runs, or waits for it, no more
-/// is certain than what it had on a processor. One that blocks has ended its waits.
+/// A wait is counted by the system only when it ends, so of a thread that runs, or waits for it, no
+/// more is certain than what it had on a processor. One that blocks has ended its waits.
 fn able_to_run(
     time: Duration,
     before: Usage,

@@ -1,4 +1,5 @@
-//! What the executor knows of one plugin: its name, how often it misbehaved, whether it is disabled.
+//! What the executor knows of one plugin: its name, how often it misbehaved, whether it is
+//! disabled.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock};
@@ -10,11 +11,12 @@ use super::jobs::{JOBS_LOST_MAX, Lane};
 use crate::bounds::Holdings;
 use crate::running::NamePlace;
 
-/// Misdeeds after which a plugin is disabled: one may be the machine's fault, three in one process are not.
+/// Misdeeds after which a plugin is disabled: one may be the machine's fault, three in one process
+/// are not.
 pub const STRIKES_MAX: u32 = 3;
 
-/// How often the futures of one plugin may be polled *again* within a second. A stream at full speed
-/// needs some thousand; a future that wakes itself would take a core for itself.
+/// How often the futures of one plugin may be polled *again* within a second. A stream at full
+/// speed needs some thousand; a future that wakes itself would take a core for itself.
 pub const REPOLLS_PER_SECOND_MAX: u32 = 50_000;
 
 /// Why a plugin is disabled.
@@ -132,7 +134,8 @@ impl Guest {
             .with_hint("restart jaato, and tell the plugin's author; it can be kept out with `[plugins] disabled`")
     }
 
-    /// Makes the error of a task that ended without a result: the plugin is disabled, or the loader failed.
+    /// Makes the error of a task that ended without a result: the plugin is disabled, or the loader
+    /// failed.
     pub(crate) fn lost_error(&self) -> Error {
         if self.is_disabled() {
             return self.disabled_error();

@@ -1,8 +1,8 @@
 //! The blocking pool: runs what plugins hand over because it blocks.
 //!
-//! Its threads are its own and nobody joins them, so a job that hangs blocks neither shutdown nor the
-//! runtime's pool; a plugin that fills its lane waits for itself alone. A job that goes on long after its context has
-//! ended is given up: its place is another's, up to a bound.
+//! Its threads are its own and nobody joins them, so a job that hangs blocks neither shutdown nor
+//! the runtime's pool; a plugin that fills its lane waits for itself alone. A job that goes on long
+//! after its context has ended is given up: its place is another's, up to a bound.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,8 @@ pub const JOBS_WAITING_MAX: usize = 1024;
 /// How long a job may go on after its context has ended before it is given up.
 pub const JOB_OVERDUE_MAX: Duration = Duration::from_secs(2);
 
-/// Jobs of one plugin that were given up and have not ended: each keeps a thread. One more, and the plugin is disabled.
+/// Jobs of one plugin that were given up and have not ended: each keeps a thread. One more, and the
+/// plugin is disabled.
 pub const JOBS_LOST_MAX: usize = 32;
 
 /// How long a thread waits for another job before it ends.
@@ -51,7 +52,8 @@ impl JobState {
         self.0.load(SeqCst) == OVER
     }
 
-    /// Notes that nothing of the plugin runs any more, before anybody is told so. One that was given up stays that.
+    /// Notes that nothing of the plugin runs any more, before anybody is told so. One that was
+    /// given up stays that.
     pub(crate) fn finish(&self) {
         let _ = self.0.compare_exchange(RUNS, OVER, SeqCst, SeqCst);
     }
@@ -136,8 +138,8 @@ impl Jobs {
         }
     }
 
-    /// Gives up those of a plugin's jobs that run; others that wait have their places. Returns how many are lost by now,
-    /// where any is.
+    /// Gives up those of a plugin's jobs that run; others that wait have their places. Returns how
+    /// many are lost by now, where any is.
     pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) -> Option<usize> {
         let count = jobs.iter().filter(|job| job.lose()).count();
         let lost = (count > 0).then(|| {

@@ -1,10 +1,12 @@
-//! The plugin executor: the only place where futures, instances and factories of plugins are polled and dropped.
+//! The plugin executor: the only place where futures, instances and factories of plugins are polled
+//! and dropped.
 //!
-//! Its threads are its own, so that a plugin that blocks costs a thread here and never one of a session.
-//! A watchdog reports such a poll, writes the thread off and starts another; a plugin that does it again
-//! and again is disabled. Nothing is started before the first future of a plugin.
+//! Its threads are its own, so that a plugin that blocks costs a thread here and never one of a
+//! session. A watchdog reports such a poll, writes the thread off and starts another; a plugin that
+//! does it again and again is disabled. Nothing is started before the first future of a plugin.
 //!
-//! Invariant: what a plugin made is dropped by a thread named `jaato-plugin-N`, whoever let go of it.
+//! Invariant: what a plugin made is dropped by a thread named `jaato-plugin-N`, whoever let go of
+//! it.
 
 mod clock;
 mod guest;
@@ -34,11 +36,13 @@ use queue::Shared;
 pub(crate) use slot::{HostCode, before_looking};
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
-/// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others; more
-/// buys nothing, for polls are short. Some more may wait for a while after blocking work was done.
+/// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others;
+/// more buys nothing, for polls are short. Some more may wait for a while after blocking work was
+/// done.
 pub const THREADS: usize = 2;
 
-/// The plugin executor. Cloning gives another handle; its threads end with the last one and the last task.
+/// The plugin executor. Cloning gives another handle; its threads end with the last one and the
+/// last task.
 #[derive(Clone)]
 pub struct Executor {
     handle: Arc<CloseOnDrop>,
@@ -64,8 +68,8 @@ pub(crate) struct TaskFacts {
 impl Executor {
     /// Makes an executor of [`THREADS`] threads. Starts none yet.
     ///
-    /// `runtime` is where the host's own futures (services, timers) find their reactor; `watch` is told
-    /// of what plugins log and of what they do wrong.
+    /// `runtime` is where the host's own futures (services, timers) find their reactor; `watch` is
+    /// told of what plugins log and of what they do wrong.
     pub fn new(runtime: Handle, watch: Arc<dyn Watch>) -> Self {
         Self::with_threads(THREADS, runtime, watch)
     }
@@ -125,12 +129,12 @@ impl Executor {
         self.shared().hasten();
     }
 
-    /// Has a thread that is without a task read messages, and poll itself what they wake: to wake another one takes longer
-    /// than most polls. For one source an executor.
+    /// Has a thread that is without a task read messages, and poll itself what they wake: to wake
+    /// another one takes longer than most polls. For one source an executor.
     ///
-    /// `source` waits for messages, does what they ask for, which must be short, and returns true; false at their end.
-    /// One thread at a time calls it, not always the same: another one while that runs blocking work, or is in a poll
-    /// that goes on for more than some 25 ms.
+    /// `source` waits for messages, does what they ask for, which must be short, and returns true;
+    /// false at their end. One thread at a time calls it, not always the same: another one while
+    /// that runs blocking work, or is in a poll that goes on for more than some 25 ms.
     pub fn read(&self, source: impl FnMut() -> bool + Send + 'static) {
         self.shared().read(Box::new(source));
     }
@@ -140,7 +144,8 @@ impl Executor {
         self.shared().submit(guest, job)
     }
 
-    /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`]: others have their threads then.
+    /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`]: others
+    /// have their threads then.
     pub(crate) fn give_up(&self, guest: &Arc<Guest>, jobs: Vec<Arc<JobState>>) {
         // Weak: what has ended meanwhile is not held for the rest of the time.
         let (shared, guest) = (Arc::downgrade(self.shared()), Arc::clone(guest));

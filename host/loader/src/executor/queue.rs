@@ -25,8 +25,8 @@ type Task = Runnable<TaskFacts>;
 /// Waits for messages and does what they ask for; false at their end.
 pub(super) type Source = Box<dyn FnMut() -> bool + Send>;
 
-/// Threads beyond those that are wanted which may wait for tasks: others took the places of some that did blocking work,
-/// and will be wanted again when those do more.
+/// Threads beyond those that are wanted which may wait for tasks: others took the places of some
+/// that did blocking work, and will be wanted again when those do more.
 const SPARE_MAX: usize = 2;
 
 /// How long one waits before it ends.
@@ -103,8 +103,9 @@ impl Shared {
             return;
         }
         queue.tasks.push_back(task);
-        // To wake another thread takes longer than most polls: this one takes it when it is done, unless another is free
-        // before. The watchdog sees to it that it does not wait for a poll that blocks.
+        // To wake another thread takes longer than most polls: this one takes it when it is done,
+        // unless another is free before. The watchdog sees to it that it does not wait for a poll
+        // that blocks.
         if queue.tasks.len() > 1 || !slot::looks_next(self.number()) {
             self.call_a_thread(queue);
         }
@@ -160,8 +161,8 @@ impl Shared {
 
     /// Takes blocking work of a plugin; false where too much of it waits.
     ///
-    /// What a poll hands over is kept for its end: a thread that has nothing else to do then runs it itself, as to wake
-    /// another one takes longer than most of such work.
+    /// What a poll hands over is kept for its end: a thread that has nothing else to do then runs
+    /// it itself, as to wake another one takes longer than most of such work.
     pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let job = match Jobs::admit(guest, job) {
             Admitted::ToRun(job) => job,
@@ -174,8 +175,8 @@ impl Shared {
         }
     }
 
-    /// Runs what a poll has handed over, in the pool where other tasks wait. False when another thread has taken this
-    /// one's place meanwhile.
+    /// Runs what a poll has handed over, in the pool where other tasks wait. False when another
+    /// thread has taken this one's place meanwhile.
     fn work_off(self: &Arc<Self>, slot: &Arc<Slot>, (guest, job): (Arc<Guest>, Job)) -> bool {
         let mut queue = lock(&self.queue);
         if !queue.tasks.is_empty() || slot.is_written_off() {
@@ -267,8 +268,9 @@ impl Shared {
         }
     }
 
-    /// Reads once, and gives the source back; none at its end. The tasks that messages wake are for the calling thread,
-    /// which looks next; while it polls nobody reads, until the watchdog finds that this goes on.
+    /// Reads once, and gives the source back; none at its end. The tasks that messages wake are for
+    /// the calling thread, which looks next; while it polls nobody reads, until the watchdog finds
+    /// that this goes on.
     fn read_on(&self, mut source: Source) -> Option<Source> {
         let read = slot::before_looking(|| catch_unwind(AssertUnwindSafe(&mut source)));
         match read {
@@ -343,7 +345,8 @@ impl Shared {
         self.hasten();
     }
 
-    /// Has another thread read where who read is at something that goes on. Tells whether nobody did.
+    /// Has another thread read where who read is at something that goes on. Tells whether nobody
+    /// did.
     pub(super) fn see_to_reading(self: &Arc<Self>) -> bool {
         self.call_a_reader(lock(&self.queue))
     }

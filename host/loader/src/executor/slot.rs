@@ -1,4 +1,5 @@
-//! What a thread of the executor shows to the watchdog: whether it polls, for whom, and in whose code.
+//! What a thread of the executor shows to the watchdog: whether it polls, for whom, and in whose
+//! code.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -68,7 +69,8 @@ impl Slot {
     pub(super) fn begin(&self, guest: &Arc<Guest>) {
         *lock(&self.guest) = Some(Arc::clone(guest));
         running::begin(guest.name_place());
-        // In one order with the watchdog's `asleep`: it sees this, or this thread sees that it sleeps.
+        // In one order with the watchdog's `asleep`: it sees this, or this thread sees that it
+        // sleeps.
         self.sequence.fetch_add(1, SeqCst);
     }
 
@@ -98,13 +100,14 @@ impl Slot {
     }
 }
 
-/// Gives work the calling thread's slot; none on threads that are not an executor's, or that go down.
+/// Gives work the calling thread's slot; none on threads that are not an executor's, or that go
+/// down.
 fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
     OWN_SLOT.try_with(|own| own.try_borrow().ok()?.as_deref().map(work)).ok().flatten()
 }
 
-/// Keeps blocking work for the end of the calling thread's poll. Gives it back where that polls nothing for this executor,
-/// and where work is kept already.
+/// Keeps blocking work for the end of the calling thread's poll. Gives it back where that polls
+/// nothing for this executor, and where work is kept already.
 pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<Job> {
     let mut job = Some(job);
     with_own(|slot| {
@@ -116,7 +119,8 @@ pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<
     job
 }
 
-/// Tells whether the calling thread looks for tasks of this executor as soon as it is done with what it does.
+/// Tells whether the calling thread looks for tasks of this executor as soon as it is done with
+/// what it does.
 pub(super) fn looks_next(executor: usize) -> bool {
     let looks = with_own(|slot| {
         let is_at_it = is_polling(slot.sequence()) || slot.looks_next.load(Relaxed);
@@ -125,7 +129,8 @@ pub(super) fn looks_next(executor: usize) -> bool {
     looks.unwrap_or(false)
 }
 
-/// Does work after which the calling thread looks for tasks at once: the last thing of a job, or what messages ask for.
+/// Does work after which the calling thread looks for tasks at once: the last thing of a job, or
+/// what messages ask for.
 pub(crate) fn before_looking<T>(work: impl FnOnce() -> T) -> T {
     /// A waker may panic.
     struct Done;

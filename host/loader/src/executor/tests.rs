@@ -60,7 +60,8 @@ impl Reading {
         self.messages.send(Box::new(message)).unwrap();
     }
 
-    /// Has a message begin a task that does this in its first poll. It is told who read the message.
+    /// Has a message begin a task that does this in its first poll. It is told who read the
+    /// message.
     fn begin(&self, poll: impl FnOnce(ThreadId) + Send + 'static) {
         let executor = self.executor.clone();
         self.say(move || {

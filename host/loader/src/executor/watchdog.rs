@@ -1,7 +1,8 @@
-//! The watchdog: finds polls that block a thread of the executor, and plugins that poll without end.
+//! The watchdog: finds polls that block a thread of the executor, and plugins that poll without
+//! end.
 //!
-//! It sleeps while nothing is polled. What it reports is time in which the thread was able to run, so
-//! that a busy machine makes no false report.
+//! It sleeps while nothing is polled. What it reports is time in which the thread was able to run,
+//! so that a busy machine makes no false report.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,8 @@ use crate::fence::bury;
 use crate::lock;
 use crate::watch::{Misdeed, Report};
 
-/// Longest poll: time in which the thread was able to run. Work that takes longer belongs on the pool.
+/// Longest poll: time in which the thread was able to run. Work that takes longer belongs on the
+/// pool.
 pub const ABLE_TO_RUN_MAX: Duration = Duration::from_millis(100);
 
 /// Longest poll by the wall clock, where the system does not tell how long a thread had to wait.

@@ -1,4 +1,5 @@
-//! The connection to one worker: what is in flight on it, and what is done with each message that comes.
+//! The connection to one worker: what is in flight on it, and what is done with each message that
+//! comes.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -36,7 +37,8 @@ pub(super) struct State {
     calls: HashMap<u64, Pending>,
     /// Questions that are being served, so that they can be forgotten.
     asked: HashMap<u64, AbortHandle>,
-    /// Who waits for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of what they answer.
+    /// Who waits for `Ready` (0), `Created`, `Saved` and `Closed`, by the number of what they
+    /// answer.
     steps: HashMap<u64, oneshot::Sender<Step>>,
     /// Why nothing is in flight any more.
     ended: Option<Error>,
@@ -71,8 +73,8 @@ impl Connection {
         Ok((id, receiver))
     }
 
-    /// Cancels a call: whoever waits has its answer at once, the worker is told, and ended if it takes too
-    /// long over it.
+    /// Cancels a call: whoever waits has its answer at once, the worker is told, and ended if it
+    /// takes too long over it.
     pub(super) fn cancel(self: &Arc<Self>, id: u64) {
         let mut state = lock(&self.state);
         let Some(pending) = state.calls.get_mut(&id) else { return };
@@ -80,8 +82,8 @@ impl Connection {
         drop(state);
         core.cancel();
         if answer.is_some() {
-            // Before the end of the context: what the call waits for is refused by that, and the worker
-            // must know by then that the call is not to go on.
+            // Before the end of the context: what the call waits for is refused by that, and the
+            // worker must know by then that the call is not to go on.
             self.link.send(Kind::Cancel, Flag::Nothing, id, b"", b"");
         }
         core.end();
@@ -176,8 +178,8 @@ impl Connection {
         let steps = std::mem::take(&mut state.steps);
         drop(state);
         asked.into_values().for_each(|asked| asked.abort());
-        // Nobody uses it any more: what the instance had open (terminals, programs) ends now, and not with the next
-        // call, which may never come.
+        // Nobody uses it any more: what the instance had open (terminals, programs) ends now, and
+        // not with the next call, which may never come.
         self.core.end();
         for Pending { core, answer } in calls.into_values() {
             core.end();

@@ -12,8 +12,8 @@ const END_MAX: Duration = Duration::from_millis(500);
 /// The same for one that sends what is no message: mostly it lives, and is ended for that.
 const TALK_END_MAX: Duration = Duration::from_millis(50);
 
-/// Waits for the process's end and makes the error of every call that it takes with it. `talk` is what
-/// was wrong with the last thing that it said.
+/// Waits for the process's end and makes the error of every call that it takes with it. `talk` is
+/// what was wrong with the last thing that it said.
 pub(super) async fn cause(
     plugin: &PluginName,
     process: &Arc<dyn WorkerProcess>,

@@ -11,8 +11,9 @@ use crate::platform::{FILES_MAX, read_with_files};
 
 /// Files that came, each with the place in the stream of the read that brought it.
 ///
-/// The system ends a read with what a file came beside, so that one read holds the beginning of one message at most
-/// that lends. A file for which this process has no room left is lost: its message has none, and takes no other's.
+/// The system ends a read with what a file came beside, so that one read holds the beginning of one
+/// message at most that lends. A file for which this process has no room left is lost: its message
+/// has none, and takes no other's.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     came: VecDeque<(Range<u64>, OwnedFd)>,

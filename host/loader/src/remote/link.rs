@@ -67,7 +67,8 @@ impl Out {
 }
 
 impl Link {
-    /// Takes an end of a socket pair, which does not block from here on. [`Link::write_waiting`] must run beside it.
+    /// Takes an end of a socket pair, which does not block from here on. [`Link::write_waiting`]
+    /// must run beside it.
     ///
     /// # Errors
     /// Where the system refuses that.
@@ -98,8 +99,8 @@ impl Link {
         self.keep_rest(out, [&header, head, frame], sent)
     }
 
-    /// Sends a frame and lends the other end an open file with it. Where that cannot be right now, the frame alone:
-    /// a file waits for nobody.
+    /// Sends a frame and lends the other end an open file with it. Where that cannot be right now,
+    /// the frame alone: a file waits for nobody.
     pub fn send_lending(&self, kind: Kind, id: u64, frame: &[u8], file: BorrowedFd<'_>) -> bool {
         let header = Header { kind, flag: Flag::Lent, id, length: frame.len() }.write();
         let out = lock(&self.out);
@@ -145,8 +146,8 @@ impl Link {
         self.waiting.notify_one();
     }
 
-    /// Writes what waits, until the other end is gone or this one is closed; true if the other end was given
-    /// up because it does not read.
+    /// Writes what waits, until the other end is gone or this one is closed; true if the other end
+    /// was given up because it does not read.
     pub async fn write_waiting(&self) -> bool {
         if self.write_on().await.is_err() {
             self.close();
@@ -198,7 +199,8 @@ impl Link {
 /// Reads messages off a link, as a task. One reader an end.
 #[derive(Debug, Default)]
 pub struct Reader {
-    /// The socket, waited for to read and for nothing else: who waits to write is woken by whatever the other end reads.
+    /// The socket, waited for to read and for nothing else: who waits to write is woken by whatever
+    /// the other end reads.
     incoming: Option<AsyncFd<OwnedFd>>,
     messages: Messages,
 }

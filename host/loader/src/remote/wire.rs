@@ -10,12 +10,13 @@
 //! payload                the frame; some kinds put a number or a name before it
 //! ```
 //!
-//! Host and worker are the same executable, unless that was replaced while the host runs: so the worker's first
-//! word is the version of all this, and nothing else is negotiated.
+//! Host and worker are the same executable, unless that was replaced while the host runs: so the
+//! worker's first word is the version of all this, and nothing else is negotiated.
 
 use jaato_types::FRAME_BYTES_MAX;
 
-/// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`] holds it.
+/// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`]
+/// holds it.
 pub const VERSION: u8 = 3;
 
 /// Bytes of a header.
@@ -25,7 +26,8 @@ pub const PAYLOAD_BYTES_MAX: usize = FRAME_BYTES_MAX + NAME_BYTES_MAX + 16;
 /// Longest name before a frame: a tool's, an operation's, a service's.
 pub const NAME_BYTES_MAX: usize = 4096;
 
-/// Makes an enum that crosses as one byte, and what reads it: a byte that no variant has is none of it.
+/// Makes an enum that crosses as one byte, and what reads it: a byte that no variant has is none of
+/// it.
 macro_rules! byte_enum {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $byte:literal,)+ }) => {
         $(#[$about])*
@@ -73,7 +75,8 @@ byte_enum! {
         Answer = 68,
         /// Worker: a question to a service; the context's number and a name stand before the frame.
         Ask = 69,
-        /// Worker: wants the next piece of a stream; the context's number and the handle are the payload.
+        /// Worker: wants the next piece of a stream; the context's number and the handle are the
+        /// payload.
         Next = 70,
         /// Worker: needs a stream no more; payload as above.
         CloseStream = 71,

@@ -18,7 +18,8 @@ use crate::services::{CallerKind, Services};
 
 /// How long a worker may take to open its plugin and to make the instance.
 pub const CREATE_MAX: Duration = Duration::from_secs(30);
-/// How long an answer is waited for before it is looked whether its worker was stopped, and between two such looks.
+/// How long an answer is waited for before it is looked whether its worker was stopped, and between
+/// two such looks.
 const STOPPED_AFTER: Duration = Duration::from_secs(1);
 
 /// How long a worker may take over a call that was cancelled, before it is ended.
@@ -60,8 +61,8 @@ pub(crate) struct Worker {
     refusal: Option<Error>,
 }
 
-/// Has the instance made, from what was saved; afresh where the plugin refuses that. Gives its facets and
-/// the refusal.
+/// Has the instance made, from what was saved; afresh where the plugin refuses that. Gives its
+/// facets and the refusal.
 async fn create(
     connection: &Connection,
     saved: Option<&[u8]>,

@@ -43,7 +43,8 @@ const fn other(name: &'static str, version: &'static str, patches: &'static [Pat
     Boundary { name, version, patches, reach: Reach::Load }
 }
 
-/// Contexts and instances know one method more, the root module one function, there is one kind more, and a delta that nobody knows here.
+/// Contexts and instances know one method more, the root module one function, there is one kind
+/// more, and a delta that nobody knows here.
 const NEWER: Boundary = Boundary {
     name: "newer",
     version: "1.2.0",

@@ -18,8 +18,8 @@ pub struct Compiler {
     libraries: Option<PathBuf>,
 }
 
-/// Finds the compiler of a release, `1.85`: what `cargo xtask setup` unpacked, or one of rustup's. The error says
-/// how it can be had.
+/// Finds the compiler of a release, `1.85`: what `cargo xtask setup` unpacked, or one of rustup's.
+/// The error says how it can be had.
 pub fn of_release(release: &str) -> Result<Compiler, String> {
     let unpacked = target().join(format!("compilers/debian-{release}/usr"));
     let rustc = unpacked.join("bin/rustc");

@@ -1,7 +1,8 @@
 //! A plugin of all kinds, built from the frozen sources of the boundary, on the present host.
 //!
-//! The copy is written by `cargo xtask freeze` until the tag `abi-1`; after it, it stays as it is. The other way
-//! round, a plugin of today on a host of then, is what the older side of `boundaries` stands for.
+//! The copy is written by `cargo xtask freeze` until the tag `abi-1`; after it, it stays as it is.
+//! The other way round, a plugin of today on a host of then, is what the older side of `boundaries`
+//! stands for.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

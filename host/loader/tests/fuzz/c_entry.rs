@@ -1,4 +1,5 @@
-//! The C entry under a plugin that does anything: each call has an end, and what began has ended, once.
+//! The C entry under a plugin that does anything: each call has an end, and what began has ended,
+//! once.
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;

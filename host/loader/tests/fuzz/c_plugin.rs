@@ -1,5 +1,5 @@
-//! A plugin behind the C entry that does at random all that a plugin may do, and much that none should: as far as
-//! memory goes it keeps to the header, in everything else it does not.
+//! A plugin behind the C entry that does at random all that a plugin may do, and much that none
+//! should: as far as memory goes it keeps to the header, in everything else it does not.
 //!
 //! It counts what it is asked for: each thing that begins must end, once and in order.
 
@@ -195,7 +195,8 @@ unsafe extern "C" fn poll(call: *mut c_void, waker: *const Waker, out: *mut Buff
     c1::PENDING
 }
 
-/// Sees to it that the call is gone on with; now and then it forgets to, but not where a host does not give up soon.
+/// Sees to it that the call is gone on with; now and then it forgets to, but not where a host does
+/// not give up soon.
 unsafe fn wake(call: &mut Call, waker: *const Waker) {
     match call.random.below(200) {
         0 if !matches!(call.kind, c1::OPEN | c1::SAVE | c1::CLOSE) => {}

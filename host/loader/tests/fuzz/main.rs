@@ -1,8 +1,9 @@
-//! Random bytes where strangers' bytes come in: manifests, frames, what a worker says, what a plugin in C does.
-//! Nothing may panic, hang or keep anything; what comes of it is an answer or an error.
+//! Random bytes where strangers' bytes come in: manifests, frames, what a worker says, what a
+//! plugin in C does. Nothing may panic, hang or keep anything; what comes of it is an answer or an
+//! error.
 //!
-//! The seeds are fixed, so that a failure comes again. `JAATO_FUZZ_TIMES=100 cargo test --release -p jaato-loader
-//! --test fuzz` tries a hundred times as many others.
+//! The seeds are fixed, so that a failure comes again. `JAATO_FUZZ_TIMES=100 cargo test --release
+//! -p jaato-loader --test fuzz` tries a hundred times as many others.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod c_entry;

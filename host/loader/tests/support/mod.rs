@@ -1,4 +1,5 @@
-//! What the loader's tests share: fixtures, a watch that records, services that behave and misbehave.
+//! What the loader's tests share: fixtures, a watch that records, services that behave and
+//! misbehave.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
@@ -118,7 +119,8 @@ impl House {
         plugin.create(services(), saved.map(|saved| frame(&saved))).await.unwrap()
     }
 
-    /// The thread that ran the last poll may hold what it polled a moment longer than whoever waited for it.
+    /// The thread that ran the last poll may hold what it polled a moment longer than whoever
+    /// waited for it.
     #[track_caller]
     pub fn nothing_lives(&self) {
         let deadline = std::time::Instant::now() + Duration::from_secs(10);

@@ -1,4 +1,5 @@
-//! Stand-ins for tests of workers: a watch that tells nobody, and a worker that ends with its socket.
+//! Stand-ins for tests of workers: a watch that tells nobody, and a worker that ends with its
+//! socket.
 
 use futures_util::future::BoxFuture;
 use jaato_loader::remote::WorkerProcess;

@@ -30,7 +30,8 @@ pub(crate) fn name_if_alive(pid: i32) -> Option<String> {
     (!matches!(state, b'Z' | b'X')).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
-/// The children of this process that are, or descend from, children of its sessions: their bound is lower than its own.
+/// The children of this process that are, or descend from, children of its sessions: their bound is
+/// lower than its own.
 pub(crate) fn marked_children() -> Vec<i32> {
     let Some(own) = mark_of("self") else { return Vec::new() };
     let is_marked = |pid: &i32| mark_of(&pid.to_string()).is_some_and(|mark| mark < own);

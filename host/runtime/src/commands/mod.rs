@@ -72,8 +72,8 @@ impl Runtime {
         words::arguments(entry.spec, words)
     }
 
-    /// Runs a command in a session. It is the person's own act: nobody is asked. Events tell of it, and
-    /// where its plugin says so, the model is shown the answer with the session's next request.
+    /// Runs a command in a session. It is the person's own act: nobody is asked. Events tell of it,
+    /// and where its plugin says so, the model is shown the answer with the session's next request.
     ///
     /// # Errors
     /// Where there is no such command, the arguments do not match, or what it came to.

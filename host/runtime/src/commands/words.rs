@@ -1,7 +1,8 @@
 //! Reads what a person typed behind a command's name. Pure.
 //!
-//! Words are taken in the order in which the schema lists its properties, each read as its property's
-//! type says. A text whose property says `"x-capture-rest": true` takes all that is left.
+//! Words are taken in the order in which the schema lists its properties, each read as its
+//! property's type says. A text whose property says `"x-capture-rest": true` takes all that is
+//! left.
 
 use jaato_types::{CommandSpec, Error, ErrorKind};
 use serde_json::{Map, Number, Value};

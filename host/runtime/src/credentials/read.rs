@@ -54,8 +54,8 @@ impl Found<'_> {
         of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
     }
 
-    /// How secrets are added: as the plugin declares, or in the header that the configuration names. A
-    /// workspace decides that for its own keys alone.
+    /// How secrets are added: as the plugin declares, or in the header that the configuration
+    /// names. A workspace decides that for its own keys alone.
     pub(super) fn schemes(&self, declared: Scheme) -> Result<Schemes, Error> {
         let header = |found: Option<(&Value, &Origin)>| match found {
             None => Ok(None),

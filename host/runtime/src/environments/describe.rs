@@ -62,8 +62,8 @@ impl Runtime {
         Ok(SharedEnvironment(Arc::new(Scope::new(choice))))
     }
 
-    /// Runs a program in a session's environment, with nobody's leave but the caller's; `take` is given what it
-    /// prints, `input` gives what it reads (none: nothing; an empty piece: the end).
+    /// Runs a program in a session's environment, with nobody's leave but the caller's; `take` is
+    /// given what it prints, `input` gives what it reads (none: nothing; an empty piece: the end).
     ///
     /// # Errors
     /// What keeps it from being run; `cancelled`.

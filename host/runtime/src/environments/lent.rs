@@ -1,7 +1,9 @@
-//! Open files that an environment in a worker lends: read and written here, so that their bytes cross no socket.
+//! Open files that an environment in a worker lends: read and written here, so that their bytes
+//! cross no socket.
 //!
-//! What came is whatever the worker sent: it is used if it is a regular file, and gives no right that the worker has
-//! not. Whatever goes wrong with it is left to the environment, which does the same and says what is wrong.
+//! What came is whatever the worker sent: it is used if it is a regular file, and gives no right
+//! that the worker has not. Whatever goes wrong with it is left to the environment, which does the
+//! same and says what is wrong.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -76,7 +78,8 @@ pub(super) enum Came {
 }
 
 impl LentReader {
-    /// Makes it. None for a file without a size, which is the kernel's own and may make a reader wait for ever.
+    /// Makes it. None for a file without a size, which is the kernel's own and may make a reader
+    /// wait for ever.
     pub(super) fn new(lent: Lent, takes: Takes) -> Option<Self> {
         let Lent { file, how: LentFile { offset, length, .. }, size } = lent;
         let left = length.unwrap_or(u64::MAX);
@@ -231,7 +234,8 @@ async fn write_in_turn<F: Future<Output = Result<Vec<u8>, Error>>>(
         }
         Writing::Broken => return Err(has_failed()),
     }
-    // The turn goes along: it is over when the bytes are written, not when nobody waits for that any more.
+    // The turn goes along: it is over when the bytes are written, not when nobody waits for that
+    // any more.
     let written = tokio::task::spawn_blocking(move || {
         let rest = writing.write(&request);
         (writing, rest)
@@ -254,7 +258,8 @@ async fn let_go(writing: &Turns<Writing>) -> Result<(), Error> {
 }
 
 impl Writing {
-    /// Writes the bytes of a request. Where that fails it is broken, and the request for the rest is given.
+    /// Writes the bytes of a request. Where that fails it is broken, and the request for the rest
+    /// is given.
     fn write(&mut self, request: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let parsed = Frame::parse(request)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;

@@ -22,8 +22,8 @@ use crate::services::Tell;
 /// Keys by which requests and answers name what runs or is open.
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
 
-/// Terminals that have ended of which is still known whose they were: their last screens come in the moment after. As many
-/// as a session may have in an environment at once can end together.
+/// Terminals that have ended of which is still known whose they were: their last screens come in
+/// the moment after. As many as a session may have in an environment at once can end together.
 const ENDED_TERMINALS_MAX: usize = 1024;
 
 /// A session in its environment.
@@ -156,7 +156,8 @@ impl Member {
         [WRITE_PIECE, WRITE_FINISH].contains(&operation).then(|| self.uploads.of(request))?
     }
 
-    /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no such terminal.
+    /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no
+    /// such terminal.
     pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
         let terminals = lock(&self.terminals);
         let held = terminals.by_number.get(&number).filter(|held| held.plugin == *plugin)?;
@@ -253,7 +254,8 @@ impl Member {
     pub(super) async fn leave(&self, host: &Arc<Host>) {
         let lasting = std::mem::take(&mut *lock(&self.lasting));
         for process in lasting {
-            // What has a stream has ended with the plugin that read it; a forgotten program is not there.
+            // What has a stream has ended with the plugin that read it; a forgotten program is not
+            // there.
             let Ok(request) = write(&ProcessRef { process }) else { continue };
             self.scope.end_if_ready(FORGET, request).await;
         }

@@ -1,10 +1,11 @@
-//! Execution environments: made ready when a tool first needs one, shared by sessions, taken down with the last.
+//! Execution environments: made ready when a tool first needs one, shared by sessions, taken down
+//! with the last.
 //!
-//! A session has one environment. Whatever its tools ask of files, programs and terminals goes to that plugin;
-//! what runs or is open has a number, which only its own session may name.
+//! A session has one environment. Whatever its tools ask of files, programs and terminals goes to
+//! that plugin; what runs or is open has a number, which only its own session may name.
 //!
-//! Invariants: an environment is set up once at a time and torn down once; one whose worker died is set up
-//! anew, and the session is told; resources close before the environment, in reverse order.
+//! Invariants: an environment is set up once at a time and torn down once; one whose worker died is
+//! set up anew, and the session is told; resources close before the environment, in reverse order.
 
 mod describe;
 mod lent;
@@ -30,7 +31,8 @@ pub use scope::{Choice, Scope};
 
 use crate::host::Host;
 
-/// Lines of what went wrong at the end of resources and environments that are kept for a person; all are in the log.
+/// Lines of what went wrong at the end of resources and environments that are kept for a person;
+/// all are in the log.
 const PROBLEMS_MAX: usize = 64;
 
 /// The environments of all sessions.
@@ -40,8 +42,9 @@ pub struct Environments {
     problems: Mutex<Vec<String>>,
 }
 
-/// An execution environment that several sessions may share: each that is started with it joins it. It is set up
-/// when a tool first needs it, and taken down when the last session that joined has ended.
+/// An execution environment that several sessions may share: each that is started with it joins it.
+/// It is set up when a tool first needs it, and taken down when the last session that joined has
+/// ended.
 #[derive(Clone)]
 pub struct SharedEnvironment(pub(crate) Arc<Scope>);
 

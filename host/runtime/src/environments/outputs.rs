@@ -1,5 +1,5 @@
-//! Outputs that are too large for the model, kept where it works: in the session's environment, unless that is this
-//! machine.
+//! Outputs that are too large for the model, kept where it works: in the session's environment,
+//! unless that is this machine.
 
 use std::sync::Arc;
 
@@ -36,7 +36,8 @@ pub struct EnvironmentFile {
 }
 
 impl KeptOutput {
-    /// Makes the file of that name, in the environment where a session has one that is not this machine.
+    /// Makes the file of that name, in the environment where a session has one that is not this
+    /// machine.
     ///
     /// # Errors
     /// When it cannot be made; `unavailable` where the environment has no folder for it.
@@ -104,7 +105,8 @@ impl EnvironmentFile {
 }
 
 impl Member {
-    /// Returns the folder for outputs as the session's tools see it; none where they see this machine's own files.
+    /// Returns the folder for outputs as the session's tools see it; none where they see this
+    /// machine's own files.
     async fn output_folder(&self, host: &Arc<Host>, tell: &Tell) -> Result<Option<String>, Error> {
         let facts = self.scope().facts(host, tell).await?;
         if facts.is_host && !facts.confines_commands {

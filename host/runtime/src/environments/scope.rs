@@ -137,7 +137,8 @@ impl Scope {
         Ok((Answered { frame: frame.into_vec(), lent }, ready))
     }
 
-    /// Runs an operation where the environment is set up; what it comes to is nobody's concern any more.
+    /// Runs an operation where the environment is set up; what it comes to is nobody's concern any
+    /// more.
     pub(super) async fn end_if_ready(&self, operation: &str, frame: Vec<u8>) {
         let Some(ready) = self.living() else { return };
         let quiet: Tell = Arc::new(|_| {});
@@ -207,7 +208,8 @@ impl Scope {
         std::mem::replace(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner), ready)
     }
 
-    /// Takes it down: resources first, then the environment. What goes wrong is told to a person at the end.
+    /// Takes it down: resources first, then the environment. What goes wrong is told to a person at
+    /// the end.
     async fn close(&self, host: &Arc<Host>) {
         let mut life = self.life.lock().await;
         host.environments.record(host, self.resources.close().await);

@@ -1,7 +1,7 @@
 //! A stream of an environment, read piece by piece for a tool.
 //!
-//! The next piece is asked for when the last one came, so that the environment works on it meanwhile. No more
-//! than that: a program whose output nobody reads stands still.
+//! The next piece is asked for when the last one came, so that the environment works on it
+//! meanwhile. No more than that: a program whose output nobody reads stands still.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -23,8 +23,8 @@ pub(super) const SLICE_BYTES: usize = 64 * 1024;
 /// To work on a piece of so many bytes takes longer than to wake another thread for the next one.
 const LARGE_BYTES: usize = 16 * 1024;
 
-/// A reader that works for so long on a piece of a file has the next one read beside that. Else one thread does both: what
-/// another processor has read is farther away than what this one has.
+/// A reader that works for so long on a piece of a file has the next one read beside that. Else one
+/// thread does both: what another processor has read is farther away than what this one has.
 const LONG_WORK: Duration = Duration::from_micros(100);
 
 /// Bytes of a frame's length.
@@ -56,7 +56,8 @@ pub(super) struct EnvironmentStream {
     handed_out: Option<Instant>,
     /// How long the reader worked on the piece before.
     worked: Duration,
-    /// Whether it is a file, which waits for its reader; a program that writes is held up by a slow one.
+    /// Whether it is a file, which waits for its reader; a program that writes is held up by a slow
+    /// one.
     is_file: bool,
     /// A large piece, and how far it was handed out.
     rest: Option<(Bytes, usize)>,
@@ -122,7 +123,8 @@ impl EnvironmentStream {
         self
     }
 
-    /// Asks for the next piece; the environment begins at once where the last one gives its reader work.
+    /// Asks for the next piece; the environment begins at once where the last one gives its reader
+    /// work.
     fn ask(&self, last_bytes: usize) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
         if last_bytes >= LARGE_BYTES && (!self.is_file || self.worked >= LONG_WORK) {

@@ -1,7 +1,7 @@
 //! Installs plugin files into the user's own folder, and takes them away again.
 //!
-//! Invariant: a file that a running host may have mapped is never written to. What is installed is written
-//! beside its place and renamed over it.
+//! Invariant: a file that a running host may have mapped is never written to. What is installed is
+//! written beside its place and renamed over it.
 
 mod archive;
 mod error;
@@ -30,8 +30,8 @@ pub struct PlacedPlugin {
     pub manifest: Manifest,
 }
 
-/// Lists the plugin files of some places, most trusted first, without running one. Files that are none are
-/// left out: the lists tell of them.
+/// Lists the plugin files of some places, most trusted first, without running one. Files that are
+/// none are left out: the lists tell of them.
 pub fn placed_plugins(places: &[Place]) -> Vec<PlacedPlugin> {
     let files = find(places).files.into_iter();
     files

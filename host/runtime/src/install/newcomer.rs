@@ -5,12 +5,14 @@ use std::path::Path;
 use jaato_loader::PlaceKind;
 use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Status};
 
-/// What is wrong with a plugin that is to lie in the user's folder, beside all others that are there.
+/// What is wrong with a plugin that is to lie in the user's folder, beside all others that are
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Conflict {
     /// Its own names are taken.
     Refused(String),
-    /// Its file would come before another's, and take a name of that: the other plugin, and why it would be refused.
+    /// Its file would come before another's, and take a name of that: the other plugin, and why it
+    /// would be refused.
     Displaces(String, String),
 }
 
@@ -55,6 +57,7 @@ fn key(candidate: &Candidate) -> (usize, bool, &Path) {
         PlaceKind::Workspace,
     ];
     let place = places.iter().position(|place| place.name() == candidate.place);
-    // Of places given several times, all files of the first come first: their order among each other does not matter here.
+    // Of places given several times, all files of the first come first: their order among each
+    // other does not matter here.
     (place.unwrap_or(places.len()), !candidate.trust.is_trusted(), &candidate.path)
 }

@@ -1,4 +1,5 @@
-//! What a person gives to be installed: a plugin file, a folder with one, or an archive of such a folder.
+//! What a person gives to be installed: a plugin file, a folder with one, or an archive of such a
+//! folder.
 
 use std::env::consts::{ARCH, DLL_SUFFIX};
 use std::fs;
@@ -21,8 +22,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Finds the plugin in what was given. Its manifest is read, none of its code is run. An archive is
-    /// unpacked below `scratch`, from where programs can be run.
+    /// Finds the plugin in what was given. Its manifest is read, none of its code is run. An
+    /// archive is unpacked below `scratch`, from where programs can be run.
     ///
     /// # Errors
     /// What is wrong with it; nothing is left behind then.

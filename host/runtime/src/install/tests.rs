@@ -9,7 +9,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Files by their paths; their content is no plugin, so that the error tells which of them was read.
+/// Files by their paths; their content is no plugin, so that the error tells which of them was
+/// read.
 fn archive(paths: &[&str]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for path in paths {

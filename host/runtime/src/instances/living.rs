@@ -1,4 +1,5 @@
-//! An instance and who uses it: one that was followed by another is closed when its last call has ended.
+//! An instance and who uses it: one that was followed by another is closed when its last call has
+//! ended.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,5 @@
-//! Makes instances: opens the plugin's file, here or in a worker, and gives the instance what was saved.
+//! Makes instances: opens the plugin's file, here or in a worker, and gives the instance what was
+//! saved.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,8 @@ impl Instances {
                 self.make_inside(&plugin, entry, source, wanted, services, saved).await?
             }
             None => {
-                // The same content, for an instance whose worker is gone, whatever its file has become.
+                // The same content, for an instance whose worker is gone, whatever its file has
+                // become.
                 let is_same = slot
                     .source
                     .as_ref()
@@ -121,8 +123,8 @@ impl Instances {
         Some(Arc::clone(plugins.entry(key).or_default()))
     }
 
-    /// Makes an instance in this process; one that refuses what was saved is made afresh, and what it said is
-    /// given too.
+    /// Makes an instance in this process; one that refuses what was saved is made afresh, and what
+    /// it said is given too.
     async fn make_inside(
         &self,
         plugin: &OnceCell<Plugin>,
@@ -237,8 +239,9 @@ fn check_status(entry: &PluginEntry) -> Result<(), Error> {
         .with_hint(format!("jaato plugin show {name}")))
 }
 
-/// Returns the file to open: a trusted one, and one of a trusted workspace, as its private copy; any other as a copy where plugins are
-/// watched and it can be copied, else where it lies. What is not trusted may change as it likes then: only its worker opens it.
+/// Returns the file to open: a trusted one, and one of a trusted workspace, as its private copy;
+/// any other as a copy where plugins are watched and it can be copied, else where it lies. What is
+/// not trusted may change as it likes then: only its worker opens it.
 async fn file_to_open(
     copy: Option<Arc<Copy>>,
     entry: &PluginEntry,
@@ -278,7 +281,8 @@ async fn file_to_open(
     opened.map(OpenFile::Copied).or_else(|problem| match problem {
         CopyProblem::Changed => Err(Trouble::Changed),
         CopyProblem::Io(error) => {
-            // As where plugins are not watched: a full disk or a home that cannot be written ends no conversation.
+            // As where plugins are not watched: a full disk or a home that cannot be written ends
+            // no conversation.
             let (path, stamp) = (&candidate.path, &source.edition.stamp);
             let is_it = stamp.is_none() || Stamp::of(path).ok() == *stamp;
             is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(Trouble::Changed)

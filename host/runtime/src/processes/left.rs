@@ -54,8 +54,8 @@ impl fmt::Display for EndedProcess {
 }
 
 impl LeftOvers {
-    /// Keeps what a program left until the end of the host. Its pipes are read on, because to write to a
-    /// closed one would end it.
+    /// Keeps what a program left until the end of the host. Its pipes are read on, because to write
+    /// to a closed one would end it.
     pub(super) fn keep(&self, child: Arc<Child>, pipes: [Option<ChildOutput>; 2], label: &str) {
         let readers = pipes.into_iter().flatten().map(|pipe| tokio::spawn(throw_away(pipe)));
         let left = Left { child, label: one_line(label), readers: readers.collect() };

@@ -1,11 +1,13 @@
 //! Runs programs for plugins: what the service `process` stands on.
 //!
-//! A call's programs are children of the host's supervisor, each read by the stream that the call was given.
-//! Dropping that stream (close, cancel, the end of the call) ends the program and its descendants. What a
-//! program that has ended left running is kept by [`LeftOvers`] until the host ends.
+//! A call's programs are children of the host's supervisor, each read by the stream that the call
+//! was given. Dropping that stream (close, cancel, the end of the call) ends the program and its
+//! descendants. What a program that has ended left running is kept by [`LeftOvers`] until the host
+//! ends.
 //!
-//! Invariants: nothing of a program's output is held but the frame on its way; a program gets no variable
-//! that looks like a secret unless the person passes it; every program gets the session's marker.
+//! Invariants: nothing of a program's output is held but the frame on its way; a program gets no
+//! variable that looks like a secret unless the person passes it; every program gets the session's
+//! marker.
 
 mod left;
 mod service;
@@ -31,8 +33,9 @@ use left::LeftOvers;
 pub use service::CallProcesses;
 pub use variables::{SECRET_WORDS, declared_secrets};
 
-/// Programs that one session may have running at a time: 64 on terminals and as many beside them. Each takes a keeper and
-/// four descriptors, a terminal two more, of the 1024 that a process is given by most systems.
+/// Programs that one session may have running at a time: 64 on terminals and as many beside them.
+/// Each takes a keeper and four descriptors, a terminal two more, of the 1024 that a process is
+/// given by most systems.
 pub const RUNNING_PER_SESSION_MAX: usize = 128;
 
 /// The marker of a program that runs for no session.
@@ -49,8 +52,8 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Makes them; starts nothing. `credentials` are the variables that providers declare, `pass` those that
-    /// the person lets through.
+    /// Makes them; starts nothing. `credentials` are the variables that providers declare, `pass`
+    /// those that the person lets through.
     pub fn new(
         supervisor: Supervisor,
         variables: &Variables,
@@ -68,13 +71,14 @@ impl Processes {
         }
     }
 
-    /// Returns what programs get of the host's variables: nothing that holds or looks like a secret.
+    /// Returns what programs get of the host's variables: nothing that holds or looks like a
+    /// secret.
     pub fn variables(&self) -> Arc<BTreeMap<OsString, OsString>> {
         Arc::clone(&self.variables.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps variables that providers declare from programs that are started from here on; `pass` are those
-    /// that the person lets through.
+    /// Keeps variables that providers declare from programs that are started from here on; `pass`
+    /// are those that the person lets through.
     pub fn withhold(&self, credentials: &BTreeSet<String>, pass: &[String]) {
         let mut variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
         let is_secret = |name: &&String| !pass.contains(name);

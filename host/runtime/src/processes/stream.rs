@@ -1,8 +1,8 @@
 //! The stream of a running program: its output as it comes, then its exit.
 //!
-//! It is pulled: a pipe is read only when the plugin asks for the next frame, so that a program is slowed to
-//! the pace of its reader and nothing piles up. The end is that of the *program*, not of its pipes: a server
-//! that it left behind may hold them for hours.
+//! It is pulled: a pipe is read only when the plugin asks for the next frame, so that a program is
+//! slowed to the pace of its reader and nothing piles up. The end is that of the *program*, not of
+//! its pipes: a server that it left behind may hold them for hours.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use super::service::ProgramInput;
 use super::{Processes, RunningPlace, told};
 
-/// Bytes that are read of each output after the exit, where somebody else still holds the pipe. No pipe
-/// holds more (`/proc/sys/fs/pipe-max-size`), so nothing that was printed before is lost.
+/// Bytes that are read of each output after the exit, where somebody else still holds the pipe. No
+/// pipe holds more (`/proc/sys/fs/pipe-max-size`), so nothing that was printed before is lost.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
 /// How long after the exit a pipe that somebody still holds is read. Enough for the last words of a
@@ -136,7 +136,8 @@ impl Program {
 
     /// Waits for output, the exit or the deadline.
     async fn run(&mut self) -> Result<Option<Vec<u8>>, Error> {
-        // The exit comes before the pipes: one that a background process fills without end would hide it.
+        // The exit comes before the pipes: one that a background process fills without end would
+        // hide it.
         let first = tokio::select! {
             biased;
             () = at(self.deadline) => First::Deadline,
@@ -276,7 +277,8 @@ impl Pipe {
     }
 }
 
-/// Waits until one of them can be read. Fair: a stream that prints without end does not hide the other.
+/// Waits until one of them can be read. Fair: a stream that prints without end does not hide the
+/// other.
 async fn readable(stdout: &Pipe, stderr: &Pipe) -> OutputStream {
     tokio::select! {
         () = stdout.readable() => OutputStream::Stdout,

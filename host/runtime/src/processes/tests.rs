@@ -1,4 +1,5 @@
-//! The service `process` under the testkit's checks, on the loader's contexts and with a real guardian.
+//! The service `process` under the testkit's checks, on the loader's contexts and with a real
+//! guardian.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -163,7 +164,8 @@ fn a_program_is_given_the_marker_of_its_session_and_no_secret() {
     assert_eq!(value("PWD"), Some(command.directory.clone().into()));
     let nobody = processes.command(&spawn, &SessionId::from(""));
     assert_eq!(nobody.variables[&OsString::from(SESSION_MARKER)], NO_SESSION);
-    // An environment says for which session it runs a program; what a tool says does not come so far.
+    // An environment says for which session it runs a program; what a tool says does not come so
+    // far.
     let told = processes.command(&spawn.variable(SESSION_MARKER, "s2"), &SessionId::from("e1"));
     assert_eq!(told.variables[&OsString::from(SESSION_MARKER)], "s2");
 }

@@ -1,4 +1,5 @@
-//! Which of the host's variables a program gets: all that neither hold nor look like a secret. Pure.
+//! Which of the host's variables a program gets: all that neither hold nor look like a secret.
+//! Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

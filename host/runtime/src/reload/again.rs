@@ -21,8 +21,8 @@ pub struct DescribedAgain {
     pub now: Result<PluginEntry, String>,
 }
 
-/// Describes the files of one plugin again, or of all. The cache has what came of it. None where there is no
-/// such plugin, and none was known.
+/// Describes the files of one plugin again, or of all. The cache has what came of it. None where
+/// there is no such plugin, and none was known.
 pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<DescribedAgain> {
     let cache = setup.folders.descriptions_file().ok();
     let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));

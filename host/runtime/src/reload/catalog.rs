@@ -1,7 +1,7 @@
 //! Who has which name at one time, in which edition, and what follows when files change.
 //!
-//! Pure: it touches no file. A file that cannot take the place of the one before leaves that one there,
-//! with the reason.
+//! Pure: it touches no file. A file that cannot take the place of the one before leaves that one
+//! there, with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -169,7 +169,8 @@ impl Catalog {
         Some(Slot { candidate: found.ok()?, stamp, origin: Origin::File })
     }
 
-    /// Builds the registry. What is refused only because its file changed gives way to what it was before.
+    /// Builds the registry. What is refused only because its file changed gives way to what it was
+    /// before.
     fn settle(
         &self,
         slots: &mut [Slot],

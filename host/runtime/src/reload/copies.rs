@@ -1,9 +1,9 @@
 //! Private copies of plugin files, from which they are opened while they are watched.
 //!
-//! What is mapped from a file that somebody overwrites in place kills the process. So a file is copied,
-//! the copy opened, and its name taken away at once: nobody can change it, and nothing is left behind. It
-//! is held open for as long as an instance may have to be made from it again. Each has a name of its own,
-//! for a linker takes two files of one name for the same.
+//! What is mapped from a file that somebody overwrites in place kills the process. So a file is
+//! copied, the copy opened, and its name taken away at once: nobody can change it, and nothing is
+//! left behind. It is held open for as long as an instance may have to be made from it again. Each
+//! has a name of its own, for a linker takes two files of one name for the same.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -20,7 +20,8 @@ use tempfile::TempPath;
 use super::Edition;
 use crate::trusted::sha256_of;
 
-/// How old a copy must be that somebody left behind, to be taken away: its opening takes milliseconds.
+/// How old a copy must be that somebody left behind, to be taken away: its opening takes
+/// milliseconds.
 const LEFT_BEHIND: Duration = Duration::from_secs(3600);
 
 /// Makes copies and holds them.
@@ -57,8 +58,8 @@ impl From<io::Error> for CopyProblem {
 }
 
 impl Copies {
-    /// Makes them in a folder below this one, where nobody else looks. Takes away what a host that was killed
-    /// has left there.
+    /// Makes them in a folder below this one, where nobody else looks. Takes away what a host that
+    /// was killed has left there.
     pub fn below(parent: &Path) -> Self {
         let folder = parent.join("opened");
         let entries = fs::read_dir(&folder).into_iter().flatten().flatten();

@@ -58,8 +58,8 @@ impl Plugins {
         }
     }
 
-    /// Describes plugins again whose files did not change, too: one by name, which then begins anew with its
-    /// next call, or all. Returns what is to be told.
+    /// Describes plugins again whose files did not change, too: one by name, which then begins anew
+    /// with its next call, or all. Returns what is to be told.
     ///
     /// # Errors
     /// When there is no plugin of that name, or plugins are not watched.
@@ -95,7 +95,8 @@ impl Plugins {
         Ok(self.state().journal.take(&mut told, None))
     }
 
-    /// Makes the catalog that follows; returns what was seen. Nothing changes where the future is dropped.
+    /// Makes the catalog that follows; returns what was seen. Nothing changes where the future is
+    /// dropped.
     async fn renew(
         &self,
         eyes: Eyes<'_>,

@@ -1,8 +1,8 @@
 //! What is known of the plugins, and how it is kept up to date while sessions go on.
 //!
-//! Where plugins are watched, the folders are looked at when a turn begins and a plugin's file before each
-//! of its calls: no thread, no delay, and nothing happens while nobody asks for anything. What is found is
-//! a new [`Catalog`]; each session goes over to it by its [`views`].
+//! Where plugins are watched, the folders are looked at when a turn begins and a plugin's file
+//! before each of its calls: no thread, no delay, and nothing happens while nobody asks for
+//! anything. What is found is a new [`Catalog`]; each session goes over to it by its [`views`].
 //!
 //! Invariant: a file that cannot be used changes nothing but what a person is told.
 
@@ -74,8 +74,8 @@ impl Plugins {
         Self { state: Mutex::new(state), seen, copies, start: Mutex::new(start), log }
     }
 
-    /// Watches from here on; copies of files that are opened are made with this. A second word changes
-    /// nothing.
+    /// Watches from here on; copies of files that are opened are made with this. A second word
+    /// changes nothing.
     pub async fn watch(&self, copies: Copies) {
         let mut seen = self.seen.lock().await;
         if self.copies.set(copies).is_err() {

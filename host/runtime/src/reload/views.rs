@@ -1,7 +1,8 @@
 //! Which edition of a plugin each session uses.
 //!
-//! A session goes over to what is new when a turn begins. A plugin that offers the model the same as before
-//! is new with its next call already. One whose file was removed stays with the sessions that have it.
+//! A session goes over to what is new when a turn begins. A plugin that offers the model the same
+//! as before is new with its next call already. One whose file was removed stays with the sessions
+//! that have it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -115,8 +116,8 @@ impl Plugins {
         }
     }
 
-    /// Goes over to what is new, at the beginning of a turn. `is_live` tells which plugins the session has
-    /// an instance of. Tells whether what it is offered may be other than before.
+    /// Goes over to what is new, at the beginning of a turn. `is_live` tells which plugins the
+    /// session has an instance of. Tells whether what it is offered may be other than before.
     pub fn turn(&self, session: &SessionId, is_live: impl Fn(&PluginName) -> bool) -> bool {
         let mut state = self.state();
         let newest = Arc::clone(&state.current);
@@ -159,7 +160,8 @@ impl Plugins {
         state.tell([News::new(Some(plugin), WARN, text)], &self.log);
     }
 
-    /// Returns why another content than that of a plugin's file is in use, in general or in a session.
+    /// Returns why another content than that of a plugin's file is in use, in general or in a
+    /// session.
     pub fn kept(&self, plugin: &str) -> Option<String> {
         let state = self.state();
         if let Some(why) = state.current.kept(plugin) {

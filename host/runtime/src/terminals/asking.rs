@@ -1,10 +1,11 @@
 //! Asks the person for what nobody but a program may see, and hands it to the program.
 //!
-//! What was typed goes from the person's side straight to the terminal: it is told to nobody, not even how long it
-//! was, and this side's copy is overwritten once it is on its way; those on the way are the environment's. It is handed over
-//! only while the terminal certainly does not show it: it reads lines and does not echo them. A program that reads keys
-//! one by one (a shell's prompt, an editor, a masked field) switches the echo off too, and may show them itself. And only
-//! while the program that asked reads still: one that ended meanwhile may have left a shell there.
+//! What was typed goes from the person's side straight to the terminal: it is told to nobody, not
+//! even how long it was, and this side's copy is overwritten once it is on its way; those on the
+//! way are the environment's. It is handed over only while the terminal certainly does not show it:
+//! it reads lines and does not echo them. A program that reads keys one by one (a shell's prompt,
+//! an editor, a masked field) switches the echo off too, and may show them itself. And only while
+//! the program that asked reads still: one that ended meanwhile may have left a shell there.
 
 use std::sync::Arc;
 
@@ -100,8 +101,8 @@ pub(super) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
     Ok(TerminalAsked::Typed)
 }
 
-/// Tells whether who asked reads still: a shell at its prompt hides nothing of what it is given, though its terminal
-/// does.
+/// Tells whether who asked reads still: a shell at its prompt hides nothing of what it is given,
+/// though its terminal does.
 fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
     let is_same_program = match (before.foreground_pid, after.foreground_pid) {
         (Some(before), Some(after)) => before == after,

@@ -19,10 +19,12 @@ use crate::log::Log;
 /// Terminals on the board at once: more than a machine has sense for, each with one screen.
 const TERMINALS_MAX: usize = 1024;
 
-/// How long a program may take to read what a person typed. Longer, and they should be told that it does not.
+/// How long a program may take to read what a person typed. Longer, and they should be told that it
+/// does not.
 pub(super) const TYPE_MAX: Duration = Duration::from_secs(1);
 
-/// Streams of news that one plugin of a session may have open: one for its instance, and one that is being replaced.
+/// Streams of news that one plugin of a session may have open: one for its instance, and one that
+/// is being replaced.
 const NEWS_MAX: usize = 4;
 
 /// Who follows a session, and who is asked.
@@ -135,8 +137,8 @@ impl Terminals {
         self.lock().audiences.get(session).cloned()
     }
 
-    /// Puts a screen up. `over` is set once the terminal has ended: nothing is put up of it then, and the screen is
-    /// only told.
+    /// Puts a screen up. `over` is set once the terminal has ended: nothing is put up of it then,
+    /// and the screen is only told.
     ///
     /// # Errors
     /// `limit_reached` when too many are there.
@@ -195,7 +197,8 @@ impl Terminals {
         }
     }
 
-    /// Opens a stream of what people do with a plugin's terminals. It begins with who looks at them already.
+    /// Opens a stream of what people do with a plugin's terminals. It begins with who looks at them
+    /// already.
     ///
     /// # Errors
     /// `limit_reached` when the plugin has too many.
@@ -240,8 +243,9 @@ impl Terminals {
         look
     }
 
-    /// Types what a person typed, and tells the plugin and the session that somebody did, and how much of it the
-    /// terminal showed: what it hides may be a password, of which not even the length is told.
+    /// Types what a person typed, and tells the plugin and the session that somebody did, and how
+    /// much of it the terminal showed: what it hides may be a password, of which not even the
+    /// length is told.
     ///
     /// # Errors
     /// `unavailable` when the program does not read it in that time; the rest is never typed.

@@ -1,6 +1,7 @@
 //! What people do with a plugin's terminals, as a stream for the plugin.
 //!
-//! It holds no queue: of each terminal how many look at it, and how much was typed since that was told.
+//! It holds no queue: of each terminal how many look at it, and how much was typed since that was
+//! told.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! The services `terminal.show`, `terminal.ask` and `terminal.watch`, for the plugin that has a terminal.
+//! The services `terminal.show`, `terminal.ask` and `terminal.watch`, for the plugin that has a
+//! terminal.
 
 use std::sync::Arc;
 
@@ -15,8 +16,8 @@ use crate::host::Host;
 /// Rows and columns of a screen at most: more than any terminal has.
 const SIDE_MAX: u16 = 1000;
 
-/// Bytes of the lines of a screen, and of the same as ANSI text, at most. A screen of 200 by 60 with a colour for each
-/// cell has half of it.
+/// Bytes of the lines of a screen, and of the same as ANSI text, at most. A screen of 200 by 60
+/// with a colour for each cell has half of it.
 const SCREEN_BYTES_MAX: usize = 512 * 1024;
 
 /// Characters of a terminal's name.

@@ -16,7 +16,8 @@ use super::join::Listed;
 /// How soon after an event of a screen the next one may come: as often as an eye follows.
 pub(super) const SCREEN_EVERY: Duration = Duration::from_millis(100);
 
-/// How soon after an event of typing the next one may come. Told more often, it would tell the rhythm of a password.
+/// How soon after an event of typing the next one may come. Told more often, it would tell the
+/// rhythm of a password.
 pub(super) const TYPED_EVERY: Duration = Duration::from_secs(1);
 
 /// What is on a screen.
@@ -51,7 +52,8 @@ struct Told {
     screen: Option<Arc<Picture>>,
     screen_at: Option<Instant>,
     screen_waits: bool,
-    /// Bytes that were typed where the terminal showed them, since that was told; none where nothing was typed.
+    /// Bytes that were typed where the terminal showed them, since that was told; none where
+    /// nothing was typed.
     typed: Option<u64>,
     typed_at: Option<Instant>,
     typed_waits: bool,
@@ -153,8 +155,8 @@ impl Shown {
         }
     }
 
-    /// Tells who follows the session that a person typed, and how much of it was shown: at once, or with what else is
-    /// typed soon after.
+    /// Tells who follows the session that a person typed, and how much of it was shown: at once, or
+    /// with what else is typed soon after.
     pub(super) fn tell_typed(self: &Arc<Self>, bytes: u64) {
         let mut told = self.told();
         told.typed = Some(told.typed.unwrap_or_default() + bytes);
@@ -174,7 +176,8 @@ impl Shown {
         }
     }
 
-    /// Tells who follows the session what is on the screen: at once, or the newest when that is due.
+    /// Tells who follows the session what is on the screen: at once, or the newest when that is
+    /// due.
     pub(super) fn tell_screen(self: &Arc<Self>) {
         let mut told = self.told();
         match wait(told.screen_at, SCREEN_EVERY) {

@@ -1,4 +1,5 @@
-//! The board and its socket, without an environment: hands that note what is typed, time that is moved.
+//! The board and its socket, without an environment: hands that note what is typed, time that is
+//! moved.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

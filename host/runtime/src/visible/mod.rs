@@ -1,11 +1,12 @@
-//! Makes a text safe to show: what drives a terminal, hides or turns text around is written out as `<U+202E>`.
+//! Makes a text safe to show: what drives a terminal, hides or turns text around is written out as
+//! `<U+202E>`.
 //!
-//! Pure; it neither prints nor knows terminals. Two measures, because honest text needs some of it: a text that
-//! is *read* keeps what joins emoji and letters; what is to be *exact* (names, calls, questions) keeps nothing that
-//! cannot be seen.
+//! Pure; it neither prints nor knows terminals. Two measures, because honest text needs some of it:
+//! a text that is *read* keeps what joins emoji and letters; what is to be *exact* (names, calls,
+//! questions) keeps nothing that cannot be seen.
 //!
-//! Invariant: what comes out holds no control character but line ends and tabs, nothing invisible but joiners where they
-//! join, and never the mark of a question. Doing it twice changes nothing.
+//! Invariant: what comes out holds no control character but line ends and tabs, nothing invisible
+//! but joiners where they join, and never the mark of a question. Doing it twice changes nothing.
 
 mod kinds;
 
@@ -16,13 +17,15 @@ use unicode_width::UnicodeWidthChar as _;
 pub use kinds::is_invisible;
 use kinds::{is_letter_that_joins, is_pictographic};
 
-/// Stands at the beginning of every row of a question. No text of anybody else holds it: it is written out there.
+/// Stands at the beginning of every row of a question. No text of anybody else holds it: it is
+/// written out there.
 pub const QUESTION_MARK: char = '║';
 
 /// What could pass for [`QUESTION_MARK`].
 const LOOKS_LIKE_THE_MARK: [char; 5] = [QUESTION_MARK, '‖', '∥', 'ǁ', '⫴'];
 
-/// Most marks (accents) on one letter. No script has more than a few; a tower of them covers other lines.
+/// Most marks (accents) on one letter. No script has more than a few; a tower of them covers other
+/// lines.
 const MARKS_MAX: u32 = 4;
 
 /// How much a text keeps of what cannot be seen.
@@ -111,7 +114,8 @@ impl Visible {
         }
     }
 
-    /// Tells whether an invisible sign does here what it is for, as far as the text before it tells.
+    /// Tells whether an invisible sign does here what it is for, as far as the text before it
+    /// tells.
     fn joins(&self, sign: char) -> bool {
         let Some(before) = self.before else { return false };
         match sign {
@@ -179,7 +183,8 @@ pub fn name(text: &str) -> Cow<'_, str> {
     Cow::Owned(name)
 }
 
-/// Makes JSON visible without changing what it says: inside of its texts such signs are written `\u202e`.
+/// Makes JSON visible without changing what it says: inside of its texts such signs are written
+/// `\u202e`.
 pub fn json(text: &str) -> Cow<'_, str> {
     let is_hidden = |sign: char| {
         !sign.is_ascii() && (sign.is_control() || is_invisible(sign)) || sign == '\u{7f}'

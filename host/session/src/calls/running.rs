@@ -1,4 +1,5 @@
-//! A call that runs: to its end, its deadline or its cancellation, in front of the turn or as a task.
+//! A call that runs: to its end, its deadline or its cancellation, in front of the turn or as a
+//! task.
 
 use std::sync::Arc;
 

@@ -40,8 +40,8 @@ impl Session {
         }
     }
 
-    /// Tells whether a person who asks for room is better served by a shorter last turn than by nothing:
-    /// the context is rather full, or the last request failed.
+    /// Tells whether a person who asks for room is better served by a shorter last turn than by
+    /// nothing: the context is rather full, or the last request failed.
     fn wants_less(&self) -> bool {
         let last = self.history.entries().last();
         self.is_above(self.gc.settings.target_percent)

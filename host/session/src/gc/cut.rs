@@ -1,7 +1,7 @@
 //! Sends the largest parts of messages as head and tail; the whole of each is in a file.
 //!
-//! The record keeps the whole, and each cut is made from it anew: counts are exact, and what is sent
-//! stays the same byte by byte until it is cut again.
+//! The record keeps the whole, and each cut is made from it anew: counts are exact, and what is
+//! sent stays the same byte by byte until it is cut again.
 
 use std::ops::Range;
 

@@ -1,11 +1,12 @@
 //! Context garbage collection: what a gc proposes is checked, and the session alone applies it.
 //!
 //! Besides, the session itself sends as head and tail what no gc can make room for: a message that
-//! fills the window alone, and large results of the turn that is open. Where a long turn outgrows the
-//! window even so, its oldest calls go with their results. The record keeps everything.
+//! fills the window alone, and large results of the turn that is open. Where a long turn outgrows
+//! the window even so, its oldest calls go with their results. The record keeps everything.
 //!
-//! Invariants: the open turn stays but for its oldest calls, and pinned turns stay; calls stay paired and roles in order, or nothing
-//! changes; what is sent changes only together with an event that says so.
+//! Invariants: the open turn stays but for its oldest calls, and pinned turns stay; calls stay
+//! paired and roles in order, or nothing changes; what is sent changes only together with an event
+//! that says so.
 
 mod collect;
 mod count;

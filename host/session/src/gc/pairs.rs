@@ -13,8 +13,8 @@ use super::{PART_BYTES_MIN, json_bytes};
 use crate::events::HOST;
 use crate::{Mark, Session};
 
-/// Where a part would have to be cut shorter than this, a pair goes instead: a model learns more from a
-/// few results that can be read than from many that cannot.
+/// Where a part would have to be cut shorter than this, a pair goes instead: a model learns more
+/// from a few results that can be read than from many that cannot.
 const PART_BYTES_KEPT: u64 = 2 * 1024;
 
 /// In a small window that many parts share the room before pairs go.
@@ -35,8 +35,8 @@ struct Pair {
 }
 
 impl Session {
-    /// Leaves out the oldest pairs of the last turn until the rest of it can be cut to so many bytes;
-    /// tells whether any went.
+    /// Leaves out the oldest pairs of the last turn until the rest of it can be cut to so many
+    /// bytes; tells whether any went.
     pub(super) fn leave_out_pairs(&mut self, bytes_max: u64, reason: GcReason) -> bool {
         let kept = PART_BYTES_KEPT.min(bytes_max / PARTS_KEPT).max(PART_BYTES_MIN);
         let drop = self.pairs_that_go(bytes_max, kept);

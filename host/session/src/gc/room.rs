@@ -12,8 +12,8 @@ use crate::events::HOST;
 use crate::exchange::{Exchange, exchange};
 use crate::{Cancel, Session};
 
-/// How full the window must be, in percent, for a refusal that gives no usable reason to be taken for one
-/// of the size: half, for what is counted here may be half of what the model's tokens are.
+/// How full the window must be, in percent, for a refusal that gives no usable reason to be taken
+/// for one of the size: half, for what is counted here may be half of what the model's tokens are.
 const SUSPECT_PERCENT: u64 = 50;
 
 /// From so many tokens on a refusal is suspected where the window is a guess: the smallest in use.
@@ -128,8 +128,8 @@ impl Session {
         self.bytes_in_use() < bytes
     }
 
-    /// Servers have many words for a window that is full. Where it may well be, a refusal for good that
-    /// none of them explains is answered once as if it had been explained.
+    /// Servers have many words for a window that is full. Where it may well be, a refusal for good
+    /// that none of them explains is answered once as if it had been explained.
     fn may_be_overflow(&self, error: &Error) -> bool {
         let is_of_request = SUSPECT_STATUSES.iter().any(|status| error.message.contains(status));
         let is_refusal =
@@ -182,8 +182,8 @@ impl Session {
         (before.saturating_sub(self.history.messages().count()) as u64, cut)
     }
 
-    /// Leaves out what is oldest in the last turn and shortens what is largest in it, until it has at most
-    /// so many bytes or neither helps; tells how many messages became shorter.
+    /// Leaves out what is oldest in the last turn and shortens what is largest in it, until it has
+    /// at most so many bytes or neither helps; tells how many messages became shorter.
     async fn make_turn_smaller(&mut self, bytes_max: u64, reason: GcReason) -> u64 {
         self.leave_out_pairs(bytes_max, reason);
         let places = self.history.open_turn();

@@ -13,7 +13,8 @@ pub struct GcSettings {
     pub threshold_percent: u64,
     /// How full the context should be afterwards, in percent, where more than old turns must go.
     pub target_percent: u64,
-    /// Whether it runs by itself; a request that the provider refuses as too large is always helped.
+    /// Whether it runs by itself; a request that the provider refuses as too large is always
+    /// helped.
     pub auto_trigger: bool,
     /// Whether it is looked at before each request; else when a turn is over.
     pub check_before_send: bool,

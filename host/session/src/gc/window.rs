@@ -1,8 +1,9 @@
-//! How large the context window is: what the configuration says, else what the provider says when it
-//! is asked, else what its description says, else a guess.
+//! How large the context window is: what the configuration says, else what the provider says when
+//! it is asked, else what its description says, else a guess.
 //!
-//! The question is asked once, beside a request, when the window begins to matter; no turn fails for
-//! want of an answer. Only before something is left out on a guess the answer is waited for, shortly.
+//! The question is asked once, beside a request, when the window begins to matter; no turn fails
+//! for want of an answer. Only before something is left out on a guess the answer is waited for,
+//! shortly.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -16,8 +17,8 @@ use crate::{Cancel, Session};
 /// Longest wait for the size of the window before something is left out on a guess.
 pub const WINDOW_WAIT_MS: u64 = 2_000;
 
-/// From here on the window matters in a conversation that has begun: half of the smallest window that a
-/// model in use has. A single short answer costs no question.
+/// From here on the window matters in a conversation that has begun: half of the smallest window
+/// that a model in use has. A single short answer costs no question.
 const MATTERS_TOKENS: u64 = 1_024;
 
 /// A first request matters when it fills this part of the window that is assumed.

@@ -108,8 +108,8 @@ fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryE
     if message.parts.iter().all(fits) { Ok(()) } else { Err(HistoryError::Part(message.role)) }
 }
 
-/// What a user's message is made of, and what may follow results. A part that this version does not know comes
-/// from a newer one, which took it.
+/// What a user's message is made of, and what may follow results. A part that this version does not
+/// know comes from a newer one, which took it.
 pub(super) fn says_something_beside_results(part: &Part) -> bool {
     matches!(part, Part::Text { .. } | Part::Data(_) | Part::Unknown(_))
 }

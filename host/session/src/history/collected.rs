@@ -1,4 +1,5 @@
-//! What a gc changes: messages that are sent no more, or as something shorter. The record keeps them.
+//! What a gc changes: messages that are sent no more, or as something shorter. The record keeps
+//! them.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -77,8 +78,8 @@ impl History {
         entries.iter().filter(|entry| entry.is_sent()).map(Entry::sent)
     }
 
-    /// Lists the numbers of the turns that are sent, counted from 0 since the session began. What is
-    /// left of a turn without its prompt counts as that turn where it stands first.
+    /// Lists the numbers of the turns that are sent, counted from 0 since the session began. What
+    /// is left of a turn without its prompt counts as that turn where it stands first.
     pub(crate) fn sent_turn_numbers(&self) -> Vec<u64> {
         let (mut begun, mut numbers) = (self.turns_forgotten, Vec::new());
         for entry in self.entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {

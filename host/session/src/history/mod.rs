@@ -1,9 +1,9 @@
 //! The record of a conversation, and the part of it that the model is sent.
 //!
-//! Invariants, checked at every append, at restore and after every gc ([`check`]): roles alternate (user, then
-//! model, then tool results and model as often as need be, then user again); each tool call has
-//! exactly one result, in call order, in the next message; call ids are unique; no message is
-//! empty; only a prompt can be unsent. What breaks one is refused and changes nothing. What a gc
+//! Invariants, checked at every append, at restore and after every gc ([`check`]): roles alternate
+//! (user, then model, then tool results and model as often as need be, then user again); each tool
+//! call has exactly one result, in call order, in the next message; call ids are unique; no message
+//! is empty; only a prompt can be unsent. What breaks one is refused and changes nothing. What a gc
 //! collected stays in the record and is sent no more: roles and pairs hold for what is sent.
 
 mod check;
@@ -91,8 +91,8 @@ impl History {
         self.entries.iter().filter(|entry| entry.is_sent()).map(Entry::sent)
     }
 
-    /// Counts the prompts that the model was sent since the session began, those that a gc collected
-    /// included.
+    /// Counts the prompts that the model was sent since the session began, those that a gc
+    /// collected included.
     pub fn turns(&self) -> u64 {
         let was_sent = |entry: &&Entry| entry.mark != Some(Mark::Unsent);
         let prompts = self.entries.iter().filter(was_sent).filter(|it| it.message.is_prompt());

@@ -2,8 +2,8 @@
 
 use jaato_runtime::visible;
 
-/// Columns of the mark before each row (its sign may take two), and one that stays free: some terminals go on in the
-/// next line when the last is taken.
+/// Columns of the mark before each row (its sign may take two), and one that stays free: some
+/// terminals go on in the next line when the last is taken.
 const MARGIN_COLUMNS: usize = 4;
 
 /// Columns of the narrowest terminal that a question is asked on.
@@ -158,7 +158,8 @@ impl Rows {
         self.rows.len().min(CUT_ROWS)
     }
 
-    /// Returns at most so many rows: the beginning, a row that counts what is left out, and the end.
+    /// Returns at most so many rows: the beginning, a row that counts what is left out, and the
+    /// end.
     fn cut(self, rows_max: usize, width: usize) -> Vec<String> {
         if self.rows.len() <= rows_max {
             return self.rows;
@@ -185,7 +186,8 @@ fn left_out_note(rows: &[String], width: usize) -> String {
     long.into_iter().find(|note| columns_of(note) <= width).unwrap_or(short)
 }
 
-/// Fits values into so many rows: each as much as there is room for, the first ones if not all find any.
+/// Fits values into so many rows: each as much as there is room for, the first ones if not all find
+/// any.
 fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<String> {
     if values.iter().map(|value| value.rows.len()).sum::<usize>() <= room {
         return values.into_iter().flat_map(|value| value.rows).collect();
@@ -215,7 +217,8 @@ fn fitted(values: Vec<Rows>, room: usize, width: usize) -> Vec<String> {
     rows
 }
 
-/// Columns that a text takes at most: what is not ASCII may take two, whatever the tables of a terminal say.
+/// Columns that a text takes at most: what is not ASCII may take two, whatever the tables of a
+/// terminal say.
 fn columns_of(text: &str) -> usize {
     text.chars().map(columns_of_sign).sum()
 }

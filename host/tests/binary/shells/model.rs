@@ -1,5 +1,5 @@
-//! A model drives interactive programs through `jaato run`: each conversation is recorded, and what the model was told
-//! of each call is looked at.
+//! A model drives interactive programs through `jaato run`: each conversation is recorded, and what
+//! the model was told of each call is looked at.
 
 use std::process::Command as Program;
 

@@ -1,4 +1,5 @@
-//! People see the shells of the plugin that ships, type there, and give what the model must not see.
+//! People see the shells of the plugin that ships, type there, and give what the model must not
+//! see.
 
 use std::time::Instant;
 

@@ -1,4 +1,5 @@
-//! Sessions where the environment has no terminals: pipes, and the model is told what does not work on them.
+//! Sessions where the environment has no terminals: pipes, and the model is told what does not work
+//! on them.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! Real programs, each asked at least three times: no answer comes before the program is done, and none waits for a
-//! silence where the system tells who waits.
+//! Real programs, each asked at least three times: no answer comes before the program is done, and
+//! none waits for a silence where the system tells who waits.
 
 use serde_json::json;
 
@@ -15,8 +15,8 @@ enum Step {
 
 use Step::{Key, Type};
 
-/// Starts a program and goes through its steps. Each answer must hold the text, which is there only when the program
-/// is done with the step, and must be given because it waits.
+/// Starts a program and goes through its steps. Each answer must hold the text, which is there only
+/// when the program is done with the step, and must be given because it waits.
 #[track_caller]
 fn check(command: &str, greeting: &str, steps: &[Step]) {
     let program = command.split(' ').next().unwrap();

@@ -1,4 +1,5 @@
-//! Programs that speak to a server on loopback: `ssh`, `psql`; and `sudo`, behind which another user works.
+//! Programs that speak to a server on loopback: `ssh`, `psql`; and `sudo`, behind which another
+//! user works.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use crate::support::{is_root, skip};
 /// How often a server that begins is looked at.
 const LOOKS: usize = 200;
 
-/// A server that ends with the test, and its folder: not the house's, whose processes are looked for.
+/// A server that ends with the test, and its folder: not the house's, whose processes are looked
+/// for.
 struct Server(Child, #[expect(dead_code, reason = "goes with the server")] TempDir);
 
 impl Drop for Server {

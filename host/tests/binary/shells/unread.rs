@@ -1,4 +1,5 @@
-//! Input that a program does not read: calls end in time, tell how much was typed, and interrupt at once.
+//! Input that a program does not read: calls end in time, tell how much was typed, and interrupt at
+//! once.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,6 @@
-//! A host whose plugin lives in a worker, under the testkit's checks of a host: the fake host and the host
-//! without a worker pass the very same. The worker is the real one, on a runtime of its own in this process.
+//! A host whose plugin lives in a worker, under the testkit's checks of a host: the fake host and
+//! the host without a worker pass the very same. The worker is the real one, on a runtime of its
+//! own in this process.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;

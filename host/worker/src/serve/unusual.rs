@@ -1,5 +1,6 @@
-//! Plugins that ask more of the boundary than others, in a worker: their bytes, streams and saved states cross
-//! as they do in the host. The worker is the real one, on a runtime of its own in this process.
+//! Plugins that ask more of the boundary than others, in a worker: their bytes, streams and saved
+//! states cross as they do in the host. The worker is the real one, on a runtime of its own in this
+//! process.
 
 use std::io::ErrorKind::WouldBlock;
 use std::io::{Read as _, Write as _};

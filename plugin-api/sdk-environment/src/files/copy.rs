@@ -19,8 +19,9 @@ use super::{COPY_ENTRIES_MAX, Confined, DEPTH_MAX, RACES_MAX};
 use crate::platform::Facts;
 
 impl Confined {
-    /// Copies a file, or a folder with all that is in it, to a new name, where it is whole at once. Links in a folder
-    /// are copied as they are, and followed no more than the old ones are; a link that is named itself is followed.
+    /// Copies a file, or a folder with all that is in it, to a new name, where it is whole at once.
+    /// Links in a folder are copied as they are, and followed no more than the old ones are; a link
+    /// that is named itself is followed.
     pub fn copy(&self, request: &FilePair) -> Result<()> {
         let from = self.roots.asked(&request.from)?;
         let to = self.roots.asked(&request.to)?;

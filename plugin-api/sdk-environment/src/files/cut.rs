@@ -21,8 +21,8 @@ const NAME_CHARS_MAX: usize = 64;
 const KEPT_PERCENT_MIN: usize = 80;
 
 impl Confined {
-    /// Cuts a large result; the whole goes into a file of its own in the temporary folder. Bytes that are no text are
-    /// told as `\u{fffd}`; the file has them as they are.
+    /// Cuts a large result; the whole goes into a file of its own in the temporary folder. Bytes
+    /// that are no text are told as `\u{fffd}`; the file has them as they are.
     pub fn cut_result(&self, request: &ResultCut, result: &[u8]) -> Result<ResultKept> {
         let chars_max = request.chars_max.unwrap_or(RESULT_CHARS_MAX).min(RESULT_CHARS_MAX);
         // A character has at most four bytes, and what is no text at most becomes three of one.
@@ -73,7 +73,8 @@ fn told(text: &str) -> &str {
     }
 }
 
-/// Makes a file's name of whatever it is: letters, digits, `-`, `_` and `.`, not hidden, its ending apart.
+/// Makes a file's name of whatever it is: letters, digits, `-`, `_` and `.`, not hidden, its ending
+/// apart.
 fn sanitized(name: &str) -> (String, String) {
     let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "-_.".contains(sign);
     let plain: String = name.chars().map(|sign| if is_plain(sign) { sign } else { '_' }).collect();

@@ -15,7 +15,8 @@ use super::steps::Last;
 use super::{Confined, DEPTH_MAX};
 
 impl Confined {
-    /// Deletes a file, a link itself, or a folder. Where not all of a folder can be deleted, the rest stays.
+    /// Deletes a file, a link itself, or a folder. Where not all of a folder can be deleted, the
+    /// rest stays.
     pub fn delete(&self, request: &FileDelete) -> Result<()> {
         let asked = self.roots.asked(&request.path)?;
         let place = self.roots.find(&asked, Last::Stay, Verb::Delete)?;

@@ -97,11 +97,13 @@ pub(crate) fn rename_new(
 ) -> rustix::io::Result<()> {
     let (old_dir, new_dir) = (old_dir.as_fd(), new_dir.as_fd());
     match renameat_with(old_dir, old, new_dir, new, RenameFlags::NOREPLACE) {
-        // Perhaps the file system cannot do that. A second name can be given to no name that is taken.
+        // Perhaps the file system cannot do that. A second name can be given to no name that is
+        // taken.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             match linkat(old_dir, old, new_dir, new, AtFlags::empty()) {
                 Ok(()) => unlinkat(old_dir, old, AtFlags::empty()),
-                // A folder has one name. It replaces an empty folder at most, that somebody makes in this moment.
+                // A folder has one name. It replaces an empty folder at most, that somebody makes
+                // in this moment.
                 Err(Errno::PERM) => match statat(new_dir, new, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(_) => Err(Errno::EXIST),
                     Err(_) => renameat(old_dir, old, new_dir, new),

@@ -15,7 +15,8 @@ use super::{Confined, EDIT_BYTES_MAX};
 const LINES_NAMED_MAX: usize = 5;
 
 impl Confined {
-    /// Replaces pieces of a text. Other edits and writes of the file wait meanwhile, if they come through here.
+    /// Replaces pieces of a text. Other edits and writes of the file wait meanwhile, if they come
+    /// through here.
     pub fn edit(&self, request: &FileEdit) -> Result<FileEdited> {
         let asked = self.asked_file(&request.path, Verb::Edit)?;
         let shown = asked.shown();

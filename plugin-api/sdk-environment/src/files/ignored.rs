@@ -125,7 +125,8 @@ fn push(all: &mut Vec<Rules>, folder: impl AsFd, name: &str, depth: usize, start
     }
 }
 
-/// Reads rules; none where there is no such file, as git does. A link is not followed, as git does not either.
+/// Reads rules; none where there is no such file, as git does. A link is not followed, as git does
+/// not either.
 fn read(folder: impl AsFd, name: &str) -> Option<Gitignore> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = openat(folder, name, flags, Mode::empty()).ok()?;

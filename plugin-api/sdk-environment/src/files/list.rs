@@ -37,7 +37,8 @@ impl Confined {
         Ok(FolderEntries { entries, count: folder.len() })
     }
 
-    /// Tells whether something is there. A link that leads nowhere is nothing; one that leads outside is an error.
+    /// Tells whether something is there. A link that leads nowhere is nothing; one that leads
+    /// outside is an error.
     pub fn exists(&self, request: &FilePath) -> Result<FileExists> {
         let asked = self.roots.asked(&request.path)?;
         match self.roots.look(&asked, Verb::Find) {
@@ -58,8 +59,8 @@ impl Confined {
         Ok(facts.told(&self.roots.true_path(&place)))
     }
 
-    /// Tells what something is if that is in memory: without waiting for a disk. None where that is not so, or not
-    /// known; then [`Self::stat`] tells.
+    /// Tells what something is if that is in memory: without waiting for a disk. None where that is
+    /// not so, or not known; then [`Self::stat`] tells.
     pub fn stat_cached(&self, request: &FilePath) -> Option<FileFacts> {
         let asked = self.roots.asked(&request.path).ok()?;
         Some(self.roots.look_at_once(&asked)?.told(&asked.shown()))

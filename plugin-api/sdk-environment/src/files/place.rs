@@ -137,8 +137,9 @@ impl Roots {
         Steps::new(self, asked, verb, Missing::Fail).reach(last)
     }
 
-    /// Goes to a name that is to be made or exchanged. What is there may be a link with [`Last::Follow`] too, the
-    /// first time that it is looked for: who opens it without following sees that, and looks by [`Self::find_target`].
+    /// Goes to a name that is to be made or exchanged. What is there may be a link with
+    /// [`Last::Follow`] too, the first time that it is looked for: who opens it without following
+    /// sees that, and looks by [`Self::find_target`].
     pub(crate) fn find_name(
         &self,
         asked: &Asked,
@@ -161,7 +162,8 @@ impl Roots {
         Ok(place)
     }
 
-    /// As far as the kernel goes in one call; the last name may still be a link. None where steps are needed.
+    /// As far as the kernel goes in one call; the last name may still be a link. None where steps
+    /// are needed.
     fn find_fast(&self, asked: &Asked, verb: Verb) -> Option<Result<Place>> {
         let (root, used) = self.beneath(asked)?;
         let (name, folders) = asked.parts[used..].split_last()?;
@@ -185,7 +187,8 @@ impl Roots {
         }
     }
 
-    /// Goes into a folder, through links, step by step; `dir` is the folder itself, open to be passed through.
+    /// Goes into a folder, through links, step by step; `dir` is the folder itself, open to be
+    /// passed through.
     pub(crate) fn open_folder_place(&self, asked: &Asked, verb: Verb) -> Result<Place> {
         let mut inside = asked.clone();
         // A name more makes the last folder one on the way.

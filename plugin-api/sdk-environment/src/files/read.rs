@@ -25,8 +25,9 @@ impl Confined {
         Ok((told(request.offset, &bytes, &facts), bytes))
     }
 
-    /// Reads bytes if they are in memory and few: without waiting for a disk, so that a thread which must not wait may
-    /// call it. None where that is not so, or not known; then [`Self::read`] tells.
+    /// Reads bytes if they are in memory and few: without waiting for a disk, so that a thread
+    /// which must not wait may call it. None where that is not so, or not known; then
+    /// [`Self::read`] tells.
     pub fn read_cached(&self, request: &FileRead) -> Option<(FileBytes, Vec<u8>)> {
         let asked = self.roots.asked(&request.path).ok()?;
         let (file, facts) = self.roots.open_at_once(&asked)?;

@@ -30,10 +30,11 @@ pub(crate) struct OpenRoot {
     host: PathBuf,
     shown: PathBuf,
     access: Access,
-    /// How paths may call it, in pieces: as it is shown, and its real path where both sides are this machine.
+    /// How paths may call it, in pieces: as it is shown, and its real path where both sides are
+    /// this machine.
     names: Vec<Vec<OsString>>,
-    /// Whether another allowed folder lies below it: then paths are gone through step by step, to see when they enter
-    /// that one.
+    /// Whether another allowed folder lies below it: then paths are gone through step by step, to
+    /// see when they enter that one.
     has_roots_below: bool,
 }
 
@@ -91,8 +92,8 @@ impl Roots {
         self.roots.iter().position(|root| root.names.iter().any(|name| name == parts))
     }
 
-    /// The innermost folder that such a path begins with, and how many of its parts that takes. None where the path has
-    /// to be gone through step by step.
+    /// The innermost folder that such a path begins with, and how many of its parts that takes.
+    /// None where the path has to be gone through step by step.
     pub(crate) fn beneath(&self, asked: &Asked) -> Option<(usize, usize)> {
         let mut found: Option<(usize, usize)> = None;
         for (at, root) in self.roots.iter().enumerate() {

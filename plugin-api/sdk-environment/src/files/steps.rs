@@ -1,9 +1,10 @@
 //! Goes through a path name by name, from the handle of one folder to the next.
 //!
-//! What the kernel does in one call where it can ([`crate::platform::open_beneath`]), and the rest: links with an
-//! absolute target, `..` that leaves one allowed folder and enters another, folders that are made on the way, and all
-//! of it where there is no such call. `..` goes back to the handle that we came from, so that nobody who renames
-//! folders meanwhile leads us up elsewhere. Above the allowed folders there are only names; nothing is opened there.
+//! What the kernel does in one call where it can ([`crate::platform::open_beneath`]), and the rest:
+//! links with an absolute target, `..` that leaves one allowed folder and enters another, folders
+//! that are made on the way, and all of it where there is no such call. `..` goes back to the
+//! handle that we came from, so that nobody who renames folders meanwhile leads us up elsewhere.
+//! Above the allowed folders there are only names; nothing is opened there.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

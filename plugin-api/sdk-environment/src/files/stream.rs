@@ -18,7 +18,8 @@ use super::place::Place;
 use super::steps::{Last, Missing};
 use crate::platform::Facts;
 
-/// Bytes of a piece that is read, at most. As many as may cross: a system call costs some microseconds beside what it reads.
+/// Bytes of a piece that is read, at most. As many as may cross: a system call costs some
+/// microseconds beside what it reads.
 pub const PIECE_BYTES: usize = jaato_types::execution::PIECE_BYTES_MAX;
 
 /// A file that is read piece by piece.
@@ -28,11 +29,13 @@ pub struct Pieces {
     shown: PathBuf,
     offset: u64,
     left: u64,
-    /// Whether it is one that others may read: a file of the kernel's own, which has no size, may make them wait.
+    /// Whether it is one that others may read: a file of the kernel's own, which has no size, may
+    /// make them wait.
     is_stored: bool,
 }
 
-/// A file that is written piece by piece. Dropped before it is finished, it leaves the old one as it was.
+/// A file that is written piece by piece. Dropped before it is finished, it leaves the old one as
+/// it was.
 #[derive(Debug)]
 pub struct Writer {
     place: Place,
@@ -93,8 +96,8 @@ impl Pieces {
         Ok((!piece.is_empty()).then_some(piece))
     }
 
-    /// Appends what comes next, of so many bytes at most, to a buffer, and gives that back; nothing at the end. It comes
-    /// again until it is skipped: who stops waiting for it has lost nothing.
+    /// Appends what comes next, of so many bytes at most, to a buffer, and gives that back; nothing
+    /// at the end. It comes again until it is skipped: who stops waiting for it has lost nothing.
     pub fn read_behind(&self, mut buffer: Vec<u8>, bytes_max: usize) -> Result<Vec<u8>> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes_max);
         if wanted == 0 {
@@ -155,7 +158,8 @@ impl Writer {
     }
 }
 
-/// Elsewhere a descriptor cannot be taken over without children that are born meanwhile inheriting it.
+/// Elsewhere a descriptor cannot be taken over without children that are born meanwhile inheriting
+/// it.
 fn lent(number: RawFd) -> Option<LentFile> {
     cfg!(target_os = "linux").then(|| LentFile { number, ..LentFile::default() })
 }

@@ -1,8 +1,9 @@
 //! The temporary folder of an environment.
 //!
-//! Its owner holds a lock on the folder itself (`flock`), which the system gives back however the owner ends. A folder
-//! with our name and nobody's lock was left behind, and is removed. Numbers of processes would not do: they come again,
-//! and another container has its own. A lock file in the folder would not do either: the folder's users could delete it.
+//! Its owner holds a lock on the folder itself (`flock`), which the system gives back however the
+//! owner ends. A folder with our name and nobody's lock was left behind, and is removed. Numbers of
+//! processes would not do: they come again, and another container has its own. A lock file in the
+//! folder would not do either: the folder's users could delete it.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};

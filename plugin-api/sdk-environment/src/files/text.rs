@@ -123,8 +123,8 @@ impl Range {
         self.end += bytes as u64;
     }
 
-    /// The bytes of so many units, or of all that are there, and how many those are. A line without its end is none
-    /// yet.
+    /// The bytes of so many units, or of all that are there, and how many those are. A line without
+    /// its end is none yet.
     fn prefix(&self, piece: &str, units: u64) -> (usize, u64) {
         let at_most = usize::try_from(units).unwrap_or(usize::MAX);
         match self.unit {

@@ -1,4 +1,5 @@
-//! Going through a tree, from handle to handle: who exchanges a folder for a link meanwhile leads nobody anywhere.
+//! Going through a tree, from handle to handle: who exchanges a folder for a link meanwhile leads
+//! nobody anywhere.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -50,8 +51,8 @@ struct Level {
 }
 
 impl Confined {
-    /// Begins to go through a tree. What is hidden, or left out by `.gitignore` and its like, is not looked at unless
-    /// asked for, and `.git` never.
+    /// Begins to go through a tree. What is hidden, or left out by `.gitignore` and its like, is
+    /// not looked at unless asked for, and `.git` never.
     pub fn walk(&self, request: &FileWalk) -> Result<Walk> {
         let asked = self.roots.asked_folder(&request.path)?;
         let depth_max = request.depth_max.unwrap_or(DEPTH_MAX);
@@ -74,7 +75,8 @@ impl Confined {
         let mut ignored = (!include_ignored).then(Ignored::default);
         let (mut path, depth) = (Vec::new(), place.above.len());
         if let Some(ignored) = &mut ignored {
-            // Where rules of the folders above reach in: what is below them is known by its path from there.
+            // Where rules of the folders above reach in: what is below them is known by its path
+            // from there.
             let mut starts = vec![0];
             for below in &place.above {
                 path.extend_from_slice(below.name.as_bytes());

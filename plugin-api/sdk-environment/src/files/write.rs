@@ -26,9 +26,10 @@ pub(crate) struct Target {
 impl Confined {
     /// Writes a file.
     ///
-    /// It is replaced by a new one of the same owner and permission bits; where the system does not allow that (the
-    /// file is another user's, or its folder may not be changed), it is written in place. A link stays, and what it
-    /// leads to is replaced. Other names of the same file keep the old content. A read-only file is refused.
+    /// It is replaced by a new one of the same owner and permission bits; where the system does not
+    /// allow that (the file is another user's, or its folder may not be changed), it is written in
+    /// place. A link stays, and what it leads to is replaced. Other names of the same file keep the
+    /// old content. A read-only file is refused.
     pub fn write(&self, request: &FileWrite, bytes: &[u8]) -> Result<FileFacts> {
         let asked = self.asked_file(&request.path, Verb::Write)?;
         let missing = if request.parents { Missing::Make } else { Missing::Fail };
@@ -136,7 +137,8 @@ const TO_WRITE: OFlags = OFlags::WRONLY
 impl Target {
     /// Looks at what is at a place, and whether it may be written. None where that is a link.
     ///
-    /// It is not opened: a file that is replaced while somebody has it open to be written costs file systems more.
+    /// It is not opened: a file that is replaced while somebody has it open to be written costs
+    /// file systems more.
     fn look(place: Place, verb: Verb) -> Result<Option<Self>> {
         let failed = |errno| errors::failed(verb, &place.shown, errno);
         let name = place.name(verb)?;

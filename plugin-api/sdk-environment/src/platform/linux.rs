@@ -13,8 +13,9 @@ use super::Wait;
 pub(crate) const PASS_THROUGH: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
-/// Opens a path beneath a folder, whatever links are in it, in one call. None where that cannot be told so: a link
-/// has an absolute target or leads out, the kernel is old, something was renamed meanwhile, or it would wait.
+/// Opens a path beneath a folder, whatever links are in it, in one call. None where that cannot be
+/// told so: a link has an absolute target or leads out, the kernel is old, something was renamed
+/// meanwhile, or it would wait.
 pub(crate) fn open_beneath(
     folder: impl AsFd,
     path: &Path,
@@ -33,7 +34,8 @@ pub(crate) fn open_beneath(
     }
 }
 
-/// Reads from an offset until the buffer is full or the file ends; none where the disk would be asked.
+/// Reads from an offset until the buffer is full or the file ends; none where the disk would be
+/// asked.
 pub(crate) fn read_at_once(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Option<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,4 +1,5 @@
-//! Whether somebody waits for what is typed at a terminal: what `/proc` tells of a thread, and what it means.
+//! Whether somebody waits for what is typed at a terminal: what `/proc` tells of a thread, and what
+//! it means.
 //!
 //! Pure but for the clock: environments look in their own ways, and read what they found with this.
 
@@ -35,6 +36,7 @@ pub struct Waiter {
     pub thread: u32,
     /// How much it has run, and who passes on to it: the same as long as they have not.
     pub run: Option<String>,
-    /// How many milliseconds the wait takes if nothing is typed; nothing for one without end, or where that cannot be known.
+    /// How many milliseconds the wait takes if nothing is typed; nothing for one without end, or
+    /// where that cannot be known.
     pub takes_ms: Option<u64>,
 }

@@ -10,10 +10,12 @@ use super::{Waiter, Waiting};
 /// Programs of a terminal of which is remembered how long they wait: a shell, and what it runs.
 const PROGRAMS_MAX: usize = 32;
 
-/// A shorter wait than those before is a pause: a program that ends gives its terminal so long for a last answer.
+/// A shorter wait than those before is a pause: a program that ends gives its terminal so long for
+/// a last answer.
 const PAUSE_MS_MAX: u64 = 100;
 
-/// After an escape, which begins many keys, programs wait so long for the rest: `ESCDELAY` of curses is a second.
+/// After an escape, which begins many keys, programs wait so long for the rest: `ESCDELAY` of
+/// curses is a second.
 const PAUSE_AFTER_ESCAPE_MS_MAX: u64 = 1_100;
 
 /// What begins many keys.
@@ -163,8 +165,8 @@ mod tests {
         assert_eq!(goes_on(&mut seen, look(reads, "3 0 3"), 6), (false, Some(0)));
     }
 
-    /// Types, and looks at waits of so many milliseconds, none for one without end; tells of the last one how long the
-    /// longest takes that began anew, and whether it is a pause.
+    /// Types, and looks at waits of so many milliseconds, none for one without end; tells of the
+    /// last one how long the longest takes that began anew, and whether it is a pause.
     fn waits_of(typed: &[u8], waits: &[Option<u64>]) -> (Option<u64>, Option<bool>) {
         let (mut seen, mut state) = (Seen::default(), TerminalState::default());
         seen.typed(typed);

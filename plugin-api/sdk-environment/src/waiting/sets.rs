@@ -1,4 +1,5 @@
-//! Sets of descriptors that are waited for, as they stand in a process's memory and in `/proc`. Pure.
+//! Sets of descriptors that are waited for, as they stand in a process's memory and in `/proc`.
+//! Pure.
 
 /// Descriptors of one set that are looked at. A terminal is among the first.
 pub const DESCRIPTORS_MAX: usize = 256;

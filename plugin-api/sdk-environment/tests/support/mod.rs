@@ -73,8 +73,8 @@ pub fn is_root() -> bool {
     fs::metadata(folder.path()).unwrap().uid() == 0
 }
 
-/// Runs all other tests of this file as a user without an account, over a copy of the binary in a folder of its own.
-/// Root tries them as itself already.
+/// Runs all other tests of this file as a user without an account, over a copy of the binary in a
+/// folder of its own. Root tries them as itself already.
 pub fn run_again_as_nobody(tests_min: usize) {
     if !is_root() {
         println!("SKIPPED: the tests run as an ordinary user already");

@@ -1,4 +1,5 @@
-//! Programs that outlive the call which started them: the end of their output is kept, and their exit.
+//! Programs that outlive the call which started them: the end of their output is kept, and their
+//! exit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! What an environment has open, by number: streams, running programs, terminals, files on their way.
+//! What an environment has open, by number: streams, running programs, terminals, files on their
+//! way.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

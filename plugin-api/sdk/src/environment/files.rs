@@ -11,11 +11,12 @@ use jaato_types::{Error, ErrorKind, Result};
 
 use crate::context::Reporter;
 
-/// The files of an execution environment. Paths outside of the allowed folders are refused, whatever links and
-/// `..` make of them.
+/// The files of an execution environment. Paths outside of the allowed folders are refused,
+/// whatever links and `..` make of them.
 ///
 /// What is not implemented is answered `unknown_operation`. Blocking work goes through
-/// [`Reporter::blocking`]. `jaato-plugin-sdk-environment` has an implementation over folders of this machine.
+/// [`Reporter::blocking`]. `jaato-plugin-sdk-environment` has an implementation over folders of
+/// this machine.
 pub trait Files: Send + Sync + 'static {
     /// A file that is read piece by piece.
     type Pieces: FilePieces;
@@ -27,7 +28,8 @@ pub trait Files: Send + Sync + 'static {
     /// Reads bytes.
     ///
     /// # Errors
-    /// `not_found`, `permission_denied` for a path that is not allowed, `io`, and so for all methods.
+    /// `not_found`, `permission_denied` for a path that is not allowed, `io`, and so for all
+    /// methods.
     fn read(
         &self,
         host: &Reporter,
@@ -100,7 +102,8 @@ pub trait Files: Send + Sync + 'static {
     /// Replaces pieces of a text.
     ///
     /// # Errors
-    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than once.
+    /// `not_found` for a piece that is not there, `conflict` for one that stands there more than
+    /// once.
     fn edit(
         &self,
         _host: &Reporter,
@@ -190,8 +193,8 @@ pub trait Files: Send + Sync + 'static {
 /// A file that is read piece by piece.
 pub trait FilePieces: Send + 'static {
     /// Appends the next piece to the buffer, at most
-    /// [`PIECE_BYTES_MAX`](jaato_types::execution::PIECE_BYTES_MAX) bytes, and gives that back; nothing is appended at
-    /// the end.
+    /// [`PIECE_BYTES_MAX`](jaato_types::execution::PIECE_BYTES_MAX) bytes, and gives that back;
+    /// nothing is appended at the end.
     ///
     /// # Errors
     /// What ends the reading.
@@ -201,9 +204,9 @@ pub trait FilePieces: Send + 'static {
         buffer: Vec<u8>,
     ) -> impl Future<Output = Result<Vec<u8>>> + Send;
 
-    /// Lends the open file, where it is a regular file that a host may read itself at its own places. Asked once,
-    /// before the first piece; where a host uses it, it asks for no piece unless something fails, and then for all
-    /// from the first one on.
+    /// Lends the open file, where it is a regular file that a host may read itself at its own
+    /// places. Asked once, before the first piece; where a host uses it, it asks for no piece
+    /// unless something fails, and then for all from the first one on.
     fn lent(&self) -> Option<LentFile> {
         None
     }
@@ -224,9 +227,9 @@ pub trait FileWriter: Send + 'static {
     /// What keeps it from its place.
     fn finish(self, host: &Reporter) -> impl Future<Output = Result<FileFacts>> + Send;
 
-    /// Lends the open file, where it is a regular file that a host may write itself, from the place on at which
-    /// [`FileWriter::write`] would. Asked once, before the first piece; where a host uses it, it gives no piece unless
-    /// something fails, and then what is left of that one.
+    /// Lends the open file, where it is a regular file that a host may write itself, from the place
+    /// on at which [`FileWriter::write`] would. Asked once, before the first piece; where a host
+    /// uses it, it gives no piece unless something fails, and then what is left of that one.
     fn lent(&self) -> Option<LentFile> {
         None
     }

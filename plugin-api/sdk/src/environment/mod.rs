@@ -1,8 +1,8 @@
 //! Execution environments: what authors implement, and what answers the host for them.
 //!
 //! An environment is where a session's files lie and its commands run. Authors implement
-//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]; numbers of streams and
-//! programs, programs that outlive a call, and frames are the sdk's.
+//! [`ExecutionEnvironment`] and, for what it has, [`Files`], [`Shell`] and [`Terminals`]; numbers
+//! of streams and programs, programs that outlive a call, and frames are the sdk's.
 
 mod background;
 mod desk;
@@ -34,8 +34,8 @@ pub use files::{FilePieces, FileWriter, Files, NoFiles, TreePages};
 pub use shell::{NoShell, Program, ProgramEvents, Shell};
 pub use terminals::{NoTerminals, Terminal, TerminalEvents, TerminalHappened, Terminals};
 
-/// An execution environment that is ready. Dropping it leaves nothing behind that [`teardown`] would have
-/// taken away, as far as that can be done without waiting.
+/// An execution environment that is ready. Dropping it leaves nothing behind that [`teardown`]
+/// would have taken away, as far as that can be done without waiting.
 ///
 /// All methods are called on the host's plugin executor and must not block.
 ///
@@ -53,7 +53,8 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     /// Names it. Runs without an instance.
     fn spec() -> EnvironmentSpec;
 
-    /// Makes it ready, once for each environment that the host wants. What was made by then goes away when this fails or is dropped.
+    /// Makes it ready, once for each environment that the host wants. What was made by then goes
+    /// away when this fails or is dropped.
     ///
     /// # Errors
     /// What keeps it from being ready, and what to do.

@@ -8,19 +8,20 @@ use jaato_types::process::{Signal, Spawn};
 use crate::context::Reporter;
 use crate::processes::{Happened, Process, ProcessControl, ProcessEvents};
 
-/// Runs programs. Each lives until its exit, until [`Program::end`], or until both halves of it are dropped,
-/// which ends it and all that it started.
+/// Runs programs. Each lives until its exit, until [`Program::end`], or until both halves of it are
+/// dropped, which ends it and all that it started.
 pub trait Shell: Send + Sync + 'static {
     /// A running program.
     type Program: Program;
     /// What it does.
     type Events: ProgramEvents;
 
-    /// Starts a program. Its deadline is the shell's to hold; where a call's program had none, it is the
-    /// `shell_timeout_ms` that the environment's facts told at its setup.
+    /// Starts a program. Its deadline is the shell's to hold; where a call's program had none, it
+    /// is the `shell_timeout_ms` that the environment's facts told at its setup.
     ///
     /// # Errors
-    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many run.
+    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many
+    /// run.
     fn start(
         &self,
         host: &Reporter,

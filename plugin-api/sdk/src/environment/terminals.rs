@@ -18,8 +18,8 @@ pub enum TerminalHappened {
     Exited(ProcessExit),
 }
 
-/// Runs programs on terminals. Each lives until its exit, until [`Terminal::end`], or until both halves of it are
-/// dropped, which ends it and all that it started.
+/// Runs programs on terminals. Each lives until its exit, until [`Terminal::end`], or until both
+/// halves of it are dropped, which ends it and all that it started.
 pub trait Terminals: Send + Sync + 'static {
     /// A terminal.
     type Terminal: Terminal;
@@ -29,7 +29,8 @@ pub trait Terminals: Send + Sync + 'static {
     /// Starts a program on a new terminal. Rows and columns are at least 1.
     ///
     /// # Errors
-    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many run.
+    /// `not_found` for a program or a directory that is not there, `limit_reached` when too many
+    /// run.
     fn spawn(
         &self,
         host: &Reporter,
@@ -57,9 +58,9 @@ pub trait Terminal: Send + Sync + 'static {
     /// `io` when the terminal is closed.
     fn write(&self, bytes: Vec<u8>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Types within that time; returns how many bytes the terminal took, the rest is never typed. Who asks so must have
-    /// an answer whatever the program does, so implement it wherever the system tells how much it took: without it all
-    /// is waited for.
+    /// Types within that time; returns how many bytes the terminal took, the rest is never typed.
+    /// Who asks so must have an answer whatever the program does, so implement it wherever the
+    /// system tells how much it took: without it all is waited for.
     ///
     /// # Errors
     /// `io` when the terminal is closed.
@@ -95,8 +96,8 @@ pub trait Terminal: Send + Sync + 'static {
     /// `io` when the terminal is closed.
     fn state(&self) -> impl Future<Output = Result<TerminalState>> + Send;
 
-    /// Ends the program and all that it started; its events then tell the exit. After the exit, ends what the program
-    /// left running.
+    /// Ends the program and all that it started; its events then tell the exit. After the exit,
+    /// ends what the program left running.
     ///
     /// # Errors
     /// What keeps it from being ended.

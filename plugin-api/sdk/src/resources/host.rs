@@ -15,7 +15,8 @@ pub struct HostResources<'a> {
 }
 
 impl Reporter {
-    /// Reaches the resources of the session's environment. Without one, they are answered `unavailable`.
+    /// Reaches the resources of the session's environment. Without one, they are answered
+    /// `unavailable`.
     pub fn resources(&self) -> HostResources<'_> {
         HostResources { host: self }
     }
@@ -41,15 +42,15 @@ impl HostResources<'_> {
     /// Asks a resource for something.
     ///
     /// # Errors
-    /// `not_found` where there is none; `plugin_crashed` where it went with the worker that kept it; what the
-    /// resource answers.
+    /// `not_found` where there is none; `plugin_crashed` where it went with the worker that kept
+    /// it; what the resource answers.
     pub async fn call(&self, name: &str, operation: &str, arguments: Value) -> Result<Value> {
         let (name, operation) = (name.to_owned(), operation.to_owned());
         self.host.service(CALL, &ResourceCall { name, operation, arguments }).await
     }
 
-    /// Returns what is known of a resource, made first by the plugin that describes a factory of that name where
-    /// there is none: once, however many ask at a time.
+    /// Returns what is known of a resource, made first by the plugin that describes a factory of
+    /// that name where there is none: once, however many ask at a time.
     ///
     /// # Errors
     /// `not_found` where no plugin makes it; what making it came to.

@@ -10,8 +10,8 @@ use super::turn::Turns;
 use super::{Kept, NewResource, Resource};
 use crate::context::Reporter;
 
-/// What an instance of a plugin keeps open: held by its [`State`](crate::State), which shows it to the host with
-/// [`State::resources`](crate::State::resources). Clones are the same.
+/// What an instance of a plugin keeps open: held by its [`State`](crate::State), which shows it to
+/// the host with [`State::resources`](crate::State::resources). Clones are the same.
 #[derive(Clone, Default)]
 pub struct Resources(Arc<Inner>);
 
@@ -25,7 +25,8 @@ struct Inner {
 struct Held {
     /// The last number that was given.
     last: u64,
-    /// In the order in which they came: of two of one name the later is meant, while the earlier is closed.
+    /// In the order in which they came: of two of one name the later is meant, while the earlier is
+    /// closed.
     all: Vec<One>,
 }
 
@@ -36,12 +37,13 @@ struct One {
 }
 
 impl Resources {
-    /// Keeps a resource under a name of the environment. What had the name, here or in another plugin, is closed
-    /// first. `host` is the call's [`Cx`](crate::Cx) or the instance's [`Home`](crate::Home).
+    /// Keeps a resource under a name of the environment. What had the name, here or in another
+    /// plugin, is closed first. `host` is the call's [`Cx`](crate::Cx) or the instance's
+    /// [`Home`](crate::Home).
     ///
     /// # Errors
-    /// Where the host does not take it: `unavailable` where there is no environment or it is being closed,
-    /// `limit_reached` where there are too many. The resource is closed then.
+    /// Where the host does not take it: `unavailable` where there is no environment or it is being
+    /// closed, `limit_reached` where there are too many. The resource is closed then.
     pub async fn set<T: Resource>(
         &self,
         host: &Reporter,
@@ -61,17 +63,19 @@ impl Resources {
         Ok(resource)
     }
 
-    /// Returns what this instance keeps under a name; nothing where that is of another type, or another's.
+    /// Returns what this instance keeps under a name; nothing where that is of another type, or
+    /// another's.
     pub fn get<T: Resource>(&self, name: &str) -> Option<Arc<T>> {
         self.by_name(name)?.of_type()
     }
 
-    /// Returns what this instance keeps under a name, or makes it: once, however many calls ask at a time. One that
-    /// cannot be made leaves nothing, and the next who asks begins anew.
+    /// Returns what this instance keeps under a name, or makes it: once, however many calls ask at
+    /// a time. One that cannot be made leaves nothing, and the next who asks begins anew.
     ///
     /// # Errors
-    /// `conflict` where the name is that of another type, and where `make` waits for the resource itself, perhaps by way of
-    /// others that are made; what `make` fails with; else as [`Resources::set`].
+    /// `conflict` where the name is that of another type, and where `make` waits for the resource
+    /// itself, perhaps by way of others that are made; what `make` fails with; else as
+    /// [`Resources::set`].
     pub async fn get_or_create<T: Resource>(
         &self,
         host: &Reporter,

@@ -1,8 +1,9 @@
 //! Resources: what a plugin keeps open for the session's execution environment, until that ends.
 //!
-//! A connection, a browser, a running server: [`Resource`] says how it is closed, and what else others may ask of
-//! it. [`Resources`] in the plugin's state holds them, typed; the host knows their names, lends them to other
-//! plugins as JSON ([`HostResources`]) and closes all in reverse order, before the environment itself.
+//! A connection, a browser, a running server: [`Resource`] says how it is closed, and what else
+//! others may ask of it. [`Resources`] in the plugin's state holds them, typed; the host knows
+//! their names, lends them to other plugins as JSON ([`HostResources`]) and closes all in reverse
+//! order, before the environment itself.
 //!
 //! ```
 //! use jaato_plugin_sdk::prelude::*;
@@ -80,8 +81,8 @@ pub use kept::Resources;
 
 pub use crate::types::resources::{ResourceClosed, ResourceFacts};
 
-/// Something that is open and must be closed. Its methods are called on the host's plugin executor and must not
-/// block.
+/// Something that is open and must be closed. Its methods are called on the host's plugin executor
+/// and must not block.
 pub trait Resource: Send + Sync + 'static {
     /// What kind of thing it is, for others; nothing where that is of no use.
     const KIND: &'static str = "";
@@ -91,7 +92,8 @@ pub trait Resource: Send + Sync + 'static {
         String::new()
     }
 
-    /// Closes it: called once, by the host, which waits at most 2 s. What others still hold sees it closed.
+    /// Closes it: called once, by the host, which waits at most 2 s. What others still hold sees it
+    /// closed.
     ///
     /// # Errors
     /// What the person is told. It is forgotten in any case, and the rest are closed.
@@ -109,8 +111,8 @@ pub trait Resource: Send + Sync + 'static {
         ready(Err(self.unknown_operation(operation)))
     }
 
-    /// Gives what [`State::create_resource`](crate::State::create_resource) can make it from again; nothing where
-    /// that is not possible.
+    /// Gives what [`State::create_resource`](crate::State::create_resource) can make it from again;
+    /// nothing where that is not possible.
     ///
     /// # Errors
     /// What the person is told; the others are saved.

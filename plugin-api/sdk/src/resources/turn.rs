@@ -1,8 +1,8 @@
-//! Turns: of those who want to make one thing, one does at a time, and the others wait. One that would wait for
-//! itself is told so.
+//! Turns: of those who want to make one thing, one does at a time, and the others wait. One that
+//! would wait for itself is told so.
 //!
-//! What is made is known while it is polled, by a list of this thread: what waits within that poll is a part of it.
-//! Work that is handed to another task is not seen.
+//! What is made is known while it is polled, by a list of this thread: what waits within that poll
+//! is a part of it. Work that is handed to another task is not seen.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,7 +1,9 @@
-//! Checks of execution environments. What an environment does not have (files, commands) is not checked.
+//! Checks of execution environments. What an environment does not have (files, commands) is not
+//! checked.
 //!
-//! Each check sets the environment up over the host's folder and takes it down. Where `jaato plugin check` runs them, an
-//! environment that lacks configuration, or what it stands on, is checked no further than that it says so.
+//! Each check sets the environment up over the host's folder and takes it down. Where `jaato plugin
+//! check` runs them, an environment that lacks configuration, or what it stands on, is checked no
+//! further than that it says so.
 
 mod terminals;
 
@@ -49,7 +51,8 @@ struct Ready<'a> {
 }
 
 impl<'a> Ready<'a> {
-    /// Sets it up; none where it says what it lacks (an image, an engine) to somebody who has no means to give it.
+    /// Sets it up; none where it says what it lacks (an image, an engine) to somebody who has no
+    /// means to give it.
     fn on(suite: &Suite, host: &'a FakeHost) -> std::result::Result<Option<Self>, String> {
         let instance = host.instance().map_err(told("an instance"))?;
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
@@ -184,7 +187,8 @@ pub fn the_environment_is_named(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// Nothing is answered before the setup; a second one is refused, and after a teardown it can be set up again.
+/// Nothing is answered before the setup; a second one is refused, and after a teardown it can be
+/// set up again.
 pub fn it_is_set_up_once_at_a_time(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let early: Result<Value> = ask(instance, DESCRIBE, &Value::Null);
@@ -249,7 +253,8 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A command reads its input, prints apart, and ends with its code; variables and folder are those that were given.
+/// A command reads its input, prints apart, and ends with its code; variables and folder are those
+/// that were given.
 pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_shell(&ready) {
@@ -282,8 +287,8 @@ pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A command that has no deadline of its own gets the one that the environment tells, and no program that outlives its
-/// call does. Only one that is short is waited for.
+/// A command that has no deadline of its own gets the one that the environment tells, and no
+/// program that outlives its call does. Only one that is short is waited for.
 pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     let timeout_ms = ready.facts.shell_timeout_ms;

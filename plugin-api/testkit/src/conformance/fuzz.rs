@@ -60,8 +60,8 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Arguments that are wrong by their *type*, each made of good ones by one change. A tool's own parser must
-/// refuse them, so that none of them is ever run.
+/// Arguments that are wrong by their *type*, each made of good ones by one change. A tool's own
+/// parser must refuse them, so that none of them is ever run.
 pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
     let mut wrong = vec![json!([]), json!("moon"), json!(42), json!(true)];
     let with = |name: &str, value: Value| {
@@ -83,7 +83,8 @@ pub(super) fn wrong_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<
     wrong
 }
 
-/// Arguments that are of the right types and yet odd: a tool may take or refuse them, but not panic.
+/// Arguments that are of the right types and yet odd: a tool may take or refuse them, but not
+/// panic.
 pub(super) fn odd_arguments(schema: &Value, good: &Map<String, Value>) -> Vec<Value> {
     let mut odd = vec![Value::Object(good.clone())];
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
@@ -111,7 +112,8 @@ fn is_of_type(value: &Value, kind: &str) -> bool {
     match kind {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
-        // A whole number may be written with a point, and serde takes none of those: leave them out.
+        // A whole number may be written with a point, and serde takes none of those: leave them
+        // out.
         "integer" => {
             value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
         }

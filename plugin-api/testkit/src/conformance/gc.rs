@@ -42,8 +42,8 @@ fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
     }
 }
 
-/// A history that fills its context window gets a plan that keeps what belongs together and drops something. A gc that
-/// wants a service or a setting which is not here may say so instead.
+/// A history that fills its context window gets a plan that keeps what belongs together and drops
+/// something. A gc that wants a service or a setting which is not here may say so instead.
 pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for reason in [GcReason::Threshold, GcReason::Manual, GcReason::ContextLimit] {

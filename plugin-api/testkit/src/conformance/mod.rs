@@ -36,7 +36,8 @@ pub(crate) enum Examples {
     OfReaders,
     /// All.
     All,
-    /// Those of tools that only read and stay on this machine; other tools are asked for nothing at all.
+    /// Those of tools that only read and stay on this machine; other tools are asked for nothing at
+    /// all.
     Harmless,
 }
 
@@ -61,15 +62,16 @@ impl Suite {
         Self { prepare, ..self }
     }
 
-    /// Runs the examples of tools that are not read-only as well: nothing that they do on the prepared host
-    /// hurts.
+    /// Runs the examples of tools that are not read-only as well: nothing that they do on the
+    /// prepared host hurts.
     #[must_use]
     pub fn with_all_examples(self) -> Self {
         Self { examples: Examples::All, ..self }
     }
 
-    /// Runs what a stranger's plugin may be asked on a machine that somebody uses: examples of tools that are
-    /// read-only and reach nowhere. Other tools are not called, not even with what they must refuse.
+    /// Runs what a stranger's plugin may be asked on a machine that somebody uses: examples of
+    /// tools that are read-only and reach nowhere. Other tools are not called, not even with what
+    /// they must refuse.
     #[must_use]
     pub fn harmless(self) -> Self {
         Self { examples: Examples::Harmless, ..self }
@@ -198,8 +200,9 @@ fn left_behind(host: &FakeHost) -> Verdict {
 
 /// Makes the conformance tests of a plugin: `conformance!(my_plugin: tool)`.
 ///
-/// First the crate, then its kinds (`tool`, `gc`, `provider`, `environment`), which must be those of its manifest. Behind a
-/// semicolon a closure may prepare the [`Suite`](crate::conformance::Suite):
+/// First the crate, then its kinds (`tool`, `gc`, `provider`, `environment`), which must be those
+/// of its manifest. Behind a semicolon a closure may prepare the
+/// [`Suite`](crate::conformance::Suite):
 ///
 /// ```text
 /// conformance!(tool_shelf: tool; |suite| suite.with_all_examples());

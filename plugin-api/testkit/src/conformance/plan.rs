@@ -6,8 +6,9 @@ use jaato_types::{GcPlan, Message, Role};
 
 use super::{Verdict, ensure};
 
-/// Checks that a plan can be applied to a history: indices ascend and are in range, no tool call loses its
-/// result nor a result its call, roles stay in order from a user's message on, and the last turn stays whole.
+/// Checks that a plan can be applied to a history: indices ascend and are in range, no tool call
+/// loses its result nor a result its call, roles stay in order from a user's message on, and the
+/// last turn stays whole.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -39,7 +40,8 @@ pub fn check_plan(messages: &[Message], plan: &GcPlan) -> Verdict {
     roles(messages.iter().enumerate().filter(|(at, _)| !dropped.contains(at)).map(|(_, it)| it))
 }
 
-/// Checks that a user speaks first, and that after each answer without calls it is the user's turn again.
+/// Checks that a user speaks first, and that after each answer without calls it is the user's turn
+/// again.
 fn roles<'a>(kept: impl Iterator<Item = &'a Message>) -> Verdict {
     let mut before: Option<&Message> = None;
     for message in kept {

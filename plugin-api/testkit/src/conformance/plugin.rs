@@ -136,7 +136,8 @@ pub fn bad_saved_state_is_refused_or_forgotten(_: &Suite, host: &FakeHost) -> Ve
     Ok(())
 }
 
-/// An operation that the plugin does not know is answered `unknown_operation`; a command with an error.
+/// An operation that the plugin does not know is answered `unknown_operation`; a command with an
+/// error.
 pub fn unknown_operations_are_named(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     let found = instance.operation("no_such_operation", Frame::empty()).wait().result;

@@ -80,7 +80,8 @@ fn judge(request: &Request, finished: &Finished<Completion>) -> Verdict {
     }
 }
 
-/// Checks that a completion is whole: it holds what the deltas showed, in a form that the session can keep.
+/// Checks that a completion is whole: it holds what the deltas showed, in a form that the session
+/// can keep.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -156,8 +156,8 @@ pub fn bad_frames_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     })
 }
 
-/// Arguments of a wrong type are answered `invalid_arguments` by the plugin itself; odd ones of the right
-/// type with an output or an error, where the tool may be run.
+/// Arguments of a wrong type are answered `invalid_arguments` by the plugin itself; odd ones of the
+/// right type with an output or an error, where the tool may be run.
 pub fn wrong_arguments_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;
     for tool in tools(host)?.iter().filter(|tool| suite.examples.may_try(tool)) {

@@ -90,7 +90,8 @@ impl<T> Call<T> {
         self.context.id
     }
 
-    /// Waits until nothing can happen any more without the test, the clock or a plugin's own thread.
+    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
+    /// thread.
     ///
     /// # Errors
     /// `timeout` when the plugin keeps the executor busy.
@@ -105,8 +106,8 @@ impl<T> Call<T> {
         self.finish(end)
     }
 
-    /// Cancels the call as the host does: sets the flag, drops the future on the executor, then wakes what
-    /// waits. The answer of a call that was faster than the cancel is given.
+    /// Cancels the call as the host does: sets the flag, drops the future on the executor, then
+    /// wakes what waits. The answer of a call that was faster than the cancel is given.
     pub fn cancel(self) -> Finished<T> {
         self.begin_cancel();
         self.wait()
@@ -171,7 +172,8 @@ impl<T> Call<T> {
         Finished { result, deltas, output: self.context.host.services.written(self.context.id) }
     }
 
-    /// Waits for the call's end and gives the frames as they are; nothing when the future was dropped.
+    /// Waits for the call's end and gives the frames as they are; nothing when the future was
+    /// dropped.
     pub(crate) fn wait_raw(self) -> Option<Ended> {
         let host = &self.context.host;
         let answer = match host.executor.receive(&self.end, host.patience()) {

@@ -1,4 +1,5 @@
-//! A context as the fake host lends it: two lives, two phases of cancel, an empty shell after its end.
+//! A context as the fake host lends it: two lives, two phases of cancel, an empty shell after its
+//! end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::SeqCst};
@@ -142,7 +143,8 @@ impl Context {
         self.phase.fetch_max(Phase::Cancelling as u8, SeqCst);
     }
 
-    /// Ends the context: everything is refused, what waits is woken to a refusal, streams are closed.
+    /// Ends the context: everything is refused, what waits is woken to a refusal, streams are
+    /// closed.
     pub(crate) fn end(&self) {
         // Under the lock of `emitted`, so that no frame slips in behind the end.
         let emitted = lock(&self.emitted);
@@ -157,7 +159,8 @@ impl Context {
         self.satisfy();
     }
 
-    /// Lets time skip until a frame is emitted or the context ends. Called with the lock of `emitted` held.
+    /// Lets time skip until a frame is emitted or the context ends. Called with the lock of
+    /// `emitted` held.
     pub(crate) fn want(&self, token: WaitToken) {
         *lock(&self.wanted) = Some(token);
     }

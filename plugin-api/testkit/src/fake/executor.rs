@@ -1,4 +1,5 @@
-//! The fake plugin executor: one thread that polls and drops everything of a plugin, and the host's clock.
+//! The fake plugin executor: one thread that polls and drops everything of a plugin, and the host's
+//! clock.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
@@ -18,8 +19,9 @@ use super::wanted::{Receiver, channel};
 /// How the host's time passes for a plugin that sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// While the test waits for an answer, time jumps to the next alarm as soon as nothing else can happen:
-    /// sleeps cost nothing. It stands still while a program runs that a call has started. Not for plugins with threads of their own, whose work the host does not see.
+    /// While the test waits for an answer, time jumps to the next alarm as soon as nothing else can
+    /// happen: sleeps cost nothing. It stands still while a program runs that a call has started.
+    /// Not for plugins with threads of their own, whose work the host does not see.
     #[default]
     Skipping,
     /// Time stands still until the test moves it.
@@ -148,7 +150,8 @@ impl Executor {
         WaitToken(Arc::clone(&self.inbox))
     }
 
-    /// Waits until nothing can happen any more without the test, the clock or a plugin's own thread.
+    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
+    /// thread.
     pub(crate) fn settle(&self, patience: Duration) -> Result<()> {
         let deadline = Instant::now() + patience;
         let mut state = self.inbox.lock();
@@ -162,7 +165,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Ends the executor: drops what is left on its thread. A thread that a plugin blocks is left behind.
+    /// Ends the executor: drops what is left on its thread. A thread that a plugin blocks is left
+    /// behind.
     pub(crate) fn stop(&self, patience: Duration) {
         self.inbox.push(Work::Stop);
         let deadline = Instant::now() + patience;

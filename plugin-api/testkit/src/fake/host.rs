@@ -27,9 +27,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A host in memory.
 ///
-/// It keeps the loader's promises: everything of the plugin is polled and dropped on one thread of its own,
-/// arguments are checked before the plugin sees them, a cancel has two phases, and after the end of a call or
-/// an instance its context refuses everything. Configure it with the `with_…` methods, then call.
+/// It keeps the loader's promises: everything of the plugin is polled and dropped on one thread of
+/// its own, arguments are checked before the plugin sees them, a cancel has two phases, and after
+/// the end of a call or an instance its context refuses everything. Configure it with the `with_…`
+/// methods, then call.
 pub struct FakeHost {
     /// The instance of calls that name none. Dropped before the rest.
     instance: OnceLock<Result<FakeInstance>>,
@@ -72,7 +73,8 @@ impl FakeHost {
         self
     }
 
-    /// Gives the plugin an asset that it declares. The digest is the declared one; the file is not checked.
+    /// Gives the plugin an asset that it declares. The digest is the declared one; the file is not
+    /// checked.
     #[must_use]
     pub fn with_asset(self, id: &str, path: &Path) -> Self {
         let description = self.description.as_ref().ok();
@@ -184,8 +186,8 @@ impl FakeHost {
         }
     }
 
-    /// Moves the host's time. Before it, what can happen happens, so that whoever is about to sleep sleeps;
-    /// after it, whoever has slept long enough goes on.
+    /// Moves the host's time. Before it, what can happen happens, so that whoever is about to sleep
+    /// sleeps; after it, whoever has slept long enough goes on.
     ///
     /// # Errors
     /// `timeout` when the plugin keeps the executor busy.
@@ -200,7 +202,8 @@ impl FakeHost {
         Duration::from_millis(self.shared.executor.now_ms())
     }
 
-    /// Waits until nothing can happen any more without the test, the clock or a plugin's own thread.
+    /// Waits until nothing can happen any more without the test, the clock or a plugin's own
+    /// thread.
     ///
     /// # Errors
     /// `timeout` when the plugin keeps the executor busy.

@@ -1,4 +1,5 @@
-//! The service `http.request` of a fake host: a test answers each request, and nothing leaves the process.
+//! The service `http.request` of a fake host: a test answers each request, and nothing leaves the
+//! process.
 
 use jaato_types::http::{HTTP_REQUEST, HttpRequest};
 use jaato_types::{Error, Result};

@@ -226,8 +226,8 @@ impl FakeInstance {
         self.save_frame()?.map(|frame| read_answer(&frame)).transpose()
     }
 
-    /// Ends the instance as the host does: cancels the calls in flight, saves, closes, ends the instance's
-    /// context, drops. Returns what it saved.
+    /// Ends the instance as the host does: cancels the calls in flight, saves, closes, ends the
+    /// instance's context, drops. Returns what it saved.
     ///
     /// # Errors
     /// What `save` fails with; the instance is closed in any case.

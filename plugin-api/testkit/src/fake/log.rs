@@ -45,9 +45,9 @@ pub(crate) fn enter(book: &Arc<LogBook>) {
 
 /// The log that a plugin's panic hook is given.
 ///
-/// A plugin linked into its test shares its panic hook with the test itself, and takes the first log for
-/// the life of the process. So this one belongs to no host: a line is shown on the terminal (a failed
-/// assertion of the test must be seen) and kept by the host whose thread writes it.
+/// A plugin linked into its test shares its panic hook with the test itself, and takes the first
+/// log for the life of the process. So this one belongs to no host: a line is shown on the terminal
+/// (a failed assertion of the test must be seen) and kept by the host whose thread writes it.
 pub(crate) struct ProcessLog;
 
 impl LogAbi for ProcessLog {

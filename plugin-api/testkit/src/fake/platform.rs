@@ -10,18 +10,21 @@ use std::process::Command;
 use nix::libc;
 use nix::unistd::setsid;
 
-/// Has a program run on a terminal: its three streams are that, and it controls the program's own session.
+/// Has a program run on a terminal: its three streams are that, and it controls the program's own
+/// session.
 pub(super) fn run_on_terminal(command: &mut Command, terminal: &Path) -> io::Result<()> {
     let mut options = File::options();
     let file = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(terminal)?;
     command.stdin(file.try_clone()?).stdout(file.try_clone()?).stderr(file);
     let take_terminal = || {
         setsid()?;
-        // SAFETY: this request takes an integer, which is given, and reads no memory. Standard input is the terminal.
+        // SAFETY: this request takes an integer, which is given, and reads no memory. Standard
+        // input is the terminal.
         let done = unsafe { libc::ioctl(0, libc::TIOCSCTTY as _, 0) };
         if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
     };
-    // SAFETY: between fork and exec it makes two calls of the system, and neither allocates nor locks.
+    // SAFETY: between fork and exec it makes two calls of the system, and neither allocates nor
+    // locks.
     unsafe { command.pre_exec(take_terminal) };
     Ok(())
 }

@@ -148,8 +148,8 @@ impl Running {
         }
     }
 
-    /// Kills all that runs and all that was left running, at once: the test program may end next, and the
-    /// threads with it.
+    /// Kills all that runs and all that was left running, at once: the test program may end next,
+    /// and the threads with it.
     pub(crate) fn end_all(&mut self) {
         let running = std::mem::take(&mut self.programs).into_values();
         let running = running.filter(|program| !program.has_ended.load(SeqCst));
@@ -188,7 +188,8 @@ impl Program {
     }
 }
 
-/// Starts the thread that writes to a program; it ends with the sender, or when the program reads no more.
+/// Starts the thread that writes to a program; it ends with the sender, or when the program reads
+/// no more.
 fn write_on_thread(mut stdin: ChildStdin) -> Result<Sender<Vec<u8>>> {
     let (sender, pieces) = channel::<Vec<u8>>();
     let work = move || {

@@ -1,6 +1,7 @@
 //! The service `process` of a fake host: real programs, in a process group of their own.
 //!
-//! What differs from the host: what leaves the program's process group (`setsid`) is neither found nor ended.
+//! What differs from the host: what leaves the program's process group (`setsid`) is neither found
+//! nor ended.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

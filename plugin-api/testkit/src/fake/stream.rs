@@ -15,8 +15,8 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024;
 
 /// What a streaming service answers with. Clones feed the same stream.
 ///
-/// Each piece that is pushed is given by one `next` (by several, if it is larger than 64 KiB), so that a
-/// test can cut where it hurts.
+/// Each piece that is pushed is given by one `next` (by several, if it is larger than 64 KiB), so
+/// that a test can cut where it hurts.
 #[derive(Clone, Default)]
 pub struct FakeStream(Arc<Shared>);
 

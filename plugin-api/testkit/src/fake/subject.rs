@@ -21,7 +21,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Makes it of the three things that a plugin has. Both functions are called on the host's executor.
+    /// Makes it of the three things that a plugin has. Both functions are called on the host's
+    /// executor.
     pub fn new(
         manifest: Manifest,
         describe: impl Fn() -> Result<Description> + Send + Sync + 'static,

@@ -1,7 +1,8 @@
 //! The futures that the fake host lends: sleeps, jobs, service answers, pieces of streams.
 //!
-//! What a context that has ended resolves to is never success. Between the flag of a cancel and the end,
-//! everything waits, whatever wakes it, so that a call that is about to be dropped goes no further.
+//! What a context that has ended resolves to is never success. Between the flag of a cancel and the
+//! end, everything waits, whatever wakes it, so that a call that is about to be dropped goes no
+//! further.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -144,8 +145,8 @@ pub(super) fn blocking(context: &Arc<Context>, job: JobBox) -> HostFuture<bool> 
     )
 }
 
-/// Runs and drops a job on a thread of its own. Without a thread nothing ever becomes of it, which the
-/// deadline of whoever waits tells.
+/// Runs and drops a job on a thread of its own. Without a thread nothing ever becomes of it, which
+/// the deadline of whoever waits tells.
 fn run_job(context: &Arc<Context>, mut job: JobBox, finish: Arc<Finish>) {
     let host = Arc::clone(&context.host);
     let (token, busy) = (host.counters.jobs.token(), host.executor.begin_job());

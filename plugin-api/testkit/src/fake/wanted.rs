@@ -32,8 +32,8 @@ impl Wanted {
     }
 }
 
-/// Sends one thing from the executor to the test. Time stands still from then on, so that what a test sees
-/// does not hang on how fast it wakes.
+/// Sends one thing from the executor to the test. Time stands still from then on, so that what a
+/// test sees does not hang on how fast it wakes.
 pub(crate) struct Sender<T> {
     channel: mpsc::Sender<T>,
     wanted: Arc<Wanted>,

@@ -70,7 +70,8 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
             });
             std::future::poll_fn(|cx| {
                 let polled = waiting.as_mut().poll(cx);
-                // The check goes on when the body waits; it may have failed and gone by the next poll.
+                // The check goes on when the body waits; it may have failed and gone by the next
+                // poll.
                 let _ = sender.send(polled.is_pending());
                 polled
             })

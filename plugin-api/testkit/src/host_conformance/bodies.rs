@@ -1,4 +1,5 @@
-//! A plugin without a dylib, whose calls are the bodies that checks give: by it a real host is checked.
+//! A plugin without a dylib, whose calls are the bodies that checks give: by it a real host is
+//! checked.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 

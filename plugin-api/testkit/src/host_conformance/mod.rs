@@ -1,11 +1,12 @@
-//! Checks of a host: what a context must do while its call runs, when it is cancelled, and after its end.
+//! Checks of a host: what a context must do while its call runs, when it is cancelled, and after
+//! its end.
 //!
-//! A host is checked from the plugin's side of the boundary, without a plugin: the check gives a call's body
-//! and looks at what the context does. The fake host and the loader's host pass the same checks, so that what
-//! holds in an author's unit test holds in the real thing.
+//! A host is checked from the plugin's side of the boundary, without a plugin: the check gives a
+//! call's body and looks at what the context does. The fake host and the loader's host pass the
+//! same checks, so that what holds in an author's unit test holds in the real thing.
 //!
-//! A host under test answers these services (see [`test_service`]): `test.echo`, `test.never`, `test.stream`,
-//! `test.head`, `test.panic`.
+//! A host under test answers these services (see [`test_service`]): `test.echo`, `test.never`,
+//! `test.stream`, `test.head`, `test.panic`.
 
 mod at_its_end;
 mod bodies;
@@ -77,7 +78,8 @@ pub enum TestReply {
         /// Whether the stream ends after them.
         ends: bool,
     },
-    /// A stream of one piece, whose answer holds more than the handle: what is known before its first byte.
+    /// A stream of one piece, whose answer holds more than the handle: what is known before its
+    /// first byte.
     Head {
         /// What is known, an object.
         head: Map<String, Value>,
@@ -92,9 +94,9 @@ pub enum TestReply {
 
 /// Says what a host under test must answer to a service.
 ///
-/// `test.echo` gives back its frame; `test.never` never answers; `test.panic` panics; `test.stream` takes a list
-/// of texts, its pieces, and stays open when the last of them is null; `test.head` takes an object, which is known
-/// before the one piece `a`.
+/// `test.echo` gives back its frame; `test.never` never answers; `test.panic` panics; `test.stream`
+/// takes a list of texts, its pieces, and stays open when the last of them is null; `test.head`
+/// takes an object, which is known before the one piece `a`.
 pub fn test_service(operation: &str, frame: &[u8]) -> TestReply {
     match operation {
         "test.echo" => TestReply::Frame(frame.to_vec()),
@@ -135,7 +137,8 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("a kept stream is closed with its call", streams_are_closed),
 ];
 
-/// The checks of the service `process`, by name. They start real programs, and so need a Unix system.
+/// The checks of the service `process`, by name. They start real programs, and so need a Unix
+/// system.
 pub const PROCESS_CHECKS: &[(&str, Check)] = &[
     ("outputs and exits are told", outputs_and_exits_are_told),
     ("a program gets directory, variables and paths, and no secret", a_program_gets_what_was_said),

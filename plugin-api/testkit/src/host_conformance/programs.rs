@@ -1,4 +1,5 @@
-//! What the service `process` does: programs start, are read to their exit, and end with their call.
+//! What the service `process` does: programs start, are read to their exit, and end with their
+//! call.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

@@ -8,7 +8,8 @@ use futures_util::StreamExt as _;
 
 use super::support::{Lab, sh, with_engine, workspace};
 
-/// A busy machine spoils single rounds: each is taken at its best, and more are tried before ours counts as slow.
+/// A busy machine spoils single rounds: each is taken at its best, and more are tried before ours
+/// counts as slow.
 const ROUNDS: usize = 15;
 const ROUNDS_MAX: usize = 60;
 

@@ -11,7 +11,8 @@ use super::support::{
     DEADLINE, Gate, Lab, address, read, read_until, settings, sh, stdout, with_engine, workspace,
 };
 
-/// Starts a family: a child, one in a session of its own, and a parent that ignores requests to end.
+/// Starts a family: a child, one in a session of its own, and a parent that ignores requests to
+/// end.
 const FAMILY: &str = "trap '' TERM; sleep 1000 & setsid sh -c 'echo apart; sleep 1001' & \
                       echo partial; wait; wait";
 

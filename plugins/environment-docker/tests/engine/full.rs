@@ -1,4 +1,5 @@
-//! A disk that is full: what files and commands tell of it, and that all goes on when there is room again.
+//! A disk that is full: what files and commands tell of it, and that all goes on when there is room
+//! again.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

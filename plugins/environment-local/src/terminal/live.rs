@@ -22,7 +22,8 @@ use crate::waiting::{self, Memory, look};
 /// Bytes of one piece of what is shown.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// A read of so much found all that the system keeps ready of a terminal's output: who prints that much goes on.
+/// A read of so much found all that the system keeps ready of a terminal's output: who prints that
+/// much goes on.
 const FLOOD_BYTES: usize = 4000;
 
 /// How long a flood may pause before what was gathered of it is told,
@@ -34,21 +35,24 @@ const GATHER_MAX: Duration = Duration::from_millis(8);
 /// Bytes of one piece of a flood.
 const FLOOD_PIECE_BYTES: usize = 256 * 1024;
 
-/// How long its next bytes are looked for before the thread sleeps. The system brings the next few KiB within that, and to
-/// be woken for them takes longer.
+/// How long its next bytes are looked for before the thread sleeps. The system brings the next few
+/// KiB within that, and to be woken for them takes longer.
 const LOOK_FOR: Duration = Duration::from_micros(40);
 
-/// How long after the exit a terminal that somebody still holds is read: as long as a program's pipes are.
+/// How long after the exit a terminal that somebody still holds is read: as long as a program's
+/// pipes are.
 const DRAIN_GRACE: Duration = Duration::from_millis(20);
 
-/// Bytes that are read after the exit. No terminal holds more, so nothing that was shown before is lost.
+/// Bytes that are read after the exit. No terminal holds more, so nothing that was shown before is
+/// lost.
 const DRAIN_BYTES_MAX: usize = 1024 * 1024;
 
 /// What both halves share.
 struct Shared {
     pty: Arc<Pty>,
     readiness: Arc<Readiness>,
-    /// Bytes that were read. Locked while they are, so that nobody sees a byte neither waiting nor counted.
+    /// Bytes that were read. Locked while they are, so that nobody sees a byte neither waiting nor
+    /// counted.
     shown_bytes: Mutex<u64>,
     /// What was seen of it, and what looks keep.
     seen: Mutex<(Seen, Memory)>,
@@ -76,8 +80,9 @@ pub struct LocalTerminalEvents {
     program: ProcessEvents,
     phase: Phase,
     buffer: Vec<u8>,
-    /// What is gathered of a program that prints faster than pieces are asked for. The system hands out a few KiB at a
-    /// time, and to be woken for each costs more than they do: so a thread that may block gathers larger pieces.
+    /// What is gathered of a program that prints faster than pieces are asked for. The system hands
+    /// out a few KiB at a time, and to be woken for each costs more than they do: so a thread that
+    /// may block gathers larger pieces.
     flood: Option<Arc<Mutex<Vec<u8>>>>,
     home: Home,
 }

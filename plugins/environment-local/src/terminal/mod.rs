@@ -1,9 +1,10 @@
-//! Terminals on this machine: the environment has the terminal, the host's guardian has the program.
+//! Terminals on this machine: the environment has the terminal, the host's guardian has the
+//! program.
 //!
-//! The pseudo-terminal is made here and its other side named to the host, which starts the program on it. So the
-//! program ends however the host ends, and the terminal's bytes take no way through the host. One thread tells when
-//! terminals are ready ([`readiness`]); reading and writing is done by who asks, so that a program whose output
-//! nobody reads stands still.
+//! The pseudo-terminal is made here and its other side named to the host, which starts the program
+//! on it. So the program ends however the host ends, and the terminal's bytes take no way through
+//! the host. One thread tells when terminals are ready ([`readiness`]); reading and writing is done
+//! by who asks, so that a program whose output nobody reads stands still.
 
 mod live;
 mod pty;

@@ -25,8 +25,8 @@ use crate::waiting::Device;
 pub(super) struct Pty {
     /// Our side. It does not block.
     own: OwnedFd,
-    /// The programs' side, held until the program has ended: between two programs that open it the terminal would
-    /// seem closed, and what is typed is looked for here.
+    /// The programs' side, held until the program has ended: between two programs that open it the
+    /// terminal would seem closed, and what is typed is looked for here.
     theirs: Mutex<Option<OwnedFd>>,
     path: PathBuf,
     device: Device,
@@ -133,7 +133,8 @@ impl Pty {
         tcgetpgrp(&self.own).ok()
     }
 
-    /// Finds the first key of which the terminal makes a signal, for which it throws away what was typed before it.
+    /// Finds the first key of which the terminal makes a signal, for which it throws away what was
+    /// typed before it.
     pub(super) fn interrupt_in(&self, keys: &[u8]) -> Option<usize> {
         // Nothing can be typed at one that tells no modes.
         let modes = tcgetattr(&self.own).ok()?;
@@ -153,8 +154,8 @@ impl Pty {
         self.theirs().as_ref().map_or(Ok(()), |theirs| Ok(tcflush(theirs, QueueSelector::IFlush)?))
     }
 
-    /// Whether something that was typed was not taken yet. To ask the programs' side makes the system hand on
-    /// first what it holds back.
+    /// Whether something that was typed was not taken yet. To ask the programs' side makes the
+    /// system hand on first what it holds back.
     pub(super) fn has_input(&self) -> io::Result<bool> {
         self.theirs().as_ref().map_or(Ok(false), is_readable)
     }
@@ -164,7 +165,8 @@ impl Pty {
         is_readable(&self.own)
     }
 
-    /// Waits at most so long until something is shown, or nobody has the other side any more. Blocks.
+    /// Waits at most so long until something is shown, or nobody has the other side any more.
+    /// Blocks.
     pub(super) fn shows_more(&self, pause: Duration) -> bool {
         let mut polled = [PollFd::new(&self.own, PollFlags::IN)];
         let timeout = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };

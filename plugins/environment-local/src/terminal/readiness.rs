@@ -1,7 +1,7 @@
 //! Tells when a terminal can be read or written: one thread for all terminals of an environment.
 //!
-//! It reads and writes nothing itself, so that nothing piles up: who waits is woken, and tries again. It sleeps as
-//! long as nothing happens, and ends with the last terminal.
+//! It reads and writes nothing itself, so that nothing piles up: who waits is woken, and tries
+//! again. It sleeps as long as nothing happens, and ends with the last terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -51,8 +51,8 @@ struct Wait {
 type Watched = (Arc<Pty>, Wanted);
 
 impl Readiness {
-    /// Wakes somebody when a terminal is ready, or then at the latest. There is one wait of a kind for a terminal:
-    /// another takes its place.
+    /// Wakes somebody when a terminal is ready, or then at the latest. There is one wait of a kind
+    /// for a terminal: another takes its place.
     pub(super) fn wake(
         &self,
         pty: &Arc<Pty>,

@@ -1,8 +1,9 @@
 //! Typing at a terminal: one after the other, and no longer than it may take.
 //!
-//! Invariant: a key that interrupts never stands behind what nobody took. Where the terminal makes a signal of it, the
-//! system would throw away what was typed before, but only once the key gets through to it, and a program that reads
-//! nothing keeps it from that. So it is thrown away first, what others still wait to type too.
+//! Invariant: a key that interrupts never stands behind what nobody took. Where the terminal makes
+//! a signal of it, the system would throw away what was typed before, but only once the key gets
+//! through to it, and a program that reads nothing keeps it from that. So it is thrown away first,
+//! what others still wait to type too.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,7 +28,8 @@ pub(super) struct Typing {
 }
 
 impl Typing {
-    /// Types until all is taken, that time has come, or somebody interrupts; returns how many bytes were taken.
+    /// Types until all is taken, that time has come, or somebody interrupts; returns how many bytes
+    /// were taken.
     pub(super) async fn put(
         &self,
         (pty, readiness): (&Arc<Pty>, &Readiness),
@@ -35,7 +37,8 @@ impl Typing {
         bytes: &[u8],
         until: Option<Instant>,
     ) -> Result<usize> {
-        // What stands before such a key is thrown away for it, and would keep it back where nobody takes it.
+        // What stands before such a key is thrown away for it, and would keep it back where nobody
+        // takes it.
         let keeps_back = |key: &usize| *key == 0 || pty.has_input().unwrap_or(false);
         let key = pty.interrupt_in(bytes).filter(keeps_back);
         if key.is_some() {

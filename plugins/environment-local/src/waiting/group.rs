@@ -7,11 +7,12 @@ use super::Terminal;
 use super::process::{Device, Process};
 use super::relays::{Memory, RELAYS};
 
-/// Processes of a terminal that are looked at. Where there are more, a wait may be missed, and nothing is said.
+/// Processes of a terminal that are looked at. Where there are more, a wait may be missed, and
+/// nothing is said.
 const PROCESSES_MAX: usize = 256;
 
-/// How long a thread is taken to work beside one that waits: longer than a pause for the rest of a key, so that behind a
-/// prompt it counts as a wait all the same.
+/// How long a thread is taken to work beside one that waits: longer than a pause for the rest of a
+/// key, so that behind a prompt it counts as a wait all the same.
 const WORK_MS: u64 = 150;
 
 /// What was found so far, of the processes in the foreground.
@@ -139,7 +140,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Adds what the program and its descendants tell. Who leads the foreground was looked at: it may be the program.
+    /// Adds what the program and its descendants tell. Who leads the foreground was looked at: it
+    /// may be the program.
     pub(super) fn add_tree(&mut self, leader: Option<Process>, memory: &mut Memory) {
         let leader = leader.filter(|leader| leader.pid == self.terminal.program);
         let program = leader.or_else(|| Process::read(self.terminal.program));
@@ -196,7 +198,8 @@ fn is_read(doing: Doing) -> bool {
     matches!(doing, Doing::Blocked(Call::Read { .. }))
 }
 
-/// Lists who is in a terminal's foreground, and who left its session below them (a sandbox's inside).
+/// Lists who is in a terminal's foreground, and who left its session below them (a sandbox's
+/// inside).
 pub(super) fn members(
     tree: &[Process],
     terminal: Device,
@@ -224,7 +227,8 @@ fn waited_for(process: &Process, thread: u32, call: Call) -> Option<(Vec<u32>, T
         Call::Epoll { descriptor, timeout } => {
             Some((sets::of_epoll(&process.descriptor(descriptor)?), timeout))
         }
-        // After a stop only the kernel knows the list: a terminal as standard input is likely in it.
+        // After a stop only the kernel knows the list: a terminal as standard input is likely in
+        // it.
         Call::Restarted if process.sleeps_in(thread).contains("poll") => {
             Some((vec![0], Timeout::Unknown))
         }

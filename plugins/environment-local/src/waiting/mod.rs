@@ -1,14 +1,17 @@
-//! Does somebody wait for what is typed? Found by what the kernel tells of a terminal's foreground processes.
+//! Does somebody wait for what is typed? Found by what the kernel tells of a terminal's foreground
+//! processes.
 //!
-//! Whoever waits is blocked in a `read` of the terminal, or in a `poll`, `select` or `epoll` that has it in its
-//! set. `/proc` tells that of processes of the same user, and nothing is stopped for it. One look may meet a
-//! program between two steps; [`Waiting::waiter`] tells whether another look saw the same wait.
+//! Whoever waits is blocked in a `read` of the terminal, or in a `poll`, `select` or `epoll` that
+//! has it in its set. `/proc` tells that of processes of the same user, and nothing is stopped for
+//! it. One look may meet a program between two steps; [`Waiting::waiter`] tells whether another
+//! look saw the same wait.
 //!
-//! Who passes on what is typed is looked behind: `sudo` and `script` have a terminal of their own for whom they
-//! start, `tmux` and `screen` a server that has many ([`relays`]).
+//! Who passes on what is typed is looked behind: `sudo` and `script` have a terminal of their own
+//! for whom they start, `tmux` and `screen` a server that has many ([`relays`]).
 //!
-//! Linux alone, on x86-64 and 64-bit ARM: elsewhere nothing is known, and nothing is said. What it cannot see:
-//! io_uring, 32-bit programs, and what waits behind a connection (`ssh`, `docker exec`).
+//! Linux alone, on x86-64 and 64-bit ARM: elsewhere nothing is known, and nothing is said. What it
+//! cannot see: io_uring, 32-bit programs, and what waits behind a connection (`ssh`, `docker
+//! exec`).
 
 mod group;
 mod process;

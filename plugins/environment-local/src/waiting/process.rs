@@ -27,7 +27,8 @@ const DESCRIPTORS_MAX: usize = 256;
 /// Bytes that are asked for at once: what the kernel makes of such a file at a time.
 const PIECE_BYTES: usize = 4096;
 
-/// A read of less was all that there was: the kernel ends a piece early only where the next line has no room in it.
+/// A read of less was all that there was: the kernel ends a piece early only where the next line
+/// has no room in it.
 const WHOLE_BYTES: usize = PIECE_BYTES / 2;
 
 /// Numbers a device as the kernel does.
@@ -49,8 +50,8 @@ impl Device {
         Self(device(TERMINALS_MAJOR, u64::from(index)))
     }
 
-    /// Whether something was typed there that was not taken yet; nothing where it may not be opened. To ask makes the
-    /// system hand on first what it holds back.
+    /// Whether something was typed there that was not taken yet; nothing where it may not be
+    /// opened. To ask makes the system hand on first what it holds back.
     pub(super) fn has_input(self) -> Option<bool> {
         let index = (self.0 & 0xff) | (self.0 >> 12 & !0xff);
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -134,7 +135,8 @@ impl Process {
         children
     }
 
-    /// Whether another thread runs, or waits for a disk: one that does what its loop of events has handed to it.
+    /// Whether another thread runs, or waits for a disk: one that does what its loop of events has
+    /// handed to it.
     pub(super) fn works_beside(&self, thread: u32) -> bool {
         let mut others = self.threads().into_iter().filter(|other| *other != thread);
         others.any(|other| {
@@ -194,7 +196,8 @@ impl Process {
 
     /// Whether somebody else owns it, so that it may not be looked into.
     pub(super) fn is_foreign(&self) -> bool {
-        // The folder of a process that may not be looked into is root's; so may be this process's own.
+        // The folder of a process that may not be looked into is root's; so may be this process's
+        // own.
         let owner = fs::metadata(format!("/proc/{}", self.pid)).map(|metadata| metadata.uid());
         owner.ok() != Some(rustix::process::geteuid().as_raw())
     }
@@ -204,8 +207,8 @@ impl Process {
     }
 }
 
-/// Reads a file of `/proc`. Most of them come whole with one read, where the standard library asks for length and place first,
-/// reads in growing steps, and once more for the end.
+/// Reads a file of `/proc`. Most of them come whole with one read, where the standard library asks
+/// for length and place first, reads in growing steps, and once more for the end.
 fn text(path: &str) -> io::Result<String> {
     let file = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     let mut piece = [0; PIECE_BYTES];
@@ -224,8 +227,8 @@ fn text(path: &str) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Lists the programs of a name that have a terminal open, and as which descriptor: who serves the clients of a
-/// multiplexer.
+/// Lists the programs of a name that have a terminal open, and as which descriptor: who serves the
+/// clients of a multiplexer.
 pub(super) fn holders(name: &str, terminal: Device) -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

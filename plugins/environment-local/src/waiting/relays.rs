@@ -38,7 +38,8 @@ const SEARCH_PAUSE: Duration = Duration::from_millis(100);
 pub struct Memory {
     /// The server that reads the terminal, and as which descriptor.
     server: Option<(u32, u32)>,
-    /// Relays that start one program on a terminal of their own, and that terminal: at most [`DEPTH_MAX`].
+    /// Relays that start one program on a terminal of their own, and that terminal: at most
+    /// [`DEPTH_MAX`].
     inner: Vec<(u32, Device)>,
     searched: Option<Instant>,
 }
@@ -85,7 +86,8 @@ impl Group<'_> {
         memory: &mut Memory,
     ) -> (Process, Vec<Inner>) {
         let served = SERVED.iter().find(|(client, _)| *client == relay.name);
-        // A client that is called otherwise than its server has no terminals, so they are not looked for.
+        // A client that is called otherwise than its server has no terminals, so they are not
+        // looked for.
         let own = match served {
             Some((client, server)) if client != server => Vec::new(),
             Some(_) | None => memory.inners(relay, &at.tree),
@@ -156,8 +158,8 @@ impl Inner {
 }
 
 impl Memory {
-    /// Finds the terminals that a relay has itself. One of those that make a single one keeps it as long as somebody is on
-    /// it, so that its descriptors need not be looked through each time.
+    /// Finds the terminals that a relay has itself. One of those that make a single one keeps it as
+    /// long as somebody is on it, so that its descriptors need not be looked through each time.
     fn inners(&mut self, relay: &Process, tree: &[Process]) -> Vec<Inner> {
         let kept = self.inner.iter().position(|(pid, _)| *pid == relay.pid);
         if let Some(at) = kept {

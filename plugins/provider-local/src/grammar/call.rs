@@ -37,7 +37,8 @@ impl CallFormat {
         Self { tools: tools.collect() }
     }
 
-    /// Returns the length of the longest end of `text` with which a call may have begun; 0 when none has.
+    /// Returns the length of the longest end of `text` with which a call may have begun; 0 when
+    /// none has.
     pub fn begun(&self, text: &[u8]) -> usize {
         let longest = self.tools.iter().map(|tool| tool.head.len()).max().unwrap_or(0);
         let from = text.len().saturating_sub(longest);
@@ -156,7 +157,8 @@ fn flat_rules(
         let value = with_definitions(value, schema);
         write_rule(rules, &format!("{name}_v{index}"), &format!("%json {value}"));
         let then = if is_last { String::new() } else { format!(" {name}_b{}", index + 1) };
-        // While nothing is written, the last property may not be left out: `{}` is a case of its own.
+        // While nothing is written, the last property may not be left out: `{}` is a case of its
+        // own.
         let skip_first = !required && !is_last;
         let first =
             alternatives(&format!("{item}{then}"), skip_first, &format!("{name}_a{}", index + 1));
@@ -195,7 +197,8 @@ fn with_definitions(value: &Value, schema: &Value) -> Value {
     value
 }
 
-/// Adds how JSON below the first level is laid out: bounded spaces, or a weak model fills the answer with them.
+/// Adds how JSON below the first level is laid out: bounded spaces, or a weak model fills the
+/// answer with them.
 fn nested(schema: &Value) -> Value {
     let is_container = schema.get("type").is_none_or(|kind| {
         !matches!(kind.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"))

@@ -20,8 +20,8 @@ const TOOLS_TAIL: &str = "\n</tools>\n\nFor each function call, return a json ob
     name and arguments within <tool_call></tool_call> XML tags:\n<tool_call>\n{{\"name\": \
     <function-name>, \"arguments\": <args-json-object>}}\n</tool_call>";
 
-/// Stands behind a result that is no error. Without it the model makes the same call again and again:
-/// the examples show calls and no results.
+/// Stands behind a result that is no error. Without it the model makes the same call again and
+/// again: the examples show calls and no results.
 const ASK_FOR_ANSWER: &str = "\nAnswer my question with this result.";
 
 /// A result and an answer from it, shown once behind the first call. It fits every tool.
@@ -32,8 +32,8 @@ const RESULT_EXAMPLE: (&str, &str) = ("{\"result\":\"ok\"}", "The result is ok."
 pub struct Prompt {
     /// All tokens, up to the point where the model's answer begins.
     pub tokens: Vec<u32>,
-    /// How many of them come before the history: the same for every request with this system text and
-    /// these tools, and without a word of the user's conversation.
+    /// How many of them come before the history: the same for every request with this system text
+    /// and these tools, and without a word of the user's conversation.
     pub prefix_len: usize,
 }
 
@@ -44,7 +44,8 @@ pub struct Prompt {
 pub fn render(request: &Request, tools: &[&ToolSpec], tokenizer: &Tokenizer) -> Result<Prompt> {
     let mut writer = Writer { tokenizer, tokens: Vec::new() };
     writer.open("system")?;
-    // The host's text is not ours: plain. Only the description of the call format holds control tokens.
+    // The host's text is not ours: plain. Only the description of the call format holds control
+    // tokens.
     let system = request.system.trim();
     writer.plain(if system.is_empty() { SYSTEM } else { system })?;
     if !tools.is_empty() {

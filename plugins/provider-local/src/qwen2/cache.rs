@@ -73,7 +73,8 @@ impl LayerCache {
         Ok(())
     }
 
-    /// Takes the first `len` of `stored` rows of keys and values out of what [`LayerCache::save`] wrote.
+    /// Takes the first `len` of `stored` rows of keys and values out of what [`LayerCache::save`]
+    /// wrote.
     pub(super) fn load(&mut self, bytes: &[u8], stored: usize, len: usize) -> Result<()> {
         let row_bytes = self.row_width() * 2;
         let (keys, values) = bytes.split_at(stored * row_bytes);

@@ -15,8 +15,8 @@ use crate::cancel::CancelFlag;
 use crate::engine::Engine;
 use crate::gguf::{Gguf, Shape, broken, first_line};
 
-/// Tokens that pass through the layers together. A layer takes about 23 ms for so many on two cores,
-/// and the cancel flag is looked at between layers; larger chunks are a few percent faster.
+/// Tokens that pass through the layers together. A layer takes about 23 ms for so many on two
+/// cores, and the cancel flag is looked at between layers; larger chunks are a few percent faster.
 const CHUNK_TOKENS: usize = 64;
 
 /// A Qwen2 model with the cache of one sequence.
@@ -206,7 +206,8 @@ fn rotations(shape: &Shape, start: usize, tokens: usize) -> CandleResult<(Tensor
     Ok((table(f64::cos)?, table(f64::sin)?))
 }
 
-/// What is added to the scores of `tokens` new tokens over all rows so far: nothing, or minus infinity.
+/// What is added to the scores of `tokens` new tokens over all rows so far: nothing, or minus
+/// infinity.
 fn causal_mask(start: usize, tokens: usize) -> CandleResult<Tensor> {
     let rows = start + tokens;
     let values = (0..tokens)

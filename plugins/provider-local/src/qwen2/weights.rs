@@ -26,8 +26,8 @@ impl<'a> Weights<'a> {
 
     /// Reads a tensor as it is stored.
     ///
-    /// Q5_0 has no vector kernel and would be computed eight times slower: it is requantised to Q8_0,
-    /// which is a little larger and loses nothing that Q5_0 still had.
+    /// Q5_0 has no vector kernel and would be computed eight times slower: it is requantised to
+    /// Q8_0, which is a little larger and loses nothing that Q5_0 still had.
     pub(super) fn quantised(&mut self, name: &str) -> Result<QTensor> {
         let tensor = self.gguf.content.tensor(&mut self.file, name, &Device::Cpu)?;
         if tensor.dtype() == GgmlDType::Q5_0 {

@@ -1,7 +1,7 @@
 //! The format of one saved state.
 //!
-//! Magic, version, model digest, number of tokens, bytes a token, tokens, state, SHA-256 of all before.
-//! Numbers are little-endian.
+//! Magic, version, model digest, number of tokens, bytes a token, tokens, state, SHA-256 of all
+//! before. Numbers are little-endian.
 
 use sha2::{Digest, Sha256};
 

@@ -47,8 +47,8 @@ impl Store {
 
     /// Returns the saved state with which the longest part of `tokens` begins.
     ///
-    /// Files that are cut short or no states at all are removed, each with a line to `say`; those of
-    /// other models are left alone.
+    /// Files that are cut short or no states at all are removed, each with a line to `say`; those
+    /// of other models are left alone.
     pub fn find(&self, tokens: &[u32], say: &mut dyn FnMut(String)) -> Option<Found> {
         let mut best: Option<Found> = None;
         for path in self.files() {

@@ -1,7 +1,7 @@
 //! What carries a program's input and output: a terminal, else pipes.
 //!
-//! The session asks [`start`] and knows no more than [`Control`] and [`Events`]; what a way cannot do, it says
-//! itself. The order of choice is that of [`order`].
+//! The session asks [`start`] and knows no more than [`Control`] and [`Events`]; what a way cannot
+//! do, it says itself. The order of choice is that of [`order`].
 
 mod console;
 mod pipes;
@@ -61,8 +61,8 @@ pub enum Name {
 
 /// What can be done with a running program. Dropped after its [`Events`].
 pub trait Control: Send + Sync {
-    /// Types within that time, where it can be known how much was taken; returns how many bytes that is. The rest is
-    /// never typed.
+    /// Types within that time, where it can be known how much was taken; returns how many bytes
+    /// that is. The rest is never typed.
     fn write<'a>(&'a self, bytes: &'a [u8], longest: Duration) -> Boxed<'a, Result<usize>>;
     /// Sends a signal to what is in the foreground.
     fn signal(&self, signal: Signal) -> Boxed<'_, Result<()>>;
@@ -93,7 +93,8 @@ pub trait Events: Send {
 /// A way of running programs.
 trait Backend: Sync {
     fn name(&self) -> Name;
-    /// Starts a program; `unknown_operation` where this way is none here, so that the next one is tried.
+    /// Starts a program; `unknown_operation` where this way is none here, so that the next one is
+    /// tried.
     fn start<'a>(&'a self, host: &'a Reporter, start: &'a Start) -> Boxed<'a, Result<Started>>;
 }
 

@@ -104,7 +104,8 @@ impl Events for PipeEvents {
     }
 }
 
-/// A terminal's driver puts a return before each line end; without one the screen would show stairs.
+/// A terminal's driver puts a return before each line end; without one the screen would show
+/// stairs.
 fn with_returns(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {

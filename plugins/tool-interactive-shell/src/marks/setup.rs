@@ -74,8 +74,8 @@ impl Shell {
                 ..Injection::default()
             }),
             Self::Posix => {
-                // What stands between these has no width, for the ash of busybox. Dash has no `RANDOM`,
-                // and would show the brackets.
+                // What stands between these has no width, for the ash of busybox. Dash has no
+                // `RANDOM`, and would show the brackets.
                 let (open, close) = (r"${RANDOM:+\[}", r"${RANDOM:+\]}");
                 let before = format!("{open}\x1b]133;D;$?;{mark}\x07\x1b]133;A;{mark}\x07{close}");
                 let ps1 = format!("{before}{prompt}{open}\x1b]133;B;{mark}\x07{close}");

@@ -16,7 +16,8 @@ pub struct Unseen {
     /// The text, lines joined by LF. It begins in the first line that changed: behind what was told
     /// of it if that still stands there, else at its beginning.
     pub text: String,
-    /// Whether it goes on in the line that was told last, or behind what scrolled away. Else it begins a line.
+    /// Whether it goes on in the line that was told last, or behind what scrolled away. Else it
+    /// begins a line.
     pub continues: bool,
 }
 

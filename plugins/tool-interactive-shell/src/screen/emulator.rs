@@ -89,7 +89,8 @@ impl Emulator {
         self.settle();
     }
 
-    /// How many lines must come before a flood of them has all of the history, and nothing that was told is left in it.
+    /// How many lines must come before a flood of them has all of the history, and nothing that was
+    /// told is left in it.
     pub(super) fn lines_to_flooded(&self) -> usize {
         let grid = self.term.grid();
         let below = grid.screen_lines() - 1 - self.row();
@@ -99,8 +100,8 @@ impl Emulator {
         }
     }
 
-    /// Whether each plain line now moves the screen and a full history by one row, shows its text as it is, and does
-    /// nothing else.
+    /// Whether each plain line now moves the screen and a full history by one row, shows its text
+    /// as it is, and does nothing else.
     pub(super) fn is_flooded(&self) -> bool {
         let cursor = &self.term.grid().cursor;
         let is_scrolling = self.is_primary() && self.region == (0..self.term.screen_lines());

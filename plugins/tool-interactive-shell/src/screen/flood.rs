@@ -1,8 +1,8 @@
-//! Finds what of a flood is never on the screen when a piece of it ends: lines that scroll off the screen and out of the
-//! history by then. They become text without being drawn.
+//! Finds what of a flood is never on the screen when a piece of it ends: lines that scroll off the
+//! screen and out of the history by then. They become text without being drawn.
 //!
-//! Only the plainest of lines are taken for such: printable ASCII and tabs that fit into one row. Each of them moves
-//! the screen by exactly one row, and says nothing to the terminal but that.
+//! Only the plainest of lines are taken for such: printable ASCII and tabs that fit into one row.
+//! Each of them moves the screen by exactly one row, and says nothing to the terminal but that.
 
 use super::history::SLACK_ROWS;
 
@@ -26,7 +26,8 @@ pub(super) struct Plain {
 }
 
 impl Plain {
-    /// Finds the plain lines that `bytes` begins with, at most so many, up to the last that has text.
+    /// Finds the plain lines that `bytes` begins with, at most so many, up to the last that has
+    /// text.
     pub(super) fn at(bytes: &[u8], columns: usize, lines_max: usize) -> Self {
         let (mut all, mut with_text) = (Self::default(), Self::default());
         while all.lines < lines_max && all.take(bytes, columns) {
@@ -57,7 +58,8 @@ impl Plain {
     }
 }
 
-/// Adds the text of plain lines as the screen would show it, with tabs every [`TAB_COLUMNS`] columns.
+/// Adds the text of plain lines as the screen would show it, with tabs every [`TAB_COLUMNS`]
+/// columns.
 pub(super) fn push_text(plain: &[u8], text: &mut String) {
     text.reserve(plain.len());
     for line in plain.split_inclusive(|byte| *byte == b'\n') {
@@ -76,8 +78,8 @@ pub(super) fn push_text(plain: &[u8], text: &mut String) {
     }
 }
 
-/// How many of so many lines nobody will see once all of them are written, where the last so many rows are kept: as many
-/// as make the history what it is without them.
+/// How many of so many lines nobody will see once all of them are written, where the last so many
+/// rows are kept: as many as make the history what it is without them.
 pub(super) fn lines_unseen(lines: usize, rows_kept: usize) -> usize {
     let unseen = lines.saturating_sub(rows_kept);
     unseen - unseen % SLACK_ROWS

@@ -1,7 +1,8 @@
-//! Counts the lines that leave the screen, keeps the last of them as rows, and hands the older ones over as text.
+//! Counts the lines that leave the screen, keeps the last of them as rows, and hands the older ones
+//! over as text.
 //!
-//! Only lines that scroll off the primary screen at its top leave it: what a program redraws in place, and what it
-//! shows on the alternate screen, never does.
+//! Only lines that scroll off the primary screen at its top leave it: what a program redraws in
+//! place, and what it shows on the alternate screen, never does.
 
 use std::ops::Range;
 
@@ -14,10 +15,10 @@ use super::baseline::{Baseline, Unseen};
 use super::replies::Replies;
 use super::{ROWS_MAX, text};
 
-/// Rows above the screen that are kept as rows, so that a program may still change them: more than a result has room for. With
-/// [`SLACK_ROWS`] they are just below the thousand that the emulator takes memory for at once; a
-/// thousand more would double what a flooding terminal holds (2 MB of 80 columns) and slow it down,
-/// as it would leave the processor's cache.
+/// Rows above the screen that are kept as rows, so that a program may still change them: more than
+/// a result has room for. With [`SLACK_ROWS`] they are just below the thousand that the emulator
+/// takes memory for at once; a thousand more would double what a flooding terminal holds (2 MB of
+/// 80 columns) and slow it down, as it would leave the processor's cache.
 pub const HISTORY_ROWS_MAX: usize = 768;
 
 /// Rows beyond that before the oldest become text together: to take each by itself would cost as
@@ -100,8 +101,8 @@ impl History {
         });
     }
 
-    /// Takes plain lines that come and go at once, a multiple of [`SLACK_ROWS`], behind all rows above the cursor. All of
-    /// those must be new, and as many lines must follow as rows are there.
+    /// Takes plain lines that come and go at once, a multiple of [`SLACK_ROWS`], behind all rows
+    /// above the cursor. All of those must be new, and as many lines must follow as rows are there.
     pub(super) fn pass_over(
         &mut self,
         grid: &Grid<Cell>,
@@ -150,7 +151,8 @@ impl History {
         self.wiped_at = Some(self.rows_gone + term.grid().history_size() as u64);
     }
 
-    /// Returns the row that was the screen's first when the screen was wiped, as the grid counts rows.
+    /// Returns the row that was the screen's first when the screen was wiped, as the grid counts
+    /// rows.
     pub(super) fn wiped_row(&self, grid: &Grid<Cell>) -> Option<i32> {
         self.wiped_at.map(|row| {
             let top = self.rows_gone + grid.history_size() as u64;

@@ -3,9 +3,9 @@
 //! It is neither a terminal nor a log: it starts nothing, waits for nothing and forgets what was
 //! told. The raw stream, and what scrolled away, are kept elsewhere.
 //!
-//! Invariants: any cut of the stream gives the same screen and the same text; each line that scrolls off is told once;
-//! what is told has no escape sequence and no invisible character (but what joins and marks letters); memory is bounded
-//! whatever comes, if what scrolled away is taken.
+//! Invariants: any cut of the stream gives the same screen and the same text; each line that
+//! scrolls off is told once; what is told has no escape sequence and no invisible character (but
+//! what joins and marks letters); memory is bounded whatever comes, if what scrolled away is taken.
 
 mod ansi;
 mod baseline;
@@ -111,7 +111,8 @@ impl Screen {
             let inputs = self.emulator.inputs();
             self.advance(last);
             bytes = &bytes[before.bytes..];
-            // That has text. As it was put on the screen, no sequence is open that would swallow what follows.
+            // That has text. As it was put on the screen, no sequence is open that would swallow
+            // what follows.
             if self.emulator.inputs() != inputs && self.emulator.is_flooded() {
                 let unseen = flood::lines_unseen(lines - before.lines, rows_kept);
                 let unseen = Plain::exactly(bytes, columns, unseen);
@@ -150,7 +151,8 @@ impl Screen {
         self.emulator.unseen(Which::All)
     }
 
-    /// The part of what is new that stands above the screen: of a program that draws, all that is no drawing.
+    /// The part of what is new that stands above the screen: of a program that draws, all that is
+    /// no drawing.
     pub fn unseen_above(&self) -> Unseen {
         if self.is_full_screen() {
             return Unseen::default();
@@ -158,8 +160,8 @@ impl Screen {
         self.emulator.unseen(Which::Above)
     }
 
-    /// Takes what is new and stands before [`Screen::unseen`], because it is too old to be kept as rows. To be taken after
-    /// each [`Screen::feed`]: the screen only gathers it.
+    /// Takes what is new and stands before [`Screen::unseen`], because it is too old to be kept as
+    /// rows. To be taken after each [`Screen::feed`]: the screen only gathers it.
     pub fn take_scrolled(&mut self) -> Option<Unseen> {
         self.emulator.take_scrolled()
     }
@@ -208,8 +210,8 @@ impl Screen {
         !self.cursor_line().trim().is_empty()
     }
 
-    /// Whether a program draws the screen: it has the terminal for itself, or there is text below the
-    /// cursor's line. Not every one that draws asks for a screen of its own (`dialog`, `top`).
+    /// Whether a program draws the screen: it has the terminal for itself, or there is text below
+    /// the cursor's line. Not every one that draws asks for a screen of its own (`dialog`, `top`).
     pub fn is_drawn(&self) -> bool {
         self.is_full_screen() || text::has_text_below_cursor(self.emulator.term.grid())
     }

@@ -40,8 +40,8 @@ pub(super) fn is_wrapped(row: &Row<Cell>) -> bool {
     row.len() > 0 && row[Column(row.len() - 1)].flags.contains(Flags::WRAPLINE)
 }
 
-/// Whether there is text in a row below the cursor's. A blank row has no cell that is not blank, so that most rows
-/// are told by their length alone.
+/// Whether there is text in a row below the cursor's. A blank row has no cell that is not blank, so
+/// that most rows are told by their length alone.
 pub(super) fn has_text_below_cursor(grid: &Grid<Cell>) -> bool {
     let below = grid.cursor.point.line.0 + 1..grid.screen_lines() as i32;
     below.map(Line).any(|row| grid[row].line_length().0 > 0 && !row_text(grid, row).is_empty())
@@ -94,7 +94,8 @@ pub(super) fn lines(grid: &Grid<Cell>, range: Range<Line>) -> Vec<TextLine> {
     lines
 }
 
-/// Gives the lines in a range of rows in which the cursor is not. The last may go on below the range.
+/// Gives the lines in a range of rows in which the cursor is not. The last may go on below the
+/// range.
 pub(super) fn each_line(grid: &Grid<Cell>, range: Range<i32>, mut take: impl FnMut(LinePiece<'_>)) {
     let mut text = String::new();
     let mut first_row = range.start;

@@ -11,8 +11,9 @@ use crate::keys::{self, CursorKeys};
 use crate::session::{Session, Taken};
 use crate::shells::Shells;
 
-/// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\ (quit), or
-/// another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to what runs in the foreground.
+/// Press a key in a session: c-c (interrupt), c-d (end of input), c-z (suspend), c-l (redraw), c-\
+/// (quit), or another by name: enter, tab, escape, up, f1, m-x, …. Or send a signal to what runs in
+/// the foreground.
 #[derive(ToolInput)]
 #[tool(
     category = "system",

@@ -16,7 +16,8 @@ use crate::typing::{self, LINE_BYTES_MAX};
 /// Bytes that one call may type.
 const INPUT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Type text into a session and get what the program shows until it waits for input again. End a line with \n.
+/// Type text into a session and get what the program shows until it waits for input again. End a
+/// line with \n.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -35,7 +36,8 @@ struct ShellInput {
     input: Option<String>,
     /// Let the user type a password or another secret instead; you do not see it.
     ask_user: Option<bool>,
-    /// At the prompt of a shell behind ssh or docker: let it mark its prompts, so that later results come at once.
+    /// At the prompt of a shell behind ssh or docker: let it mark its prompts, so that later
+    /// results come at once.
     mark_prompts: Option<MarkedShell>,
     /// Seconds to wait for a busy program: 10 without it.
     #[schemars(range(min = 0.0, max = 30.0))]
@@ -189,8 +191,8 @@ async fn ask(session: &Session) -> Result<()> {
     }
 }
 
-/// A full-screen program is given keys, one of them being what an editor inserts by; several lines for a line editor
-/// are text.
+/// A full-screen program is given keys, one of them being what an editor inserts by; several lines
+/// for a line editor are text.
 fn wants_paste(session: &Session) -> bool {
     let live = session.live();
     live.screen.wants_bracketed_paste() && !live.screen.is_full_screen()

@@ -25,7 +25,8 @@ const SECONDS: f64 = 10.0;
 /// Most seconds that a call may wait: the original's bound.
 const SECONDS_MAX: f64 = 30.0;
 
-/// Least time that a text is given to be typed in: who does not wait for a result wants it typed all the same.
+/// Least time that a text is given to be typed in: who does not wait for a result wants it typed
+/// all the same.
 const TYPING_MIN: Duration = Duration::from_millis(100);
 
 /// Returns how long a call waits at most.

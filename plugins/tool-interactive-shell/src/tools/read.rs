@@ -21,8 +21,8 @@ const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of the raw stream that one call gives: each may become six of JSON.
 const RAW_BYTES_MAX: usize = 2 * 1024;
 
-/// Get what a session has shown since the last result, without typing. Waits while the program is busy or nothing is
-/// new, up to timeout.
+/// Get what a session has shown since the last result, without typing. Waits while the program is
+/// busy or nothing is new, up to timeout.
 #[derive(ToolInput)]
 #[tool(
     category = "system",
@@ -46,7 +46,8 @@ struct ShellRead {
     timeout: Option<f64>,
     /// Wait until this regular expression is shown; the word prompt stands for the next prompt.
     wait_for: Option<String>,
-    /// Give what a result has left out instead, from this byte on (`left_out`, `next_from`), without waiting.
+    /// Give what a result has left out instead, from this byte on (`left_out`, `next_from`),
+    /// without waiting.
     from: Option<u64>,
     /// Give the bytes as they came instead, escape sequences too, oldest first, without waiting.
     raw: Option<bool>,

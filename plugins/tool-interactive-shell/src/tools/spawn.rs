@@ -9,11 +9,12 @@ use crate::ready::Reason;
 use crate::shells::Shells;
 use crate::wait::Until;
 
-/// Characters of a session's name: with the number of a name that is taken it stays within the host's 64.
+/// Characters of a session's name: with the number of a name that is taken it stays within the
+/// host's 64.
 const NAME_CHARACTERS_MAX: usize = 56;
 
-/// Start an interactive program (a shell, a REPL, a debugger, ssh, an editor) on a terminal of its own. Returns
-/// session_id and what it has shown once it waits for input.
+/// Start an interactive program (a shell, a REPL, a debugger, ssh, an editor) on a terminal of its
+/// own. Returns session_id and what it has shown once it waits for input.
 #[derive(ToolInput)]
 #[tool(
     category = "system",

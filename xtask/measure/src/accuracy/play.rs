@@ -166,7 +166,8 @@ impl Seen<'_> {
             std::thread::sleep(SETTLE);
             is_quiet = self.recorder.since(*answered, self.terminal).is_empty();
             if is_done && !is_quiet {
-                // What it wrote just before may be told to the observer just after: then nothing is new.
+                // What it wrote just before may be told to the observer just after: then nothing is
+                // new.
                 let read =
                     caller.call("shell_read", &json!({ "session_id": SESSION, "timeout": 0 }))?;
                 is_quiet = read.output.is_empty() || read.output == *output;

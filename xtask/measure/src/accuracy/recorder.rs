@@ -1,7 +1,8 @@
-//! When programs wrote to their terminals, as the system tells somebody else: the observer that knows nothing of
-//! `jaato`, and changes nothing for it.
+//! When programs wrote to their terminals, as the system tells somebody else: the observer that
+//! knows nothing of `jaato`, and changes nothing for it.
 //!
-//! A watch on each terminal, set when it is made, tells each write of a program, and no echo: that is the kernel's.
+//! A watch on each terminal, set when it is made, tells each write of a program, and no echo: that
+//! is the kernel's.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,7 +69,8 @@ impl Recorder {
     }
 }
 
-/// Finds the terminal of the first program that descends from a process: the number below [`TERMINALS`].
+/// Finds the terminal of the first program that descends from a process: the number below
+/// [`TERMINALS`].
 pub fn terminal_of(ancestor: u32) -> Option<u32> {
     let entries = std::fs::read_dir("/proc").ok()?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -147,7 +147,8 @@ impl Services {
 
 impl Drop for Services {
     fn drop(&mut self) {
-        // What does not end by the script ends with the machine; the next run has folders of its own.
+        // What does not end by the script ends with the machine; the next run has folders of its
+        // own.
         let _ = script("stop", &self.folder).status();
         let _ = fs::remove_dir_all(&self.base);
     }

@@ -1,5 +1,5 @@
-//! What confined files cost against plain system calls, and walks and patterns against the `ignore` crate; and what a
-//! tool pays for them that asks its session's environment.
+//! What confined files cost against plain system calls, and walks and patterns against the `ignore`
+//! crate; and what a tool pays for them that asks its session's environment.
 
 use std::ffi::OsString;
 use std::fs;
@@ -110,8 +110,8 @@ fn asked(line: &str, way: Way) -> Result<Vec<Figure>> {
     let mut figures = vec![small("reading 4 KiB", "read")?];
     if line.contains("write_in_memory_us") {
         figures.push(small("writing 4 KiB", "write_in_memory")?);
-        // It is given each small write at once, and what it does with that takes longer the more the processor has to
-        // find again afterwards: told, but no target (decision 49).
+        // It is given each small write at once, and what it does with that takes longer the more
+        // the processor has to find again afterwards: told, but no target (decision 49).
         figures.push(small("writing 4 KiB to this disk", "write")?.without_target());
     } else {
         figures.push(small("writing 4 KiB", "write")?);

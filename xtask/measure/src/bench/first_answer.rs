@@ -177,7 +177,8 @@ fn watch(child: &mut Child) -> Result<(Vec<Value>, Option<f64>)> {
     Ok((events, peaks.sum_gib()))
 }
 
-/// A fast wrong answer is none: the tool was called, something was said meanwhile, the turn ended well.
+/// A fast wrong answer is none: the tool was called, something was said meanwhile, the turn ended
+/// well.
 fn judge(events: &[Value]) -> Result<&str> {
     let position = |kind: &str| events.iter().position(|event| event["event"] == kind);
     let last = events.last().filter(|event| event["event"] == "turn_finished");

@@ -157,8 +157,8 @@ impl Installed {
         Ok(())
     }
 
-    /// Counts the plugins that a list opens, by what the dynamic linker tells. A call, which opens one,
-    /// must be seen to do so, or nothing is known.
+    /// Counts the plugins that a list opens, by what the dynamic linker tells. A call, which opens
+    /// one, must be seen to do so, or nothing is known.
     fn opened(&self) -> Result<Option<usize>> {
         let tool = patch::tool(self.count - 1);
         let by_call = self.opened_by(&["call", &tool, r#"{"text": "a b"}"#])?;

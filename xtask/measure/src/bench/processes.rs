@@ -12,8 +12,8 @@ const SAME_MEMORY_KIB_MAX: u64 = 256;
 pub struct Peaks(BTreeMap<u32, u64>);
 
 impl Peaks {
-    /// Looks at a process and all that descend from it. The system itself remembers each one's peak, so
-    /// only what happens right before its end can be missed.
+    /// Looks at a process and all that descend from it. The system itself remembers each one's
+    /// peak, so only what happens right before its end can be missed.
     pub fn look(&mut self, root: u32) {
         for process in descendants(root, &parents()) {
             if let Some(peak) = peak_kib(process) {
@@ -44,8 +44,8 @@ pub fn pss_kib(processes: &[u32]) -> u64 {
     pss_of(processes.iter().filter_map(rollup).filter_map(|text| Held::read(&text)))
 }
 
-/// The processor time of processes so far, of all their threads that live, in nanoseconds. None where the system does
-/// not tell.
+/// The processor time of processes so far, of all their threads that live, in nanoseconds. None
+/// where the system does not tell.
 pub fn processor_ns(processes: &[u32]) -> Option<u64> {
     let tasks = processes.iter().filter_map(|it| fs::read_dir(format!("/proc/{it}/task")).ok());
     let run = |path: PathBuf| -> Option<u64> {
@@ -73,8 +73,8 @@ impl Held {
         Some(Self { range, pss: kib("Pss:")?, private })
     }
 
-    /// A child that has not yet become its program may live in its parent's memory (`vfork`): each of
-    /// the two shows the whole of it, as if nobody shared it. After a `fork` both show halves.
+    /// A child that has not yet become its program may live in its parent's memory (`vfork`): each
+    /// of the two shows the whole of it, as if nobody shared it. After a `fork` both show halves.
     fn is_the_same_memory_as(&self, other: &Self) -> bool {
         self.range == other.range
             && self.private > self.pss / 2

@@ -15,8 +15,8 @@ impl Ticks {
         Self::read(&std::fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, and two that are parts of
-    /// the first two (proc(5)).
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal, and
+    /// two that are parts of the first two (proc(5)).
     fn read(text: &str) -> Option<Self> {
         let fields = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().take(8);
         let fields: Vec<u64> = fields.map(str::parse).collect::<Result<_, _>>().ok()?;

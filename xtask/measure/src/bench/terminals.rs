@@ -1,4 +1,5 @@
-//! What terminals cost: a flood against the emulator alone and a bare reader, 64 at once, and the wait for a result.
+//! What terminals cost: a flood against the emulator alone and a bare reader, 64 at once, and the
+//! wait for a result.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,7 +25,8 @@ const ANSWER_MS_MAX: f64 = 50.0;
 const MEMORY_MIB_MAX: f64 = 128.0;
 /// What floods may add once their screens are full.
 const GROWTH_MIB_MAX: f64 = 8.0;
-/// Processor time of a second in which nothing happens: one tick of the clock by which systems count it.
+/// Processor time of a second in which nothing happens: one tick of the clock by which systems
+/// count it.
 const IDLE_MS_MAX: f64 = 10.0;
 /// From the prompt to the result.
 const STEP_MS_MAX: f64 = 10.0;

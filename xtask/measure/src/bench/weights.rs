@@ -13,8 +13,8 @@ const MODEL: &str = "qwen2.5-coder-1.5b";
 /// What to do where the weights are missing.
 pub const MISSING: &str = "the weights of the embedded model are not in the cache; `cargo xtask setup --model` fetches them";
 
-/// Asks `jaato` for the file, without a network; it is verified then, so that no run that is measured
-/// has to. None where it is not there.
+/// Asks `jaato` for the file, without a network; it is verified then, so that no run that is
+/// measured has to. None where it is not there.
 pub fn find(jaato: &Path) -> Result<Option<PathBuf>> {
     let mut command = Command::new(jaato);
     command.args(["--offline", "model", "pull", MODEL]);

@@ -1,4 +1,5 @@
-//! What a worker costs: a call, a start, a streamed piece, its memory; and opening many plugins without one.
+//! What a worker costs: a call, a start, a streamed piece, its memory; and opening many plugins
+//! without one.
 
 use std::path::Path;
 

@@ -33,7 +33,8 @@ struct Output {
     returncode: Option<i32>,
 }
 
-/// The shell that `jaato` takes by default: what it costs by itself is no difference between the two.
+/// The shell that `jaato` takes by default: what it costs by itself is no difference between the
+/// two.
 const SHELL: &str = "bash";
 
 struct Shell;

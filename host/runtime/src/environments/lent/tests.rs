@@ -1,4 +1,5 @@
-//! Lent files of every kind: what can be used is read and written here, the rest is the environment's.
+//! Lent files of every kind: what can be used is read and written here, the rest is the
+//! environment's.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

@@ -18,7 +18,8 @@ use crate::tools::{drive, misbehaved};
 /// The instance that a service was asked by: known once it is made.
 pub type Asker = Arc<OnceLock<WeakLease>>;
 
-/// An instance that keeps a resource. It stays until the resource is closed, also where another has followed it.
+/// An instance that keeps a resource. It stays until the resource is closed, also where another has
+/// followed it.
 pub struct InstanceKeeper {
     host: Weak<Host>,
     session: SessionId,

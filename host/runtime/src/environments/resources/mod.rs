@@ -1,7 +1,9 @@
-//! The resources of an environment: what plugins keep open there, closed before the environment in reverse order.
+//! The resources of an environment: what plugins keep open there, closed before the environment in
+//! reverse order.
 //!
-//! Invariants: a name is one resource's; what is taken out of the list is closed, whoever stops waiting for that;
-//! of those who want one made, one has it made at a time; a saved state stays until it was made use of.
+//! Invariants: a name is one resource's; what is taken out of the list is closed, whoever stops
+//! waiting for that; of those who want one made, one has it made at a time; a saved state stays
+//! until it was made use of.
 
 mod keeper;
 mod saved;
@@ -31,14 +33,15 @@ use waits::Waits;
 /// How long one resource may take to be closed.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
-/// How long all together may take that long: after it each has [`CLOSE_LATE_MAX`], for a person waits.
+/// How long all together may take that long: after it each has [`CLOSE_LATE_MAX`], for a person
+/// waits.
 const CLOSE_ALL_MAX: Duration = Duration::from_secs(10);
 
 /// How long one may take to be closed where those before it have used up the time.
 const CLOSE_LATE_MAX: Duration = Duration::from_millis(50);
 
-/// How long one may take to be made: a browser or a server may be fetched on the way. It also ends factories that wait for
-/// each other by ways that nobody sees here.
+/// How long one may take to be made: a browser or a server may be fetched on the way. It also ends
+/// factories that wait for each other by ways that nobody sees here.
 const CREATE_MAX: Duration = Duration::from_secs(60);
 
 /// Who keeps a resource.
@@ -93,7 +96,8 @@ impl Resources {
     /// Registers a resource. What had the name is closed first; the answer tells how that went.
     ///
     /// # Errors
-    /// A name that is none, too many, or an environment or session that ends. Nothing is registered then.
+    /// A name that is none, too many, or an environment or session that ends. Nothing is registered
+    /// then.
     pub async fn set(&self, entry: Entry) -> Result<ResourceClosed, Error> {
         check_name(&entry.facts.name)?;
         let mut closed = ResourceClosed::default();
@@ -157,11 +161,12 @@ impl Resources {
         ResourceClosed { found: true, problem: old.close(CLOSE_MAX).await.err() }
     }
 
-    /// Finds one, or has it made of what was saved: once, however many ask. Where that fails nothing is left, and the
-    /// next begins anew. The one that asks may be the making of another.
+    /// Finds one, or has it made of what was saved: once, however many ask. Where that fails
+    /// nothing is left, and the next begins anew. The one that asks may be the making of another.
     ///
     /// # Errors
-    /// What making it came to; `conflict` where its making would wait for itself; else as [`Resources::set`].
+    /// What making it came to; `conflict` where its making would wait for itself; else as
+    /// [`Resources::set`].
     pub async fn get_or_create<F: Future<Output = Result<Entry, Error>> + Send>(
         &self,
         name: &str,

@@ -25,8 +25,8 @@ pub struct SavedResources {
 }
 
 impl Runtime {
-    /// Asks each resource of a session's environment what it can be made from again. Those that cannot be are left
-    /// out; what was restored and is not yet made is kept as it is.
+    /// Asks each resource of a session's environment what it can be made from again. Those that
+    /// cannot be are left out; what was restored and is not yet made is kept as it is.
     pub async fn save_resources(&self, session: &SessionId) -> SavedResources {
         match self.host().environments.of(session) {
             Some(member) => member.scope().resources.save().await,
@@ -34,13 +34,13 @@ impl Runtime {
         }
     }
 
-    /// Has each saved resource made again by the plugin that makes those of its name. Returns what could not be, a
-    /// line each: it is kept, and tried again when a plugin asks for the resource. What an earlier call left to be tried
-    /// again is forgotten.
+    /// Has each saved resource made again by the plugin that makes those of its name. Returns what
+    /// could not be, a line each: it is kept, and tried again when a plugin asks for the resource.
+    /// What an earlier call left to be tried again is forgotten.
     ///
     /// # Errors
-    /// `invalid_arguments` where that is no value of [`Runtime::save_resources`], `unavailable` where the session has no
-    /// environment.
+    /// `invalid_arguments` where that is no value of [`Runtime::save_resources`], `unavailable`
+    /// where the session has no environment.
     pub async fn restore_resources(
         &self,
         session: &SessionId,

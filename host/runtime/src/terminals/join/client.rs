@@ -65,7 +65,8 @@ pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<Joi
 }
 
 impl Joined {
-    /// Waits for what its host says next; nothing where the host is gone. Dropping the wait loses nothing.
+    /// Waits for what its host says next; nothing where the host is gone. Dropping the wait loses
+    /// nothing.
     ///
     /// # Errors
     /// When what it says cannot be read.

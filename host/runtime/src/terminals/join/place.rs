@@ -1,8 +1,8 @@
 //! Where the sockets are: a folder that is the user's alone, however the machine is set up.
 //!
-//! `jaato` in the folder that the system has for running programs (`XDG_RUNTIME_DIR`), where that is the user's and
-//! nobody else's; otherwise `jaato-UID` among temporary files. Neither is used when somebody else could have made it
-//! or may look into it, and no link is followed to it.
+//! `jaato` in the folder that the system has for running programs (`XDG_RUNTIME_DIR`), where that
+//! is the user's and nobody else's; otherwise `jaato-UID` among temporary files. Neither is used
+//! when somebody else could have made it or may look into it, and no link is followed to it.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -77,8 +77,8 @@ fn make(folder: &Path) -> io::Result<()> {
     check(folder)
 }
 
-/// Checks that a folder is the user's alone, and that nobody can put another in its place. No link is followed to it:
-/// among temporary files nobody else's choice may count.
+/// Checks that a folder is the user's alone, and that nobody can put another in its place. No link
+/// is followed to it: among temporary files nobody else's choice may count.
 fn check(folder: &Path) -> io::Result<()> {
     let found = folder.symlink_metadata()?;
     if !found.is_dir() {

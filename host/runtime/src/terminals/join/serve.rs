@@ -1,7 +1,8 @@
 //! The host's end of the socket.
 //!
-//! Nobody who is connected can hold up the session: a client is sent the newest screen when it has taken the one
-//! before, lines are bounded, clients are counted, and who says nothing or takes nothing is let go.
+//! Nobody who is connected can hold up the session: a client is sent the newest screen when it has
+//! taken the one before, lines are bounded, clients are counted, and who says nothing or takes
+//! nothing is let go.
 
 use std::fs;
 use std::io;
@@ -33,7 +34,8 @@ pub(super) const CLIENTS_MAX: usize = 32;
 /// How long a client may take to say what it wants.
 const WISH_MAX: Duration = Duration::from_secs(10);
 
-/// How long a client may take nothing of what it is sent: its window is stopped, or nobody is there.
+/// How long a client may take nothing of what it is sent: its window is stopped, or nobody is
+/// there.
 const TAKES_NOTHING_MAX: Duration = Duration::from_secs(60);
 
 /// How soon after a screen the next one is sent.
@@ -72,7 +74,8 @@ impl Server {
         let name = format!("{}-{number:08x}", std::process::id());
         let (making, path) = (folder.join(&name), folder.join(format!("{name}.sock")));
         let listener = UnixListener::bind(&making)?;
-        // It has its name once it is the user's alone and is listened on: one that refuses is a dead host's.
+        // It has its name once it is the user's alone and is listened on: one that refuses is a
+        // dead host's.
         let named = fs::set_permissions(&making, fs::Permissions::from_mode(0o600))
             .and_then(|()| fs::rename(&making, &path));
         if let Err(error) = named {
@@ -236,7 +239,8 @@ async fn hear(
         if bytes.len() > TYPED_BYTES_MAX {
             return Err(format!("more than {TYPED_BYTES_MAX} bytes were typed at once"));
         }
-        // Longer than a program is given to read it: a Ctrl-C behind much that was pasted must not get lost.
+        // Longer than a program is given to read it: a Ctrl-C behind much that was pasted must not
+        // get lost.
         if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
             let message = "the program does not read what is typed".to_owned();
             // One word of that is enough.

@@ -100,7 +100,8 @@ impl<'a> Screen<'a> {
         typed.map(drop).map_err(told("typing"))
     }
 
-    /// Types to who reads, and will not wait for ever for that. An environment that bounds it tells how much was taken.
+    /// Types to who reads, and will not wait for ever for that. An environment that bounds it tells
+    /// how much was taken.
     fn types_within(&self, text: &str, longest: Duration) -> Verdict {
         let wait_ms = longest.as_millis() as u64;
         let named = json!({ "terminal": self.terminal, "wait_ms": wait_ms });
@@ -117,7 +118,8 @@ fn has_terminals(ready: &Ready<'_>) -> bool {
     ready.has(SPAWN, json!({ "program": "no-such-moon" }))
 }
 
-/// A program finds a terminal of the size that was asked for, sees it change, reads what is typed and ends with its code.
+/// A program finds a terminal of the size that was asked for, sees it change, reads what is typed
+/// and ends with its code.
 pub fn terminals_have_a_size_and_take_what_is_typed(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {
@@ -164,7 +166,8 @@ pub fn terminals_signal_their_foreground(suite: &Suite, host: &FakeHost) -> Verd
     ready.takes_down(host)
 }
 
-/// A program on a terminal that is ended tells so, and its number is nobody's when its stream is closed.
+/// A program on a terminal that is ended tells so, and its number is nobody's when its stream is
+/// closed.
 pub fn a_terminal_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
     if has_terminals(&ready) {

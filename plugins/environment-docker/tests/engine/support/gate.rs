@@ -1,4 +1,5 @@
-//! Stands between a client and the engine, and can be closed: then the engine is gone, as the client sees it.
+//! Stands between a client and the engine, and can be closed: then the engine is gone, as the
+//! client sees it.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! What one tool call and an answer cost: wall time, processor time and memory, of the agent and all
-//! that it starts, against the yardstick's.
+//! What one tool call and an answer cost: wall time, processor time and memory, of the agent and
+//! all that it starts, against the yardstick's.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A command that prints much: the host's memory stays as it is, the model sees little, a file holds
-//! it all.
+//! A command that prints much: the host's memory stays as it is, the model sees little, a file
+//! holds it all.
 
 use std::time::Duration;
 

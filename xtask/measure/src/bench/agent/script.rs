@@ -53,8 +53,8 @@ impl Script {
         Self { pause, ..self }
     }
 
-    /// The answer to a request that holds so many tool results. The conversation's place follows from
-    /// them alone, so that the server keeps no state.
+    /// The answer to a request that holds so many tool results. The conversation's place follows
+    /// from them alone, so that the server keeps no state.
     pub fn after(&self, results: usize) -> Option<&Answer> {
         let mut seen = 0;
         for answer in &self.answers {

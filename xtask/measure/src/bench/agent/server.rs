@@ -1,5 +1,6 @@
 //! A model server on loopback that answers from a script: OpenAI's chat completions, no more than a
-//! bench needs. A thread a connection, which is kept alive; nothing of it is counted as the agent's.
+//! bench needs. A thread a connection, which is kept alive; nothing of it is counted as the
+//! agent's.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -27,7 +28,8 @@ pub struct Asked {
     pub results: usize,
     /// What the last of them says, as text.
     pub last_result: String,
-    /// How long the longest file is that it names, when the request comes: it may not outlive the agent.
+    /// How long the longest file is that it names, when the request comes: it may not outlive the
+    /// agent.
     pub kept_bytes: u64,
     /// It is answered by a stream that hangs.
     pub hangs: bool,
@@ -129,8 +131,8 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
         let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
         std::thread::sleep(script.pause);
         if let Some(asked) = asked {
-            // Before the answer, which may be the last that the agent waits for. A server that is gone
-            // has nobody who wants to know.
+            // Before the answer, which may be the last that the agent waits for. A server that is
+            // gone has nobody who wants to know.
             let _ = shared.asked.lock().unwrap_or_else(PoisonError::into_inner).send(asked);
         }
         let mut stream = stream;

@@ -54,8 +54,8 @@ fn figures(jaato: Walls, yardstick: Walls) -> Vec<Figure> {
     ]
 }
 
-/// The least that whole runs of one agent took, as noise only slows down. What the start and the end
-/// of an agent take is in all of them and falls out.
+/// The least that whole runs of one agent took, as noise only slows down. What the start and the
+/// end of an agent take is in all of them and falls out.
 #[derive(Debug, Clone, Copy)]
 struct Walls {
     one_call: Duration,

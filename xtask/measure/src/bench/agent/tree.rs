@@ -1,9 +1,9 @@
 //! A command and all that descends from it: started, signalled, and seen to its very end.
 //!
-//! This process makes itself a subreaper, so that whatever loses its parent becomes its child and is
-//! waited for here. That makes two things exact without a look at `/proc`: when the last process has
-//! ended (there is no child left to wait for), and the processor time of all of them together, which
-//! the system adds up as they are waited for, in nanoseconds, not in ticks.
+//! This process makes itself a subreaper, so that whatever loses its parent becomes its child and
+//! is waited for here. That makes two things exact without a look at `/proc`: when the last process
+//! has ended (there is no child left to wait for), and the processor time of all of them together,
+//! which the system adds up as they are waited for, in nanoseconds, not in ticks.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -49,8 +49,8 @@ pub struct Ended {
 }
 
 impl Tree {
-    /// Starts the command. No other child of this process may live: it would be taken for one of the
-    /// command's.
+    /// Starts the command. No other child of this process may live: it would be taken for one of
+    /// the command's.
     pub fn start(command: &mut Command) -> Result<Self> {
         set_child_subreaper(true).context("becoming a subreaper")?;
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
