@@ -1,13 +1,14 @@
 //! Asks the person at the terminal whether a call may run, and for what only a program may see.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use jaato_runtime::session_loop::{
     AlwaysScope, Answer, Asker, Cancel, Question, SecretAnswer, SecretQuestion,
 };
 use jaato_runtime::visible;
+use parking_lot::Mutex as SyncMutex;
 use serde_json::Value;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -24,7 +25,7 @@ pub struct Stage {
     taken: Mutex<()>,
     is_lines: AtomicBool,
     /// Lines that were typed before a question was seen: they belong to the next message.
-    typed_early: StdMutex<Vec<String>>,
+    typed_early: SyncMutex<Vec<String>>,
     /// There is a next message.
     has_lines: AtomicBool,
 }
@@ -70,7 +71,7 @@ impl Stage {
 impl ForLines<'_> {
     /// Takes the lines that were typed before a question was seen.
     pub fn typed_early(&self) -> Vec<String> {
-        let mut lines = self.stage.typed_early.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.stage.typed_early.lock();
         std::mem::take(&mut *lines)
     }
 }

@@ -3,11 +3,12 @@
 //! Ctrl-C stops the answer that is being given and leaves the conversation as it is; what is typed
 //! next goes on from there. A line that begins with `/` is for jaato, not for the model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::{Runtime, visible};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use crate::args::{ChatArgs, Global, OutputForm};
@@ -270,8 +271,8 @@ impl CurrentTurn {
         stopped.inspect(Cancel::cancel).is_some()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Cancel>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Option<Cancel>> {
+        self.0.lock()
     }
 }
 

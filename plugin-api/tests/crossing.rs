@@ -8,8 +8,8 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -17,6 +17,7 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RStr, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::*;
+use parking_lot::Mutex;
 
 /// Counts what is alive.
 #[derive(Clone, Default)]
@@ -103,11 +104,11 @@ impl ContextAbi for HostContext {
     }
 
     fn log(&self, level: u8, text: RStr<'_>) {
-        self.0.logged.lock().unwrap().push(format!("{level} {text}"));
+        self.0.logged.lock().push(format!("{level} {text}"));
     }
 
     fn emit(&self, frame: RVec<u8>) -> bool {
-        self.0.emitted.lock().unwrap().push(frame.into());
+        self.0.emitted.lock().push(frame.into());
         !self.is_cancelled()
     }
 
@@ -151,12 +152,12 @@ impl ContextAbi for HostContext {
     }
 
     fn next(&self, _handle: u64) -> Maybe {
-        let piece = self.0.pieces.lock().unwrap().pop_front();
+        let piece = self.0.pieces.lock().pop_front();
         std::future::ready(RResult::ROk(piece.map(RVec::from).into())).into_ffi()
     }
 
     fn close(&self, _handle: u64) {
-        self.0.pieces.lock().unwrap().clear();
+        self.0.pieces.lock().clear();
     }
 }
 
@@ -276,7 +277,7 @@ fn made() -> (InstanceBox, Arc<Told>) {
     let factory = FactoryBox::from_value(Plugin::new(&told.alive), TD_Opaque);
     let saved = ROption::RSome(RVec::from(vec![0; 5]));
     let made = wait(factory.create(HostContext::lend(&told), saved)).unwrap();
-    assert_eq!(*told.logged.lock().unwrap(), ["3 made from 5 bytes"]);
+    assert_eq!(*told.logged.lock(), ["3 made from 5 bytes"]);
     (made, told)
 }
 
@@ -296,8 +297,8 @@ fn a_whole_life_crosses_and_leaves_nothing() {
     }
     assert_eq!(call(&tools, &told, "no such tool", b"x"), Err(Vec::new()));
     assert_eq!(call(&tools, &told, "emit", b""), Ok(vec![1]));
-    assert_eq!(*told.emitted.lock().unwrap(), [[0; 3], [1; 3], [2; 3]]);
-    told.pieces.lock().unwrap().extend([vec![1; 9], Vec::new(), vec![2; 3]]);
+    assert_eq!(*told.emitted.lock(), [[0; 3], [1; 3], [2; 3]]);
+    told.pieces.lock().extend([vec![1; 9], Vec::new(), vec![2; 3]]);
     assert_eq!(call(&tools, &told, "read", b""), Ok([vec![1; 9], vec![2; 3]].concat()));
     assert_eq!(call(&tools, &told, "work", b""), Ok(vec![1, 1]));
     assert_eq!(wait(instance.save()).unwrap().unwrap().as_slice(), [1, 2, 3]);

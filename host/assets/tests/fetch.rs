@@ -293,21 +293,21 @@ async fn what_cannot_fit_is_refused_before_it_is_asked_for() {
 async fn cancelling_keeps_what_has_arrived() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let (release, held) = mpsc::channel::<()>();
-    let (served, held, calls) = (bytes.clone(), std::sync::Mutex::new(held), AtomicUsize::new(0));
+    let (served, held, calls) = (bytes.clone(), parking_lot::Mutex::new(held), AtomicUsize::new(0));
     let server = Server::start(move |request, stream| {
         if calls.fetch_add(1, Ordering::SeqCst) > 0 {
             return serve_file(request, stream, &served);
         }
         send(stream, format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"));
         send(stream, &served[..100_000]);
-        let _ = held.lock().unwrap().recv();
+        let _ = held.lock().recv();
     });
     let asset = asset(&bytes, vec![at(server.url("/"))]);
     let (arrived, is_there) = tokio::sync::oneshot::channel();
-    let arrived = std::sync::Mutex::new(Some(arrived));
+    let arrived = parking_lot::Mutex::new(Some(arrived));
     let report: Report = Arc::new(move |event| {
         if matches!(event, Event::Progress { done: 100_000, .. }) {
-            let _ = arrived.lock().unwrap().take().map(|sender| sender.send(()));
+            let _ = arrived.lock().take().map(|sender| sender.send(()));
         }
     });
     let fetcher = place.fetcher(no_python);

@@ -6,9 +6,10 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 
 use jaato_assets::{AssetErrorKind, Event, Report, Store};
+use parking_lot::Mutex;
 use support::server::{Server, send, serve_file};
 use support::{Place, asset, at, content, no_python};
 
@@ -81,7 +82,7 @@ async fn a_second_process_waits_for_the_first_and_fetches_nothing() {
     let server = Server::start(move |_, stream| {
         send(stream, format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"));
         send(stream, &served[..100_000]);
-        let _ = held.lock().unwrap().recv();
+        let _ = held.lock().recv();
         send(stream, &served[100_000..]);
     });
     let asset = asset(&bytes, vec![at(server.url("/"))]);
@@ -119,7 +120,7 @@ async fn an_import_does_not_wait_for_a_fetch() {
     let (release, held) = mpsc::channel::<()>();
     let (served, held) = (bytes.clone(), Mutex::new(held));
     let server = Server::start(move |request, stream| {
-        let _ = held.lock().unwrap().recv();
+        let _ = held.lock().recv();
         serve_file(request, stream, &served);
     });
     let asset = asset(&bytes, vec![at(server.url("/"))]);

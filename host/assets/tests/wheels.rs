@@ -6,9 +6,10 @@ mod support;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jaato_assets::{AssetSource, Command, Ended, Run, Running};
+use parking_lot::Mutex;
 use support::server::Server;
 use support::{Place, asset, at, content};
 use zip::write::SimpleFileOptions;
@@ -61,7 +62,7 @@ impl Pip {
 
     /// The numbers of the parts that were asked for.
     fn asked(&self) -> Vec<u32> {
-        self.commands.lock().unwrap().iter().map(|command| wanted(command).0).collect()
+        self.commands.lock().iter().map(|command| wanted(command).0).collect()
     }
 }
 
@@ -94,7 +95,7 @@ impl Run for Pip {
     fn run(&self, command: Command) -> Running<'_> {
         Box::pin(async move {
             let (part, folder) = wanted(&command);
-            self.commands.lock().unwrap().push(command);
+            self.commands.lock().push(command);
             if let Some(result) = (self.instead)(part, &folder) {
                 return result;
             }
@@ -137,7 +138,7 @@ async fn pip_is_asked_as_documented() {
         .fetch(&asset(&bytes, vec![source()]), &place.report())
         .await
         .unwrap();
-    let command = pip.commands.lock().unwrap().remove(0);
+    let command = pip.commands.lock().remove(0);
     let arguments: Vec<_> =
         command.arguments.iter().map(|a| place.plain(a.to_str().unwrap())).collect();
     assert_eq!(
@@ -375,7 +376,7 @@ impl Run for Stalling {
         if wanted(&command).0 < self.from {
             return self.inner.run(command);
         }
-        let _ = self.reached.lock().unwrap().take().map(|sender| sender.send(()));
+        let _ = self.reached.lock().take().map(|sender| sender.send(()));
         Box::pin(std::future::pending())
     }
 }

@@ -189,10 +189,10 @@ async fn a_chunked_body_cut_short_is_noticed() {
 #[tokio::test]
 async fn a_stalled_body_times_out_with_what_it_waited_for() {
     let (keep, held) = mpsc::channel::<()>();
-    let held = std::sync::Mutex::new(held);
+    let held = parking_lot::Mutex::new(held);
     let server = Server::start(move |_, stream| {
         send(stream, "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc");
-        let _ = held.lock().unwrap().recv();
+        let _ = held.lock().recv();
     });
     let mut request = Request::get(&server.url("/")).unwrap();
     request.limits.idle = Duration::from_millis(200);
@@ -223,9 +223,9 @@ async fn dropping_a_response_closes_the_connection() {
 #[tokio::test]
 async fn a_silent_server_times_out() {
     let (keep, held) = mpsc::channel::<()>();
-    let held = std::sync::Mutex::new(held);
+    let held = parking_lot::Mutex::new(held);
     let server = Server::start(move |_, _| {
-        let _ = held.lock().unwrap().recv();
+        let _ = held.lock().recv();
     });
     let mut request = Request::get(&server.url("/")).unwrap();
     request.limits.answer = Duration::from_millis(200);

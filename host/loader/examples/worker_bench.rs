@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
@@ -24,6 +24,7 @@ use jaato_loader::{
     read_manifest,
 };
 use jaato_types::{Frame, PluginName};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 
@@ -180,7 +181,7 @@ impl WorkerProcess for OwnChild {
 
     fn end(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            let mut child = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut child = self.0.lock();
             // It may have ended by itself; in either case it is waited for.
             let _ = child.kill().and_then(|()| child.wait());
         })

@@ -35,8 +35,6 @@ mod running;
 mod services;
 mod watch;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 pub use bounds::{
     JSON_VALUES_MAX, QUESTION_BYTES_MAX, QUESTIONS_MAX, QUESTIONS_PER_PLUGIN_MAX,
     STREAMS_PER_PLUGIN_MAX, check_json, values_of,
@@ -62,8 +60,3 @@ pub use open::{Library, Opened, describe};
 pub use plugin::Plugin;
 pub use services::{ByteStream, Caller, CallerKind, Frames, NoServices, Served, Services};
 pub use watch::{Misdeed, Report, Watch};
-
-/// Locks a mutex whose data stays whole at every step, so that a panic elsewhere does not matter.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}

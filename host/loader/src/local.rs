@@ -1,7 +1,7 @@
 //! An instance that lives in this process: its calls, what it saves, its end.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 
 use abi_stable::std_types::{ROption, RResult, RStr, RVec};
@@ -9,6 +9,7 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
 use jaato_types::{Error, ErrorKind, PluginName};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::bytes::Bytes;
@@ -19,7 +20,6 @@ use crate::context::{Core, EndOnDrop};
 use crate::executor::OnExecutor;
 use crate::fence::plugin_code;
 use crate::instance::CLOSE_STEP_MAX;
-use crate::lock;
 use crate::remote::wire::{Facet, Facets};
 use crate::services::{CallerKind, Services};
 
@@ -79,7 +79,7 @@ impl Drop for Place {
 
 impl Calls {
     fn add(self: &Arc<Self>, core: &Arc<Core>) -> Option<(Place, Arc<Living>)> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let living = Arc::clone(state.living.as_ref()?);
         state.count += 1;
         let index = match state.open.iter().position(Option::is_none) {
@@ -94,7 +94,7 @@ impl Calls {
     }
 
     fn remove(&self, index: usize) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let core = state.open[index].take();
         state.count -= 1;
         let empty = state.count == 0;
@@ -108,7 +108,7 @@ impl Calls {
     /// Takes the instance's objects away, so that no call begins any more, and cancels those in
     /// flight.
     fn close(&self) -> Option<Arc<Living>> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let living = state.living.take();
         let open: Vec<_> = state.open.iter().flatten().cloned().collect();
         drop(state);
@@ -122,14 +122,14 @@ impl Calls {
     }
 
     fn living(&self) -> Option<Arc<Living>> {
-        lock(&self.state).living.clone()
+        self.state.lock().living.clone()
     }
 
     async fn wait_until_empty(&self) {
         let mut notified = std::pin::pin!(self.empty.notified());
         // Registered before the look, so that a call that ends in between is not missed.
         notified.as_mut().enable();
-        if lock(&self.state).count > 0 {
+        if self.state.lock().count > 0 {
             notified.await;
         }
     }
@@ -155,7 +155,7 @@ impl Local {
     }
 
     pub(crate) fn in_flight(&self) -> usize {
-        lock(&self.calls.state).count
+        self.calls.state.lock().count
     }
 
     /// What it has.

@@ -1,6 +1,6 @@
 //! Which plugin's code a thread runs: for whatever ends the process in the middle of it.
 //!
-//! All of it can be read in a handler of a signal: no lock, no allocation, no destructor of a
+//! All of it can be read in a handler of a signal: no no allocation, no destructor of a
 //! thread's.
 
 use std::cell::Cell;

@@ -8,7 +8,7 @@ use std::io::{IoSlice, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jaato_loader::remote::Start;
@@ -16,6 +16,7 @@ use jaato_loader::remote::link::{Link, Reader};
 use jaato_loader::remote::wire::{self, Flag, Header, Kind};
 use jaato_loader::{Executor, Instance, NoServices, RunningCall};
 use jaato_types::{Error, ErrorKind, Frame, Manifest};
+use parking_lot::Mutex;
 use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Runs a test on a runtime of its own and alone: descriptors are counted for the whole process.
 fn alone(test: impl Future<Output = ()>) {
     static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ALONE.lock();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(test);
 }

@@ -5,19 +5,20 @@ mod support;
 
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use jaato_loader::{ABLE_TO_RUN_MAX, Misdeed, Report, STRIKES_MAX};
 use jaato_types::ErrorKind;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use support::*;
 
 /// These tests load the machine or measure it: one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    ALONE.lock()
 }
 
 fn release(path: &Path) {

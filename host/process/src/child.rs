@@ -1,9 +1,9 @@
 //! A started command: its pipes, its end, and how it is ended.
 
 use std::io::ErrorKind;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::{Mutex as AsyncMutex, Notify};
@@ -266,7 +266,7 @@ impl Keeper {
 
     fn reader(&self) -> MutexGuard<'_, Reader> {
         // As below.
-        self.reader.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reader.lock()
     }
 
     fn look<T>(&self, answer: impl Fn(&Seen) -> Option<T>) -> Option<Result<T, ProcessError>> {
@@ -294,7 +294,7 @@ impl Keeper {
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         // Nothing that holds the lock can panic half-way through a change.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.seen.lock()
     }
 }
 

@@ -5,10 +5,11 @@ use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::net::UnixStream;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
@@ -126,7 +127,7 @@ impl Supervisor {
     /// Tells once what the host had to end itself because a command had ended its keeper and the
     /// guardian.
     pub fn take_orphans(&self) -> Vec<Orphan> {
-        std::mem::take(&mut *self.shared.orphans.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.shared.orphans.lock())
     }
 
     /// Starts a command through its keeper, however the command treats that.
@@ -258,11 +259,11 @@ impl Shared {
         // One after the other, so that whoever asks afterwards is told what both have found.
         let _alone = self.ending.lock().await;
         let orphans = end_orphans().await;
-        self.orphans.lock().unwrap_or_else(PoisonError::into_inner).extend(orphans);
+        self.orphans.lock().extend(orphans);
     }
 
     fn guardian(&self) -> MutexGuard<'_, Option<Guardian>> {
         // Nothing that holds the lock can panic half-way through a change.
-        self.guardian.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guardian.lock()
     }
 }

@@ -1,7 +1,7 @@
 //! What sessions and their ports share: the plugins as they are known, and what runs them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -13,6 +13,7 @@ use jaato_types::terminal::{
     STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWritten, WRITE,
 };
 use jaato_types::{Asset, Delta, Error, ErrorKind, Frame, FrameError, Kind, PluginName, SessionId};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::credentials::Credentials;
@@ -169,7 +170,7 @@ impl Host {
     /// Checks the person's settings and reads credentials, once for each edition.
     fn prepared(&self, entry: &PluginEntry, edition: u64) -> Result<Arc<Prepared>, Error> {
         let name = &entry.candidate.manifest.name;
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = self.prepared.lock();
         if let Some((_, prepared)) = prepared.get(name).filter(|(number, _)| *number == edition) {
             return Ok(Arc::clone(prepared));
         }
@@ -187,7 +188,7 @@ impl Host {
 
     /// Takes the keys of a plugin out of an error that it answers with.
     pub(crate) fn without_secrets(&self, plugin: &str, error: Error) -> Error {
-        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let prepared = self.prepared.lock();
         match prepared.get(plugin) {
             Some((_, prepared)) => prepared.credentials.without_secrets(error),
             // It was never called, so it was given no key.

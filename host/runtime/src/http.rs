@@ -1,7 +1,7 @@
 //! The service `http.request`: one client for all plugins, and secrets that only this side sees.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -11,6 +11,7 @@ use jaato_http::{Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Re
 use jaato_loader::Served;
 use jaato_types::http::HttpRequest;
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -54,7 +55,7 @@ pub struct Requests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
 impl Requests {
     /// Takes a place, which is free again when it is dropped.
     fn begin(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let places =
             known.entry(plugin.clone()).or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX)));
         Arc::clone(places).try_acquire_owned().map_err(|_| {

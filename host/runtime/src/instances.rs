@@ -12,11 +12,12 @@ mod make;
 mod slot;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_loader::{CLOSE_STEP_MAX, Executor, Plugin};
 use jaato_registry::{Candidate, PluginEntry, Trust};
 use jaato_types::{Error, ErrorKind, Isolation, PluginName, Scope, SessionId};
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::reload::{Catalog, Copies};
@@ -49,11 +50,11 @@ pub type ServicesOf<'a> =
 pub struct Instances {
     executor: Executor,
     workers: Workers,
-    plugins: StdMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
-    places: StdMutex<HashMap<Key, Arc<Place>>>,
+    plugins: SyncMutex<HashMap<Inside, Arc<OnceCell<Plugin>>>>,
+    places: SyncMutex<HashMap<Key, Arc<Place>>>,
     /// What was told and is told once, however often a worker dies: contents that are not trusted,
     /// and [`NOT_COPIED`].
-    told: StdMutex<HashSet<String>>,
+    told: SyncMutex<HashSet<String>>,
 }
 
 /// The place of one instance.
@@ -92,9 +93,9 @@ impl Instances {
         Self {
             executor,
             workers,
-            plugins: StdMutex::default(),
-            places: StdMutex::default(),
-            told: StdMutex::default(),
+            plugins: SyncMutex::default(),
+            places: SyncMutex::default(),
+            told: SyncMutex::default(),
         }
     }
 
@@ -193,7 +194,7 @@ impl Instances {
     /// side by side the later answer must not be overtaken by the earlier. Returns what a person is
     /// told where it could not be saved, once for each instance.
     pub async fn save(&self, lease: &Lease) -> Option<String> {
-        let place = lock(&self.places).get(lease.key()).cloned();
+        let place = self.places.lock().get(lease.key()).cloned();
         // None when it was closed meanwhile.
         let place = place?;
         let _alone = place.saving.lock().await;
@@ -225,7 +226,7 @@ impl Instances {
     /// Tells whether a session has an instance of a plugin.
     pub fn is_live(&self, plugin: &PluginName, session: &SessionId) -> bool {
         let owners = [Some(session.clone()), None];
-        let places = lock(&self.places);
+        let places = self.places.lock();
         let mut found = owners.into_iter().filter_map(|it| places.get(&(plugin.clone(), it)));
         // One that is locked is being made.
         found.any(|place| place.slot.try_lock().map_or(true, |slot| slot.instance.is_some()))
@@ -233,8 +234,8 @@ impl Instances {
 
     /// Counts the plugins that were opened, here or in workers.
     pub async fn opened(&self) -> usize {
-        let here = lock(&self.plugins).values().filter(|plugin| plugin.initialized()).count();
-        let places: Vec<_> = lock(&self.places).values().cloned().collect();
+        let here = self.plugins.lock().values().filter(|plugin| plugin.initialized()).count();
+        let places: Vec<_> = self.places.lock().values().cloned().collect();
         let mut elsewhere = 0;
         for place in places {
             let slot = place.slot.lock().await;
@@ -246,7 +247,7 @@ impl Instances {
     /// Closes the instances of a session, or with none those of the process.
     pub async fn close(&self, session: Option<&SessionId>) {
         let places: Vec<_> = {
-            let mut places = lock(&self.places);
+            let mut places = self.places.lock();
             let is_closed = |(_, owner): &Key| owner.as_ref() == session;
             places.extract_if(|key, _| is_closed(key)).map(|(_, place)| place).collect()
         };
@@ -261,11 +262,11 @@ impl Instances {
 
     /// Tells whether something is to be told: the first time that is asked.
     fn is_news(&self, what: &str) -> bool {
-        lock(&self.told).insert(what.to_owned())
+        self.told.lock().insert(what.to_owned())
     }
 
     fn place(&self, key: Key) -> Arc<Place> {
-        Arc::clone(lock(&self.places).entry(key).or_default())
+        Arc::clone(self.places.lock().entry(key).or_default())
     }
 }
 
@@ -307,8 +308,4 @@ fn key(entry: &PluginEntry, session: &SessionId) -> Key {
         Scope::Host => None,
     };
     (manifest.name.clone(), owner)
-}
-
-fn lock<T>(mutex: &StdMutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,13 @@
 //! The ledger of a runtime: which file, and the tap on each session's events that feeds it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_places::Owners;
 use jaato_session::{Clock, EventSink, SystemClock};
 use jaato_store::{DigestKey, Ledger, Now, Recorder};
 use jaato_types::{Envelope, Event};
+use parking_lot::Mutex;
 
 use crate::log::Log;
 use crate::setup::Setup;
@@ -63,7 +64,7 @@ impl Recorded {
 impl EventSink for Recorded {
     fn event(&self, mut envelope: Envelope) {
         // Held while the events go on, so that they keep their order whoever calls.
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let now = Now { wall_ms: self.clock.wall_ms(), monotonic_ms: self.clock.monotonic_ms() };
         for record in state.recorder.take(&envelope, now) {
             self.ledger.record(&record);
@@ -91,7 +92,7 @@ mod tests {
 
     impl EventSink for Seen {
         fn event(&self, envelope: Envelope) {
-            self.0.lock().unwrap().push(envelope);
+            self.0.lock().push(envelope);
         }
     }
 
@@ -117,11 +118,11 @@ mod tests {
         send(decided);
         heard.recv().unwrap();
         let is_notice = |envelope: &Envelope| matches!(envelope.event, Event::Notice { .. });
-        while !seen.0.lock().unwrap().iter().any(is_notice) {
+        while !seen.0.lock().iter().any(is_notice) {
             send(Event::StepStarted { step: 1 });
         }
         send(Event::StepStarted { step: 2 });
-        let seen = seen.0.lock().unwrap();
+        let seen = seen.0.lock();
         let numbers: Vec<_> = seen.iter().map(|envelope| envelope.seq).collect();
         assert_eq!(numbers, (1..=seen.len() as u64).collect::<Vec<_>>());
         assert_eq!(seen.iter().filter(|envelope| is_notice(envelope)).count(), 1);

@@ -5,8 +5,10 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::visible;
 
@@ -126,7 +128,7 @@ impl Log {
     pub fn line(&self, level: u8, source: &str, text: &str) {
         let Some(path) = &self.0.path else { return };
         let text = shown(text);
-        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.state.lock();
         let now = Instant::now();
         let is_known = state.sources.contains_key(source) || state.sources.len() < SOURCES_MAX;
         let key = if is_known { source } else { "" };

@@ -1,7 +1,7 @@
 //! The runtime: the plugins that were found, and what runs them.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_http::{Client, Network, Settings as HttpSettings};
@@ -11,6 +11,7 @@ use jaato_registry::{PluginEntry, Registry, Status, Trust};
 use jaato_types::{
     Asset, Description, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId,
 };
+use parking_lot::Mutex;
 
 use crate::assets::Assets;
 use crate::discover::{Discovery, discover};

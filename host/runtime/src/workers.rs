@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -15,6 +15,7 @@ use jaato_loader::remote::WorkerProcess;
 use jaato_process::{Child, Command, ErrorOutput, Exit, Limits, Output, Signal, Supervisor};
 use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
 use jaato_worker::SERVE_ARGUMENTS;
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::watch;
 
@@ -172,7 +173,7 @@ impl WorkerProcess for WorkerChild {
     }
 
     fn printed(&self) -> String {
-        let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
+        let printed = self.printed.lock();
         String::from_utf8_lossy(&printed).into_owned()
     }
 }
@@ -222,7 +223,7 @@ impl Printed {
         while let Ok(read @ 1..) = output.read(&mut buffer).await {
             let piece = &buffer[..read];
             {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = kept.lock();
                 kept.extend_from_slice(piece);
                 let surplus = kept.len().saturating_sub(PRINTED_BYTES_MAX);
                 kept.drain(..surplus);

@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::{Error, ErrorKind, Result, ToolName, ToolSpec};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 /// Most mismatches that one message lists; a model repairs them in turns.
@@ -44,7 +45,7 @@ impl ArgumentChecks {
     }
 
     fn compiled(&self, spec: &ToolSpec) -> Compiled {
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut compiled = self.compiled.lock();
         if let Some(known) = compiled.get(&spec.name) {
             return Arc::clone(known);
         }

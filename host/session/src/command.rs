@@ -3,10 +3,9 @@
 //! It is the person's own act, so no gate stands before it and nothing of it joins the history by
 //! itself. Where its plugin says so, the model is shown the answer with the next request.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use futures_util::future::BoxFuture;
 use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result, ToolCall, ToolName};
+use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
 use crate::calls::{Running, Start};
@@ -126,6 +125,6 @@ impl Session {
     }
 
     fn answers(&self) -> MutexGuard<'_, Vec<Part>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock()
     }
 }

@@ -1,8 +1,9 @@
 //! Numbers a session's events without gaps and hands them on.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::{Envelope, Event, SessionId};
+use parking_lot::Mutex;
 
 /// Takes a session's events, in order.
 pub trait EventSink: Send + Sync {
@@ -28,7 +29,7 @@ impl Emitter {
 
     /// Tells whoever follows the session, from any thread.
     pub fn emit(&self, event: Event) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         *last += 1;
         let (v, seq, session) = (Envelope::VERSION, *last, self.session.clone());
         self.sink.event(Envelope { v, seq, session, event });

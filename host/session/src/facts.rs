@@ -1,8 +1,9 @@
 //! Model and tokens of a session, readable while a turn runs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::service::ContextFacts;
+use parking_lot::Mutex;
 
 /// The facts of a session. Clones share them: a tool reads them while the turn holds the session.
 #[derive(Debug, Clone, Default)]
@@ -15,11 +16,11 @@ impl SharedFacts {
 
     /// Returns the facts as they are at this moment.
     pub fn read(&self) -> ContextFacts {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     pub(crate) fn update(&self, change: impl FnOnce(&mut ContextFacts)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.lock());
     }
 }
 

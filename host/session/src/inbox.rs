@@ -1,9 +1,10 @@
 //! What a person says while a turn runs: it waits here and joins the next request.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 /// Most messages that wait. A person does not reach it; a program that floods is told.
@@ -69,6 +70,6 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.waiting.lock()
     }
 }

@@ -4,11 +4,12 @@
 //! that go to it next, as data that stays in the history: earlier requests stay the beginning of
 //! later ones. Where a gc took messages away, all that is there counts as new again.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_objects::{Filter, ObjectEnvironment, Selection};
 use jaato_types::objects::{ObjectsAdd, ObjectsChanged, ObjectsFilter};
 use jaato_types::{Data, DataContent, Error, ErrorKind, Event, Output, Part, Result, ToolCall};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Deserialize;
 use serde_json::{Map, json};
 
@@ -140,7 +141,7 @@ impl SharedObjects {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -3,10 +3,11 @@
 //! The sink is the one place that decides what a person has seen: it emits and remembers under one
 //! lock, and refuses everything once the request is over.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_types::{Completion, Delta, Event, Part, Request, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::PIECE_MS;
 use crate::events::{Emitter, MODEL};
@@ -237,7 +238,7 @@ impl DeltaSink {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

@@ -4,14 +4,13 @@
 //! prefix of its requests changes only when a tool is activated or plugins were replaced between
 //! two turns, and an event says so.
 
-use std::sync::Mutex;
-
 use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
     Event, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
 };
+use parking_lot::Mutex;
 
 use crate::calls::{CallRunner, Initiative};
 use crate::conditions::Conditions;

@@ -5,9 +5,10 @@
 //! message. Dropping the tasks ends all of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::{CallId, Error, ErrorKind, Event, Output, Part, Result};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -76,7 +77,7 @@ impl Tasks {
         });
         let handle = handle(&id, &running, around.threshold_ms);
         let place = Place { board: Arc::clone(&self.board), number, id, outcome: None };
-        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = self.set.lock();
         while set.try_join_next().is_some() {}
         set.spawn(run(running, around, place));
         handle
@@ -114,7 +115,7 @@ impl Tasks {
 
 impl Board {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tools as a trait, what the session knows of each, and the scope that a call runs in.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_types::execution::EnvironmentPart;
@@ -8,6 +8,7 @@ use jaato_types::{
     CallId, ConditionAnswer, ConditionRequest, Delta, Event, Output, PluginName, Result, SessionId,
     ToolCall, ToolSpec,
 };
+use parking_lot::Mutex;
 
 use crate::events::Emitter;
 use crate::{Cancel, SharedFacts, SharedObjects};
@@ -159,7 +160,7 @@ impl OutputSink {
     }
 
     fn emit(&self, event: Event) -> bool {
-        let open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = self.0.open.lock();
         if *open {
             // Held while the event goes out, so that nothing can follow the call's end.
             self.0.emitter.emit(event);
@@ -168,10 +169,10 @@ impl OutputSink {
     }
 
     fn is_open(&self) -> bool {
-        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.open.lock()
     }
 
     pub(crate) fn close(&self) {
-        *self.0.open.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        *self.0.open.lock() = false;
     }
 }

@@ -8,7 +8,7 @@
 mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -20,6 +20,7 @@ use jaato_session::{
 use jaato_types::{
     Completion, Data, DataContent, Error, ErrorKind, Event, Message, Outcome, Part, Request, Role,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const SEEDS: u64 = 400;
@@ -51,7 +52,7 @@ impl Provider for Noting {
         sink: DeltaSink,
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion, Error>> {
-        self.events_before.lock().unwrap().push(self.events.envelopes().len());
+        self.events_before.lock().push(self.events.envelopes().len());
         self.provider.complete(request, sink, cancel)
     }
 }
@@ -111,7 +112,7 @@ async fn play(seed: u64) -> Played {
         }
     }
     reports.push(last_turn(&stage, &mut session).await);
-    let events_before = events_before.lock().unwrap().clone();
+    let events_before = events_before.lock().clone();
     Played { stage, session, reports, events_before }
 }
 

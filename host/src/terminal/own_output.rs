@@ -7,10 +7,11 @@
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use jaato_runtime::{Log, log_printed};
 use nix::unistd::dup2_stdout;
+use parking_lot::Mutex;
 use tokio::net::unix::pipe;
 
 /// The true standard output, where descriptor 1 is not it.
@@ -32,7 +33,7 @@ pub fn reserve() -> io::Result<()> {
     let own = File::from(stdout.as_fd().try_clone_to_owned()?);
     let (reading, writing) = io::pipe()?;
     dup2_stdout(&writing)?;
-    *PRINTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(reading.into());
+    *PRINTED.lock() = Some(reading.into());
     // Nobody has set it: this is called once.
     let _ = OWN.set(own);
     Ok(())
@@ -40,7 +41,7 @@ pub fn reserve() -> io::Result<()> {
 
 /// Has what plugins inside jaato print written to the log. On the runtime.
 pub fn log_what_is_printed(log: &Log) {
-    let reading = PRINTED.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let reading = PRINTED.lock().take();
     let Some(reading) = reading.and_then(|end| pipe::Receiver::from_owned_fd(end).ok()) else {
         return;
     };

@@ -11,12 +11,12 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::writer::{self, OpenQuestion};
 use super::{Text, typed};
 
+use parking_lot::Mutex;
 use rows::Extent;
 pub use rows::{Question, Value};
 
@@ -150,7 +150,7 @@ fn take_early(before: Before<'_>) -> io::Result<()> {
     let lines = typed::take_early()?;
     match before {
         Before::Dropped => {}
-        Before::Kept(kept) => kept.lock().unwrap_or_else(PoisonError::into_inner).extend(lines),
+        Before::Kept(kept) => kept.lock().extend(lines),
     }
     Ok(())
 }

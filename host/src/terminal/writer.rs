@@ -1,12 +1,13 @@
 //! Writes to the process's output and error output, and holds back while a question is open.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use console::{Style, Term};
 use jaato_runtime::visible;
 use nix::errno::Errno;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Text;
 use super::own_output::stdout;
@@ -44,7 +45,7 @@ static HELD: Mutex<Option<Held>> = Mutex::new(None);
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 fn held() -> MutexGuard<'static, Option<Held>> {
-    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+    HELD.lock()
 }
 
 /// Tells whether standard input is a terminal.

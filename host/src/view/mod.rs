@@ -9,11 +9,12 @@ mod people;
 mod queue;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_runtime::session_loop::{Cancel, EventSink};
 use jaato_runtime::types::Envelope;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use self::queue::{Message, Queue};
@@ -107,7 +108,7 @@ impl View {
     /// When standard output could not be written.
     pub async fn finish(&self, cancel: &Cancel) -> Result<Shown, Failure> {
         self.queue.close();
-        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ended = self.ended.lock().take();
         let Some(ended) = ended else { return Ok(Shown::Whole) };
         let patience = async {
             cancel.cancelled().await;

@@ -5,9 +5,9 @@
 //! how much.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use jaato_runtime::types::{Envelope, Event, SessionId};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use crate::args::OutputForm;
@@ -63,7 +63,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Adds a message; false where nobody writes any more.
@@ -113,7 +113,7 @@ impl Queue {
             if state.is_closed {
                 return None;
             }
-            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.more.wait(&mut state);
         }
     }
 

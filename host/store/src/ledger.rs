@@ -1,10 +1,12 @@
 //! The ledger of a process: takes records from any thread and never makes it wait.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, channel, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::error::LedgerError;
 use crate::record::{Record, Stage};
@@ -176,7 +178,7 @@ impl Ledger {
     }
 
     fn thread(&self) -> MutexGuard<'_, Thread> {
-        self.0.thread.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.thread.lock()
     }
 }
 
@@ -215,13 +217,13 @@ impl Shared {
 
     /// Waits until every record is written or lost; returns how many are not in time.
     fn wait_for_writes(&self) -> usize {
-        let waited =
-            self.all_written.wait_timeout_while(self.open(), WRITES_WAIT, |open| *open > 0);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        let mut open = self.open();
+        self.all_written.wait_while_for(&mut open, |open| *open > 0, WRITES_WAIT);
+        *open
     }
 
     fn open(&self) -> MutexGuard<'_, usize> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     fn last_words(&self) -> Vec<String> {
@@ -243,6 +245,6 @@ impl Shared {
     }
 
     fn trouble(&self) -> MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+        self.trouble.lock()
     }
 }

@@ -2,12 +2,13 @@
 //! the house's binary as the guardian and as the worker.
 
 use std::fs;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use jaato_runtime::config::{Folders, Variables};
 use jaato_runtime::session_loop::{Cancel, EventSink, Inbox, Session};
 use jaato_runtime::types::{Envelope, Event, Message, Outcome, Part, Role};
 use jaato_runtime::{Arguments, Runtime, SessionOptions, Setup};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::house;
@@ -30,7 +31,7 @@ impl EventSink for Watching {
         if let Some(react) = self.reaction.get() {
             react(&envelope.event);
         }
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(envelope.event);
+        self.seen.lock().push(envelope.event);
     }
 }
 
@@ -42,7 +43,7 @@ impl Watching {
     /// Tells which event was the first of its kind.
     #[track_caller]
     fn place(&self, what: &str, is: impl Fn(&Event) -> bool) -> usize {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock();
         seen.iter().position(is).unwrap_or_else(|| panic!("no {what} in {seen:#?}"))
     }
 }

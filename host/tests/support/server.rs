@@ -8,11 +8,12 @@
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// How long a client may keep the server waiting. Far more than any needs: it only ends what hangs.
@@ -246,12 +247,12 @@ impl Server {
 
     /// Sets the answer to `GET /v1/models`, and to `GET /api/tags`, which is Ollama's.
     pub fn set_models(&self, answer: Answer) {
-        *lock(&self.shared.models) = answer;
+        *self.shared.models.lock() = answer;
     }
 
     /// The requests for completions so far.
     pub fn asked(&self) -> Vec<Asked> {
-        lock(&self.shared.asked).clone()
+        self.shared.asked.lock().clone()
     }
 
     /// How many connections carried requests.
@@ -262,13 +263,13 @@ impl Server {
     /// The other requests so far: for models, and for the window of one, which come beside
     /// completions.
     pub fn looked(&self) -> Vec<Asked> {
-        lock(&self.shared.looked).clone()
+        self.shared.looked.lock().clone()
     }
 
     /// Waits until a client has gone in the middle of its answer.
     #[track_caller]
     pub fn wait_until_gone(&self) {
-        let waited = lock(&self.shared.gone).recv_timeout(PATIENCE);
+        let waited = self.shared.gone.lock().recv_timeout(PATIENCE);
         assert!(waited != Err(RecvTimeoutError::Timeout), "the client holds on to its connection");
     }
 }
@@ -298,7 +299,7 @@ impl Shared {
             let answer = self.answer(&asked);
             let is_completion = asked.path.ends_with("/completions") || asked.path == "/api/chat";
             let record = if is_completion { &self.asked } else { &self.looked };
-            lock(record).push(asked);
+            record.lock().push(asked);
             if self.write(&mut connection, &answer).is_err() {
                 // Nobody may be waiting for it.
                 let _ = self.gone_sender.send(());
@@ -312,9 +313,9 @@ impl Shared {
 
     fn answer(&self, asked: &Asked) -> Answer {
         match (asked.method.as_str(), asked.path.as_str()) {
-            ("GET", "/v1/models" | "/api/tags") => lock(&self.models).clone(),
+            ("GET", "/v1/models" | "/api/tags") => self.models.lock().clone(),
             ("POST", "/v1/chat/completions" | "/api/chat") => {
-                let next = lock(&self.script).pop_front();
+                let next = self.script.lock().pop_front();
                 next.unwrap_or_else(|| Answer::error(400, "the script has no more answers"))
             }
             _ => Answer::status(404).body("404 page not found"),
@@ -345,7 +346,7 @@ impl Shared {
                 },
                 Step::Lag => lag(connection)?,
                 Step::Wait(Gate(_, waiter)) => {
-                    let opened = lock(waiter).recv_timeout(PATIENCE);
+                    let opened = waiter.lock().recv_timeout(PATIENCE);
                     assert!(opened.is_ok(), "the test never opens the gate");
                 }
                 // A client that goes closes its side; nothing else can come from it.
@@ -398,8 +399,4 @@ fn read(connection: &TcpStream) -> Option<Asked> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some(Asked { method, path, headers, body })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 static SKIPPED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
@@ -11,7 +12,7 @@ static SKIPPED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 pub fn skip(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    if !SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).insert(test.to_owned()) {
+    if !SKIPPED.lock().insert(test.to_owned()) {
         return;
     }
     let line = format!("SKIPPED: {test}: {reason}\n");

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
@@ -21,6 +21,7 @@ use jaato_loader::{
 };
 use jaato_types::files::{DESCRIPTOR_KEY, READ_STREAM, WRITE_STREAM};
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -140,7 +141,7 @@ impl House {
             Kind::Call => own.call(id, &payload),
             Kind::Cancel => {
                 // At once: an answer that is on its way to the call must find it cancelled.
-                if let Some(call) = lock(&self.calls).get(&id) {
+                if let Some(call) = self.calls.lock().get(&id) {
                     call.cancel();
                 }
             }
@@ -179,7 +180,7 @@ impl House {
     }
 
     fn instance(&self) -> Option<Arc<Instance>> {
-        lock(&self.instance).clone()
+        self.instance.lock().clone()
     }
 
     async fn create(self: Arc<Self>, id: u64, saved: Option<Vec<u8>>) {
@@ -197,7 +198,7 @@ impl House {
                         }
                     });
                 }
-                *lock(&self.instance) = Some(Arc::new(instance));
+                *self.instance.lock() = Some(Arc::new(instance));
                 self.link.send(Kind::Created, Flag::Frame, id, b"", &has);
             }
             Err(error) => tell(&self.link, Kind::Created, id, Err(error)),
@@ -206,7 +207,7 @@ impl House {
 
     fn call(self: Arc<Self>, id: u64, payload: &[u8]) {
         // Held over the beginning: an answer that comes at once finds its call.
-        let mut calls = lock(&self.calls);
+        let mut calls = self.calls.lock();
         let begun = match (self.instance(), wire::read_call(payload)) {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
@@ -229,7 +230,7 @@ impl House {
     /// Answers all calls in flight for a plugin that is disabled: one may be in the middle of a
     /// poll that hangs.
     fn fail_all(&self, error: &Error) {
-        let calls = std::mem::take(&mut *lock(&self.calls));
+        let calls = std::mem::take(&mut *self.calls.lock());
         for id in calls.into_keys() {
             tell(&self.link, Kind::Answer, id, Err(error.clone()));
         }
@@ -257,7 +258,7 @@ impl Outlet for ToHost {
 
     fn answered(&self, answer: Result<Bytes, Error>) {
         // One answer a call: it may have been failed meanwhile.
-        if lock(&self.house.calls).remove(&self.id).is_none() {
+        if self.house.calls.lock().remove(&self.id).is_none() {
             return;
         }
         match answer {
@@ -313,13 +314,13 @@ impl Questions {
     fn ask(self: &Arc<Self>, kind: Kind, head: &[u8], frame: &[u8]) -> Asked {
         let id = self.last.fetch_add(1, Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
-        lock(&self.open).insert(id, sender);
+        self.open.lock().insert(id, sender);
         self.link.send(kind, Flag::Frame, id, head, frame);
         Asked { questions: Arc::clone(self), id, answer }
     }
 
     fn answered(&self, id: u64, flag: Flag, payload: Vec<u8>) {
-        let Some(sender) = lock(&self.open).remove(&id) else { return };
+        let Some(sender) = self.open.lock().remove(&id) else { return };
         let misread = |error| Error::new(ErrorKind::HostBug, format!("{error}"));
         // Whoever asked may have gone.
         let _ = sender.send(match flag {
@@ -344,7 +345,7 @@ impl Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        if lock(&self.questions.open).remove(&self.id).is_some() {
+        if self.questions.open.lock().remove(&self.id).is_some() {
             self.questions.link.send(Kind::Forget, Flag::Nothing, self.id, b"", b"");
         }
     }
@@ -440,10 +441,6 @@ impl Watch for HostLog {
     fn trouble(&self, text: &str) {
         self.line(1, text);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

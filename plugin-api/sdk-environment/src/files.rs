@@ -33,10 +33,10 @@ mod walk;
 mod write;
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
 use jaato_types::Result;
+use parking_lot::Mutex;
 
 use self::errors::Verb;
 use self::roots::Roots;
@@ -123,12 +123,12 @@ impl Confined {
     }
 
     /// Waits for other writes to that name.
-    fn write_lock(&self, name: &std::ffi::OsStr) -> std::sync::MutexGuard<'_, ()> {
+    fn write_lock(&self, name: &std::ffi::OsStr) -> parking_lot::MutexGuard<'_, ()> {
         use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
         let lock = &self.writes[usize::try_from(hash % WRITE_LOCKS as u64).unwrap_or(0)];
         // Nothing is kept under the lock that a panic could leave half done.
-        lock.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock.lock()
     }
 }

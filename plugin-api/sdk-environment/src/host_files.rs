@@ -1,7 +1,7 @@
 //! The files of this machine as the sdk's `Files`: blocking work goes through the host's pool, what
 //! is in memory is read in place.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_plugin_sdk::Reporter;
 use jaato_plugin_sdk::environment::{FilePieces, FileWriter, Files, TreePages};
@@ -12,6 +12,7 @@ use jaato_types::files::{
     LentFile, ResultCut, ResultKept, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::files::{Confined, Pieces, Walk, Writer};
 
@@ -200,5 +201,5 @@ impl TreePages for HostPages {
 
 /// Nothing is half done under these locks where a panic ends it.
 fn locked<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
+    held.lock()
 }

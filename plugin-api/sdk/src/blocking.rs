@@ -1,10 +1,11 @@
 //! Runs blocking work of a plugin on the host's pool.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::{JobAbi, JobBox};
 use jaato_types::{Error, Result};
+use parking_lot::Mutex;
 
 use crate::context::Reporter;
 use crate::fence::{FencedDrop, fenced};
@@ -25,7 +26,7 @@ where
     fn run(&mut self) {
         let Some(work) = self.work.take() else { return };
         let result = fenced(|| work(&self.host));
-        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        *self.slot.lock() = Some(result);
     }
 }
 
@@ -37,7 +38,7 @@ pub(crate) async fn run<T: Send + 'static>(
     let slot: Slot<T> = Arc::new(Mutex::new(None));
     let job = Job { work: FencedDrop::new(work), host: host.clone(), slot: Arc::clone(&slot) };
     let done = host.context().spawn_blocking(JobBox::from_value(job, TD_Opaque)).await;
-    let result = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let result = slot.lock().take();
     match result {
         Some(result) if done => result,
         Some(_) | None => Err(Error::cancelled()),

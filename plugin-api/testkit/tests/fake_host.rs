@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
@@ -11,6 +10,7 @@ use jaato_plugin_sdk::types::service::SessionFacts;
 use jaato_plugin_testkit::{
     Clock, EXECUTOR_THREAD, FakeHost, FakeStream, Live, POOL_THREAD, Reply,
 };
+use parking_lot::Mutex;
 
 /// What came to pass, for all tools.
 #[derive(Default)]
@@ -18,7 +18,7 @@ struct Diary(Mutex<Vec<String>>);
 
 impl Diary {
     fn write(&self, line: impl Into<String>) {
-        self.0.lock().unwrap().push(line.into());
+        self.0.lock().push(line.into());
     }
 }
 
@@ -37,7 +37,7 @@ impl State for Diary {
     }
 
     async fn save(&self) -> Result<Option<Value>> {
-        Ok(Some(json!(*self.0.lock().unwrap())))
+        Ok(Some(json!(*self.0.lock())))
     }
 
     async fn command(cx: &Cx<Self>, name: &str, arguments: Value) -> Result<Output> {

@@ -5,12 +5,13 @@
 #[path = "../fixtures/paints/src/lib.rs"]
 mod paints;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jaato_plugin_testkit::{FakeHost, FakeStream, Reply};
 use jaato_types::{
     Data, DataContent, Delta, Error, ErrorKind, Message, Part, Request, RequestOptions,
 };
+use parking_lot::Mutex;
 use serde_json::json;
 
 jaato_plugin_testkit::conformance!(crate::paints: provider);
@@ -20,14 +21,14 @@ fn with_blobs(host: FakeHost) -> FakeHost {
     let kept: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let readable = Arc::clone(&kept);
     let host = host.with_service("blob.put", move |request| {
-        let mut kept = kept.lock().unwrap();
+        let mut kept = kept.lock();
         kept.push(request.bytes.clone());
         Ok(Reply::Json(json!({ "blob": format!("b-{}", kept.len() - 1) })))
     });
     host.with_service("blob.get", move |request| {
         let number =
             request.json["blob"].as_str().and_then(|id| id.strip_prefix("b-")?.parse().ok());
-        let kept = readable.lock().unwrap();
+        let kept = readable.lock();
         let bytes = number.and_then(|number: usize| kept.get(number));
         let none = || Error::new(ErrorKind::NotFound, "no such blob");
         let pieces = bytes.ok_or_else(none)?.chunks(jaato_plugin_testkit::PIECE_BYTES_MAX);

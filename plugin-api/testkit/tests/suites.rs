@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::CommandSpec;
+use parking_lot::Mutex;
 
 /// Notes that tools keep.
 struct Shelf(Mutex<Vec<String>>);
@@ -24,7 +24,7 @@ impl State for Shelf {
     }
 
     async fn save(&self) -> Result<Option<Value>> {
-        Ok(Some(json!(*self.0.lock().unwrap())))
+        Ok(Some(json!(*self.0.lock())))
     }
 
     fn describe(description: &mut Description) {
@@ -39,7 +39,7 @@ impl State for Shelf {
 
     async fn command(cx: &Cx<Self>, name: &str, _arguments: Value) -> Result<Output> {
         match name {
-            "shelf" => Ok(Output::json(json!(*cx.state().0.lock().unwrap()))),
+            "shelf" => Ok(Output::json(json!(*cx.state().0.lock()))),
             _ => Err(Error::new(ErrorKind::UnknownOperation, format!("no command `{name}`"))),
         }
     }
@@ -60,7 +60,7 @@ impl Tool for KeepNote {
 
     async fn call(self, cx: &Cx<Shelf>) -> Result<Output> {
         let times = usize::from(self.times.unwrap_or(1).min(9));
-        cx.state().0.lock().unwrap().extend(std::iter::repeat_n(self.text, times));
+        cx.state().0.lock().extend(std::iter::repeat_n(self.text, times));
         Ok(Output::default())
     }
 }
@@ -81,7 +81,7 @@ impl Tool for ListNotes {
 
     async fn call(self, cx: &Cx<Shelf>) -> Result<Output> {
         cx.sleep(Duration::from_secs(self.wait_s.into())).await?;
-        Ok(Output::json(json!(*cx.state().0.lock().unwrap())))
+        Ok(Output::json(json!(*cx.state().0.lock())))
     }
 }
 
@@ -96,7 +96,7 @@ impl SyncTool for CountNotes {
     type State = Shelf;
 
     fn call(self, state: &Shelf, _host: &Reporter) -> Result<Output> {
-        Ok(Output::json(json!(state.0.lock().unwrap().len())))
+        Ok(Output::json(json!(state.0.lock().len())))
     }
 }
 

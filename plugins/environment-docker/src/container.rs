@@ -1,14 +1,15 @@
 //! The container of a session: made for it, or brought by the user.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::{InspectContainerOptions, StartContainerOptions};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::HostFiles;
 use jaato_plugin_sdk_environment::files::Access;
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 
 use crate::command::{Command, Spec};
@@ -43,7 +44,7 @@ pub enum Origin {
 /// A container that runs, with the folders that it shares with this machine.
 pub struct Container {
     /// What runs at this moment.
-    place: StdMutex<Place>,
+    place: SyncMutex<Place>,
     /// Locked while the guardian or the whole container is replaced.
     guardian: Mutex<Guardian>,
     origin: Origin,
@@ -54,13 +55,13 @@ pub struct Container {
     facts: Facts,
     folders: Mutex<Option<SharedFolders>>,
     /// How many containers were made for this one.
-    made: StdMutex<u32>,
+    made: SyncMutex<u32>,
     /// Whether a command was refused because the container had ended.
     is_told: AtomicBool,
     /// Whether nothing begins again.
     is_closed: AtomicBool,
     /// What a person is to be told with the next command.
-    notes: StdMutex<Vec<String>>,
+    notes: SyncMutex<Vec<String>>,
 }
 
 impl Container {
@@ -165,7 +166,7 @@ impl Container {
             place.variables = [("HOME".to_owned(), home)].into();
         }
         Ok(Self {
-            place: StdMutex::new(place),
+            place: SyncMutex::new(place),
             guardian: Mutex::new(guardian),
             origin,
             settings: settings.clone(),
@@ -174,10 +175,10 @@ impl Container {
             files: folders.files().clone(),
             facts,
             folders: Mutex::new(Some(folders)),
-            made: StdMutex::new(1),
+            made: SyncMutex::new(1),
             is_told: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
-            notes: StdMutex::default(),
+            notes: SyncMutex::default(),
         })
     }
 
@@ -212,7 +213,7 @@ impl Container {
         if let Some(how) = place.watch.how() {
             let again = self.begin_again(&place, &how).await?;
             *guardian = again.guardian.clone();
-            *lock(&self.place) = again.clone();
+            *self.place.lock() = again.clone();
             self.is_told.store(false, Ordering::Relaxed);
             return Ok(again);
         }
@@ -253,7 +254,7 @@ impl Container {
             Origin::Made => self.make_again(ended).await?,
         };
         let has = if self.origin == Origin::Made { "was made again" } else { "runs again" };
-        lock(&self.notes).push(format!("{}: it {has} as `{name}`", gone.message));
+        self.notes.lock().push(format!("{}: it {has} as `{name}`", gone.message));
         let watch = Watch::begin(ended.engine.clone(), new_id.to_string());
         Ok(Place {
             id: new_id,
@@ -272,7 +273,7 @@ impl Container {
         };
         // The engine may still be removing the one of that name.
         let name = {
-            let mut made = lock(&self.made);
+            let mut made = self.made.lock();
             *made += 1;
             let first = ended.name.split_once(AGAIN).map_or(&*ended.name, |(first, _)| first);
             format!("{first}{AGAIN}{made}")
@@ -289,21 +290,21 @@ impl Container {
 
     /// Gives what a person is to be told.
     pub fn take_notes(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.notes))
+        std::mem::take(&mut *self.notes.lock())
     }
 
     fn now(&self) -> Place {
-        lock(&self.place).clone()
+        self.place.lock().clone()
     }
 
     /// The engine's id of the container.
     pub fn id(&self) -> Arc<str> {
-        Arc::clone(&lock(&self.place).id)
+        Arc::clone(&self.place.lock().id)
     }
 
     /// The container's name, as the user gave it or as it was made.
     pub fn name(&self) -> Arc<str> {
-        Arc::clone(&lock(&self.place).name)
+        Arc::clone(&self.place.lock().name)
     }
 
     /// Where it comes from.
@@ -375,10 +376,6 @@ fn user(engine: &Engine, settings: &Settings, folders: &SharedFolders) -> Option
         None if engine.is_rootless() => Some("0:0".to_owned()),
         None => Some(folders.owner()),
     }
-}
-
-fn lock<T>(mutex: &StdMutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn must_run(seen: &ContainerInspectResponse, name: &str) -> Result<()> {

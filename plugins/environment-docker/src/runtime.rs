@@ -6,12 +6,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -85,13 +86,9 @@ impl Runtime {
     /// Ends the thread and drops whatever runs on it. Gives what resolves when it has ended;
     /// nothing the second time.
     pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
-        lock(&self.thread.stop).take();
-        lock(&self.thread.ended).take()
+        self.thread.stop.lock().take();
+        self.thread.ended.lock().take()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A task that ends when nobody waits for it any more.
@@ -168,7 +165,7 @@ mod tests {
     #[test]
     fn the_thread_ends_with_its_last_handle() {
         let runtime = Runtime::start().unwrap();
-        let ended = lock(&runtime.thread.ended).take().unwrap();
+        let ended = runtime.thread.ended.lock().take().unwrap();
         drop(runtime.clone());
         assert_eq!(wait(runtime.run(async { Ok(1) })).unwrap(), 1);
         drop(runtime);

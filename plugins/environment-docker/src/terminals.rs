@@ -1,7 +1,7 @@
 //! Terminals of the container, as the host asks for them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::environment::{
@@ -13,6 +13,7 @@ use jaato_plugin_sdk::types::terminal::{
     TerminalResize, TerminalSpawn, TerminalState, TerminalWait,
 };
 use jaato_plugin_sdk_environment::waiting::{Seen, Waiter};
+use parking_lot::Mutex;
 
 use crate::command::{Spec, Stdin};
 use crate::container::Container;
@@ -104,7 +105,7 @@ impl DockerTerminal {
 
 impl DockerTerminal {
     fn note_typed(&self, bytes: &[u8]) {
-        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut typed = self.typed.lock();
         typed.seen.typed(bytes);
         (typed.since, typed.waiter_before) = (Some(Instant::now()), typed.waiter.clone());
     }
@@ -118,7 +119,7 @@ impl DockerTerminal {
             shown_bytes: Some(self.shown_bytes.load(Relaxed)),
             ..TerminalState::default()
         };
-        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut typed = self.typed.lock();
         // Nothing tells what was typed and not taken yet; who has not run since has not taken it.
         let has_not_run = typed.since.is_some_and(|since| since.elapsed() < TAKE_DELAY)
             && sight.waiting.waiter.is_some()

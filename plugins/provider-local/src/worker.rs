@@ -5,13 +5,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use futures_channel::oneshot;
 use jaato_plugin_sdk::types::{Completion, Error, ErrorKind, Request, Result};
+use parking_lot::Mutex;
 
 use crate::cancel::CancelFlag;
 use crate::local::{LocalModel, Sink};
@@ -101,11 +102,11 @@ impl Worker {
         if self.waiting.load(Ordering::Acquire) > 0 {
             sink.notice("the local model is busy with another request".to_owned());
         }
-        let jobs = lock(&self.jobs);
+        let jobs = self.jobs.lock();
         let Some(sender) = jobs.as_ref() else {
             return Err(Error::new(ErrorKind::Unavailable, "the local model was shut down"));
         };
-        *lock(&self.running) = cancel.clone();
+        *self.running.lock() = cancel.clone();
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let sent = sender.try_send(Job { weights, request, cancel, sink, answer });
         if let Err(error) = sent {
@@ -124,9 +125,9 @@ impl Worker {
     /// Ends the thread: cancels what is computed, lets a state that is being written be finished.
     /// Returns what resolves when the thread is done.
     pub fn stop(&self) -> Option<oneshot::Receiver<()>> {
-        lock(&self.jobs).take();
-        lock(&self.running).cancel();
-        lock(&self.ended).take()
+        self.jobs.lock().take();
+        self.running.lock().cancel();
+        self.ended.lock().take()
     }
 }
 
@@ -134,10 +135,6 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The model in memory and what it was loaded from.

@@ -4,11 +4,12 @@
 mod support;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use jaato_plugin_sdk::types::{ErrorKind, Result};
+use parking_lot::Mutex;
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::worker::{self, Weights, Worker};
@@ -106,7 +107,7 @@ fn a_request_cancelled_while_the_model_loads_is_not_answered() {
 
 fn panics_once(weights: &Weights, sink: &mut dyn Sink) -> Result<LocalModel> {
     static PANICKED: Mutex<bool> = Mutex::new(false);
-    let mut panicked = PANICKED.lock().unwrap();
+    let mut panicked = PANICKED.lock();
     if !std::mem::replace(&mut *panicked, true) {
         drop(panicked);
         panic!("on purpose");

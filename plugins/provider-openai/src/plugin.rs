@@ -1,7 +1,6 @@
 //! The plugin itself: between the host's services and the pure mapping.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
@@ -10,6 +9,7 @@ use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::types::CredentialSpec;
 use jaato_plugin_sdk::{HttpResponse, serde_json};
 use jaato_plugin_sdk_provider::failure;
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::endpoint::{self, VENDOR};
 use crate::models;
@@ -85,7 +85,7 @@ impl OpenAi {
     }
 
     fn known(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
-        self.wants_results_last.lock().unwrap_or_else(PoisonError::into_inner)
+        self.wants_results_last.lock()
     }
 }
 

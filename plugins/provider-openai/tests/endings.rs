@@ -1,7 +1,7 @@
 //! Streams and refusals that do not end as they should, on a fake host whose time is counted.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
@@ -11,6 +11,7 @@ use jaato_plugin_sdk::types::{
 };
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
+use parking_lot::Mutex;
 
 const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"}}]}\n\n";
 const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
@@ -212,7 +213,7 @@ fn a_server_that_refuses_a_user_behind_results_gets_outcomes_in_the_last_one_fro
         let body: Value = serde_json::from_slice(&request.body).unwrap();
         let last = body["messages"].as_array().unwrap().last().unwrap().clone();
         let is_refused = last["role"] == "user" && last["content"] != "hi";
-        seen.lock().unwrap().push(last);
+        seen.lock().push(last);
         if is_refused {
             let refusal = r#"{"object":"error","message":"Unexpected role 'user' after role 'tool'","code":"3230"}"#;
             return FakeHttpAnswer::status(400).body(refusal);
@@ -224,11 +225,11 @@ fn a_server_that_refuses_a_user_behind_results_gets_outcomes_in_the_last_one_fro
         assert!(instance.complete(&with_outcome()).result.is_ok());
     }
     assert!(instance.complete(&request(vec![Message::user("hi")])).result.is_ok());
-    let roles: Vec<_> = bodies.lock().unwrap().iter().map(|it| it["role"].clone()).collect();
+    let roles: Vec<_> = bodies.lock().iter().map(|it| it["role"].clone()).collect();
     assert_eq!(roles, ["user", "tool", "tool", "user"]);
     let told =
         json!({ "role": "tool", "tool_call_id": "a", "content": "{\"n\":1}\n\nThe task is done." });
-    assert_eq!(bodies.lock().unwrap()[1], told);
+    assert_eq!(bodies.lock()[1], told);
 }
 
 #[test]

@@ -6,13 +6,13 @@
 use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::{Either, select};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{LeftRunning, ProcessExit};
 use jaato_plugin_sdk::terminal::TerminalHappened;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Mutex as AsyncMutex, mpsc, watch};
 
 use crate::backend::{Control, Events, Name};
@@ -188,7 +188,7 @@ impl Session {
 
     /// Locks what changes.
     pub fn live(&self) -> MutexGuard<'_, Live> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 
     /// Tells whether the program runs.
@@ -370,7 +370,7 @@ impl Session {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Box<dyn Events>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     fn finish(&self, end: End) {

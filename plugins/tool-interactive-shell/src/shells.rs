@@ -1,11 +1,12 @@
 //! The plugin's state: its sessions, their limits and their end.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::files::FileDelete;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
 use crate::backend::{self, Name, Start, Started};
@@ -341,7 +342,7 @@ impl Inner {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -9,10 +9,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Zoned;
+use parking_lot::Mutex;
 
 use crate::platform;
 
@@ -83,7 +83,7 @@ impl Trace {
 
     /// Writes one line. A full disk costs the line.
     pub fn line(&self, text: impl fmt::Display) {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let Some(file) = file.as_mut() else { return };
         let time = Zoned::now().strftime("%H:%M:%S%.3f").to_string();
         let text = text.to_string().replace(char::is_control, " ");

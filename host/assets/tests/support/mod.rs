@@ -6,13 +6,14 @@ pub mod server;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_assets::{
     Asset, AssetSource, Command, Download, Ended, Event, FetchSettings, Fetcher, Report, Run, Store,
 };
 use jaato_http::{Client, Network, Proxies, Settings};
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 /// Bytes that repeat nowhere, so that a shifted piece is noticed.
@@ -90,18 +91,18 @@ impl Place {
 
     pub fn report(&self) -> Report {
         let events = self.events.clone();
-        Arc::new(move |event| events.lock().unwrap().push(event))
+        Arc::new(move |event| events.lock().push(event))
     }
 
     /// All that was told but progress, with the folder's path as `DIR`.
     pub fn lines(&self) -> Vec<String> {
-        let events = self.events.lock().unwrap();
+        let events = self.events.lock();
         let told = events.iter().filter(|event| !matches!(event, Event::Progress { .. }));
         told.map(|event| self.plain(&event.to_string())).collect()
     }
 
     pub fn progress(&self) -> Vec<u64> {
-        let events = self.events.lock().unwrap();
+        let events = self.events.lock();
         let done = events.iter().filter_map(|event| match event {
             Event::Progress { done, .. } => Some(*done),
             _ => None,

@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 /// What a client sent.
 #[derive(Debug, Clone)]
@@ -48,7 +50,7 @@ impl Server {
                 std::thread::spawn(move || {
                     let mut stream = stream.unwrap();
                     let Some(request) = read_request(&stream) else { return };
-                    record.lock().unwrap().push(request.clone());
+                    record.lock().push(request.clone());
                     answer(&request, &mut stream);
                 });
             }
@@ -69,7 +71,7 @@ impl Server {
 
     /// What clients have sent so far.
     pub fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
+        self.seen.lock().clone()
     }
 }
 

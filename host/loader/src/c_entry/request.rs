@@ -1,7 +1,6 @@
 //! What a plugin in C has asked of the host: a future of the host's that the plugin polls.
 
 use std::pin::Pin;
-use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
 use abi_stable::std_types::{ROption, RResult, RVec};
@@ -9,6 +8,7 @@ use async_ffi::FfiFuture;
 use jaato_plugin_api::abi::{Answer, Maybe};
 use jaato_plugin_api::c1;
 use jaato_types::Error;
+use parking_lot::Mutex;
 
 use super::entry::error_frame;
 
@@ -34,7 +34,7 @@ impl Held {
     /// Looks whether it is done.
     pub(super) fn poll(&self, waker: Option<&Waker>) -> Outcome {
         // Two threads that poll one request are a mistake, which must not block either.
-        let Ok(mut work) = self.0.try_lock() else {
+        let Some(mut work) = self.0.try_lock() else {
             return failed(&Error::failed("the request is being polled already"));
         };
         let mut cx = Context::from_waker(waker.unwrap_or(Waker::noop()));

@@ -21,7 +21,6 @@ use super::{Core, TASKS_MAX, next_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
 use crate::executor::{HostCode, Job, JobState, before_looking};
 use crate::fence::host_code;
-use crate::lock;
 use crate::services::{ByteStream, CallerKind, Served};
 
 pub(crate) type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -149,10 +148,10 @@ impl Core {
         });
         let checked = parsed.and_then(|frame| check_json(self.guest.name(), frame.json));
         if let Err(fault) = checked {
-            lock(&self.held).emissions.refuse(fault);
+            self.held.lock().emissions.refuse(fault);
             return false;
         }
-        let taken = lock(&self.held).emissions.push(frame);
+        let taken = self.held.lock().emissions.push(frame);
         match taken {
             Taken::Yes(reader) => {
                 if let Some(reader) = reader {
@@ -168,7 +167,7 @@ impl Core {
                     super::EMITTED_BYTES_MAX
                 );
                 let fault = Error::new(ErrorKind::LimitReached, text);
-                lock(&self.held).emissions.refuse(fault);
+                self.held.lock().emissions.refuse(fault);
                 false
             }
         }
@@ -195,7 +194,7 @@ impl Core {
                 let _ = done.send(wanted);
             });
         });
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         held.jobs.retain(|job| !job.is_over());
         held.jobs.push(kept);
         drop(held);
@@ -207,8 +206,8 @@ impl Core {
             return false;
         }
         let number = next_number();
-        let mut held = lock(&self.held);
-        // Looked at under the lock, so that the end takes this task too.
+        let mut held = self.held.lock();
+        // Looked at under the so that the end takes this task too.
         if !self.is_live() || held.tasks.len() >= TASKS_MAX {
             drop(held);
             return false;
@@ -216,7 +215,7 @@ impl Core {
         let core = Arc::downgrade(self);
         let spawned = self.executor.spawn(&self.guest, async move {
             task.await;
-            let own = core.upgrade().and_then(|core| lock(&core.held).tasks.remove(&number));
+            let own = core.upgrade().and_then(|core| core.held.lock().tasks.remove(&number));
             if let Some(own) = own {
                 own.detach();
             }
@@ -289,7 +288,7 @@ impl Core {
 
     /// Ends a stream.
     pub(crate) fn close_stream(&self, handle: u64) {
-        let slot = lock(&self.held).streams.remove(handle);
+        let slot = self.held.lock().streams.remove(handle);
         if let Some(slot) = slot {
             let _entered = self.executor.runtime().enter();
             streams::end(&slot);
@@ -309,7 +308,7 @@ impl Core {
                 "the plugin has {STREAMS_PER_PLUGIN_MAX} streams open already"
             )));
         };
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         if !self.is_live() {
             return Err(Error::cancelled());
         }
@@ -326,7 +325,7 @@ impl Core {
         if !self.is_live() {
             return Ok(None);
         }
-        let slot = lock(&self.held).streams.get(handle).ok_or_else(|| {
+        let slot = self.held.lock().streams.get(handle).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no stream {handle}"))
         })?;
         let next = Next::new(slot).ok_or_else(|| {

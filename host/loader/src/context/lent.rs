@@ -13,7 +13,6 @@ use super::{Core, WAITING_MAX};
 use crate::executor::HostCode;
 use crate::fence::host_code;
 use crate::live::Token;
-use crate::lock;
 
 /// What a host future resolves to when it cannot do its work.
 pub(crate) trait Refusable {
@@ -185,7 +184,7 @@ enum Kept {
 
 impl Core {
     fn keep_waiter(&self, place: &mut Option<usize>, waker: &Waker) -> Kept {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         // `end` sets the phase before it takes the lock: a waker kept here with the phase not yet
         // ended is woken.
         if self.has_ended() {
@@ -213,7 +212,7 @@ impl Core {
 
     fn forget_waiter(&self, place: &mut Option<usize>) {
         let Some(index) = place.take() else { return };
-        let waker = lock(&self.held).waiters.get_mut(index).and_then(Option::take);
+        let waker = self.held.lock().waiters.get_mut(index).and_then(Option::take);
         drop(waker);
     }
 }

@@ -14,20 +14,20 @@ mod lent;
 mod streams;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::ContextBox;
 use jaato_types::{Error, PluginName};
+use parking_lot::Mutex;
 
 use crate::bounds::Tally;
 use crate::call::Outlet;
 use crate::executor::{Executor, Guest, JobState, PluginTask};
 use crate::fence::{host_code, plugin_code};
 use crate::live::Token;
-use crate::lock;
 use crate::services::{Caller, CallerKind, Services};
 pub use emissions::EMITTED_BYTES_MAX;
 use emissions::Emissions;
@@ -105,7 +105,7 @@ impl Core {
 
     /// Has what the call emits go to an outlet. Before the plugin has the context.
     pub(crate) fn pass_on_to(&self, outlet: Arc<dyn Outlet>) {
-        lock(&self.held).emissions.pass_on_to(outlet);
+        self.held.lock().emissions.pass_on_to(outlet);
     }
 
     /// Makes the object that the plugin gets.
@@ -133,7 +133,7 @@ impl Core {
 
     /// Wakes the host's task that polls the call, which then drops the plugin's future.
     pub(crate) fn wake_call(&self) {
-        let call = lock(&self.held).call.take();
+        let call = self.held.lock().call.take();
         if let Some(call) = call {
             call.wake();
         }
@@ -142,7 +142,7 @@ impl Core {
     /// Keeps the waker of the host's task that polls the call. The caller looks for a cancel
     /// afterwards.
     pub(crate) fn keep_call(&self, waker: &Waker) {
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         match &mut held.call {
             Some(kept) => kept.clone_from(waker),
             None => held.call = Some(waker.clone()),
@@ -155,7 +155,7 @@ impl Core {
         if self.phase.swap(ENDED, SeqCst) == ENDED {
             return;
         }
-        let mut held = lock(&self.held);
+        let mut held = self.held.lock();
         let services = held.services.take();
         let (reader, outlet) = held.emissions.close();
         let streams = std::mem::take(&mut held.streams);
@@ -190,21 +190,21 @@ impl Core {
 
     /// Takes the background tasks out, so that their end can be awaited.
     pub(crate) fn take_tasks(&self) -> BTreeMap<u64, PluginTask<()>> {
-        std::mem::take(&mut lock(&self.held).tasks)
+        std::mem::take(&mut self.held.lock().tasks)
     }
 
     /// Gives what the call emitted, in order; none when it has ended and all is read.
     pub(crate) fn poll_emission(&self, cx: &mut TaskContext<'_>) -> Poll<Option<Vec<u8>>> {
-        lock(&self.held).emissions.poll_next(cx)
+        self.held.lock().emissions.poll_next(cx)
     }
 
     /// Takes what was wrong with the emissions, which the call's answer must tell.
     pub(crate) fn take_fault(&self) -> Option<Error> {
-        lock(&self.held).emissions.take_fault()
+        self.held.lock().emissions.take_fault()
     }
 
     fn services(&self) -> Option<Arc<dyn Services>> {
-        lock(&self.held).services.clone()
+        self.held.lock().services.clone()
     }
 
     fn trouble(&self, text: &str) {

@@ -2,18 +2,18 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::{Error, ErrorKind, Frame};
+use parking_lot::Mutex;
 
 use super::lent::error_answer;
 use crate::bounds::Held;
 use crate::bytes::Bytes;
 use crate::fence::host_code;
 use crate::live::Token;
-use crate::lock;
 use crate::services::ByteStream;
 
 /// Bytes that one `next` gives at most.
@@ -83,7 +83,7 @@ impl Streams {
 
 /// Ends a stream: a `next` that waits sees the end.
 pub(super) fn end(slot: &Mutex<Slot>) {
-    let mut slot = lock(slot);
+    let mut slot = slot.lock();
     let source = slot.source.take();
     slot.rest = Vec::new();
     let reader = slot.reader.take();
@@ -113,14 +113,14 @@ pub(super) struct Next {
 impl Next {
     /// None when another `next` waits already.
     pub(super) fn new(slot: Arc<Mutex<Slot>>) -> Option<Self> {
-        let was_busy = std::mem::replace(&mut lock(&slot).busy, true);
+        let was_busy = std::mem::replace(&mut slot.lock().busy, true);
         (!was_busy).then_some(Self { slot })
     }
 }
 
 impl Drop for Next {
     fn drop(&mut self) {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         slot.busy = false;
         slot.reader = None;
     }
@@ -130,7 +130,7 @@ impl Future for Next {
     type Output = Piece;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece> {
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         loop {
             if slot.read < slot.rest.len() {
                 return Poll::Ready(slot.hand_out());

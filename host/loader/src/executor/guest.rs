@@ -1,10 +1,11 @@
 //! What the executor knows of one plugin: its name, how often it misbehaved, whether it is
 //! disabled.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Mutex, OnceLock};
 
 use jaato_types::{Error, ErrorKind, PluginName};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::jobs::{JOBS_LOST_MAX, Lane};

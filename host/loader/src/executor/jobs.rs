@@ -6,15 +6,17 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
+
 use super::guest::Guest;
 use crate::fence::bury;
+use crate::running;
 use crate::watch::Watch;
-use crate::{lock, running};
 
 /// Jobs of one plugin that run at a time. As many as a session runs tool calls at once.
 pub const JOBS_PER_PLUGIN_MAX: usize = 8;
@@ -110,7 +112,7 @@ impl Jobs {
 
     /// Takes a job into its plugin's lane.
     pub(super) fn admit(guest: &Guest, job: Job) -> Admitted {
-        let mut lane = lock(&guest.lane);
+        let mut lane = guest.lane.lock();
         if lane.running < JOBS_PER_PLUGIN_MAX {
             lane.running += 1;
             return Admitted::ToRun(job);
@@ -126,7 +128,7 @@ impl Jobs {
     pub(super) fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let started = self.pool_up(guest, job);
         if !started {
-            lock(&guest.lane).running -= 1;
+            guest.lane.lock().running -= 1;
         }
         started
     }
@@ -143,7 +145,7 @@ impl Jobs {
     pub(super) fn give_up(&self, guest: &Arc<Guest>, jobs: &[Arc<JobState>]) -> Option<usize> {
         let count = jobs.iter().filter(|job| job.lose()).count();
         let lost = (count > 0).then(|| {
-            let mut lane = lock(&guest.lane);
+            let mut lane = guest.lane.lock();
             lane.lost += count;
             lane.lost
         });
@@ -162,12 +164,12 @@ impl Jobs {
 
     /// Lets idle threads end.
     pub(super) fn close(&self) {
-        lock(&self.pool.state).closing = true;
+        self.pool.state.lock().closing = true;
         self.pool.more.notify_all();
     }
 
     fn pool_up(&self, guest: &Arc<Guest>, job: Job) -> bool {
-        let mut state = lock(&self.pool.state);
+        let mut state = self.pool.state.lock();
         if state.ready.len() >= state.idle {
             let pool = Arc::clone(&self.pool);
             let name = format!("jaato-job-{}", state.threads_started + 1);
@@ -195,7 +197,7 @@ impl Pool {
     }
 
     fn next(&self) -> Option<(Arc<Guest>, Job)> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if let Some(next) = state.ready.pop_front() {
                 return Some(next);
@@ -204,9 +206,7 @@ impl Pool {
                 return None;
             }
             state.idle += 1;
-            let (guard, waited) =
-                self.more.wait_timeout(state, IDLE_MAX).unwrap_or_else(PoisonError::into_inner);
-            state = guard;
+            let waited = self.more.wait_for(&mut state, IDLE_MAX);
             state.idle -= 1;
             if waited.timed_out() && state.ready.is_empty() {
                 return None;
@@ -226,7 +226,7 @@ fn run(guest: &Guest, job: Job) -> Option<Job> {
     running::end();
     if state.0.swap(OVER, SeqCst) == LOST {
         // Its place is another's.
-        lock(&guest.lane).lost -= 1;
+        guest.lane.lock().lost -= 1;
         return None;
     }
     next_of(guest)
@@ -234,7 +234,7 @@ fn run(guest: &Guest, job: Job) -> Option<Job> {
 
 /// Takes the plugin's next waiting job, or gives its place back.
 fn next_of(guest: &Guest) -> Option<Job> {
-    let mut lane = lock(&guest.lane);
+    let mut lane = guest.lane.lock();
     let next = lane.waiting.pop_front();
     if next.is_none() {
         lane.running -= 1;

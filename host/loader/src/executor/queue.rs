@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
 use async_task::Runnable;
 use jaato_types::PluginName;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::runtime::Handle;
 
 use super::TaskFacts;
@@ -17,7 +18,6 @@ use super::slot::{self, Slot};
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
 use crate::live::Live;
-use crate::lock;
 use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
@@ -77,7 +77,7 @@ impl Shared {
 
     pub(super) fn add_guest(&self, name: PluginName) -> Arc<Guest> {
         let guest = Arc::new(Guest::new(name));
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         queue.guests.retain(|guest| guest.strong_count() > 0);
         queue.guests.push(Arc::downgrade(&guest));
         guest
@@ -89,7 +89,7 @@ impl Shared {
 
     /// Lets the threads end when nothing is left to do. Tasks that are woken later start one again.
     pub(super) fn close(&self) {
-        lock(&self.queue).closing = true;
+        self.queue.lock().closing = true;
         self.ready.notify_all();
         self.jobs.close();
         self.bell.ring();
@@ -97,7 +97,7 @@ impl Shared {
 
     /// Takes a task that wants to be polled, or whose future is to be dropped.
     pub(super) fn push(self: &Arc<Self>, task: Task) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         if task.metadata().guest.is_throttled() {
             queue.parked.push(task);
             return;
@@ -113,7 +113,7 @@ impl Shared {
 
     /// Has a thread that is without a task read from here on.
     pub(super) fn read(self: &Arc<Self>, source: Source) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         // Who reads is beside those who poll.
         queue.threads_wanted += 1;
         queue.source = Some(source);
@@ -148,7 +148,7 @@ impl Shared {
 
     /// Has a thread take what waits for the end of the calling thread's poll.
     pub(super) fn hasten(self: &Arc<Self>) {
-        let queue = lock(&self.queue);
+        let queue = self.queue.lock();
         if !queue.tasks.is_empty() {
             self.call_a_thread(queue);
         }
@@ -178,7 +178,7 @@ impl Shared {
     /// Runs what a poll has handed over, in the pool where other tasks wait. False when another
     /// thread has taken this one's place meanwhile.
     fn work_off(self: &Arc<Self>, slot: &Arc<Slot>, (guest, job): (Arc<Guest>, Job)) -> bool {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         if !queue.tasks.is_empty() || slot.is_written_off() {
             drop(queue);
             self.jobs.start(&guest, job);
@@ -188,7 +188,7 @@ impl Shared {
         queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
         self.call_a_reader(queue);
         self.jobs.run(&guest, job);
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         let has_room = queue.threads.len() < queue.threads_wanted + SPARE_MAX && !queue.closing;
         if has_room {
             queue.threads.push(Arc::clone(slot));
@@ -230,7 +230,7 @@ impl Shared {
     }
 
     fn next_task(&self, slot: &Arc<Slot>) -> Option<Task> {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         loop {
             if slot.is_written_off() {
                 // Its place is taken.
@@ -247,21 +247,18 @@ impl Shared {
             if let Some(source) = queue.source.take() {
                 drop(queue);
                 let source = self.read_on(source);
-                queue = lock(&self.queue);
+                queue = self.queue.lock();
                 queue.source = source;
                 continue;
             }
             queue.idle += 1;
-            let (guard, waited) = self
-                .ready
-                .wait_timeout_while(queue, SPARE_IDLE_MAX, |queue| {
-                    let has_work = !queue.tasks.is_empty() || queue.source.is_some();
-                    !has_work && !queue.closing && !slot.is_written_off()
-                })
-                .unwrap_or_else(PoisonError::into_inner);
-            queue = guard;
+            let is_spare = |queue: &mut Queue| {
+                let has_work = !queue.tasks.is_empty() || queue.source.is_some();
+                !has_work && !queue.closing && !slot.is_written_off()
+            };
+            self.ready.wait_while_for(&mut queue, is_spare, SPARE_IDLE_MAX);
             queue.idle -= 1;
-            if waited.timed_out() && queue.threads.len() > queue.threads_wanted {
+            if is_spare(&mut queue) && queue.threads.len() > queue.threads_wanted {
                 queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
                 return None;
             }
@@ -322,19 +319,19 @@ impl Shared {
     // What follows is for the watchdog.
 
     pub(super) fn threads(&self) -> Vec<Arc<Slot>> {
-        lock(&self.queue).threads.clone()
+        self.queue.lock().threads.clone()
     }
 
     /// Tells whether the watchdog has nothing left to watch for good.
     pub(super) fn unwatch_if_over(&self) -> bool {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         let over = queue.closing && queue.threads.is_empty() && queue.parked.is_empty();
         queue.watched = !over;
         over
     }
 
     pub(super) fn has_parked(&self) -> bool {
-        !lock(&self.queue).parked.is_empty()
+        !self.queue.lock().parked.is_empty()
     }
 
     /// Has others do what waits for the end of a poll that does not come to it.
@@ -348,12 +345,12 @@ impl Shared {
     /// Has another thread read where who read is at something that goes on. Tells whether nobody
     /// did.
     pub(super) fn see_to_reading(self: &Arc<Self>) -> bool {
-        self.call_a_reader(lock(&self.queue))
+        self.call_a_reader(self.queue.lock())
     }
 
     /// Gives up a thread that a plugin blocks, and starts another in its place.
     pub(super) fn replace(self: &Arc<Self>, slot: &Arc<Slot>) {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         slot.write_off();
         queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
         if !queue.closing || !queue.tasks.is_empty() {
@@ -363,7 +360,7 @@ impl Shared {
 
     /// Begins another second; returns the plugins that were throttled in the one that ends.
     pub(super) fn begin_second(self: &Arc<Self>) -> Vec<Arc<Guest>> {
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         let guests: Vec<_> = queue.guests.iter().filter_map(Weak::upgrade).collect();
         let throttled = guests.into_iter().filter(|guest| guest.begin_second()).collect();
         let parked = std::mem::take(&mut queue.parked);

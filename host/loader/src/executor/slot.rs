@@ -3,11 +3,13 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::guest::Guest;
 use super::jobs::Job;
-use crate::{lock, running};
+use crate::running;
 
 thread_local! {
     static OWN_SLOT: RefCell<Option<Arc<Slot>>> = const { RefCell::new(None) };
@@ -48,7 +50,7 @@ impl Slot {
 
     /// Takes the blocking work that a poll of this thread handed over.
     pub(super) fn take_job(&self) -> Option<(Arc<Guest>, Job)> {
-        lock(&self.job).take()
+        self.job.lock().take()
     }
 
     /// Makes the slot the calling thread's own.
@@ -67,7 +69,7 @@ impl Slot {
     }
 
     pub(super) fn begin(&self, guest: &Arc<Guest>) {
-        *lock(&self.guest) = Some(Arc::clone(guest));
+        *self.guest.lock() = Some(Arc::clone(guest));
         running::begin(guest.name_place());
         // In one order with the watchdog's `asleep`: it sees this, or this thread sees that it
         // sleeps.
@@ -84,7 +86,7 @@ impl Slot {
     }
 
     pub(super) fn guest(&self) -> Option<Arc<Guest>> {
-        lock(&self.guest).clone()
+        self.guest.lock().clone()
     }
 
     pub(super) fn is_in_host_code(&self) -> bool {
@@ -111,7 +113,7 @@ fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
 pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<Job> {
     let mut job = Some(job);
     with_own(|slot| {
-        let mut kept = lock(&slot.job);
+        let mut kept = slot.job.lock();
         if slot.executor == executor && is_polling(slot.sequence()) && kept.is_none() {
             *kept = job.take().map(|job| (Arc::clone(guest), job));
         }

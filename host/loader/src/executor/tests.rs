@@ -1,15 +1,15 @@
 //! Threads that read messages while they have no task.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use std::time::Duration;
 
 use jaato_types::PluginName;
+use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Executor, Job};
-use crate::lock;
 use crate::watch::{Report, Watch};
 
 /// Longer than anything here takes.
@@ -27,7 +27,7 @@ impl Watch for Troubles {
     fn misbehaved(&self, _report: &Report) {}
 
     fn trouble(&self, text: &str) {
-        lock(&self.0).push(text.to_owned());
+        self.0.lock().push(text.to_owned());
     }
 }
 
@@ -125,7 +125,7 @@ fn after_the_end_of_messages_tasks_are_polled_as_ever() {
         executor.spawn(&executor.shared().hop_guest(), async move { poller.send(()).unwrap() });
     polled.recv_timeout(PATIENCE).unwrap();
     drop(task);
-    assert!(lock(&troubles.0).is_empty());
+    assert!(troubles.0.lock().is_empty());
 }
 
 #[test]
@@ -133,5 +133,5 @@ fn a_message_that_panics_ends_the_reading_and_is_told() {
     let reading = Reading::new();
     reading.say(|| panic!("a bug of the host"));
     assert_eq!(reading.over.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
-    assert_eq!(lock(&reading.troubles.0).len(), 1);
+    assert_eq!(reading.troubles.0.lock().len(), 1);
 }

@@ -6,17 +6,18 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use super::clock::{Measure, Meter};
 use super::guest::{Guest, STRIKES_MAX};
 use super::queue::Shared;
 use super::slot::{Slot, is_polling};
 use crate::fence::bury;
-use crate::lock;
 use crate::watch::{Misdeed, Report};
 
 /// Longest poll: time in which the thread was able to run. Work that takes longer belongs on the
@@ -48,15 +49,15 @@ impl Bell {
     }
 
     pub(super) fn ring(&self) {
-        let _guard = lock(&self.mutex);
+        let _guard = self.mutex.lock();
         self.asleep.store(false, SeqCst);
         self.rung.notify_all();
     }
 
     fn wait(&self) {
-        let mut guard = lock(&self.mutex);
+        let mut guard = self.mutex.lock();
         while self.asleep.load(SeqCst) {
-            guard = self.rung.wait(guard).unwrap_or_else(PoisonError::into_inner);
+            self.rung.wait(&mut guard);
         }
     }
 }

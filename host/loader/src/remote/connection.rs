@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jaato_types::{Error, Frame};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -15,7 +16,6 @@ use super::{OVERDUE_MAX, WorkerProcess, death};
 use crate::bounds::check_json;
 use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
 use crate::fence::host_code;
-use crate::lock;
 
 /// What a call is answered with: a frame, and the file that it lends.
 pub(super) type Answer = Result<(Vec<u8>, Option<OwnedFd>), Error>;
@@ -60,7 +60,7 @@ impl Connection {
         frame: &[u8],
     ) -> Result<(u64, oneshot::Receiver<Answer>), Error> {
         let (answer, receiver) = oneshot::channel();
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if let Some(error) = &state.ended {
             return Err(error.clone());
         }
@@ -76,7 +76,7 @@ impl Connection {
     /// Cancels a call: whoever waits has its answer at once, the worker is told, and ended if it
     /// takes too long over it.
     pub(super) fn cancel(self: &Arc<Self>, id: u64) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let Some(pending) = state.calls.get_mut(&id) else { return };
         let (core, answer) = (Arc::clone(&pending.core), pending.answer.take());
         drop(state);
@@ -95,7 +95,7 @@ impl Connection {
         self.core.executor.runtime().spawn(async move {
             tokio::time::sleep(OVERDUE_MAX).await;
             let Some(own) = own.upgrade() else { return };
-            if lock(&own.state).calls.contains_key(&id) {
+            if own.state.lock().calls.contains_key(&id) {
                 own.process.end().await;
             }
         });
@@ -114,7 +114,7 @@ impl Connection {
     pub(super) async fn step(&self, kind: Kind, flag: Flag, frame: &[u8]) -> Step {
         let (reply, receiver) = oneshot::channel();
         let id = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if let Some(error) = &state.ended {
                 return Err(error.clone());
             }
@@ -130,23 +130,23 @@ impl Connection {
     /// Enlists for the worker's first word; before the reading begins.
     pub(super) fn ready(&self) -> oneshot::Receiver<Step> {
         let (reply, receiver) = oneshot::channel();
-        lock(&self.state).steps.insert(0, reply);
+        self.state.lock().steps.insert(0, reply);
         receiver
     }
 
     /// Returns why the worker is of no use any more.
     pub(super) fn ended(&self) -> Option<Error> {
-        lock(&self.state).ended.clone()
+        self.state.lock().ended.clone()
     }
 
     /// Counts the calls that the worker has not answered, cancelled ones too.
     pub(super) fn in_flight(&self) -> usize {
-        lock(&self.state).calls.len()
+        self.state.lock().calls.len()
     }
 
     /// Cancels all calls that are in flight.
     pub(super) fn cancel_all(self: &Arc<Self>) {
-        let ids: Vec<u64> = lock(&self.state).calls.keys().copied().collect();
+        let ids: Vec<u64> = self.state.lock().calls.keys().copied().collect();
         ids.into_iter().for_each(|id| self.cancel(id));
     }
 
@@ -171,7 +171,7 @@ impl Connection {
     }
 
     fn end(&self, error: &Error) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         state.ended = Some(error.clone());
         let calls = std::mem::take(&mut state.calls);
         let asked = std::mem::take(&mut state.asked);
@@ -216,7 +216,7 @@ impl Connection {
                 }
             }
             Kind::Forget => {
-                if let Some(asked) = lock(&self.state).asked.remove(&id) {
+                if let Some(asked) = self.state.lock().asked.remove(&id) {
                     asked.abort();
                 }
             }
@@ -241,13 +241,13 @@ impl Connection {
 
     fn emit(&self, id: u64, frame: &[u8]) {
         // A call that was cancelled has nobody who reads.
-        if let Some(core) = lock(&self.state).calls.get(&id).map(|call| Arc::clone(&call.core)) {
+        if let Some(core) = self.state.lock().calls.get(&id).map(|call| Arc::clone(&call.core)) {
             core.emit(frame);
         }
     }
 
     fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>, lent: Option<OwnedFd>) {
-        let Some(Pending { core, answer }) = lock(&self.state).calls.remove(&id) else { return };
+        let Some(Pending { core, answer }) = self.state.lock().calls.remove(&id) else { return };
         let fault = core.take_fault();
         core.end();
         let Some(answer) = answer else { return };
@@ -267,7 +267,7 @@ impl Connection {
     }
 
     fn reply(&self, id: u64, flag: Flag, payload: Vec<u8>) {
-        let Some(reply) = lock(&self.state).steps.remove(&id) else { return };
+        let Some(reply) = self.state.lock().steps.remove(&id) else { return };
         let _ = reply.send(match flag {
             Flag::Error => Err(self.read_error(&payload)),
             Flag::Nothing => Ok(None),
@@ -286,7 +286,7 @@ impl Connection {
         if number == 0 {
             return Some(Arc::clone(&self.core));
         }
-        lock(&self.state).calls.get(&number).map(|call| Arc::clone(&call.core))
+        self.state.lock().calls.get(&number).map(|call| Arc::clone(&call.core))
     }
 
     fn ask(self: &Arc<Self>, id: u64, context: u64, operation: &str, frame: &[u8]) {
@@ -318,10 +318,10 @@ impl Connection {
     ) {
         let own = Arc::clone(self);
         // Held over the spawn, so that the task finds itself enlisted.
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let task = self.core.executor.runtime().spawn(async move {
             let served = work.await;
-            lock(&own.state).asked.remove(&id);
+            own.state.lock().asked.remove(&id);
             own.tell(kind, id, &served);
         });
         state.asked.insert(id, task.abort_handle());

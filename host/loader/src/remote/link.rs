@@ -7,8 +7,8 @@ use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::{self, Write as _};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Mutex, MutexGuard};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::Interest;
@@ -17,7 +17,6 @@ use tokio::sync::Notify;
 
 use super::lend::Files;
 use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
-use crate::lock;
 use crate::platform::{waited_for, write_with_file};
 
 /// Bytes that may wait for an end that does not read.
@@ -80,7 +79,7 @@ impl Link {
     /// Sends a message whose payload is `head` and `frame`; false when the other end is gone.
     pub fn send(&self, kind: Kind, flag: Flag, id: u64, head: &[u8], frame: &[u8]) -> bool {
         let header = Header { kind, flag, id, length: head.len() + frame.len() }.write();
-        let mut out = lock(&self.out);
+        let mut out = self.out.lock();
         if out.closed {
             return false;
         }
@@ -103,7 +102,7 @@ impl Link {
     /// the frame alone: a file waits for nobody.
     pub fn send_lending(&self, kind: Kind, id: u64, frame: &[u8], file: BorrowedFd<'_>) -> bool {
         let header = Header { kind, flag: Flag::Lent, id, length: frame.len() }.write();
-        let out = lock(&self.out);
+        let out = self.out.lock();
         if !out.closed && out.bytes.is_empty() {
             let parts = [&header, frame].map(io::IoSlice::new);
             if let Ok(sent) = write_with_file(&self.socket, &parts, file) {
@@ -136,13 +135,13 @@ impl Link {
 
     /// Counts the bytes that wait for the other end.
     pub fn waiting_bytes(&self) -> usize {
-        let out = lock(&self.out);
+        let out = self.out.lock();
         out.bytes.len() - out.written
     }
 
     /// Refuses what is sent from here on.
     pub fn close(&self) {
-        lock(&self.out).close(false);
+        self.out.lock().close(false);
         self.waiting.notify_one();
     }
 
@@ -152,13 +151,13 @@ impl Link {
         if self.write_on().await.is_err() {
             self.close();
         }
-        lock(&self.out).given_up
+        self.out.lock().given_up
     }
 
     async fn write_on(&self) -> io::Result<()> {
         // Made before there is need of it: a process may come to have no room for descriptors.
         let mut socket = OwnedFd::from(self.socket.try_clone()?);
-        while !lock(&self.out).closed {
+        while !self.out.lock().closed {
             self.waiting.notified().await;
             socket = self.write_all(socket).await?;
         }
@@ -166,7 +165,7 @@ impl Link {
     }
 
     fn waits(&self) -> bool {
-        !lock(&self.out).bytes.is_empty()
+        !self.out.lock().bytes.is_empty()
     }
 
     /// Writes what waits; gives back the descriptor that it waits by.
@@ -184,7 +183,7 @@ impl Link {
     }
 
     fn write_some(&self) -> io::Result<()> {
-        let mut out = lock(&self.out);
+        let mut out = self.out.lock();
         out.written += (&self.socket).write(&out.bytes[out.written..])?;
         if out.written == out.bytes.len() {
             (out.bytes, out.written) = (Vec::new(), 0);

@@ -9,10 +9,10 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering::SeqCst};
-use std::sync::{Mutex, MutexGuard};
 
 use jaato_plugin_api::c1::{self, Buffer, Context, Host, Plugin, Request, VERSION, Waker};
 use jaato_types::{FRAME_BYTES_MAX, Frame};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::random::Random;
@@ -83,7 +83,7 @@ fn random() -> Random {
 }
 
 fn left(instance: &Instance) -> MutexGuard<'_, Left> {
-    instance.left.lock().unwrap()
+    instance.left.lock()
 }
 
 unsafe fn host<'a>() -> &'a Host {

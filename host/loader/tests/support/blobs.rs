@@ -1,10 +1,11 @@
 //! A host that keeps images: services which no host has yet, as a later one may lend them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_loader::{Caller, Served, Services};
 use jaato_types::{Error, ErrorKind, Frame};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Bytes by the number of their blob, shared by all calls of a session.
@@ -14,14 +15,14 @@ pub struct Blobs(Arc<Mutex<Vec<Vec<u8>>>>);
 impl Blobs {
     /// The bytes of each, in the order in which they came.
     pub fn sizes(&self) -> Vec<usize> {
-        self.0.lock().unwrap().iter().map(Vec::len).collect()
+        self.0.lock().iter().map(Vec::len).collect()
     }
 
     fn put(&self, frame: &[u8]) -> Result<Served, Error> {
         let frame = Frame::parse(frame).unwrap();
         let request: Value = frame.json().unwrap();
         assert!(request["mime_type"].is_string(), "{request}");
-        let mut kept = self.0.lock().unwrap();
+        let mut kept = self.0.lock();
         kept.push(frame.bytes.to_vec());
         let id = format!("b-{}", kept.len() - 1);
         Ok(Served::Frame(Frame::write(&json!({ "blob": id })).unwrap()))
@@ -29,7 +30,7 @@ impl Blobs {
 
     fn get(&self, frame: &[u8]) -> Result<Served, Error> {
         let request: Value = Frame::read(frame).unwrap();
-        let kept = self.0.lock().unwrap();
+        let kept = self.0.lock();
         let id = request["blob"].as_str().and_then(|id| id.strip_prefix("b-"));
         let bytes = id.and_then(|id| kept.get(id.parse::<usize>().ok()?));
         let none = || Error::new(ErrorKind::NotFound, format!("no blob {request}"));

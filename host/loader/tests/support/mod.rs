@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use jaato_loader::{
     RunningCall, Served, Services, Watch,
 };
 use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -86,7 +87,7 @@ impl Watch for Recorder {
     }
 
     fn trouble(&self, text: &str) {
-        self.troubles.lock().unwrap().push(text.to_owned());
+        self.troubles.lock().push(text.to_owned());
     }
 }
 
@@ -107,7 +108,7 @@ impl House {
     }
 
     pub fn troubles(&self) -> Vec<String> {
-        self.recorder.troubles.lock().unwrap().clone()
+        self.recorder.troubles.lock().clone()
     }
 
     pub async fn plugin(&self, opened: &Opened) -> Plugin {

@@ -9,13 +9,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt as _;
 use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{DESCRIPTOR_KEY, FileNumber, LentFile};
 use jaato_types::{Error, ErrorKind, Frame};
+use parking_lot::{Mutex, MutexGuard};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, fstat};
 use rustix::io::{Errno, pread};
@@ -200,7 +201,7 @@ impl Uploads {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Upload>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

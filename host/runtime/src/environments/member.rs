@@ -1,7 +1,7 @@
 //! A session in its environment: what its tools ask for is passed on, and what it runs is its own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_config::trust::SESSION_MARKER;
@@ -11,6 +11,7 @@ use jaato_types::execution::{DESCRIBE, STREAM_KEY};
 use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM};
 use jaato_types::process::{FORGET, LIST, ProcessFacts, ProcessRef, SPAWN, START};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::lent::{Lent, LentReader, Upload, Uploads};
@@ -159,7 +160,7 @@ impl Member {
     /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no
     /// such terminal.
     pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
-        let terminals = lock(&self.terminals);
+        let terminals = self.terminals.lock();
         let held = terminals.by_number.get(&number).filter(|held| held.plugin == *plugin)?;
         Some(held.over.clone())
     }
@@ -168,14 +169,14 @@ impl Member {
     fn hold_terminal(self: &Arc<Self>, host: &Arc<Host>, number: u64, plugin: PluginName) -> OnEnd {
         let over = Cancel::new();
         let held = HeldTerminal { plugin, over: over.clone() };
-        lock(&self.terminals).by_number.insert(number, held);
+        self.terminals.lock().by_number.insert(number, held);
         let (board, session) = (Arc::clone(&host.terminals), self.session.clone());
         let own = Arc::downgrade(self);
         OnEnd::new(move || {
             over.cancel();
             board.forget(&session, number);
             if let Some(own) = own.upgrade() {
-                lock(&own.terminals).end(number);
+                own.terminals.lock().end(number);
             }
         })
     }
@@ -192,7 +193,7 @@ impl Member {
         let mut json: Value = parsed.json().map_err(bad_request)?;
         for key in NUMBER_KEYS {
             let Some(number) = json.get(key).and_then(Value::as_u64) else { continue };
-            if !is_start && !lock(&self.numbers).contains(&number) {
+            if !is_start && !self.numbers.lock().contains(&number) {
                 let text = format!("this session has no {key} {number}");
                 return Err(Error::new(ErrorKind::NotFound, text)
                     .with_hint("it has ended, or is another session's"));
@@ -220,7 +221,7 @@ impl Member {
         let Answered { frame: answer, lent } = answer;
         if operation == LIST {
             let all: Vec<ProcessFacts> = read(&answer)?;
-            let numbers = lock(&self.numbers);
+            let numbers = self.numbers.lock();
             let own: Vec<_> = all.iter().filter(|it| numbers.contains(&it.process)).collect();
             return Ok(Served::Frame(write(&own)?));
         }
@@ -230,9 +231,9 @@ impl Member {
         let mut head: Map<String, Value> = read(&answer)?;
         let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
         if let Some(number) = number {
-            lock(&self.numbers).insert(number);
+            self.numbers.lock().insert(number);
             if operation == START {
-                lock(&self.lasting).insert(number);
+                self.lasting.lock().insert(number);
             }
         }
         let lent = Lent::taken(&mut head, lent);
@@ -252,7 +253,7 @@ impl Member {
 
     /// Ends what the session has there, and with the last session the environment.
     pub(super) async fn leave(&self, host: &Arc<Host>) {
-        let lasting = std::mem::take(&mut *lock(&self.lasting));
+        let lasting = std::mem::take(&mut *self.lasting.lock());
         for process in lasting {
             // What has a stream has ended with the plugin that read it; a forgotten program is not
             // there.
@@ -294,10 +295,6 @@ fn opens(operation: &str) -> bool {
 
 fn bad_request(error: FrameError) -> Error {
     Error::new(ErrorKind::InvalidArguments, error.to_string())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ mod scope;
 mod stream;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::{Error, ErrorKind, SessionId};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 pub use describe::EnvironmentListed;
@@ -70,7 +71,7 @@ impl Environments {
     pub(crate) fn record(&self, host: &Host, problems: Vec<String>) {
         for problem in problems {
             host.log.line(1, "host", &problem);
-            let mut told = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut told = self.problems.lock();
             if told.len() < PROBLEMS_MAX {
                 told.push(problem);
             }
@@ -79,7 +80,7 @@ impl Environments {
 
     /// Gives what went wrong so far.
     pub(crate) fn take_problems(&self) -> Vec<String> {
-        std::mem::take(&mut *self.problems.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.problems.lock())
     }
 
     /// Ends what a session has in its environment, and the environment with its last session.
@@ -100,7 +101,7 @@ impl Environments {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Member>>> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        self.members.lock()
     }
 }
 

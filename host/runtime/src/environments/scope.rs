@@ -1,8 +1,8 @@
 //! One execution environment: its life, and the calls of its plugin.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 
 use jaato_loader::Services;
 use jaato_session::Cancel;
@@ -11,6 +11,7 @@ use jaato_types::execution::{
     StreamClose, TEARDOWN,
 };
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
+use parking_lot::Mutex as SyncMutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -45,8 +46,8 @@ pub struct Scope {
     /// Locked while it is set up or taken down.
     life: Mutex<Life>,
     /// What calls use once it is set up.
-    ready: StdMutex<Option<Arc<Ready>>>,
-    members: StdMutex<usize>,
+    ready: SyncMutex<Option<Arc<Ready>>>,
+    members: SyncMutex<usize>,
     pub(super) resources: Arc<Resources>,
 }
 
@@ -80,8 +81,8 @@ impl Scope {
             choice,
             id: SessionId::from(id.as_str()),
             life: Mutex::default(),
-            ready: StdMutex::default(),
-            members: StdMutex::new(0),
+            ready: SyncMutex::default(),
+            members: SyncMutex::new(0),
             resources: Arc::default(),
         }
     }
@@ -105,13 +106,13 @@ impl Scope {
     }
 
     pub(super) fn enter(&self) {
-        *self.members.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *self.members.lock() += 1;
     }
 
     /// Lets a session go; the last one takes the environment down.
     pub(super) async fn leave(&self, host: &Arc<Host>) {
         let is_last = {
-            let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut members = self.members.lock();
             *members -= 1;
             *members == 0
         };
@@ -200,12 +201,12 @@ impl Scope {
     }
 
     fn living(&self) -> Option<Arc<Ready>> {
-        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = self.ready.lock();
         ready.as_ref().filter(|ready| ready.lease.ended().is_none()).cloned()
     }
 
     fn put(&self, ready: Option<Arc<Ready>>) -> Option<Arc<Ready>> {
-        std::mem::replace(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner), ready)
+        std::mem::replace(&mut *self.ready.lock(), ready)
     }
 
     /// Takes it down: resources first, then the environment. What goes wrong is told to a person at

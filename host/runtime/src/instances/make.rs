@@ -11,7 +11,7 @@ use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
 use tokio::sync::OnceCell;
 
 use super::slot::{Made, Slot, Source};
-use super::{CONTENTS_INSIDE_MAX, Inside, Instances, NOT_COPIED, Wanted, lock, why_in_worker};
+use super::{CONTENTS_INSIDE_MAX, Inside, Instances, NOT_COPIED, Wanted, why_in_worker};
 use crate::reload::{Copy, CopyProblem, Opening};
 use crate::services::PluginServices;
 use crate::setup::Setup;
@@ -112,7 +112,7 @@ impl Instances {
                 source.edition.content.to_string()
             }
         };
-        let mut plugins = lock(&self.plugins);
+        let mut plugins = self.plugins.lock();
         let key = (name.clone(), content);
         let is_inside =
             |(other, _): &&Inside, opened: &OnceCell<Plugin>| other == name && opened.initialized();
@@ -161,7 +161,7 @@ impl Instances {
 
     /// Tells whether any content of a plugin is open in this process.
     fn is_inside(&self, plugin: &PluginName) -> bool {
-        lock(&self.plugins).iter().any(|((name, _), opened)| name == plugin && opened.initialized())
+        self.plugins.lock().iter().any(|((name, _), opened)| name == plugin && opened.initialized())
     }
 
     /// Says once that what is opened is not safe from who writes over it.

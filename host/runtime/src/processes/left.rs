@@ -1,11 +1,12 @@
 //! What programs that have ended left running: kept until the host ends, and then told.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_process::{Child, ChildOutput, ProcessError};
 use jaato_types::{Error, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;
 
 /// Programs that may have left something running; each takes a keeper and up to three descriptors.
@@ -120,7 +121,7 @@ impl LeftOvers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Left>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

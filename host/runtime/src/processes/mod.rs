@@ -19,14 +19,15 @@ mod variables;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jaato_config::Variables;
 use jaato_config::trust::SESSION_MARKER;
 use jaato_process::{Command, ProcessError, Supervisor};
 use jaato_types::process::Spawn;
 use jaato_types::{Error, ErrorKind, SessionId};
+use parking_lot::{Mutex, MutexGuard};
 
 pub use left::EndedProcess;
 use left::LeftOvers;
@@ -74,13 +75,13 @@ impl Processes {
     /// Returns what programs get of the host's variables: nothing that holds or looks like a
     /// secret.
     pub fn variables(&self) -> Arc<BTreeMap<OsString, OsString>> {
-        Arc::clone(&self.variables.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.variables.lock())
     }
 
     /// Keeps variables that providers declare from programs that are started from here on; `pass`
     /// are those that the person lets through.
     pub fn withhold(&self, credentials: &BTreeSet<String>, pass: &[String]) {
-        let mut variables = self.variables.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut variables = self.variables.lock();
         let is_secret = |name: &&String| !pass.contains(name);
         for name in credentials.iter().filter(is_secret) {
             if variables.contains_key(OsStr::new(name)) {
@@ -113,7 +114,7 @@ impl Processes {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<SessionId, usize>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 
     /// Describes a program to the supervisor.

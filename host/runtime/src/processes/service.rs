@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
@@ -16,6 +16,7 @@ use jaato_types::process::{
     SPAWN_ON_TERMINAL, Signal, Spawn, SpawnOnTerminal, Stdin, WRITE,
 };
 use jaato_types::{Error, ErrorKind, Frame, FrameError, SessionId};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex as AsyncMutex;
@@ -115,7 +116,7 @@ impl CallProcesses {
                 is_over: Arc::clone(&is_over),
             };
             let number = processes.next_number();
-            lock(&running).insert(number, handles);
+            running.lock().insert(number, handles);
             let label = label_of(&spawn);
             let deadline_ms = spawn.deadline_ms;
             let begun =
@@ -225,7 +226,7 @@ async fn write_all(pipe: &ChildInput, mut bytes: &[u8]) -> Result<(), Error> {
 }
 
 fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Result<(), Error> {
-    let mut running = lock(running);
+    let mut running = running.lock();
     // What programs that are over left running keeps its number, so that it can be ended.
     running.retain(|_, handles| handles.child.strong_count() > 0);
     let alive = running.values().filter(|handles| handles.child().is_some()).count();
@@ -237,7 +238,7 @@ fn has_room(running: &Mutex<BTreeMap<u64, Handles>>, running_max: usize) -> Resu
 }
 
 fn find(running: &Mutex<BTreeMap<u64, Handles>>, process: u64) -> Result<Handles, Error> {
-    lock(running).get(&process).cloned().ok_or_else(|| ended(process))
+    running.lock().get(&process).cloned().ok_or_else(|| ended(process))
 }
 
 fn ended(process: u64) -> Error {
@@ -276,8 +277,4 @@ fn bad_request(error: FrameError) -> Error {
 
 fn done() -> Result<Served, Error> {
     Ok(Served::Frame(Frame::empty()))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

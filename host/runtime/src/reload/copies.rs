@@ -10,11 +10,12 @@ use std::fs::{self, File};
 use std::io::{self, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jaato_loader::Stamp;
 use jaato_types::PluginName;
+use parking_lot::Mutex;
 use tempfile::TempPath;
 
 use super::Edition;
@@ -86,7 +87,7 @@ impl Copies {
         digest: Option<&str>,
     ) -> Result<Opening, CopyProblem> {
         let key = (plugin.clone(), edition.content);
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.lock();
         let copy = held.get(&key).and_then(Weak::upgrade);
         drop(held);
         if let Some(copy) = copy {
@@ -105,7 +106,7 @@ impl Copies {
             return Err(CopyProblem::Changed);
         }
         let copy = Arc::new(Copy(File::open(&path)?.into()));
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock();
         held.retain(|_, copy| copy.strong_count() > 0);
         held.insert(key, Arc::downgrade(&copy));
         Ok(Opening { path, copy })
@@ -117,7 +118,7 @@ impl Copies {
     /// When that cannot be written.
     pub fn reopen(&self, plugin: &PluginName, copy: Arc<Copy>) -> Result<Opening, CopyProblem> {
         let path = {
-            let mut from = copy.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut from = copy.0.lock();
             from.seek(SeekFrom::Start(0))?;
             self.copy(plugin, &mut from)?
         };

@@ -17,11 +17,12 @@ mod watching;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use jaato_loader::Stamp;
 use jaato_registry::Registry;
 use jaato_types::SessionId;
+use parking_lot::{Mutex, MutexGuard};
 
 pub use again::{DescribedAgain, describe_again};
 pub use catalog::{Catalog, Edition};
@@ -81,7 +82,7 @@ impl Plugins {
         if self.copies.set(copies).is_err() {
             return;
         }
-        let start = std::mem::take(&mut *self.start.lock().unwrap_or_else(PoisonError::into_inner));
+        let start = std::mem::take(&mut *self.start.lock());
         *seen = Seen { files: start.stamps.into_iter().collect(), trust: start.trust };
         let mut state = self.state();
         let watched = Arc::new(state.current.watched(&seen, start.problems));
@@ -101,7 +102,7 @@ impl Plugins {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

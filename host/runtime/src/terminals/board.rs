@@ -1,13 +1,14 @@
 //! The board: which terminals are shown, to whom, and who is told what people do there.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use jaato_session::{Asker, Cancel, Emitter};
 use jaato_types::terminal::{TerminalScreen, TerminalShown};
 use jaato_types::{Error, ErrorKind, PluginName, SessionId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -323,11 +324,11 @@ impl Terminals {
     }
 
     fn server(&self) -> MutexGuard<'_, Listening> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+        self.server.lock()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

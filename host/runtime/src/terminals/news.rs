@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use futures_util::Stream;
 use jaato_types::terminal::TerminalNews;
 use jaato_types::{Error, ErrorKind, Frame};
+use parking_lot::{Mutex, MutexGuard};
 
 /// What was not told yet.
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl News {
     }
 
     fn lock(&self) -> MutexGuard<'_, Untold> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,12 +1,13 @@
 //! One terminal on the board: its newest screen, who looks at it, and the events that tell of it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jaato_session::{Cancel, Emitter};
 use jaato_types::terminal::TerminalScreen;
 use jaato_types::{Event, PluginName, SessionId};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -220,7 +221,7 @@ impl Shown {
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock()
     }
 }
 

@@ -2,7 +2,7 @@
 //! moved.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -11,6 +11,7 @@ use jaato_config::Folders;
 use jaato_session::{Answer, Asker, Cancel, Emitter, EventSink, Question};
 use jaato_types::terminal::{TerminalNews, TerminalScreen};
 use jaato_types::{Envelope, Error, Event, Frame, PluginName, SessionId};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::board::{Audience, Hands, TYPE_MAX, Terminals};
@@ -24,14 +25,14 @@ struct Seen(Mutex<Vec<Event>>);
 
 impl EventSink for Seen {
     fn event(&self, envelope: Envelope) {
-        self.0.lock().unwrap().push(envelope.event);
+        self.0.lock().push(envelope.event);
     }
 }
 
 impl Seen {
     /// Screens by their first lines, and how much was typed.
     fn take(&self) -> Vec<String> {
-        let events = std::mem::take(&mut *self.0.lock().unwrap());
+        let events = std::mem::take(&mut *self.0.lock());
         let told = |event| match event {
             Event::TerminalScreen { lines, is_alive, .. } => {
                 format!("{}{}", lines.concat(), if is_alive { "" } else { " ended" })
@@ -77,15 +78,15 @@ impl Hands for Noted {
         bytes: Vec<u8>,
         _longest: Duration,
     ) -> BoxFuture<'static, Result<usize, Error>> {
-        let mut room = self.room.lock().unwrap();
+        let mut room = self.room.lock();
         let taken = bytes.len().min(*room);
         *room -= taken;
-        self.bytes.lock().unwrap().extend(&bytes[..taken]);
+        self.bytes.lock().extend(&bytes[..taken]);
         std::future::ready(Ok(taken)).boxed()
     }
 
     fn is_shown(&self, _session: &SessionId, _terminal: u64) -> BoxFuture<'static, bool> {
-        std::future::ready(*self.shows.lock().unwrap()).boxed()
+        std::future::ready(*self.shows.lock()).boxed()
     }
 }
 
@@ -218,7 +219,7 @@ async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
     assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 3 });
     drop(first);
     assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 0 });
-    assert_eq!(*bench.noted.bytes.lock().unwrap(), b"abc");
+    assert_eq!(*bench.noted.bytes.lock(), b"abc");
     // Another plugin of the session learns nothing.
     let mut others = bench.board.news(&bench.session, &PluginName::from("tool-y")).unwrap();
     bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX).await.unwrap();
@@ -244,16 +245,16 @@ async fn what_the_terminal_hides_is_told_to_be_typed_and_not_how_much() {
     bench.show("Password:");
     let shown = bench.board.find(&bench.session, 1).unwrap();
     let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
-    *bench.noted.shows.lock().unwrap() = false;
+    *bench.noted.shows.lock() = false;
     for key in [b"h", b"u", b"n", b"\r"] {
         bench.board.type_into(&shown, key.to_vec(), TYPE_MAX).await.unwrap();
     }
-    *bench.noted.shows.lock().unwrap() = true;
+    *bench.noted.shows.lock() = true;
     bench.board.type_into(&shown, b"ls\r".to_vec(), TYPE_MAX).await.unwrap();
     assert_eq!(bench.seen.take(), ["Password:", "typed 0"]);
     tokio::time::sleep(TYPED_EVERY * 2).await;
     assert_eq!(bench.seen.take(), ["typed 3"]);
-    assert_eq!(*bench.noted.bytes.lock().unwrap(), b"hun\rls\r");
+    assert_eq!(*bench.noted.bytes.lock(), b"hun\rls\r");
     let frame = news.next().await.unwrap().unwrap();
     let typed = TerminalNews::Typed { terminal: 1, bytes: 3 };
     assert_eq!(Frame::read::<TerminalNews>(&frame).unwrap(), typed);
@@ -264,13 +265,13 @@ async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted()
     let bench = Bench::new(None);
     bench.show("a");
     let shown = bench.board.find(&bench.session, 1).unwrap();
-    *bench.noted.room.lock().unwrap() = 3;
+    *bench.noted.room.lock() = 3;
     let error = bench.board.type_into(&shown, b"four".to_vec(), TYPE_MAX).await.unwrap_err();
     assert_eq!(error.message, "the program does not read what is typed");
     assert!(bench.board.type_into(&shown, b"more".to_vec(), TYPE_MAX).await.is_err());
     assert!(bench.board.write(&bench.session, 1, b"secret".to_vec()).await.is_err());
     assert_eq!(bench.seen.take(), ["a", "typed 3"]);
-    assert_eq!(*bench.noted.bytes.lock().unwrap(), b"fou");
+    assert_eq!(*bench.noted.bytes.lock(), b"fou");
 }
 
 #[tokio::test]
@@ -307,7 +308,7 @@ async fn it_is_joined_through_the_socket_and_told_of_the_end() {
         match joined.next().await.unwrap() {
             Some(Reply::Screen { screen, .. }) if screen.lines == ["first"] => {
                 joined.type_bytes(&[b'x'; 5000]).await.unwrap();
-                while bench.noted.bytes.lock().unwrap().len() < 5000 {
+                while bench.noted.bytes.lock().len() < 5000 {
                     tokio::task::yield_now().await;
                 }
                 bench.show("second");

@@ -1,7 +1,5 @@
 //! May a call run? The tool is there, the arguments match, the rules or a person allow it.
 
-use std::sync::PoisonError;
-
 use jaato_policy::{
     Answer as Standing, ArgumentsDigest, Call, Caller, Decision, Outcome, PluginSource, RuleId,
     SessionRule, decide,
@@ -60,7 +58,7 @@ impl CallRunner<'_> {
     async fn pass_gate(&self, call: &ToolCall, tool: &KnownTool, done: &mut CallsDone) -> Fate {
         let facts = self.facts_of(call, tool);
         let decision = {
-            let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+            let rules = self.rules.lock();
             decide(&rules, &facts)
         };
         let ruling = match decision.outcome {
@@ -149,7 +147,7 @@ impl CallRunner<'_> {
     }
 
     fn remember(&self, facts: &Call<'_>, answer: Standing) {
-        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.lock();
         rules.remember(SessionRule::of(facts, answer));
     }
 }

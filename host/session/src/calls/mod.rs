@@ -8,12 +8,11 @@ mod running;
 pub(crate) use execute::failed;
 pub(crate) use running::{Running, Start};
 
-use std::sync::Mutex;
-
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use jaato_policy::Rules;
 use jaato_types::{Error, ErrorKind, SessionId, ToolCall, ToolName, ToolResult};
+use parking_lot::Mutex;
 
 use crate::events::Emitter;
 use crate::tasks::Tasks;

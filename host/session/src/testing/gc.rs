@@ -1,10 +1,11 @@
 //! A gc that follows a script and remembers what it was asked.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{Error, GcPlan, GcRequest, Result};
+use parking_lot::Mutex;
 
 use crate::{Cancel, Gc};
 
@@ -56,21 +57,20 @@ pub struct ScriptedGc {
 impl ScriptedGc {
     /// Puts a gc there that does this, one beat a request.
     pub fn does(&self, beats: impl IntoIterator<Item = GcBeat>) {
-        *self.script.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(beats.into_iter().collect());
+        *self.script.lock() = Some(beats.into_iter().collect());
     }
 
     /// Returns what it was asked so far.
     pub fn requests(&self) -> Vec<GcRequest> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 
     pub(super) fn is_there(&self) -> bool {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.script.lock().is_some()
     }
 
     fn next(&self) -> Option<GcBeat> {
-        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut script = self.script.lock();
         let beats = script.as_mut()?;
         if beats.len() > 1 { beats.pop_front() } else { beats.front().cloned() }
     }
@@ -86,7 +86,7 @@ impl Gc for ScriptedGc {
         request: &'a GcRequest,
         _cancel: Cancel,
     ) -> BoxFuture<'a, Result<GcPlan>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        self.requests.lock().push(request.clone());
         let beat = self.next();
         async move {
             match beat {

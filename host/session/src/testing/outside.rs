@@ -1,10 +1,10 @@
 //! Clock, ids, events and output files of a test: simulated, counted, recorded, in memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::{CallId, Envelope, Event, Result, SessionId};
+use parking_lot::Mutex;
 
 use crate::{Clock, EventSink, Ids, OutputStore, SystemClock};
 
@@ -60,7 +60,7 @@ pub struct RecordedEvents(Mutex<Vec<Envelope>>);
 impl RecordedEvents {
     /// Returns the envelopes so far.
     pub fn envelopes(&self) -> Vec<Envelope> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Returns the events so far.
@@ -89,7 +89,7 @@ impl RecordedEvents {
 
 impl EventSink for RecordedEvents {
     fn event(&self, envelope: Envelope) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(envelope);
+        self.0.lock().push(envelope);
     }
 }
 
@@ -100,7 +100,7 @@ pub struct KeptOutputs(Mutex<Vec<(String, Vec<u8>)>>);
 impl KeptOutputs {
     /// Returns the files so far, path and content.
     pub fn files(&self) -> Vec<(String, Vec<u8>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 
@@ -113,7 +113,7 @@ impl OutputStore for KeptOutputs {
     ) -> BoxFuture<'a, Result<String>> {
         async move {
             let path = format!("/outputs/{call}-{label}");
-            let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut files = self.0.lock();
             files.push((path.clone(), bytes.to_vec()));
             Ok(path)
         }

@@ -1,9 +1,9 @@
 //! A person who gives prepared answers, or is not there.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use parking_lot::Mutex;
 
 use crate::{Answer, Asker, Question};
 
@@ -17,27 +17,27 @@ pub struct ScriptedPerson {
 impl ScriptedPerson {
     /// Puts a person there, with these answers.
     pub fn answers(&self, answers: impl IntoIterator<Item = Answer>) {
-        let mut slot = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.answers.lock();
         *slot = Some(answers.into_iter().collect());
     }
 
     /// Returns the questions so far: tool, arguments, and why.
     pub fn questions(&self) -> Vec<String> {
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.questions.lock().clone()
     }
 }
 
 impl Asker for ScriptedPerson {
     fn nobody(&self) -> Option<String> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers.lock();
         answers.is_none().then(|| "standard input is not a terminal".to_owned())
     }
 
     fn ask<'a>(&'a self, question: Question<'a>) -> BoxFuture<'a, Answer> {
         let Question { call, why, .. } = question;
         let text = format!("{} {}: {why}", call.name, call.arguments);
-        self.questions.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.questions.lock().push(text);
+        let mut answers = self.answers.lock();
         match answers.as_mut().and_then(VecDeque::pop_front) {
             Some(answer) => std::future::ready(answer).boxed(),
             None => std::future::pending().boxed(),

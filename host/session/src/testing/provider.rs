@@ -1,7 +1,6 @@
 //! A provider that follows a script and remembers what it was asked.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -9,6 +8,7 @@ use jaato_types::{
     CallId, Completion, Delta, Error, FinishReason, Part, Request, Result, ToolCall, ToolName,
     Usage,
 };
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::{Cancel, DeltaSink, Provider};
@@ -75,29 +75,29 @@ impl ScriptedProvider {
     /// Adds the answer to one more request.
     pub fn then(&self, beats: impl IntoIterator<Item = Beat>) -> &Self {
         let beats = beats.into_iter().collect();
-        self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(beats);
+        self.script.lock().push_back(beats);
         self
     }
 
     /// Tells the context window, so many milliseconds after it was asked for.
     pub fn tells_window(&self, tokens: u64, after_ms: u64) {
-        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut window = self.window.lock();
         (window.tokens, window.after_ms) = (Some(tokens), after_ms);
     }
 
     /// Counts how often it was asked for its context window.
     pub fn window_asked(&self) -> usize {
-        self.window.lock().unwrap_or_else(PoisonError::into_inner).asked
+        self.window.lock().asked
     }
 
     /// Drops the answers that were not asked for.
     pub fn forget(&self) {
-        self.script.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.script.lock().clear();
     }
 
     /// Returns the requests so far, repeated ones too.
     pub fn requests(&self) -> Vec<Request> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 }
 
@@ -112,8 +112,8 @@ impl Provider for ScriptedProvider {
         sink: DeltaSink,
         _cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        let beats = self.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        self.requests.lock().push(request.clone());
+        let beats = self.script.lock().pop_front();
         async move {
             match beats {
                 Some(beats) => play(beats, &sink).await,
@@ -125,7 +125,7 @@ impl Provider for ScriptedProvider {
 
     fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
         let window = {
-            let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut window = self.window.lock();
             window.asked += 1;
             *window
         };

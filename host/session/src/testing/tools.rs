@@ -1,6 +1,6 @@
 //! Tools whose behaviour a test gives, and a record of who ran beside whom.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt};
 use jaato_types::execution::EnvironmentPart;
@@ -8,6 +8,7 @@ use jaato_types::{
     Annotations, Availability, Condition, ConditionAnswer, ConditionRequest, Error, Offer, Output,
     PluginName, Result, ToolCall, ToolName, ToolSpec,
 };
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
@@ -173,21 +174,21 @@ impl ScriptedTools {
     pub fn replace(&self, tools: impl IntoIterator<Item = Tool>, notice: &str) {
         *self.locked() = tools.into_iter().collect();
         let renewal = Renewal { tools: Some(self.tools()), notices: vec![notice.to_owned()] };
-        *self.renewal.lock().unwrap_or_else(PoisonError::into_inner) = renewal;
+        *self.renewal.lock() = renewal;
     }
 
     fn locked(&self) -> MutexGuard<'_, Vec<Tool>> {
-        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tools.lock()
     }
 
     /// Returns the calls that ran, in the order in which they began.
     pub fn seats(&self) -> Vec<Seat> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner).all.clone()
+        self.seats.lock().all.clone()
     }
 }
 
 fn take_seat(seats: Arc<Mutex<Seats>>, call: &ToolCall, counts: bool) -> Leaving {
-    let mut taken = seats.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut taken = seats.lock();
     let index = taken.all.len();
     taken.all.push(Seat { call: call.clone(), beside: 0, ended: false });
     if counts {
@@ -210,14 +211,14 @@ struct Leaving {
 
 impl Leaving {
     fn ended(&self) {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = self.seats.lock();
         seats.all[self.index].ended = true;
     }
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = self.seats.lock();
         seats.running.retain(|running| *running != self.index);
     }
 }
@@ -228,8 +229,7 @@ impl ToolSet for ScriptedTools {
     }
 
     fn renew(&self) -> BoxFuture<'_, Renewal> {
-        async { std::mem::take(&mut *self.renewal.lock().unwrap_or_else(PoisonError::into_inner)) }
-            .boxed()
+        async { std::mem::take(&mut *self.renewal.lock()) }.boxed()
     }
 
     fn call(&self, call: ToolCall, scope: CallScope) -> BoxFuture<'static, Result<Output>> {

@@ -2,13 +2,14 @@
 //! exit.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use jaato_types::process::{
     KEPT_BYTES_MAX, ProcessExit, ProcessFacts, ProcessOutput, ProcessOutputRead, STARTED_MAX,
 };
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::ProgramEvents;
 use super::desk::unknown;
@@ -151,7 +152,7 @@ impl<P> Background<P> {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Kept<P>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -2,11 +2,12 @@
 //! way.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jaato_types::execution::EnvironmentFacts;
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 
 use super::background::Background;
 use super::held::Held;
@@ -67,7 +68,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
     /// # Errors
     /// `unavailable` where it was not made ready, or was taken down.
     pub(super) fn environment(&self) -> Result<Arc<E>> {
-        lock(&self.ready).clone().ok_or_else(|| {
+        self.ready.lock().clone().ok_or_else(|| {
             Error::new(ErrorKind::Unavailable, "the execution environment is not set up")
         })
     }
@@ -75,7 +76,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
     /// Takes an environment that is ready.
     pub(super) fn put(&self, environment: E) -> Arc<E> {
         let environment = Arc::new(environment);
-        *lock(&self.ready) = Some(Arc::clone(&environment));
+        *self.ready.lock() = Some(Arc::clone(&environment));
         environment
     }
 
@@ -91,8 +92,8 @@ impl<E: ExecutionEnvironment> Desk<E> {
 
     /// Takes everything away: the environment, and what it has open.
     pub(super) fn take(&self) -> (Option<Arc<E>>, Vec<Arc<Open<E>>>) {
-        let open = std::mem::take(&mut *lock(&self.open));
-        (lock(&self.ready).take(), open.into_values().collect())
+        let open = std::mem::take(&mut *self.open.lock());
+        (self.ready.lock().take(), open.into_values().collect())
     }
 
     /// Returns a number that nothing else has.
@@ -102,7 +103,7 @@ impl<E: ExecutionEnvironment> Desk<E> {
 
     /// Refuses where too much is open.
     pub(super) fn has_room(&self) -> Result<()> {
-        if lock(&self.open).len() < OPEN_MAX {
+        if self.open.lock().len() < OPEN_MAX {
             return Ok(());
         }
         let text = format!("the environment has {OPEN_MAX} streams and programs open");
@@ -112,18 +113,18 @@ impl<E: ExecutionEnvironment> Desk<E> {
     /// Takes something that was opened.
     pub(super) fn add(&self, opened: Open<E>) -> u64 {
         let number = self.number();
-        lock(&self.open).insert(number, Arc::new(opened));
+        self.open.lock().insert(number, Arc::new(opened));
         number
     }
 
     /// Finds something that is open.
     pub(super) fn find(&self, number: u64) -> Option<Arc<Open<E>>> {
-        lock(&self.open).get(&number).cloned()
+        self.open.lock().get(&number).cloned()
     }
 
     /// Forgets something; what nobody uses any more ends.
     pub(super) fn close(&self, number: u64) {
-        let closed = lock(&self.open).remove(&number);
+        let closed = self.open.lock().remove(&number);
         drop(closed);
     }
 }
@@ -132,8 +133,4 @@ impl<E: ExecutionEnvironment> Desk<E> {
 pub(super) fn unknown(what: &str, number: u64) -> Error {
     let text = format!("the environment has no {what} {number}");
     Error::new(ErrorKind::NotFound, text).with_hint("it has ended, or never was")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,9 @@
 //! Something that one call at a time uses, and gives back when it ends, however it ends.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
 
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
 
 /// What is lent to one call at a time.
 pub(super) struct Held<T>(Mutex<Option<T>>);
@@ -24,7 +24,7 @@ impl<T> Held<T> {
     /// # Errors
     /// `conflict` while another call has it.
     pub(super) fn lend(&self) -> Result<Lent<'_, T>> {
-        let it = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let it = self.0.lock().take();
         let busy = || Error::new(ErrorKind::Conflict, "another call is using it");
         Ok(Lent { held: self, it: Some(it.ok_or_else(busy)?) })
     }
@@ -63,7 +63,7 @@ impl<T> DerefMut for Lent<'_, T> {
 impl<T> Drop for Lent<'_, T> {
     fn drop(&mut self) {
         if let Some(it) = self.it.take() {
-            *self.held.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(it);
+            *self.held.0.lock() = Some(it);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! A value whose changes others wait for, under any executor.
 
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// A value and who waits for it to change.
 pub(super) struct Watched<T>(Mutex<(T, Vec<Waker>)>);
@@ -46,7 +47,7 @@ impl<T> Watched<T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, (T, Vec<Waker>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

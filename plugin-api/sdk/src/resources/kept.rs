@@ -1,10 +1,11 @@
 //! The resources that one instance of a plugin keeps, typed: [`Resources`].
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_types::resources::{ResourceClosed, ResourceSet, SET};
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::turn::Turns;
 use super::{Kept, NewResource, Resource};
@@ -131,7 +132,7 @@ impl Resources {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.lock()
     }
 }
 

@@ -8,10 +8,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, MutexGuard};
 
 thread_local! {
     /// What is being polled here that makes something: whose turns, and the name.
@@ -86,7 +87,7 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

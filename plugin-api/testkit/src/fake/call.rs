@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 use std::time::Instant;
 
@@ -153,8 +153,7 @@ impl<T> Call<T> {
                 return Err(hung(patience));
             }
             self.context.want(self.context.host.executor.begin_wait());
-            let waited = self.context.changed.wait_timeout(emitted, left);
-            emitted = waited.unwrap_or_else(PoisonError::into_inner).0;
+            self.context.changed.wait_for(&mut emitted, left);
         }
     }
 

@@ -2,8 +2,8 @@
 //! end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use jaato_plugin_api::abi::abi_stable::std_types::{RStr, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_plugin_api::abi::{Answer, ContextAbi, ContextBox, JobBox, Maybe};
 use jaato_types::{Error, ErrorKind, Frame};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::executor::Executor;
 use super::held::WaitToken;
@@ -46,7 +47,7 @@ impl Shared {
     }
 
     pub(crate) fn patience(&self) -> Duration {
-        *lock(&self.patience)
+        *self.patience.lock()
     }
 
     pub(crate) fn next_id(&self) -> u64 {
@@ -147,14 +148,14 @@ impl Context {
     /// closed.
     pub(crate) fn end(&self) {
         // Under the lock of `emitted`, so that no frame slips in behind the end.
-        let emitted = lock(&self.emitted);
+        let emitted = self.emitted.lock();
         self.phase.store(Phase::Ended as u8, SeqCst);
         drop(emitted);
-        for task in std::mem::take(&mut *lock(&self.tasks)) {
+        for task in std::mem::take(&mut *self.tasks.lock()) {
             self.host.executor.cancel(task);
         }
-        drop(std::mem::take(&mut *lock(&self.streams)));
-        let wakers = std::mem::take(&mut lock(&self.waiting).wakers);
+        drop(std::mem::take(&mut *self.streams.lock()));
+        let wakers = std::mem::take(&mut self.waiting.lock().wakers);
         wakers.into_values().for_each(Waker::wake);
         self.satisfy();
     }
@@ -162,22 +163,22 @@ impl Context {
     /// Lets time skip until a frame is emitted or the context ends. Called with the lock of
     /// `emitted` held.
     pub(crate) fn want(&self, token: WaitToken) {
-        *lock(&self.wanted) = Some(token);
+        *self.wanted.lock() = Some(token);
     }
 
     fn satisfy(&self) {
-        drop(lock(&self.wanted).take());
+        drop(self.wanted.lock().take());
         self.changed.notify_all();
     }
 
     /// The frames that were emitted so far.
     pub(crate) fn emitted(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
-        lock(&self.emitted)
+        self.emitted.lock()
     }
 
     /// Keeps a waker for the context's end; `slot` is where it was kept before.
     pub(crate) fn keep_waker(&self, slot: &mut Option<u64>, waker: &Waker) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         waiting.number += 1;
         let number = *slot.get_or_insert(waiting.number);
         let earlier = waiting.wakers.insert(number, waker.clone());
@@ -186,37 +187,37 @@ impl Context {
     }
 
     pub(crate) fn forget_waker(&self, slot: u64) {
-        let waker = lock(&self.waiting).wakers.remove(&slot);
+        let waker = self.waiting.lock().wakers.remove(&slot);
         drop(waker);
     }
 
     pub(crate) fn add_stream(&self, stream: FakeStream) -> u64 {
         let handle = self.host.next_id();
         let open = OpenStream { stream, _token: self.host.counters.streams.token() };
-        lock(&self.streams).insert(handle, open);
+        self.streams.lock().insert(handle, open);
         handle
     }
 
     pub(crate) fn stream(&self, handle: u64) -> Option<FakeStream> {
-        lock(&self.streams).get(&handle).map(|open| open.stream.clone())
+        self.streams.lock().get(&handle).map(|open| open.stream.clone())
     }
 
     fn close_stream(&self, handle: u64) {
-        let stream = lock(&self.streams).remove(&handle);
+        let stream = self.streams.lock().remove(&handle);
         drop(stream);
         // A `next` that waits on another thread sees the end.
-        let wakers: Vec<Waker> = lock(&self.waiting).wakers.values().cloned().collect();
+        let wakers: Vec<Waker> = self.waiting.lock().wakers.values().cloned().collect();
         wakers.into_iter().for_each(Waker::wake);
     }
 
     /// What was wrong with what was emitted.
     pub(crate) fn take_fault(&self) -> Option<Error> {
-        lock(&self.fault).take()
+        self.fault.lock().take()
     }
 
     fn emit(&self, frame: Vec<u8>) -> bool {
-        let mut emitted = lock(&self.emitted);
-        let mut fault = lock(&self.fault);
+        let mut emitted = self.emitted.lock();
+        let mut fault = self.fault.lock();
         if self.owner != Owner::Call || self.phase() != Phase::Open || fault.is_some() {
             return false;
         }
@@ -229,10 +230,6 @@ impl Context {
         self.satisfy();
         true
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The plugin's side of a context.
@@ -274,7 +271,7 @@ impl ContextAbi for Lent {
 
     fn spawn(&self, task: FfiFuture<()>) -> bool {
         let context = &self.context;
-        let mut tasks = lock(&context.tasks);
+        let mut tasks = context.tasks.lock();
         let is_taken = context.owner == Owner::Instance && context.phase() == Phase::Open;
         if is_taken {
             tasks.push(context.host.executor.spawn(Box::pin(task)));

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use jaato_types::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::EXECUTOR_THREAD;
 use super::held::{JobToken, Time, WaitToken};
@@ -256,7 +257,7 @@ impl State {
 
 impl Inbox {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     fn number(&self) -> u64 {
@@ -372,10 +373,11 @@ fn guarded(work: impl FnOnce()) {
 
 fn wait<'a>(
     signal: &Condvar,
-    state: MutexGuard<'a, State>,
+    mut state: MutexGuard<'a, State>,
     time: Duration,
 ) -> MutexGuard<'a, State> {
-    signal.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0
+    signal.wait_for(&mut state, time);
+    state
 }
 
 /// Makes the error of a plugin that does not come back.

@@ -106,7 +106,7 @@ impl FakeHost {
     /// Sets how long, in real time, a plugin may keep the test waiting before it counts as hung.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
-        *self.shared.patience.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = patience;
+        *self.shared.patience.lock() = patience;
         self
     }
 

@@ -1,6 +1,6 @@
 //! An instance of a plugin on the fake host.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_plugin_api::abi::{
@@ -10,6 +10,7 @@ use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
     ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, Request, Result, ToolName,
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -249,7 +250,7 @@ impl FakeInstance {
             None => no_facet("instance"),
         });
         let call = Call::start(&self.host, read, make);
-        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = self.calls.lock();
         calls.retain(|(context, _)| context.phase() != Phase::Ended);
         calls.push(call.parts());
         call
@@ -291,9 +292,7 @@ impl FakeInstance {
     }
 
     fn cancel_calls(&self) {
-        for (context, task) in
-            std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
-        {
+        for (context, task) in std::mem::take(&mut *self.calls.lock()) {
             if context.phase() == Phase::Open {
                 context.begin_cancel();
                 self.host.executor.cancel(task);

@@ -1,10 +1,11 @@
 //! The fake host's log.
 
 use std::cell::RefCell;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use jaato_plugin_api::abi::LogAbi;
 use jaato_plugin_api::abi::abi_stable::std_types::RStr;
+use parking_lot::Mutex;
 
 /// Most lines that are kept: a plugin that logs in a loop must not eat the machine.
 const LINES_MAX: usize = 10_000;
@@ -23,14 +24,14 @@ pub(crate) struct LogBook(Mutex<Vec<LogLine>>);
 
 impl LogBook {
     pub(crate) fn write(&self, level: u8, text: &str) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.0.lock();
         if lines.len() < LINES_MAX {
             lines.push(LogLine { level, text: text.to_owned() });
         }
     }
 
     pub(crate) fn lines(&self) -> Vec<LogLine> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }
 

@@ -6,9 +6,9 @@ use std::io::{ErrorKind as IoErrorKind, Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jaato_types::process::{
@@ -20,6 +20,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal as SystemSignal, killpg};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::held::TimeHeld;
@@ -65,7 +66,7 @@ impl Running {
     ) -> Result<Reply> {
         {
             // What programs left running keeps their number, so that it can be ended.
-            let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            let left = self.left.lock();
             self.programs.retain(|_, program| {
                 !program.has_ended.load(SeqCst) || left.contains(&program.group)
             });
@@ -140,7 +141,7 @@ impl Running {
 impl Running {
     /// Ends what a program that has ended left running.
     fn end_left(&self, group: Pid) {
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock();
         if left.contains(&group) {
             left.retain(|other| *other != group);
             // It may have ended by itself.
@@ -154,7 +155,7 @@ impl Running {
         let running = std::mem::take(&mut self.programs).into_values();
         let running = running.filter(|program| !program.has_ended.load(SeqCst));
         let groups: Vec<Pid> = running.map(|program| program.group).collect();
-        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut left = self.left.lock();
         for group in groups.into_iter().chain(left.drain(..)) {
             // It may have ended by itself.
             let _ = killpg(group, SystemSignal::SIGKILL);
@@ -175,7 +176,7 @@ impl Program {
             let text = "the program's standard input is no pipe";
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         }
-        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut input = self.input.lock();
         let Some(sender) = input.as_ref() else {
             return Err(Error::new(ErrorKind::Io, "the program's standard input was closed"));
         };
@@ -305,7 +306,7 @@ impl Watched {
         self.program.has_ended.store(true, SeqCst);
         let left_running = if self.timed_out { Vec::new() } else { living(self.program.group) };
         if !left_running.is_empty() {
-            let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut left = self.left.lock();
             left.push(self.program.group);
         }
         let (code, signal) = (exit.code(), exit.signal());

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
@@ -12,6 +12,7 @@ use jaato_types::service::{
     self, AssetAnswer, AssetRequest, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result, process};
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -114,7 +115,7 @@ impl Default for State {
 
 impl Services {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(crate) fn set_time(&self, time: Time) {

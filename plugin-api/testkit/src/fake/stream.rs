@@ -1,11 +1,12 @@
 //! A stream of a fake service, fed by the test.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use jaato_types::{Error, Frame, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Most frames of a program that wait: it is slowed to the pace of its reader.
 const FRAMES_WAITING_MAX: usize = 2;
@@ -89,8 +90,9 @@ impl FakeStream {
     pub(crate) fn wait_for_room(&self, time: Duration) -> bool {
         let is_full =
             |state: &mut State| !state.is_closed && state.pieces.len() >= FRAMES_WAITING_MAX;
-        let waited = self.0.changed.wait_timeout_while(self.lock(), time, is_full);
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+        let mut state = self.lock();
+        self.0.changed.wait_while_for(&mut state, is_full, time);
+        !is_full(&mut state)
     }
 
     /// Tells whether the plugin reads it no more.
@@ -124,7 +126,7 @@ impl FakeStream {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.lock()
     }
 }
 

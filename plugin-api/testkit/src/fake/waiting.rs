@@ -6,14 +6,15 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll, Waker};
 
 use jaato_plugin_api::abi::JobBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult, RVec};
 use jaato_types::service::StreamAnswer;
 use jaato_types::{Error, ErrorKind, Frame, Result};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::context::{Context, Phase};
@@ -137,8 +138,7 @@ pub(super) fn blocking(context: &Arc<Context>, job: JobBox) -> HostFuture<bool> 
         context,
         || false,
         move |_, waker| {
-            let slot =
-                finish.waker.lock().unwrap_or_else(PoisonError::into_inner).replace(waker.clone());
+            let slot = finish.waker.lock().replace(waker.clone());
             drop(slot);
             if finish.is_done.load(SeqCst) { Poll::Ready(true) } else { Poll::Pending }
         },
@@ -156,7 +156,7 @@ fn run_job(context: &Arc<Context>, mut job: JobBox, finish: Arc<Finish>) {
         drop(job);
         drop(token);
         finish.is_done.store(true, SeqCst);
-        let waker = finish.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let waker = finish.waker.lock().take();
         if let Some(waker) = waker {
             waker.wake();
         }

@@ -1,7 +1,9 @@
 //! What a test waits for: a channel that lets the host's time skip for just as long.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::executor::Executor;
 use super::held::WaitToken;
@@ -18,7 +20,7 @@ struct Want {
 
 impl Wanted {
     fn begin(&self, executor: &Executor) {
-        let mut want = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut want = self.0.lock();
         // Under the lock, so that time does not skip for what is there already.
         if !want.is_satisfied {
             want.token = Some(executor.begin_wait());
@@ -26,7 +28,7 @@ impl Wanted {
     }
 
     fn satisfy(&self) {
-        let mut want = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut want = self.0.lock();
         want.is_satisfied = true;
         want.token = None;
     }

@@ -1,7 +1,7 @@
 //! What a context does when its call is cancelled, and after its end.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::task::{Context as TaskContext, Poll};
 
 use jaato_plugin_api::abi::JobBox;
@@ -9,6 +9,7 @@ use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::{FfiFuture, FutureExt};
 use jaato_types::ErrorKind;
+use parking_lot::Mutex;
 
 use super::HostUnderTest;
 use super::body::{
@@ -76,12 +77,12 @@ pub(super) fn a_cancel_drops(host: &dyn HostUnderTest) {
                 polled
             })
             .await;
-            *marker.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            *marker.lock() = true;
             Ok(frame(&()))
         });
         assert_eq!(receiver.recv_timeout(DEADLINE), Ok(true), "the body waits");
         call.cancel();
-        let went_on = *went_on.lock().unwrap_or_else(PoisonError::into_inner);
+        let went_on = *went_on.lock();
         assert!(!went_on, "a cancelled call went on behind its {wait:?}");
     }
 }

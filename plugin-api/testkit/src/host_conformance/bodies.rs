@@ -1,7 +1,7 @@
 //! A plugin without a dylib, whose calls are the bodies that checks give: by it a real host is
 //! checked.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
 use jaato_plugin_api::abi::abi_stable::sabi_trait::TD_Opaque;
 use jaato_plugin_api::abi::abi_stable::std_types::{RNone, ROption, RResult, RStr, RVec};
@@ -10,6 +10,7 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, FactoryAbi, FactoryBox, GcBox, InstanceAbi, InstanceBox, Maybe,
     ProviderBox, ToolAbi, ToolBox,
 };
+use parking_lot::Mutex;
 
 use super::Body;
 use super::body::DEADLINE;
@@ -36,7 +37,7 @@ impl Bodies {
             let _ = taken.send(());
             body(context)
         });
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+        *self.0.lock() = Some(body);
         let started = start();
         assert!(wait.recv_timeout(DEADLINE).is_ok(), "the call does not begin");
         started
@@ -82,7 +83,7 @@ impl InstanceAbi for Bodies {
 
 impl ToolAbi for Bodies {
     fn call(&self, _name: RStr<'_>, context: ContextBox, _frame: RVec<u8>) -> Answer {
-        let body = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let body = self.0.lock().take();
         match body {
             Some(body) => body(context),
             None => std::future::ready(RResult::RErr(RVec::new())).into_ffi(),

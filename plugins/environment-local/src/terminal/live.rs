@@ -2,8 +2,8 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::process::{Happened, ProcessControl, ProcessEvents, ProcessExit, Signal};
 use jaato_plugin_sdk::types::terminal::{TerminalResize, TerminalState};
 use jaato_plugin_sdk_environment::waiting::Seen;
+use parking_lot::Mutex;
 use rustix::process::Signal as SystemSignal;
 
 use super::pty::{Got, Pty};
@@ -161,9 +162,9 @@ impl LocalTerminalEvents {
         }
         let Some(flood) = &self.flood else { return Ok(None) };
         let (shared, gathered) = (Arc::clone(&self.shared), Arc::clone(flood));
-        self.home.blocking(move |_| shared.gather(&mut lock(&gathered))).await?;
+        self.home.blocking(move |_| shared.gather(&mut gathered.lock())).await?;
         // Taken when the wait is over: who stops waiting finds it there the next time.
-        let bytes = std::mem::take(&mut *lock(flood));
+        let bytes = std::mem::take(&mut *flood.lock());
         if bytes.is_empty() || !matches!(self.phase, Phase::Running) {
             self.flood = None;
             self.shared.is_flood.store(false, Relaxed);
@@ -264,7 +265,7 @@ impl LocalTerminalEvents {
 impl Shared {
     /// Reads and counts what was shown.
     fn read_now(&self, buffer: &mut [u8]) -> Result<Got> {
-        let mut shown_bytes = lock(&self.shown_bytes);
+        let mut shown_bytes = self.shown_bytes.lock();
         let got = self.pty.read(buffer).map_err(|error| lost(&error))?;
         if let Got::Bytes(bytes) = got {
             *shown_bytes += bytes as u64;
@@ -331,7 +332,7 @@ impl LocalTerminal {
     async fn put(&self, bytes: &[u8], until: Option<Instant>) -> Result<usize> {
         let Shared { pty, readiness, seen, .. } = &*self.shared;
         let taken = self.typing.put((pty, readiness), &self.home, bytes, until).await?;
-        lock(seen).0.typed(&bytes[..taken]);
+        seen.lock().0.typed(&bytes[..taken]);
         Ok(taken)
     }
 }
@@ -382,7 +383,7 @@ impl Shared {
         let foreground = pty.foreground();
         let has_input = pty.has_input().ok();
         let (has_output, shown_bytes) = {
-            let shown_bytes = lock(&self.shown_bytes);
+            let shown_bytes = self.shown_bytes.lock();
             (pty.has_output().ok(), *shown_bytes)
         };
         let mut state = TerminalState {
@@ -406,15 +407,11 @@ impl Shared {
             reads_lines: modes.reads_lines,
             echoes: modes.echoes,
         };
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         let (seen, memory) = &mut *seen;
         seen.add(look(&terminal, memory), &mut state);
         Ok(state)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn system_signal(signal: Signal) -> SystemSignal {

@@ -6,9 +6,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, FdFlags, fcntl_setfd, ioctl_fionbio, read, write};
@@ -185,7 +185,7 @@ impl Pty {
     }
 
     fn theirs(&self) -> MutexGuard<'_, Option<OwnedFd>> {
-        self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
+        self.theirs.lock()
     }
 }
 

@@ -4,10 +4,11 @@
 //! again. It sleeps as long as nothing happens, and ends with the last terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 
@@ -82,7 +83,7 @@ impl Readiness {
         if let Some(shared) = self.thread.get() {
             return Ok(shared);
         }
-        let _starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _starting = self.starting.lock();
         if let Some(shared) = self.thread.get() {
             return Ok(shared);
         }
@@ -149,7 +150,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waits> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waits.lock()
     }
 }
 

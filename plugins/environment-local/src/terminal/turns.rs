@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Turns, given in order.
 #[derive(Default)]
@@ -32,7 +33,7 @@ impl Turns {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,9 +1,10 @@
 //! What a terminal answers by itself, kept until somebody types it to the program.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use alacritty_terminal::event::{Event, EventListener};
 use alacritty_terminal::vte::ansi::{NamedColor, Rgb};
+use parking_lot::Mutex;
 
 /// Most bytes of replies that wait: a hostile file that asks a million times must not make the
 /// terminal type for minutes.
@@ -23,11 +24,11 @@ pub(super) struct Replies {
 
 impl Replies {
     pub(super) fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.waiting.lock())
     }
 
     fn add(&self, reply: &str) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         // Half a reply would be typed text, so one that does not fit is left out whole.
         if waiting.len() + reply.len() <= REPLY_BYTES_MAX {
             waiting.extend_from_slice(reply.as_bytes());

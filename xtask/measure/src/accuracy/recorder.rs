@@ -5,11 +5,12 @@
 //! is the kernel's.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
+use parking_lot::Mutex;
 
 /// Where terminals are.
 const TERMINALS: &str = "/dev/pts";
@@ -42,10 +43,7 @@ impl Recorder {
                 let now = Instant::now();
                 for event in events {
                     if let Some(terminal) = watched.get(&event.wd) {
-                        writes
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .push((now, *terminal));
+                        writes.lock().push((now, *terminal));
                     }
                     // A watch on the folder is not told of what is written to devices in it.
                     let made = event.name.and_then(|name| name.to_str()?.parse::<u32>().ok());
@@ -63,7 +61,7 @@ impl Recorder {
     /// Lists when a terminal was written to since then.
     pub fn since(&self, from: Instant, terminal: Option<u32>) -> Vec<Instant> {
         let Some(terminal) = terminal else { return Vec::new() };
-        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        let writes = self.writes.lock();
         let own = writes.iter().filter(|(at, own)| *at >= from && [terminal, ANY].contains(own));
         own.map(|(at, _)| *at).collect()
     }

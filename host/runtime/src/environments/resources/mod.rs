@@ -12,7 +12,7 @@ mod waits;
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -21,6 +21,8 @@ use jaato_types::resources::{
     ResourceRequest,
 };
 use jaato_types::{Error, ErrorKind, SessionId};
+use parking_lot::Mutex as SyncMutex;
+use parking_lot::MutexGuard;
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -74,9 +76,9 @@ pub struct Entry {
 /// The resources of one environment.
 #[derive(Default)]
 pub struct Resources {
-    kept: StdMutex<Kept>,
+    kept: SyncMutex<Kept>,
     /// Locked while something of that name is made. Only names of factories get here.
-    making: StdMutex<HashMap<String, Arc<Mutex<()>>>>,
+    making: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
     waits: Waits,
 }
 
@@ -177,7 +179,7 @@ impl Resources {
         check_name(name)?;
         let _wait = making.map(|making| self.waits.begin(making, name)).transpose()?;
         let gate = {
-            let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut making = self.making.lock();
             Arc::clone(making.entry(name.to_owned()).or_default())
         };
         let _turn = gate.lock().await;
@@ -245,7 +247,7 @@ impl Resources {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock()
     }
 }
 

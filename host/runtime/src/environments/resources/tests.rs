@@ -1,9 +1,9 @@
 //! The registry over keepers that are made up.
 
 use std::future::{pending, ready};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::*;
@@ -33,7 +33,7 @@ impl Keeper for Fake {
         _: Option<&Making>,
     ) -> BoxFuture<'static, Result<Value, Error>> {
         let ResourceRequest { action, name, number, .. } = request;
-        self.asked.lock().unwrap().push(format!("{action:?} {name} {number}"));
+        self.asked.lock().push(format!("{action:?} {name} {number}"));
         match self.manner {
             Manner::Willing if action == ResourceAction::Close => Box::pin(ready(Ok(Value::Null))),
             Manner::Willing => Box::pin(ready(Ok(json!({ "of": name })))),
@@ -72,7 +72,7 @@ impl Rig {
     }
 
     fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut *self.asked.lock().unwrap())
+        std::mem::take(&mut *self.asked.lock())
     }
 
     fn names(&self) -> Vec<String> {

@@ -1,8 +1,7 @@
 //! Which resources want which others while they are made: a circle is found at once.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use jaato_types::{Error, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
 
 /// What the making of resources waits for.
 #[derive(Default)]
@@ -37,7 +36,7 @@ impl Waits {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Want>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

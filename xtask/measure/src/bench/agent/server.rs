@@ -4,13 +4,14 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::script::{Answer, Script, streamed, whole};
@@ -72,7 +73,7 @@ impl Server {
 
     /// Answers from another script from here on.
     pub fn play(&self, script: Script) {
-        *self.shared.script.lock().unwrap_or_else(PoisonError::into_inner) = script;
+        *self.shared.script.lock() = script;
     }
 
     /// Takes what was asked since it was last taken.
@@ -126,14 +127,14 @@ fn serve(stream: &TcpStream, shared: &Shared) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream);
     while let Some(request) = read_request(&mut reader)? {
-        let script = shared.script.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let script = shared.script.lock().clone();
         let (reply, asked) = reply(&script, &request)?;
         let hangs = asked.as_ref().is_some_and(|asked| asked.hangs);
         std::thread::sleep(script.pause);
         if let Some(asked) = asked {
             // Before the answer, which may be the last that the agent waits for. A server that is
             // gone has nobody who wants to know.
-            let _ = shared.asked.lock().unwrap_or_else(PoisonError::into_inner).send(asked);
+            let _ = shared.asked.lock().send(asked);
         }
         let mut stream = stream;
         stream.write_all(&reply)?;
