@@ -12,8 +12,9 @@ use tokio::task::JoinHandle;
 /// Programs that may have left something running; each takes a keeper and up to three descriptors.
 pub const LEFT_RUNNING_MAX: usize = 64;
 
-/// How long the processes that live on may take to be listed at the end of the host.
-const LIST_PATIENCE: Duration = Duration::from_millis(500);
+/// How long the processes that live on may take to be listed at the end of the host: milliseconds,
+/// but on a machine that is very busy.
+const LIST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Bytes read at a time of what nobody wants.
 const THROWN_AWAY_BYTES: usize = 16 * 1024;

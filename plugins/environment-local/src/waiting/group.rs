@@ -74,11 +74,16 @@ impl<'a> Group<'a> {
             else {
                 continue;
             };
-            if found == Evidence::Reading && !is_read(doing) && process.works_beside(thread) {
-                // What that one comes to may be what this one waits for.
-                (found, takes_ms) = (Evidence::ForAWhile, Some(WORK_MS));
-            }
             let run = process.run_of(thread);
+            if found == Evidence::Reading && !is_read(doing) {
+                let works = process.works_beside(thread);
+                // One that has just come to its end has woken this thread, which may not run yet.
+                let is_woken = self.is_woken(process, thread) || process.run_of(thread) != run;
+                if works || is_woken {
+                    // What that one comes to may be what this one waits for.
+                    (found, takes_ms) = (Evidence::ForAWhile, Some(WORK_MS));
+                }
+            }
             let waiter = Waiter { pid: process.pid, thread, run, takes_ms };
             if self.best.as_ref().is_none_or(|best| best.0 < found) {
                 self.best = Some((found, waiter));
@@ -125,7 +130,12 @@ impl<'a> Group<'a> {
 
     /// Whether a process runs, or is about to.
     pub(super) fn is_at_work(&self, process: &Process) -> bool {
-        let call = process.call_of(process.pid).ok();
+        self.is_woken(process, process.pid)
+    }
+
+    /// Whether a thread runs, or is about to.
+    fn is_woken(&self, process: &Process, thread: u32) -> bool {
+        let call = process.call_of(thread).ok();
         call.is_some_and(|text| self.numbers.read(&text) == Some(Doing::Running))
     }
 
