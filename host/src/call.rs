@@ -3,6 +3,7 @@
 use std::io::{self, BufRead as _, Read as _};
 use std::sync::Arc;
 
+use clap::Args;
 use jaato_runtime::registry::PluginEntry;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, note_bytes};
 use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, Output, ToolName};
@@ -10,12 +11,12 @@ use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use crate::args::{CallArgs, Global, OutputForm};
+use crate::args::{EnvironmentArgs, Global, OutputForm};
 use crate::ask::{SecretsAlone, TerminalAsker};
 use crate::exit::{Exit, Failure, Outcome, exit_of};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{report, start};
+use crate::{report, start, terminal};
 
 /// Longest line of a batch, in bytes: what a frame can carry.
 const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -23,8 +24,28 @@ const LINE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Lines of a batch that wait to be run: a fast writer must not fill the memory.
 const LINES_WAITING_MAX: usize = 16;
 
+/// What `call` takes.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["tool", "batch"]))]
+pub struct CallArgs {
+    /// The tool
+    pub tool: Option<String>,
+
+    /// Its arguments, a JSON object
+    #[arg(default_value = "{}", conflicts_with = "batch")]
+    pub arguments: String,
+
+    /// Read calls from standard input, one JSON object {"tool", "args"} a line, in one session
+    #[arg(long)]
+    pub batch: bool,
+
+    #[command(flatten)]
+    pub environment: EnvironmentArgs,
+}
+
 /// Calls one tool, or those that standard input lists.
 pub async fn call(global: Global, args: CallArgs) -> Outcome {
+    terminal::reserve();
     let arguments = match &args.tool {
         Some(_) => Some(parse_arguments(&args.arguments)?),
         None => None,

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use clap::Args;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::{Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use crate::args::{ChatArgs, Global, OutputForm};
+use crate::args::{Global, OutputForm, SessionArgs};
 use crate::ask::Stage;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
@@ -26,6 +27,16 @@ const HELP: &str = "\
 /plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
 A line that begins with // is sent to the model, with one / less.
 Ctrl-C stops an answer; a second one ends jaato. Commands:";
+
+/// What `chat` takes.
+#[derive(Debug, Args)]
+pub struct ChatArgs {
+    /// The first message; the others are read line by line
+    pub message: Vec<String>,
+
+    #[command(flatten)]
+    pub session: SessionArgs,
+}
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,6 +55,7 @@ enum Wish<'a> {
 /// Talks until the lines end. Where a person sits, the exit code is that of the last line, as a
 /// shell has it; where lines are piped in nobody sees a failure go by, and the worst line decides.
 pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
+    terminal::reserve();
     let runtime = conversation::runtime(global, &args.session, true).await?;
     runtime.watch_plugins().await;
     let over = Cancel::new();

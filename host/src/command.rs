@@ -2,21 +2,39 @@
 
 use std::sync::Arc;
 
+use clap::Args;
 use jaato_runtime::registry::CommandStatus;
 use jaato_runtime::session_loop::Cancel;
 use jaato_runtime::types::Output;
 use jaato_runtime::{Command, Runtime, SessionOptions};
 use serde_json::{Value, json};
 
-use crate::args::{CommandArgs, Global, OutputForm};
+use crate::args::{Global, OutputForm};
 use crate::call::LiveEvents;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{report, start};
+use crate::{report, start, terminal};
+
+/// What `command` takes.
+#[derive(Debug, Args)]
+pub struct CommandArgs {
+    /// The command; all are listed when it is absent
+    pub name: Option<String>,
+
+    /// Its arguments: words in the order of its parameters, or one JSON object; `--` before words
+    /// that begin with a dash
+    #[arg(allow_negative_numbers = true)]
+    pub arguments: Vec<String>,
+
+    /// List them as JSON
+    #[arg(long, conflicts_with = "name")]
+    pub json: bool,
+}
 
 /// Runs a command, or lists them all.
 pub async fn command(global: Global, args: CommandArgs) -> Outcome {
+    terminal::reserve();
     match args.name {
         Some(name) => run(global, &name, &args.arguments).await,
         None => list(global, args.json).await,

@@ -2,13 +2,30 @@
 
 use std::io;
 
+use clap::Args;
 use jaato_runtime::ledger_path;
 use jaato_runtime::store::{Reader, Summary, Totals, TurnRow};
 use jaato_runtime::types::Outcome as TurnOutcome;
 
-use crate::args::{Global, LedgerShowArgs};
+use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
+
+/// What `ledger show` takes.
+#[derive(Debug, Args)]
+pub struct LedgerShowArgs {
+    /// Only sessions whose id begins so
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+
+    /// How many turns to list
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+
+    /// As JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Shows the ledger, turn by turn, and its sums.
 pub fn show(global: Global, args: LedgerShowArgs) -> Outcome {

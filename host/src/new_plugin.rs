@@ -2,11 +2,22 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use jaato_template::{Sdk, TemplateError, TemplateKind, next_steps, write_crate};
 
-use crate::args::NewKind;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::report;
+
+/// What a new plugin is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NewKind {
+    /// Offers tools to models
+    Tool,
+    /// Decides what leaves a context that gets full
+    Gc,
+    /// Answers requests: a model back end
+    Provider,
+}
 
 /// Writes the crate, and says what comes next.
 pub fn write(name: &str, kind: NewKind, path: Option<PathBuf>, sdk: Option<PathBuf>) -> Outcome {

@@ -4,10 +4,11 @@ use std::io::{self, Read as _};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, ValueEnum};
 use jaato_runtime::Runtime;
 use jaato_runtime::session_loop::{Cancel, TurnReport};
 
-use crate::args::{Global, ObjectsForm, OutputForm, RunArgs};
+use crate::args::{Global, OutputForm, SessionArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
@@ -19,8 +20,42 @@ const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// How long standard input is waited for before a line says so.
 const INPUT_PATIENCE: Duration = Duration::from_secs(1);
 
+/// What `run` takes.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The task; standard input is read when it is absent, and added when it is piped in
+    pub task: Vec<String>,
+
+    #[command(flatten)]
+    pub session: SessionArgs,
+
+    /// At the end print the objects that tools have found, as JSON; `hidden`: also what the model
+    /// never sees
+    #[arg(long, value_name = "hidden", num_args = 0..=1, require_equals = true, default_missing_value = "shown")]
+    pub objects: Option<ObjectsForm>,
+
+    /// Print what would be sent, with token counts, and send nothing
+    #[arg(long)]
+    pub show_prompt: bool,
+
+    /// What to print: text for people, or the events as JSON lines
+    #[arg(long, value_enum, default_value_t = OutputForm::Text)]
+    pub output: OutputForm,
+}
+
+/// Which objects are printed at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ObjectsForm {
+    /// What the model may see
+    #[value(hide = true)]
+    Shown,
+    /// All of it
+    Hidden,
+}
+
 /// Runs a task to its end.
 pub async fn run(global: Global, args: RunArgs) -> Outcome {
+    terminal::reserve();
     let is_text = args.output == OutputForm::Text;
     let runtime = conversation::runtime(global, &args.session, is_text).await?;
     let cancel = Cancel::new();

@@ -20,12 +20,15 @@ static OWN: OnceLock<File> = OnceLock::new();
 /// The end of the pipe at which what is printed arrives, until somebody reads it.
 static PRINTED: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
-/// Keeps the true standard output for the program itself, where that is no terminal. Before
-/// anything is printed.
+/// Keeps the true standard output for the program itself, unless that is a terminal. A command
+/// whose answer a program may read calls this first when plugins run inside jaato for it.
 ///
-/// # Errors
-/// Where the system refuses that; it stays where it is then.
-pub fn reserve() -> io::Result<()> {
+/// If the system refuses, what plugins print stands in the answer, as it does on a terminal.
+pub fn reserve() {
+    let _ = try_reserve();
+}
+
+fn try_reserve() -> io::Result<()> {
     let stdout = io::stdout();
     if stdout.is_terminal() {
         return Ok(());

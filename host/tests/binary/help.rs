@@ -1,93 +1,50 @@
 //! What `--help` says, and what a wrong command line is told.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
 use expect_test::{Expect, expect, expect_file};
 
 use crate::house;
+use crate::support::House;
+
+/// The words of every command that `--help` lists, the groups included, in the order of the help.
+/// The first is jaato itself, which has none.
+fn commands(house: &House) -> Vec<Vec<String>> {
+    let mut commands = vec![vec![]];
+    let mut next = 0;
+    while let Some(words) = commands.get(next).cloned() {
+        let help = help_of(house, &words);
+        let listed = help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next());
+        let rows = listed.unwrap_or_default().lines().filter(|line| !line.starts_with("   "));
+        let names = rows.filter_map(|row| row.split_whitespace().next());
+        for name in names.filter(|name| *name != "help") {
+            commands.push([words.as_slice(), &[name.to_owned()]].concat());
+        }
+        next += 1;
+    }
+    commands
+}
+
+fn help_of(house: &House, words: &[String]) -> String {
+    let words: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+    house.run(&words).silent().stdout
+}
 
 #[test]
 fn every_command_has_a_help() {
     let house = house!();
-    for words in [
-        "",
-        "run",
-        "chat",
-        "call",
-        "command",
-        "tool",
-        "tool list",
-        "tool show",
-        "plugin",
-        "plugin list",
-        "plugin show",
-        "plugin trust",
-        "plugin untrust",
-        "plugin reload",
-        "plugin check",
-        "plugin new",
-        "plugin install",
-        "plugin remove",
-        "plugin enable",
-        "plugin disable",
-        "shell",
-        "shell list",
-        "shell attach",
-        "model",
-        "model list",
-        "model pull",
-        "model import",
-        "ledger",
-        "ledger show",
-        "trust",
-        "config",
-        "config show",
-        "doctor",
-    ] {
-        let words: Vec<&str> = words.split_whitespace().chain(["--help"]).collect();
-        let help = house.run(&words).silent().stdout;
-        let name = words.join("-").replace("---help", "").replace("--help", "jaato");
-        expect_file![format!("help/{name}.txt")].assert_eq(&help);
+    let mut kept = BTreeSet::new();
+    for words in commands(&house) {
+        let file = if words.is_empty() { "jaato".to_owned() } else { words.join("-") } + ".txt";
+        expect_file![format!("help/{file}")].assert_eq(&help_of(&house, &words));
+        kept.insert(file);
     }
-}
-
-#[test]
-fn the_list_of_commands_in_the_help_is_the_list_above() {
-    let house = house!();
-    let listed = |words: &[&str]| -> Vec<String> {
-        let help = house.run(words).silent().stdout;
-        let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-        let names =
-            commands.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-        names.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect()
-    };
-    let all = [
-        "run",
-        "chat",
-        "call",
-        "command",
-        "tool",
-        "plugin",
-        "environment",
-        "shell",
-        "model",
-        "ledger",
-        "trust",
-        "config",
-        "doctor",
-        "help",
-    ];
-    assert_eq!(listed(&["--help"]), all);
-    assert_eq!(
-        listed(&["plugin", "--help"]),
-        [
-            "list", "show", "trust", "untrust", "reload", "check", "new", "install", "remove",
-            "enable", "disable", "help"
-        ]
-    );
-    assert_eq!(listed(&["model", "--help"]), ["list", "pull", "import", "help"]);
-    assert_eq!(listed(&["shell", "--help"]), ["list", "attach", "help"]);
-    assert_eq!(listed(&["tool", "--help"]), ["list", "show", "help"]);
-    assert_eq!(listed(&["config", "--help"]), ["show", "help"]);
-    assert_eq!(listed(&["ledger", "--help"]), ["show", "help"]);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/binary/help");
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name());
+    let files: BTreeSet<_> = files.map(|name| name.into_string().unwrap()).collect();
+    assert_eq!(files, kept, "each file is the help of a command");
 }
 
 #[track_caller]
@@ -237,20 +194,18 @@ fn a_worker_is_started_by_jaato_alone() {
 
 #[test]
 fn the_document_of_commands_names_every_command() {
+    let house = house!();
     let document = include_str!("../../../docs/commands.md");
-    for help in ["jaato", "tool", "plugin", "shell", "model", "ledger", "config"] {
-        let text = std::fs::read_to_string(
-            std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join(format!("tests/binary/help/{help}.txt")),
-        )
-        .unwrap();
-        let commands = text.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-        for line in commands.lines().filter(|line| !line.starts_with("   ")) {
-            let name = line.split_whitespace().next().unwrap();
-            let is_there = name == "help" || document.contains(&format!("jaato {name}"));
-            let follows = [format!("`{name}"), format!("{help} {name}")];
-            let is_named = is_there || follows.iter().any(|named| document.contains(named));
-            assert!(is_named, "docs/commands.md does not name `{help} {name}`");
-        }
+    for words in commands(&house) {
+        let Some((name, group)) = words.split_last() else { continue };
+        // A row names a group once; its further commands follow alone.
+        let row = format!("`jaato {}", words.first().unwrap());
+        let rows = document.lines().filter(|line| line.starts_with("| ") && line.contains(&row));
+        let named = [
+            format!("`{name}"),
+            format!("{} {name}", [&["jaato".to_owned()], group].concat().join(" ")),
+        ];
+        let is_named = rows.into_iter().any(|line| named.iter().any(|named| line.contains(named)));
+        assert!(is_named, "docs/commands.md does not name `jaato {}`", words.join(" "));
     }
 }
