@@ -369,6 +369,13 @@ commands! {
 
     /// Print each value with the layer it came from
     Show |global| config::show(global);
+
+    /// Print which configuration files count, and where they lie
+    Path {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    } |global| config::path(global, json);
 }
 
 /// What a worker is to do; `main` reads it.

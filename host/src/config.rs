@@ -1,7 +1,13 @@
-//! `jaato config`: the configuration and where each value came from.
+//! `jaato config`: the configuration, where each value came from, and the files that are read.
+
+use std::path::{Path, PathBuf};
+
+use jaato_runtime::Setup;
+use jaato_runtime::config::trust::{CONFIG_FILE, ENV_FILE, WorkspaceState};
+use serde_json::json;
 
 use crate::args::Global;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::{report, start};
 
 /// Prints each value with the layer it came from.
@@ -13,4 +19,72 @@ pub fn show(global: Global) -> Outcome {
     report::problems(&warnings);
     report::line(setup.config.shown().trim_end())?;
     Ok(Exit::Done)
+}
+
+/// A file that may hold configuration.
+struct ConfigPlace {
+    layer: &'static str,
+    path: PathBuf,
+    state: &'static str,
+}
+
+/// Prints the files that may hold configuration, in the order of their layers, and whether each is
+/// read.
+pub fn path(global: Global, as_json: bool) -> Outcome {
+    let named = global.config.clone();
+    let setup = start::setup(start::arguments(global))?;
+    let places = places(&setup, named)?;
+    if as_json {
+        let listed = places.iter().map(|place| {
+            let path = place.path.display().to_string();
+            json!({ "layer": place.layer, "path": path, "state": place.state })
+        });
+        return report::json(&listed.collect());
+    }
+    let rows: Vec<_> = places
+        .into_iter()
+        .map(|place| {
+            let path = place.path.display().to_string();
+            vec![place.layer.to_owned(), place.state.to_owned(), path]
+        })
+        .collect();
+    report::table(&["layer", "state", "file"], &rows)?;
+    Ok(Exit::Done)
+}
+
+fn places(setup: &Setup, named: Option<PathBuf>) -> Result<Vec<ConfigPlace>, Failure> {
+    let own = match named {
+        Some(path) => std::path::absolute(path).map_err(|error| {
+            Failure::new(Exit::Failed, format!("cannot find the working directory: {error}"))
+        })?,
+        None => setup.folders.config_file()?,
+    };
+    let root = setup.workspace.root();
+    let is_trusted = matches!(setup.workspace_state, WorkspaceState::Trusted(_));
+    let in_workspace = |layer, name: &str| {
+        let path = root.join(name);
+        let state = if !is_there(&path) {
+            "not there"
+        } else if is_trusted {
+            "read"
+        } else {
+            "not trusted"
+        };
+        ConfigPlace { layer, path, state }
+    };
+    Ok(vec![
+        ConfigPlace {
+            layer: "user",
+            state: if is_there(&own) { "read" } else { "not there" },
+            path: own,
+        },
+        in_workspace("workspace", CONFIG_FILE),
+        in_workspace("variables file", ENV_FILE),
+    ])
+}
+
+/// Returns true if there is anything of the name. No file is opened: one that is not trusted may
+/// be a pipe.
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }

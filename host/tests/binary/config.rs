@@ -184,6 +184,47 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
 }
 
 #[test]
+fn the_files_are_listed_with_whether_they_are_read() {
+    let house = house!();
+    let listed = |words: &[&str]| house.clean(&house.run(words).silent().stdout);
+    expect![[r#"
+        LAYER           STATE      FILE
+        user            not there  $HOUSE/home/.config/jaato/config.toml
+        workspace       not there  $HOUSE/workspace/.jaato/config.toml
+        variables file  not there  $HOUSE/workspace/.env
+    "#]].assert_eq(&listed(&["config", "path"]));
+    house.configure("offline = true\n");
+    house.write("workspace/.env", "JAATO_OFFLINE=1\n");
+    expect![[r#"
+        LAYER           STATE        FILE
+        user            read         $HOUSE/home/.config/jaato/config.toml
+        workspace       not there    $HOUSE/workspace/.jaato/config.toml
+        variables file  not trusted  $HOUSE/workspace/.env
+    "#]].assert_eq(&listed(&["config", "path"]));
+    house.run(&["trust"]).silent();
+    house.write("workspace/moon.toml", "");
+    expect![[r#"
+        [
+          {
+            "layer": "user",
+            "path": "$HOUSE/workspace/moon.toml",
+            "state": "read"
+          },
+          {
+            "layer": "workspace",
+            "path": "$HOUSE/workspace/.jaato/config.toml",
+            "state": "not there"
+          },
+          {
+            "layer": "variables file",
+            "path": "$HOUSE/workspace/.env",
+            "state": "read"
+          }
+        ]
+    "#]].assert_eq(&listed(&["config", "path", "--config", "moon.toml", "--json"]));
+}
+
+#[test]
 fn a_disabled_plugin_is_listed_and_not_used() {
     let house = house!();
     house.ship(&fixture("probe"));
