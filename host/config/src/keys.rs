@@ -1,7 +1,8 @@
 //! The table of known keys: the one place from which [`Config`], [`Overrides`], the check for
 //! unknown keys, `config show` and the table in `docs/configuration.md` all come.
 //!
-//! A new key is one entry in [`keys!`]; nothing else changes.
+//! A new key is one row of [`keys!`]. A section is a struct that its user takes whole: the session
+//! reads [`Limits`] and [`GcSettings`] as they stand here, so no crate lists their keys again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -89,6 +90,14 @@ impl KeyInfo {
         }
     }
 
+    const fn in_section(mut self, path: &'static str, variables: &'static [&'static str]) -> Self {
+        self.path = path;
+        if self.variables.is_empty() {
+            self.variables = variables;
+        }
+        self
+    }
+
     const fn variables(mut self, names: &'static [&'static str]) -> Self {
         self.variables = names;
         self
@@ -140,13 +149,52 @@ const fn key(path: &'static str) -> KeyInfo {
     }
 }
 
+/// The row of a key in a section; its path and its variable follow from the section's name and its
+/// own.
+const fn row() -> KeyInfo {
+    key("")
+}
+
+/// The path of a key in a section with the variable that gives it unless the row names others:
+/// `JAATO_`, the section and the key.
+macro_rules! in_section {
+    ($section:ident, $field:ident, $info:expr) => {{
+        const PATH: &str = concat!(stringify!($section), ".", stringify!($field));
+        const NAME: &str = concat!("JAATO_", stringify!($section), "_", stringify!($field));
+        const UPPER: [u8; NAME.len()] = uppercase(NAME);
+        const VARIABLES: &[&str] = match std::str::from_utf8(&UPPER) {
+            Ok(name) => &[name],
+            Err(_) => &[],
+        };
+        $info.in_section(PATH, VARIABLES)
+    }};
+}
+
+const fn uppercase<const N: usize>(text: &str) -> [u8; N] {
+    let mut upper = [0; N];
+    let mut at = 0;
+    while at < N {
+        upper[at] = text.as_bytes()[at].to_ascii_uppercase();
+        at += 1;
+    }
+    upper
+}
+
+/// Makes of the rows [`Config`], one struct for each section, [`Overrides`] and [`KEYS`].
 macro_rules! keys {
-    ($( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, $info:expr; )+) => {
+    (
+        $( $(#[doc = $doc:literal])+ $field:ident: $type:ty = $default:expr, $info:expr; )+
+        $( section $section:ident: $settings:ident, $section_doc:literal {
+            $( $(#[doc = $row_doc:literal])+
+            $row:ident: $row_type:ty = $row_default:expr, $row_info:expr; )+
+        } )+
+    ) => {
         /// The configuration: every known key with its type, the settings of the plugins, and
         /// where each value came from.
         #[derive(Debug, Clone)]
         pub struct Config {
             $( $(#[doc = $doc])+ pub $field: $type, )+
+            $( #[doc = $section_doc] pub $section: $settings, )+
             /// `[plugins.NAME]`, by name, as written: each plugin's own schema checks its own.
             pub plugin_settings: BTreeMap<String, PluginSettings>,
             /// `[models."provider/model"]`, by the model's id.
@@ -157,6 +205,21 @@ macro_rules! keys {
             pub(crate) env_file: EnvFile,
         }
 
+        $(
+            #[doc = $section_doc]
+            #[derive(Debug, Clone, PartialEq, Eq)]
+            pub struct $settings {
+                $( $(#[doc = $row_doc])+ pub $row: $row_type, )+
+            }
+
+            impl Default for $settings {
+                /// The built-in values.
+                fn default() -> Self {
+                    Self { $( $row: $row_default, )+ }
+                }
+            }
+        )+
+
         /// Values given on the command line; they win over every other layer.
         #[derive(Debug, Clone, Default)]
         pub struct Overrides {
@@ -164,18 +227,27 @@ macro_rules! keys {
         }
 
         /// Every known key, in the order in which people are shown them.
-        pub static KEYS: &[KeyInfo] = &[ $( KeyInfo {
-            kind: <$type as Setting>::KIND,
-            default: || <$type as Setting>::show(&$default),
-            doc: concat!($($doc),+),
-            ..$info
-        }, )+ ];
+        pub static KEYS: &[KeyInfo] = &[
+            $( KeyInfo {
+                kind: <$type as Setting>::KIND,
+                default: || <$type as Setting>::show(&$default),
+                doc: concat!($($doc),+),
+                ..$info
+            }, )+
+            $( $( KeyInfo {
+                kind: <$row_type as Setting>::KIND,
+                default: || <$row_type as Setting>::show(&$row_default),
+                doc: concat!($($row_doc),+),
+                ..in_section!($section, $row, $row_info)
+            }, )+ )+
+        ];
 
         impl Default for Config {
             /// The built-in values alone.
             fn default() -> Self {
                 Self {
                     $( $field: $default, )+
+                    $( $section: $settings::default(), )+
                     plugin_settings: BTreeMap::new(),
                     model_settings: BTreeMap::new(),
                     warnings: Vec::new(),
@@ -199,6 +271,14 @@ macro_rules! keys {
                         let given: Option<$type> = overrides.$field;
                         layers.resolve(&INFO, $default, given, &mut origins)?
                     }, )+
+                    $( $section: $settings { $( $row: {
+                        const INFO: KeyInfo = KeyInfo {
+                            kind: <$row_type as Setting>::KIND,
+                            ..in_section!($section, $row, $row_info)
+                        };
+                        let given: Option<$row_type> = None;
+                        layers.resolve(&INFO, $row_default, given, &mut origins)?
+                    }, )+ }, )+
                     plugin_settings: layers.plugin_settings()?,
                     model_settings: layers.model_settings()?,
                     warnings: layers.warnings(),
@@ -208,10 +288,14 @@ macro_rules! keys {
             }
 
             pub(crate) fn key_entries(&self) -> Vec<Entry> {
-                vec![ $( {
-                    const INFO: KeyInfo = $info;
-                    Entry::new(INFO.path, self.$field.show(), self.origins(INFO.path))
-                }, )+ ]
+                let values = [
+                    $( self.$field.show(), )+
+                    $( $( self.$section.$row.show(), )+ )+
+                ];
+                let entry = |(key, value): (&KeyInfo, String)| {
+                    Entry::new(key.path, value, self.origins(key.path))
+                };
+                KEYS.iter().zip(values).map(entry).collect()
             }
         }
     };
@@ -254,121 +338,92 @@ keys! {
     /// Variables that commands are given although they look like secrets.
     tools_cli_pass: Vec<String> = Vec::new(),
         key("tools.cli.pass").variables(&["JAATO_TOOLS_CLI_PASS"]).adding_up().users_own();
-    /// Most requests to the model in one turn.
-    session_steps_max: u64 = 50,
-        key("session.steps_max").variables(&["JAATO_SESSION_STEPS_MAX"])
-            .limits(1, 10_000);
-    /// Most calls of one answer that are run; the rest gets an error.
-    session_calls_per_step_max: u64 = 32,
-        key("session.calls_per_step_max").variables(&["JAATO_SESSION_CALLS_PER_STEP_MAX"])
-            .limits(1, 1024);
-    /// Most tool calls that run at the same time.
-    session_parallel_calls_max: u64 = 8,
-        key("session.parallel_calls_max").variables(&["JAATO_SESSION_PARALLEL_CALLS_MAX"])
-            .limits(1, 64);
-    /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
-    session_output_bytes_max: u64 = 16 * 1024,
-        key("session.output_bytes_max").variables(&["JAATO_SESSION_OUTPUT_BYTES_MAX"])
-            .limits(1024, 1024 * 1024);
-    /// Longest answer of a model, in bytes.
-    session_answer_bytes_max: u64 = 1024 * 1024,
-        key("session.answer_bytes_max").variables(&["JAATO_SESSION_ANSWER_BYTES_MAX"])
-            .limits(1024, 64 * 1024 * 1024);
-    /// Most empty answers of a model in one turn.
-    session_empty_answers_max: u64 = 2,
-        key("session.empty_answers_max").variables(&["JAATO_SESSION_EMPTY_ANSWERS_MAX"])
-            .limits(0, 100);
-    /// Longest silence of a provider, without a single byte, before the request fails.
-    session_provider_idle_ms: u64 = 120_000,
-        key("session.provider_idle_ms").variables(&["JAATO_SESSION_PROVIDER_IDLE_MS"])
-            .limits(100, 3_600_000);
-    /// Longest time that a provider may keep a request open with bytes that say nothing, such as
-    /// comments.
-    session_provider_keep_alive_ms: u64 = 900_000,
-        key("session.provider_keep_alive_ms").variables(&["JAATO_SESSION_PROVIDER_KEEP_ALIVE_MS"])
-            .limits(100, 86_400_000);
-    /// Longest time that one tool call may take.
-    session_call_deadline_ms: u64 = 600_000,
-        key("session.call_deadline_ms").variables(&["JAATO_SESSION_CALL_DEADLINE_MS"])
-            .limits(100, 86_400_000);
-    /// How long a call may keep the turn waiting before it goes on in the background; 0 means for
-    /// ever.
-    session_auto_background_threshold_ms: u64 = 10_000,
-        key("session.auto_background_threshold_ms")
-            .variables(&["JAATO_SESSION_AUTO_BACKGROUND_THRESHOLD_MS"])
-            .limits(0, 86_400_000);
-    /// Most calls that go on in the background at once.
-    session_tasks_max: u64 = 8,
-        key("session.tasks_max").variables(&["JAATO_SESSION_TASKS_MAX"])
-            .limits(0, 64);
-    /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how
-    /// many there are.
-    session_objects_tokens_max: u64 = 2_000,
-        key("session.objects_tokens_max").variables(&["JAATO_SESSION_OBJECTS_TOKENS_MAX"])
-            .limits(0, 1_000_000);
-    /// Most attempts for one request to a provider, the first included.
-    session_attempts_max: u64 = 5,
-        key("session.attempts_max").variables(&["JAATO_SESSION_ATTEMPTS_MAX"])
-            .limits(1, 100);
-    /// Longest wait before the second attempt; it doubles with each further one.
-    session_retry_base_ms: u64 = 1_000,
-        key("session.retry_base_ms").variables(&["JAATO_SESSION_RETRY_BASE_MS"])
-            .limits(1, 600_000);
-    /// Longest wait between two attempts.
-    session_retry_wait_ms_max: u64 = 30_000,
-        key("session.retry_wait_ms_max").variables(&["JAATO_SESSION_RETRY_WAIT_MS_MAX"])
-            .limits(1, 3_600_000);
-    /// Longest wait that a provider may ask for; a longer one fails the request.
-    session_retry_after_ms_max: u64 = 120_000,
-        key("session.retry_after_ms_max").variables(&["JAATO_SESSION_RETRY_AFTER_MS_MAX"])
-            .limits(1, 86_400_000);
-    /// Gc that makes room in a full context: a plugin's name, or its short form `truncate`.
-    gc_plugin: String = "gc-truncate".to_owned(),
-        key("gc.plugin").variables(&["JAATO_GC_PLUGIN"]);
-    /// How full the context window must be, in percent, for the gc to run.
-    gc_threshold_percent: u64 = 80,
-        key("gc.threshold_percent").variables(&["JAATO_GC_THRESHOLD"])
-            .limits(1, 100);
-    /// How full the context should be, in percent, where more than old turns had to go.
-    gc_target_percent: u64 = 60,
-        key("gc.target_percent").variables(&["JAATO_GC_TARGET"])
-            .limits(1, 100);
-    /// Run the gc by itself; a request that the provider refuses as too large is helped anyway.
-    gc_auto_trigger: bool = true,
-        key("gc.auto_trigger").variables(&["JAATO_GC_AUTO_TRIGGER"]);
-    /// Look before each request whether the gc must run; otherwise when a turn is over.
-    gc_check_before_send: bool = true,
-        key("gc.check_before_send").variables(&["JAATO_GC_CHECK_BEFORE_SEND"]);
-    /// Finished turns that the gc keeps.
-    gc_preserve_recent_turns: u64 = 5,
-        key("gc.preserve_recent_turns").variables(&["JAATO_GC_PRESERVE_RECENT_TURNS"])
-            .limits(0, 100_000);
-    /// Turns that the gc always keeps, counted from 0 since the session began.
-    gc_pinned_turn_indices: Vec<u64> = Vec::new(),
-        key("gc.pinned_turn_indices").variables(&["JAATO_GC_PINNED_TURN_INDICES"]);
-    /// Most turns that the model is sent; one more makes the gc run. 0 for no bound.
-    gc_max_turns: u64 = 0,
-        key("gc.max_turns").variables(&["JAATO_GC_MAX_TURNS"])
-            .limits(0, 100_000);
-    /// Let the gc say what it left out.
-    gc_notify_on_gc: bool = true,
-        key("gc.notify_on_gc").variables(&["JAATO_GC_NOTIFY_ON_GC"]);
-    /// Longest time that the gc may take; after it the turn goes on without.
-    gc_deadline_ms: u64 = 10_000,
-        key("gc.deadline_ms").variables(&["JAATO_GC_DEADLINE_MS"])
-            .limits(100, 600_000);
-    /// Keep a ledger of requests, tool calls and decisions.
-    ledger_enabled: bool = true,
-        key("ledger.enabled").variables(&["JAATO_LEDGER_ENABLED"]).users_own();
-    /// File of the ledger; without one it is `ledger.jsonl` among your data.
-    ledger_path: Option<PathBuf> = None,
-        key("ledger.path").variables(&["LEDGER_PATH"]).users_own();
-    /// Let people of the same user see a model's terminals and type there (`jaato shell`).
-    terminals_join: bool = true,
-        key("terminals.join").variables(&["JAATO_TERMINALS_JOIN"]).users_own();
-    /// File whose text follows the built-in part of the prompt.
-    prompt_file: Option<PathBuf> = None,
-        key("prompt.file").variables(&["JAATO_PROMPT_FILE"]).owner(Owner::Inside);
+
+    section session: Limits, "The bounds of a session." {
+        // An endless tool loop ends here.
+        /// Most requests to the model in one turn.
+        steps_max: u32 = 50, row().limits(1, 10_000);
+        // One answer must not start thousands of processes.
+        /// Most calls of one answer that are run; the rest gets an error.
+        calls_per_step_max: usize = 32, row().limits(1, 1024);
+        /// Most tool calls that run at the same time.
+        parallel_calls_max: usize = 8, row().limits(1, 64);
+        // One careless `cat` must not push the task out of the context window.
+        /// Most bytes of a tool call's output that the model is sent; the whole stays in a file.
+        output_bytes_max: usize = 16 * 1024, row().limits(1024, 1024 * 1024);
+        // A model that never stops would fill the memory.
+        /// Longest answer of a model, in bytes.
+        answer_bytes_max: usize = 1024 * 1024, row().limits(1024, 64 * 1024 * 1024);
+        // A second try costs little; more is a loop.
+        /// Most empty answers of a model in one turn.
+        empty_answers_max: u32 = 2, row().limits(0, 100);
+        // A cold model on a slow disk needs its time.
+        /// Longest silence of a provider, without a single byte, before the request fails.
+        provider_idle_ms: u64 = 120_000, row().limits(100, 3_600_000);
+        // DeepSeek documents ten minutes in its queue; a server that only pings must end all the
+        // same.
+        /// Longest time that a provider may keep a request open with bytes that say nothing, such
+        /// as comments.
+        provider_keep_alive_ms: u64 = 900_000, row().limits(100, 86_400_000);
+        /// Longest time that one tool call may take.
+        call_deadline_ms: u64 = 600_000, row().limits(100, 86_400_000);
+        /// How long a call may keep the turn waiting before it goes on in the background; 0 means
+        /// for ever.
+        auto_background_threshold_ms: u64 = 10_000, row().limits(0, 86_400_000);
+        /// Most calls that go on in the background at once.
+        tasks_max: usize = 8, row().limits(0, 64);
+        /// Most tokens, roughly, of the objects that the model is shown at a time; 0 shows only how
+        /// many there are.
+        objects_tokens_max: usize = 2_000, row().limits(0, 1_000_000);
+        /// Most attempts for one request to a provider, the first included.
+        attempts_max: u32 = 5, row().limits(1, 100);
+        /// Longest wait before the second attempt; it doubles with each further one.
+        retry_base_ms: u64 = 1_000, row().limits(1, 600_000);
+        /// Longest wait between two attempts.
+        retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000);
+        /// Longest wait that a provider may ask for; a longer one fails the request.
+        retry_after_ms_max: u64 = 120_000, row().limits(1, 86_400_000);
+    }
+
+    section gc: GcSettings, "When a gc runs, and what it should leave alone." {
+        /// Gc that makes room in a full context: a plugin's name, or its short form `truncate`.
+        plugin: String = "gc-truncate".to_owned(), row();
+        /// How full the context window must be, in percent, for the gc to run.
+        threshold_percent: u64 = 80, row().variables(&["JAATO_GC_THRESHOLD"]).limits(1, 100);
+        /// How full the context should be, in percent, where more than old turns had to go.
+        target_percent: u64 = 60, row().variables(&["JAATO_GC_TARGET"]).limits(1, 100);
+        /// Run the gc by itself; a request that the provider refuses as too large is helped anyway.
+        auto_trigger: bool = true, row();
+        /// Look before each request whether the gc must run; otherwise when a turn is over.
+        check_before_send: bool = true, row();
+        /// Finished turns that the gc keeps.
+        preserve_recent_turns: u64 = 5, row().limits(0, 100_000);
+        /// Turns that the gc always keeps, counted from 0 since the session began.
+        pinned_turn_indices: Vec<u64> = Vec::new(), row();
+        /// Most turns that the model is sent; one more makes the gc run. 0 for no bound.
+        max_turns: u64 = 0, row().limits(0, 100_000);
+        /// Let the gc say what it left out.
+        notify_on_gc: bool = true, row();
+        /// Longest time that the gc may take; after it the turn goes on without.
+        deadline_ms: u64 = 10_000, row().limits(100, 600_000);
+    }
+
+    section ledger: LedgerSettings, "Whether a ledger is kept, and where." {
+        /// Keep a ledger of requests, tool calls and decisions.
+        enabled: bool = true, row().users_own();
+        /// File of the ledger; without one it is `ledger.jsonl` among your data.
+        path: Option<PathBuf> = None, row().variables(&["LEDGER_PATH"]).users_own();
+    }
+
+    section terminals: TerminalSettings, "Who may see the terminals of models." {
+        /// Let people of the same user see a model's terminals and type there (`jaato shell`).
+        join: bool = true, row().users_own();
+    }
+
+    section prompt: PromptSettings, "What the prompt is made of." {
+        /// File whose text follows the built-in part of the prompt.
+        file: Option<PathBuf> = None, row().owner(Owner::Inside);
+    }
 }
 
 impl Config {

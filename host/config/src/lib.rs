@@ -34,7 +34,10 @@ pub use edit::{Listing, list_disabled_plugin};
 pub use env_file::EnvFileVariable;
 pub use error::{ConfigError, Warning};
 pub use folders::{Folders, NoHome};
-pub use keys::{Config, DEFAULT_ENVIRONMENT, KEYS, KeyInfo, Merge, Overrides, Owner, Precedence};
+pub use keys::{
+    Config, DEFAULT_ENVIRONMENT, GcSettings, KEYS, KeyInfo, LedgerSettings, Limits, Merge,
+    Overrides, Owner, Precedence, PromptSettings, TerminalSettings,
+};
 pub use layers::{Sources, load};
 pub use mask::{is_secret_name, mask_credentials};
 pub use model_id::{BadModelId, DEFAULT_MODEL, DEFAULT_PROVIDER, parse_model_id};

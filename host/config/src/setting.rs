@@ -65,28 +65,36 @@ impl Setting for bool {
     }
 }
 
-impl Setting for u64 {
-    const KIND: &'static str = "a whole number";
+/// Reads whole numbers into each type that a key may have. One that the type cannot hold is no
+/// value of the key.
+macro_rules! whole_numbers {
+    ($($number:ty),+) => { $(
+        impl Setting for $number {
+            const KIND: &'static str = "a whole number";
 
-    fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
-        match value {
-            Value::Integer(Ok(number)) => Self::try_from(*number).ok(),
-            _ => None,
+            fn of_value(value: &Value, _: Bases<'_>) -> Option<Self> {
+                match value {
+                    Value::Integer(Ok(number)) => Self::try_from(*number).ok(),
+                    _ => None,
+                }
+            }
+
+            fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
+                text.to_str()?.trim().parse().ok()
+            }
+
+            fn show(&self) -> String {
+                self.to_string()
+            }
+
+            fn is_within(&self, (least, most): (u64, u64)) -> bool {
+                u64::try_from(*self).is_ok_and(|number| (least..=most).contains(&number))
+            }
         }
-    }
-
-    fn of_text(text: &OsStr, _: Bases<'_>) -> Option<Self> {
-        text.to_str()?.trim().parse().ok()
-    }
-
-    fn show(&self) -> String {
-        self.to_string()
-    }
-
-    fn is_within(&self, (least, most): (u64, u64)) -> bool {
-        (least..=most).contains(self)
-    }
+    )+ };
 }
+
+whole_numbers!(u32, u64, usize);
 
 /// A list of numbers; in a variable they are parted by commas.
 impl Setting for Vec<u64> {
@@ -290,6 +298,8 @@ mod tests {
         check_text::<u64>("50", Some("50"));
         check_text::<u64>("-1", None);
         check_text::<u64>("1.5", None);
+        check_text::<u32>("4294967295", Some("4294967295"));
+        check_text::<u32>("4294967296", None);
     }
 
     #[test]

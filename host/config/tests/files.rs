@@ -112,7 +112,7 @@ fn a_number_out_of_range_is_refused_at_both_ends_and_taken_at_the_limits() {
     for steps in [1, 10_000] {
         let bench = Bench::new();
         bench.user(&format!("[session]\nsteps_max = {steps}\n"));
-        assert_eq!(bench.load().unwrap().session_steps_max, steps);
+        assert_eq!(bench.load().unwrap().session.steps_max, steps);
     }
 }
 

@@ -15,7 +15,7 @@ fn with_nothing_there_every_value_is_built_in() {
         assert_eq!(entry.origins.iter().map(|it| it.layer()).collect::<Vec<_>>(), [Layer::BuiltIn]);
     }
     assert_eq!(config.model.as_str(), "local/qwen2.5-coder-1.5b");
-    assert_eq!(config.session_output_bytes_max, 16_384);
+    assert_eq!(config.session.output_bytes_max, 16_384);
     assert!(config.local_download && !config.offline);
     assert!(config.warnings.is_empty());
 }
@@ -212,7 +212,7 @@ fn variables_that_nobody_documents_are_not_taken_from_an_env_file() {
     bench.user("prompt.file = '~/p.md'\n");
     bench.variable("HOME", "/home/u");
     let config = bench.load().unwrap();
-    assert_eq!(config.prompt_file.unwrap().to_str(), Some("/home/u/p.md"));
+    assert_eq!(config.prompt.file.unwrap().to_str(), Some("/home/u/p.md"));
     assert!(config.warnings.is_empty());
 }
 
@@ -241,7 +241,7 @@ fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
     bench.workspace_file(".env", "LEDGER_PATH=/evil\nJAATO_OFFLINE=1\n");
     bench.trust();
     let config = bench.load().unwrap();
-    assert_eq!((config.ledger_enabled, config.ledger_path.clone()), (true, None));
+    assert_eq!((config.ledger.enabled, config.ledger.path.clone()), (true, None));
     assert!(config.offline, "the rest of the file counts");
     let warnings: Vec<_> =
         config.warnings.iter().map(|warning| bench.relative(&warning.text) + "\n").collect();
@@ -252,11 +252,11 @@ fn what_only_the_user_may_say_is_not_taken_from_a_workspace() {
     "#]]
     .assert_eq(&warnings.concat());
     bench.variable("LEDGER_PATH", "mine.jsonl");
-    let path = bench.load().unwrap().ledger_path;
+    let path = bench.load().unwrap().ledger.path;
     assert_eq!(path, Some(bench.work().join("mine.jsonl")), "relative to the working directory");
     bench.variable("LEDGER_PATH", "");
     bench.env_file = Some(bench.work().join(".env"));
-    let path = bench.load().unwrap().ledger_path;
+    let path = bench.load().unwrap().ledger.path;
     assert_eq!(path, Some("/evil".into()), "a file that the person named is the person's word");
 }
 
@@ -353,10 +353,10 @@ fn a_workspace_names_no_prompt_file_outside_of_it() {
     let why = "`prompt.file` in `ROOT/work/.jaato/config.toml:1` is not used: a workspace may only name a file inside of it";
     for outside in ["/etc/passwd", "~/secret", "../x", "docs/../../x"] {
         let config = check_workspace("", &format!("prompt.file = '{outside}'"), &[why]);
-        assert_eq!(config.prompt_file, None);
+        assert_eq!(config.prompt.file, None);
     }
     let config = check_workspace("prompt.file = '/p.md'", "prompt.file = 'docs/p.md'", &[]);
-    assert!(config.prompt_file.as_ref().is_some_and(|path| path.ends_with("work/docs/p.md")));
+    assert!(config.prompt.file.as_ref().is_some_and(|path| path.ends_with("work/docs/p.md")));
     assert!(config.is_workspaces("prompt.file") && !config.is_workspaces("offline"));
     assert!(!check_workspace("prompt.file = '/p.md'", "", &[]).is_workspaces("prompt.file"));
 }

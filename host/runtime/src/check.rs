@@ -55,9 +55,9 @@ impl Runtime {
         let digest = sha256_of(file).map_err(|error| {
             Error::new(ErrorKind::Io, format!("cannot read `{}`: {error}", file.display()))
         })?;
-        setup.config.ledger_enabled = false;
+        setup.config.ledger.enabled = false;
         setup.config.tools_disabled.clear();
-        setup.config.gc_plugin = manifest.name.to_string();
+        setup.config.gc.plugin = manifest.name.to_string();
         setup.config.environment = DEFAULT_ENVIRONMENT.to_owned();
         let supervisor = supervisor(&setup);
         let environment = shipped_environment(&setup, &supervisor).await;

@@ -27,7 +27,7 @@ pub struct PluginGc {
 impl PluginGc {
     /// Makes it for a session, from what `[gc] plugin` names.
     pub fn new(host: Arc<Host>, session: SessionId) -> Self {
-        let plugin = resolve(&host.registry(), &host.setup.config.gc_plugin);
+        let plugin = resolve(&host.registry(), &host.setup.config.gc.plugin);
         Self { host, plugin, session, facts: OnceLock::new() }
     }
 
@@ -100,14 +100,14 @@ impl Gc for PluginGc {
 /// Says that no plugin has the name that a person gives in `[gc] plugin`, and which have.
 pub fn problem(registry: &Registry, config: &Config) -> Option<String> {
     // Without the default one nothing is wrong: contexts are cut where they must be.
-    if config.gc_plugin == Config::default().gc_plugin {
+    if config.gc.plugin == GcSettings::default().plugin {
         return None;
     }
-    let plugin = resolve(registry, &config.gc_plugin);
+    let plugin = resolve(registry, &config.gc.plugin);
     let is_gc = registry
         .plugin(plugin.as_str())
         .is_some_and(|entry| entry.candidate.manifest.kinds.contains(&Kind::Gc));
-    let text = format!("there is no gc `{}`, which `[gc] plugin` names", config.gc_plugin);
+    let text = format!("there is no gc `{}`, which `[gc] plugin` names", config.gc.plugin);
     (!is_gc).then(|| format!("{text}\nhint: {}", known(registry)))
 }
 
@@ -130,36 +130,16 @@ fn resolve(registry: &Registry, given: &str) -> PluginName {
     PluginName::from(known.unwrap_or(&with_prefix))
 }
 
-/// Returns the settings of `[gc]` as the session takes them.
-pub fn settings(config: &Config) -> GcSettings {
-    GcSettings {
-        threshold_percent: config.gc_threshold_percent,
-        target_percent: config.gc_target_percent,
-        auto_trigger: config.gc_auto_trigger,
-        check_before_send: config.gc_check_before_send,
-        preserve_recent_turns: config.gc_preserve_recent_turns,
-        pinned_turn_indices: config.gc_pinned_turn_indices.clone(),
-        max_turns: config.gc_max_turns,
-        notify_on_gc: config.gc_notify_on_gc,
-        deadline_ms: config.gc_deadline_ms,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_configuration_and_the_session_agree_on_the_settings() {
-        assert_eq!(settings(&Config::default()), GcSettings::default());
-    }
 
     #[test]
     fn a_gc_that_is_not_there_is_told() {
         let registry = Registry::build([], &jaato_registry::Rules::default());
         let named = |name: &str| {
             let mut config = Config::default();
-            name.clone_into(&mut config.gc_plugin);
+            name.clone_into(&mut config.gc.plugin);
             problem(&registry, &config)
         };
         assert_eq!(named("gc-truncate"), None);

@@ -17,17 +17,17 @@ use crate::setup::Setup;
 /// # Errors
 /// When it names none and the system names no home.
 pub fn ledger_path(setup: &Setup) -> Result<PathBuf, jaato_config::NoHome> {
-    setup.config.ledger_path.clone().map_or_else(|| setup.folders.ledger(), Ok)
+    setup.config.ledger.path.clone().map_or_else(|| setup.folders.ledger(), Ok)
 }
 
 /// Makes the ledger of a setup; none where it is switched off, or where the system names no home
 /// and nobody names a file: such a process is nobody's, and has no books. Touches no file yet.
 pub(crate) fn ledger_of(setup: &Setup, log: &Log) -> Option<Ledger> {
-    let path = ledger_path(setup).ok().filter(|_| setup.config.ledger_enabled)?;
+    let path = ledger_path(setup).ok().filter(|_| setup.config.ledger.enabled)?;
     let log = log.clone();
     // A file that the person named may lie where others write too; ours may not.
     let path = match jaato_places::check_file(&path, &Owners::own()) {
-        Err(error) if setup.config.ledger_path.is_none() && !error.is_missing() => {
+        Err(error) if setup.config.ledger.path.is_none() && !error.is_missing() => {
             Err(error.to_string())
         }
         Ok(()) | Err(_) => Ok(path),

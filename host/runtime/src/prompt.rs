@@ -26,7 +26,7 @@ pub fn parts(
     system: Option<String>,
 ) -> Result<PromptParts, Error> {
     let user_file =
-        setup.config.prompt_file.as_ref().map(|path| read_prompt_file(setup, path)).transpose()?;
+        setup.config.prompt.file.as_ref().map(|path| read_prompt_file(setup, path)).transpose()?;
     let agents_files = match setup.trusted_workspace() {
         Some(workspace) => agents_files(setup, workspace)?,
         None => Vec::new(),

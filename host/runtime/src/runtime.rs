@@ -141,7 +141,7 @@ impl Runtime {
         let start = Start { stamps, trust, problems: problems.clone() };
         let plugins = Plugins::new(registry, start, log.clone());
         let own = supervisor.clone();
-        let door = setup.config.terminals_join.then(|| Door::of(&setup.folders));
+        let door = setup.config.terminals.join.then(|| Door::of(&setup.folders));
         let terminals = Terminals::new(tokio::runtime::Handle::current(), door, log.clone());
         let host = Host {
             setup,

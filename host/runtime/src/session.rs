@@ -7,14 +7,14 @@ use futures_util::future::BoxFuture;
 use jaato_config::{Config, DEFAULT_ENVIRONMENT};
 use jaato_policy::{Allowed, Rules};
 use jaato_session::{
-    Answer, Asker, EventSink, Ids, Limits, Ports, Question, RandomIds, SeededRandom, Session,
-    SessionSetup, SystemClock, SystemPrompt, WindowOrigin,
+    Answer, Asker, EventSink, Ids, Ports, Question, RandomIds, SeededRandom, Session, SessionSetup,
+    SystemClock, SystemPrompt, WindowOrigin,
 };
 use jaato_types::{Error, ErrorKind, ModelId, SessionId, ToolName};
 use serde_json::{Map, Value};
 
 use crate::environments::{Scope, SessionOutputs, SharedEnvironment, choose};
-use crate::gc::{self, PluginGc};
+use crate::gc::PluginGc;
 use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
@@ -106,10 +106,10 @@ impl Runtime {
             (None, Some(_)) => WindowOrigin::Described,
             (None, None) => WindowOrigin::Assumed,
         };
-        setup.gc = gc::settings(config);
+        setup.gc = config.gc.clone();
         let id = ids.session();
         setup.id = Some(id.clone());
-        setup.limits = limits(&self.setup().config);
+        setup.limits = self.setup().config.session.clone();
         setup.rules = rules(&self.setup().config, &options);
         self.join_environment(&id, &options)?;
         let asker = Arc::clone(&options.asker);
@@ -157,7 +157,7 @@ impl Runtime {
     /// Only by a bug: an empty history is valid.
     pub fn session_for_calls(&self, options: SessionOptions) -> Result<Session, Error> {
         let mut setup = SessionSetup::new(ModelId::from(""), 0, SystemPrompt::default());
-        setup.limits = limits(&self.setup().config);
+        setup.limits = self.setup().config.session.clone();
         setup.rules = rules(&self.setup().config, &options);
         let ids = ids();
         let id = ids.session();
@@ -217,38 +217,4 @@ fn rules(config: &Config, options: &SessionOptions) -> Rules {
     rules.allowed = options.allow.iter().map(|text| Allowed::parse(text)).collect();
     rules.allow_all = options.allow_all;
     rules
-}
-
-fn limits(config: &Config) -> Limits {
-    // The configuration's ranges keep these within 32 bits and the address space.
-    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-    Limits {
-        steps_max: count(config.session_steps_max),
-        calls_per_step_max: size(config.session_calls_per_step_max),
-        parallel_calls_max: size(config.session_parallel_calls_max),
-        output_bytes_max: size(config.session_output_bytes_max),
-        answer_bytes_max: size(config.session_answer_bytes_max),
-        empty_answers_max: count(config.session_empty_answers_max),
-        provider_idle_ms: config.session_provider_idle_ms,
-        provider_keep_alive_ms: config.session_provider_keep_alive_ms,
-        call_deadline_ms: config.session_call_deadline_ms,
-        auto_background_threshold_ms: config.session_auto_background_threshold_ms,
-        tasks_max: size(config.session_tasks_max),
-        objects_tokens_max: size(config.session_objects_tokens_max),
-        attempts_max: count(config.session_attempts_max),
-        retry_base_ms: config.session_retry_base_ms,
-        retry_wait_ms_max: config.session_retry_wait_ms_max,
-        retry_after_ms_max: config.session_retry_after_ms_max,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_configuration_and_the_session_agree_on_the_bounds() {
-        assert_eq!(limits(&Config::default()), Limits::default());
-    }
 }

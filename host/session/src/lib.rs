@@ -21,7 +21,6 @@ mod history;
 mod ids;
 mod inbox;
 pub mod introspection;
-mod limits;
 mod objects;
 mod output;
 mod ports;
@@ -47,15 +46,13 @@ pub use command::{CommandCall, SHARED_ANSWERS_MAX};
 pub use conditions::{CONDITION_MS_MAX, RUNS_BY_THEMSELVES_MAX};
 pub use events::{Emitter, EventSink};
 pub use facts::{SharedFacts, estimate_tokens, percent_used};
-pub use gc::{
-    GC_DEADLINE_MS, Gc, GcReport, GcSettings, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin,
-};
+pub use gc::{Gc, GcReport, OVERFLOWS_MAX, WINDOW_WAIT_MS, WindowOrigin};
 pub use history::{COLLECTED_BYTES_MAX, Entry, History, HistoryError, Mark};
 pub use ids::{Ids, RandomIds};
 pub use inbox::{Inbox, WAITING_MESSAGES_MAX};
 pub use introspection::{GET_TOOL_SCHEMAS, LIST_TOOLS};
+pub use jaato_config::{GcSettings, Limits};
 pub use jaato_policy::AlwaysScope;
-pub use limits::Limits;
 pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use output::{OutputStore, error_content, note_bytes};
 pub use ports::Ports;

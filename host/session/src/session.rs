@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::calls::{CallRunner, Initiative};
 use crate::conditions::Conditions;
 use crate::events::Emitter;
-use crate::gc::GcState;
+use crate::gc::{GcState, facts};
 use crate::tasks::Tasks;
 use crate::{
     Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SharedObjects,
@@ -110,7 +110,7 @@ impl Session {
             model: model.as_str().to_owned(),
             context_limit,
             turns: history.turns(),
-            gc: ports.gc.is_some().then(|| gc.facts()),
+            gc: ports.gc.is_some().then(|| facts(&gc)),
             ..ContextFacts::default()
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());

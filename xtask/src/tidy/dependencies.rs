@@ -46,7 +46,7 @@ const TABLE: &[Row] = &[
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-process", &[], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
-    row("jaato-session", &["jaato-types", "jaato-objects", "jaato-policy"], &[]),
+    row("jaato-session", &["jaato-types", "jaato-config", "jaato-objects", "jaato-policy"], &[]),
     row("jaato-store", &["jaato-types", "jaato-places"], &[]),
     row("jaato-template", &[], &[]),
     // Those that open plugins:

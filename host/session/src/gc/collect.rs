@@ -3,7 +3,7 @@
 use jaato_types::{Error, ErrorKind, Event, GcPlan, GcReason, GcRequest, Message, Result};
 
 use super::plan::{self, PlanError};
-use super::{Asked, Gc, GcReport};
+use super::{Asked, Gc, GcReport, settings};
 use crate::clock::sleep_while_running;
 use crate::events::HOST;
 use crate::{Cancel, Mark, Session};
@@ -88,7 +88,7 @@ impl Session {
             messages,
             context_limit: self.gc.limit,
             total_tokens: tokens_before,
-            settings: self.gc.settings.for_request(&pinned),
+            settings: settings::for_request(&self.gc.settings, &pinned),
         };
         let GcPlan { drop, summary, note, .. } = self.ask(&*gc, &request, cancel).await?;
         let mut report = GcReport {

@@ -20,13 +20,13 @@ mod window;
 use futures_util::future::BoxFuture;
 use jaato_types::{Error, GcPlan, GcRequest, Result};
 
-use crate::Cancel;
+use crate::{Cancel, GcSettings};
 use count::Counted;
 use cut::PART_BYTES_MIN;
 use window::WindowState;
 
 pub(crate) use count::json_bytes;
-pub use settings::{GC_DEADLINE_MS, GcSettings};
+pub(crate) use settings::facts;
 pub use window::{WINDOW_WAIT_MS, WindowOrigin};
 
 /// Most refusals of one request as too large that are answered by making room and sending it again.
