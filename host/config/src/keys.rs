@@ -354,6 +354,8 @@ keys! {
         // A model that never stops would fill the memory.
         /// Longest answer of a model, in bytes.
         answer_bytes_max: usize = 1024 * 1024, row().limits(1024, 64 * 1024 * 1024);
+        /// Most tokens that a model is asked to answer a request with; 0 leaves it to the provider.
+        answer_tokens_max: u32 = 0, row().limits(0, 10_000_000);
         // A second try costs little; more is a loop.
         /// Most empty answers of a model in one turn.
         empty_answers_max: u32 = 2, row().limits(0, 100);

@@ -98,13 +98,17 @@ impl Session {
         let (context_limit, gc) = (setup.context_limit, setup.gc);
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
+        let answer_tokens_max = (limits.answer_tokens_max > 0).then_some(limits.answer_tokens_max);
         let prefix = Request {
             v: Request::VERSION,
             model: model.split().map_or(model.as_str(), |(_, name)| name).to_owned(),
             system: system.text(),
             tools: toolbox.active().cloned().collect(),
             messages: Vec::new(),
-            options,
+            options: RequestOptions {
+                max_output_tokens: options.max_output_tokens.or(answer_tokens_max),
+                ..options
+            },
         };
         let facts = SharedFacts::new(ContextFacts {
             model: model.as_str().to_owned(),

@@ -164,6 +164,18 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_model_is_asked_for_so_many_tokens_and_0_leaves_it_to_the_provider() {
+    for (configured, asked) in [(0, None), (1, Some(1)), (4_000, Some(4_000))] {
+        let stage = Stage::new([]);
+        stage.provider.then([Beat::text("short")]);
+        let mut setup = Stage::setup();
+        setup.limits.answer_tokens_max = configured;
+        play(&stage, setup, "x").await;
+        assert_eq!(stage.provider.requests()[0].options.max_output_tokens, asked);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_turn_of_exactly_the_most_steps_is_done() {
     let stage = Stage::new([Tool::echo("look")]);
     stage.provider.then([Beat::call("1", "look", json!({}))]).then([Beat::text("done")]);

@@ -155,6 +155,7 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.parallel_calls_max = 8                # built-in
         session.output_bytes_max = 16384              # built-in
         session.answer_bytes_max = 1048576            # built-in
+        session.answer_tokens_max = ********          # built-in
         session.empty_answers_max = 2                 # built-in
         session.provider_idle_ms = 120000             # built-in
         session.provider_keep_alive_ms = 900000       # built-in
