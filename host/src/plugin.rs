@@ -111,14 +111,8 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
     for tool in &description.tools {
         report::line(&format!("  tool        {}", visible::name(tool.name.as_str())))?;
     }
-    if manifest.kinds.contains(&Kind::Gc) {
-        report::line(&format!("  gc          {}", manifest.name.source()))?;
-    }
-    if let Some(provider) = &description.provider {
-        report::line(&format!("  provider    {} {}", provider.name, provider.title))?;
-    }
-    if let Some(environment) = &description.environment {
-        report::line(&format!("  environment {}", environment.name))?;
+    for Other { kind, name, title } in others_of(manifest, description) {
+        report::line(format!("  {kind:<11} {name} {title}").trim_end())?;
     }
     for left_out in &entry.left_out {
         report::line(&format!("  left out    {}: {}", left_out.what, left_out.why))?;
@@ -224,16 +218,37 @@ pub async fn described(setup: &Setup, file: &Path) -> Result<Description, Failur
 pub fn offered(manifest: &Manifest, description: &Description) -> String {
     let tools = tools_of(description.tools.iter().map(|tool| tool.name.to_string()));
     let tools = (!tools.is_empty()).then(|| format!("tools {}", tools.join(", ")));
-    let offered: Vec<_> = tools.into_iter().chain(others_of(manifest, description)).collect();
+    let others = others_of(manifest, description);
+    let others = others.map(|Other { kind, name, .. }| format!("{kind} {name}"));
+    let offered: Vec<_> = tools.into_iter().chain(others).collect();
     if offered.is_empty() { "no tools".to_owned() } else { offered.join("; ") }
 }
 
-/// Names what a plugin offers besides tools and commands.
-fn others_of(manifest: &Manifest, description: &Description) -> Vec<String> {
-    let provider = description.provider.iter().map(|it| format!("provider {}", it.name));
-    let gc = manifest.kinds.contains(&Kind::Gc).then(|| format!("gc {}", manifest.name.source()));
-    let environment = description.environment.iter().map(|it| format!("environment {}", it.name));
-    provider.chain(gc).chain(environment).collect()
+/// Something that a plugin offers besides tools and commands.
+struct Other<'a> {
+    kind: &'static str,
+    name: &'a str,
+    /// Empty if the name says all.
+    title: &'a str,
+}
+
+/// Lists what a plugin offers besides tools and commands, a row for each kind.
+fn others_of<'a>(
+    manifest: &'a Manifest,
+    description: &'a Description,
+) -> impl Iterator<Item = Other<'a>> {
+    let gc = manifest.kinds.contains(&Kind::Gc).then(|| manifest.name.source());
+    let provider = description.provider.as_ref();
+    let environment = description.environment.as_ref();
+    let rows = [
+        ("provider", provider.map(|it| (it.name.as_str(), it.title.as_str()))),
+        ("gc", gc.map(|name| (name, ""))),
+        ("environment", environment.map(|it| (it.name.as_str(), ""))),
+    ];
+    rows.into_iter().filter_map(|(kind, named)| {
+        let (name, title) = named?;
+        Some(Other { kind, name, title })
+    })
 }
 
 /// Reads the manifest of a plugin file, without running it.
@@ -305,6 +320,7 @@ fn offers(entry: &PluginEntry) -> String {
     let Some(description) = description(entry) else { return String::new() };
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
     let others = others_of(&entry.candidate.manifest, description);
+    let others = others.map(|Other { kind, name, .. }| format!("{kind} {name}"));
     tools_of(tools).into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use jaato_types::{PluginName, ToolName};
+use jaato_types::{Kind, PluginName, ToolName};
 
 /// Why a plugin is refused for its names. Texts name both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,10 +15,12 @@ pub enum Refusal {
         /// Who has it.
         held_by: PathBuf,
     },
-    /// Another plugin has the name of one of its tools.
-    ToolName {
+    /// Another plugin has the name of something that it offers.
+    OfferedName {
+        /// What it offers under the name.
+        kind: Kind,
         /// The name.
-        name: ToolName,
+        name: String,
         /// Who has it.
         held_by: PathBuf,
     },
@@ -26,20 +28,6 @@ pub enum Refusal {
     Label(PluginName),
     /// The host keeps the name of one of its tools for itself.
     ReservedTool(ToolName),
-    /// Another plugin has the execution environment's name.
-    EnvironmentName {
-        /// The name.
-        name: String,
-        /// Who has it.
-        held_by: PathBuf,
-    },
-    /// Another plugin has the provider's name.
-    ProviderName {
-        /// The name.
-        name: String,
-        /// Who has it.
-        held_by: PathBuf,
-    },
 }
 
 impl fmt::Display for Refusal {
@@ -48,8 +36,9 @@ impl fmt::Display for Refusal {
             Self::PluginName { name, held_by } => {
                 write!(f, "the plugin name `{name}` is held by `{}`", held_by.display())
             }
-            Self::ToolName { name, held_by } => {
-                write!(f, "its tool name `{name}` is held by `{}`", held_by.display())
+            Self::OfferedName { kind, name, held_by } => {
+                let what = name_of_a(*kind);
+                write!(f, "its {what} `{name}` is held by `{}`", held_by.display())
             }
             Self::Label(name) => {
                 write!(
@@ -60,14 +49,17 @@ impl fmt::Display for Refusal {
             Self::ReservedTool(name) => {
                 write!(f, "its tool name `{name}` is one of jaato's own")
             }
-            Self::EnvironmentName { name, held_by } => write!(
-                f,
-                "its execution environment's name `{name}` is held by `{}`",
-                held_by.display()
-            ),
-            Self::ProviderName { name, held_by } => {
-                write!(f, "its provider name `{name}` is held by `{}`", held_by.display())
-            }
         }
+    }
+}
+
+/// Returns the words for the name of what a kind of plugin offers.
+fn name_of_a(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tool => "tool name",
+        Kind::Gc => "gc name",
+        Kind::Provider => "provider name",
+        Kind::Environment => "execution environment's name",
+        Kind::Unknown => "name",
     }
 }

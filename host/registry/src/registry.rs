@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jaato_types::{Availability, Description, Error, Manifest, PluginName, ToolName, ToolSpec};
+use jaato_types::{
+    Availability, Description, Error, Kind, Manifest, PluginName, ToolName, ToolSpec,
+};
 
 use crate::RESERVED_TOOLS;
 use crate::commands::Commands;
@@ -139,10 +141,8 @@ pub struct Registry {
     /// Who has a plugin's name, by its place in `plugins`.
     names: BTreeMap<PluginName, usize>,
     tools: BTreeMap<ToolName, ToolPlace>,
-    /// The same, for providers.
-    providers: BTreeMap<String, usize>,
-    /// The same, for execution environments.
-    environments: BTreeMap<String, usize>,
+    /// Who has the name of what a plugin offers besides tools, by its place in `plugins`.
+    offers: BTreeMap<Kind, BTreeMap<String, usize>>,
     pub(crate) commands: Commands,
 }
 
@@ -194,24 +194,34 @@ impl Registry {
         self.tools.get(name).and_then(|place| self.tool_at(place))
     }
 
+    /// Returns the plugin that offers something of a kind, other than a tool, under a name.
+    pub fn offering(&self, kind: Kind, name: &str) -> Option<&PluginEntry> {
+        self.offers.get(&kind)?.get(name).map(|&plugin| &self.plugins[plugin])
+    }
+
+    /// Lists the names under which plugins offer something of a kind other than tools.
+    pub fn offered(&self, kind: Kind) -> impl Iterator<Item = &str> {
+        self.offers.get(&kind).into_iter().flat_map(BTreeMap::keys).map(String::as_str)
+    }
+
     /// Returns the plugin that has a provider's name.
     pub fn provider(&self, name: &str) -> Option<&PluginEntry> {
-        self.providers.get(name).map(|&plugin| &self.plugins[plugin])
+        self.offering(Kind::Provider, name)
     }
 
     /// Lists the names of the providers.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
-        self.providers.keys().map(String::as_str)
+        self.offered(Kind::Provider)
     }
 
     /// Returns the plugin that has an execution environment's name.
     pub fn environment(&self, name: &str) -> Option<&PluginEntry> {
-        self.environments.get(name).map(|&plugin| &self.plugins[plugin])
+        self.offering(Kind::Environment, name)
     }
 
     /// Lists the names of the execution environments.
     pub fn environments(&self) -> impl Iterator<Item = &str> {
-        self.environments.keys().map(String::as_str)
+        self.offered(Kind::Environment)
     }
 
     fn tool_at(&self, place: &ToolPlace) -> Option<ToolEntry<'_>> {
@@ -281,20 +291,14 @@ impl Registry {
             }
             if let Some(held) = self.tools.get(&tool.name) {
                 let held_by = self.plugins[held.plugin].candidate.path.clone();
-                return Some(Refusal::ToolName { name: tool.name.clone(), held_by });
+                let (kind, name) = (Kind::Tool, tool.name.to_string());
+                return Some(Refusal::OfferedName { kind, name, held_by });
             }
         }
-        let path_of = |held: usize| self.plugins[held].candidate.path.clone();
-        if let Some(provider) = &description.provider
-            && let Some(&held) = self.providers.get(&provider.name)
-        {
-            let (name, held_by) = (provider.name.clone(), path_of(held));
-            return Some(Refusal::ProviderName { name, held_by });
-        }
-        let environment = description.environment.as_ref()?;
-        let &held = self.environments.get(&environment.name)?;
-        let (name, held_by) = (environment.name.clone(), path_of(held));
-        Some(Refusal::EnvironmentName { name, held_by })
+        offers_besides_tools(description).find_map(|(kind, name)| {
+            let held_by = self.offering(kind, name)?.candidate.path.clone();
+            Some(Refusal::OfferedName { kind, name: name.to_owned(), held_by })
+        })
     }
 
     /// Notes the names of the plugin that is added next.
@@ -307,11 +311,8 @@ impl Registry {
             let status = rules.tool_status(spec.name.as_str());
             self.tools.insert(spec.name.clone(), ToolPlace { plugin, tool, status });
         }
-        if let Some(provider) = &description.provider {
-            self.providers.insert(provider.name.clone(), plugin);
-        }
-        if let Some(environment) = &description.environment {
-            self.environments.insert(environment.name.clone(), plugin);
+        for (kind, name) in offers_besides_tools(description) {
+            self.offers.entry(kind).or_default().insert(name.to_owned(), plugin);
         }
         if !description.commands.is_empty() {
             let plugins = &self.plugins;
@@ -322,6 +323,16 @@ impl Registry {
             self.commands.take(plugin, description, path_of);
         }
     }
+}
+
+/// What a plugin offers besides its tools, each with its name: one row for each kind that has
+/// names of its own. A gc is named by its plugin.
+fn offers_besides_tools(description: &Description) -> impl Iterator<Item = (Kind, &str)> {
+    let offers = [
+        (Kind::Provider, description.provider.as_ref().map(|it| it.name.as_str())),
+        (Kind::Environment, description.environment.as_ref().map(|it| it.name.as_str())),
+    ];
+    offers.into_iter().filter_map(|(kind, name)| Some((kind, name?)))
 }
 
 impl Rules {

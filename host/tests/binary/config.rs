@@ -193,7 +193,8 @@ fn the_files_are_listed_with_whether_they_are_read() {
         user            not there  $HOUSE/home/.config/jaato/config.toml
         workspace       not there  $HOUSE/workspace/.jaato/config.toml
         variables file  not there  $HOUSE/workspace/.env
-    "#]].assert_eq(&listed(&["config", "path"]));
+    "#]]
+    .assert_eq(&listed(&["config", "path"]));
     house.configure("offline = true\n");
     house.write("workspace/.env", "JAATO_OFFLINE=1\n");
     expect![[r#"
@@ -201,7 +202,8 @@ fn the_files_are_listed_with_whether_they_are_read() {
         user            read         $HOUSE/home/.config/jaato/config.toml
         workspace       not there    $HOUSE/workspace/.jaato/config.toml
         variables file  not trusted  $HOUSE/workspace/.env
-    "#]].assert_eq(&listed(&["config", "path"]));
+    "#]]
+    .assert_eq(&listed(&["config", "path"]));
     house.run(&["trust"]).silent();
     house.write("workspace/moon.toml", "");
     expect![[r#"
@@ -222,7 +224,8 @@ fn the_files_are_listed_with_whether_they_are_read() {
             "state": "read"
           }
         ]
-    "#]].assert_eq(&listed(&["config", "path", "--config", "moon.toml", "--json"]));
+    "#]]
+    .assert_eq(&listed(&["config", "path", "--config", "moon.toml", "--json"]));
 }
 
 #[test]
