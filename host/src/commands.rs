@@ -129,7 +129,8 @@ commands! {
         command: LedgerCommand,
     } |global| command.run(global).await;
 
-    /// Trust this workspace: its .jaato folder, .env, .mcp.json and AGENTS.md as they are
+    /// Trust this workspace: its .jaato folder, .env, .mcp.json and AGENTS.md (or CLAUDE.md) as
+    /// they are
     Trust {
         /// Take the trust back
         #[arg(long)]

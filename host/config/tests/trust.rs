@@ -188,7 +188,6 @@ fn the_root_is_the_nearest_folder_with_a_mark_else_the_directory_itself() {
     fs::create_dir_all(work.join("a/.jaato")).unwrap();
     let inner = Workspace::find(&work.join("a/b/../b")).unwrap();
     assert_eq!(inner.root(), work.join("a"));
-    assert_eq!(inner.agents_files(), ["AGENTS.md", "b/AGENTS.md"]);
     assert!(Workspace::find(&work.join("gone")).is_err());
 }
 
@@ -277,6 +276,64 @@ fn instructions_on_the_way_to_the_working_directory_count_and_stay_counted() {
     assert_eq!(state(&bench), "trusted");
     bench.workspace_file("a/b/AGENTS.md", "changed");
     assert_eq!(state(&bench), "changed: `a/b/AGENTS.md` was changed");
+}
+
+#[test]
+fn claude_md_counts_in_a_folder_without_agents_md() {
+    let bench = Bench::new();
+    bench.workspace_file("CLAUDE.md", "root");
+    bench.workspace_file("a/CLAUDE.md", "beside");
+    bench.workspace_file("a/AGENTS.md", "chosen");
+    bench.workspace_file("a/b/CLAUDE.md", "deep");
+    bench.workspace_file("a/b/c/CLAUDE.md", "below");
+    let store = store(&bench);
+    let deep = Workspace::find(&bench.work().join("a/b")).unwrap();
+    let found = ["CLAUDE.md", "a/AGENTS.md", "a/b/CLAUDE.md"];
+    let state = store.workspace_state(&deep).unwrap();
+    assert_eq!(state, WorkspaceState::Untrusted { found: found.map(str::to_owned).to_vec() });
+    let trust = store.trust_workspace(&deep, NOW).unwrap();
+    assert_eq!(deep.agents_files(&trust), found);
+    assert_eq!(trust.names().collect::<Vec<_>>(), found);
+    assert_eq!(trust.read("a/CLAUDE.md").unwrap(), None);
+    bench.workspace_file("a/CLAUDE.md", "neither read nor covered");
+    assert_eq!(store.workspace_state(&deep).unwrap(), WorkspaceState::Trusted(trust.clone()));
+    // One that comes later is not trusted, and does not replace what is.
+    bench.workspace_file("AGENTS.md", "later");
+    assert_eq!(deep.agents_files(&trust), found);
+}
+
+#[test]
+fn a_file_of_instructions_that_comes_or_goes_withdraws_trust() {
+    let bench = Bench::new();
+    bench.workspace_file(".env", "A=1");
+    let trust = || store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    trust();
+    bench.workspace_file("CLAUDE.md", "claude");
+    assert_eq!(state(&bench), "changed: `CLAUDE.md` was added");
+    trust();
+    bench.workspace_file("AGENTS.md", "agents");
+    assert_eq!(state(&bench), "changed: `AGENTS.md` was added");
+    assert_eq!(trust().names().collect::<Vec<_>>(), [".env", "AGENTS.md"]);
+    bench.workspace_file("CLAUDE.md", "changed, but it does not count");
+    assert_eq!(state(&bench), "trusted");
+    fs::remove_file(bench.work().join("AGENTS.md")).unwrap();
+    assert_eq!(state(&bench), "changed: `AGENTS.md` was removed, `CLAUDE.md` was added");
+    trust();
+    bench.workspace_file("CLAUDE.md", "changed");
+    assert_eq!(state(&bench), "changed: `CLAUDE.md` was changed");
+    trust();
+    fs::remove_file(bench.work().join("CLAUDE.md")).unwrap();
+    assert_eq!(state(&bench), "changed: `CLAUDE.md` was removed");
+}
+
+#[test]
+fn below_jaatos_folder_each_file_is_covered_whatever_its_name() {
+    let bench = Bench::new();
+    bench.workspace_file(".jaato/CLAUDE.md", "a");
+    bench.workspace_file(".jaato/AGENTS.md", "b");
+    let trust = || store(&bench).trust_workspace(&workspace(&bench), NOW).unwrap();
+    trust();
+    assert_eq!(trust().names().collect::<Vec<_>>(), [".jaato/AGENTS.md", ".jaato/CLAUDE.md"]);
 }
 
 #[test]

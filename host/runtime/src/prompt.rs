@@ -1,5 +1,5 @@
-//! Gathers what the system text is made of: the user's file, `AGENTS.md`, plugins' instructions,
-//! `--system`.
+//! Gathers what the system text is made of: the user's file, the workspace's `AGENTS.md`
+//! or `CLAUDE.md`, plugins' instructions, `--system`.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn read_prompt_file(setup: &Setup, path: &Path) -> Result<PromptPart, Error> {
 
 fn agents_files(setup: &Setup, workspace: &TrustedWorkspace) -> Result<Vec<PromptPart>, Error> {
     let mut parts = Vec::new();
-    for name in setup.workspace.agents_files() {
+    for name in setup.workspace.agents_files(workspace) {
         let read = workspace.read(&name).map_err(|error| {
             Error::new(ErrorKind::Configuration, format!("cannot use `{name}`: {error}"))
         })?;

@@ -15,7 +15,8 @@ invent a result. When the task is done, say briefly what came of it.";
 pub struct PromptParts {
     /// The user's own file; the label is its path.
     pub user_file: Option<PromptPart>,
-    /// `AGENTS.md`, from the repository's root down to the working directory; labels are the paths.
+    /// `AGENTS.md` or `CLAUDE.md` of each folder, from the repository's root down to the working
+    /// directory; labels are the paths.
     pub agents_files: Vec<PromptPart>,
     /// Instructions of plugins whose tools are active; labels are the plugins' names.
     pub plugins: Vec<PromptPart>,

@@ -202,6 +202,52 @@ fn an_env_file_that_the_person_names_needs_no_trust() {
 }
 
 #[test]
+fn claude_md_is_trusted_and_read_where_there_is_no_agents_md() {
+    let house = house!();
+    house.script(&json!({ "answers": [] }));
+    house.write("workspace/CLAUDE.md", "Always rhyme.");
+    let prompt = || house.run(&["run", "--show-prompt"]).code(0);
+    let output = prompt();
+    assert!(!output.stdout.contains("Always rhyme."), "{output}");
+    expect![[r#"
+        note: workspace `$HOUSE/workspace` is not trusted, so `CLAUDE.md` there is not used; `jaato trust` trusts it
+    "#]].assert_eq(&house.clean(&output.stderr));
+    expect![[r#"
+        exit 0
+        --- stdout
+        workspace `$HOUSE/workspace` is trusted with these files as they are:
+          CLAUDE.md
+        a change to one of them withdraws the trust; plugins among them are trusted one by one
+    "#]]
+    .assert_eq(&house.run(&["trust"]).silent().to_string());
+    let shown = prompt().stdout;
+    assert!(shown.contains("--- CLAUDE.md (about 4 tokens)\nAlways rhyme.\n---"), "{shown}");
+
+    house.write("workspace/AGENTS.md", "Count in moons.");
+    let output = prompt();
+    assert!(!output.stdout.contains("Always rhyme."), "{output}");
+    expect![[r#"
+        note: workspace `$HOUSE/workspace` is not trusted any more: `AGENTS.md` was added; `jaato trust` trusts it as it is
+    "#]].assert_eq(&house.clean(&output.stderr));
+    expect![[r#"
+        exit 0
+        --- stdout
+        workspace `$HOUSE/workspace` is trusted with these files as they are:
+          AGENTS.md
+        a change to one of them withdraws the trust; plugins among them are trusted one by one
+    "#]]
+    .assert_eq(&house.run(&["trust"]).silent().to_string());
+    let shown = prompt().stdout;
+    assert!(shown.contains("--- AGENTS.md (about 4 tokens)\nCount in moons.\n---"), "{shown}");
+    assert!(!shown.contains("CLAUDE.md") && !shown.contains("Always rhyme."), "{shown}");
+
+    fs::remove_file(house.workspace().join("AGENTS.md")).unwrap();
+    expect![[r#"
+        note: workspace `$HOUSE/workspace` is not trusted any more: `AGENTS.md` was removed, `CLAUDE.md` was added; `jaato trust` trusts it as it is
+    "#]].assert_eq(&house.clean(&prompt().stderr));
+}
+
+#[test]
 fn agents_files_reach_the_prompt_only_when_trusted() {
     let Some(house) = with_files() else { return };
     house.script(&json!({ "answers": [] }));

@@ -32,3 +32,6 @@ pub const MCP_FILE: &str = ".mcp.json";
 
 /// Instructions of a repository, or of a folder in it, for agents.
 pub const AGENTS_FILE: &str = "AGENTS.md";
+
+/// The same, written for one agent. It counts in a folder that has no [`AGENTS_FILE`].
+pub const CLAUDE_FILE: &str = "CLAUDE.md";

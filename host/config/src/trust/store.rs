@@ -202,8 +202,10 @@ impl TrustStore {
     ) -> Result<TrustedWorkspace, TrustError> {
         let root = workspace.recorded_root()?.to_owned();
         self.change(|trust| {
-            let recorded = trust.workspaces.get(&root).map(|known| known.files.clone());
-            let names = workspace.names(&recorded.unwrap_or_default())?;
+            let known = trust.workspaces.get(&root).map(|known| known.files.clone());
+            let mut recorded = known.unwrap_or_default();
+            recorded.retain(|name, _| !workspace.is_replaced(name));
+            let names = workspace.names(&recorded)?;
             let (files, stamps) = workspace.digest_all(&names, now)?;
             let entry = WorkspaceTrust {
                 digest: scan::whole(&files),

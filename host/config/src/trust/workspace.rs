@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::stamp::{self, Stamps};
-use super::{AGENTS_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
+use super::{AGENTS_FILE, CLAUDE_FILE, TrustError, WORKSPACE_FOLDER, WorkspaceTrust, scan};
 
 /// A folder in which a person works: its root, and where in it they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,18 +91,41 @@ impl Workspace {
         &self.working_directory
     }
 
-    /// The `AGENTS.md` files that would count here, from the root down to the working directory,
-    /// by name from the root. They need not be there.
-    pub fn agents_files(&self) -> Vec<String> {
+    /// Instructions for agents that are trusted, from the root down to the working directory, by
+    /// name from the root: a folder's `AGENTS.md`, else its `CLAUDE.md`.
+    pub fn agents_files(&self, trusted: &TrustedWorkspace) -> Vec<String> {
+        self.agents_files_where(|name| trusted.files.contains_key(name))
+    }
+
+    /// The same of what is there, trusted or not.
+    fn present_agents_files(&self) -> Vec<String> {
+        self.agents_files_where(|name| self.is_there(name))
+    }
+
+    fn agents_files_where(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
         let below = self.working_directory.strip_prefix(&self.root).unwrap_or(Path::new(""));
-        let mut names = vec![AGENTS_FILE.to_owned()];
-        let mut folder = String::new();
+        let mut folders = vec![String::new()];
         for part in below.components() {
-            folder.push_str(&part.as_os_str().to_string_lossy());
-            folder.push('/');
-            names.push(format!("{folder}{AGENTS_FILE}"));
+            let above = &folders[folders.len() - 1];
+            folders.push(format!("{above}{}/", part.as_os_str().to_string_lossy()));
         }
-        names
+        let file_of = |folder: &String| {
+            let names = [AGENTS_FILE, CLAUDE_FILE].map(|file| format!("{folder}{file}"));
+            names.into_iter().find(|name| counts(name))
+        };
+        folders.iter().filter_map(file_of).collect()
+    }
+
+    fn is_there(&self, name: &str) -> bool {
+        self.root.join(name).symlink_metadata().is_ok()
+    }
+
+    /// Returns true if the named file is a `CLAUDE.md` that does not count, because an `AGENTS.md`
+    /// lies beside it. Below `.jaato` each file counts, whatever its name.
+    pub(super) fn is_replaced(&self, name: &str) -> bool {
+        let folder = name.strip_suffix(CLAUDE_FILE).filter(|it| it.is_empty() || it.ends_with('/'));
+        let inside = Path::new(name).starts_with(WORKSPACE_FOLDER);
+        folder.is_some_and(|folder| !inside && self.is_there(&format!("{folder}{AGENTS_FILE}")))
     }
 
     /// The root as it is recorded.
@@ -116,7 +139,7 @@ impl Workspace {
         &self,
         recorded: &BTreeMap<String, String>,
     ) -> Result<BTreeSet<String>, TrustError> {
-        let agents = self.agents_files();
+        let agents = self.present_agents_files();
         let more = agents.iter().chain(recorded.keys()).map(String::as_str);
         scan::names(&self.root, more)
     }
@@ -124,7 +147,7 @@ impl Workspace {
     /// Names of what is there, where nobody trusts it; of what is odd, the names that it can be
     /// shown by.
     pub(super) fn shown_names(&self) -> Vec<String> {
-        let agents = self.agents_files();
+        let agents = self.present_agents_files();
         scan::shown_names(&self.root, agents.iter().map(String::as_str))
     }
 
