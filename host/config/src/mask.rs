@@ -6,14 +6,27 @@ pub(crate) const MASK: &str = "********";
 /// Longest value quoted in an error: enough to recognise it, short enough for one line.
 const QUOTED_CHARS_MAX: usize = 80;
 
-/// Words that make a name the name of a secret.
-const SECRET_WORDS: [&str; 8] =
-    ["key", "token", "secret", "password", "passwd", "credential", "credentials", "authorization"];
+/// Words that make a name the name of a secret, wherever they stand in it and in any case.
+const SECRET_WORDS: [&str; 7] =
+    ["key", "token", "secret", "password", "passwd", "credential", "authorization"];
 
-/// Tells whether a key or variable of this name probably holds a secret, by the words in it:
-/// `api_key`, `GITHUB_TOKEN`, `clientSecret`. Errs on the side of hiding.
+/// Words that hold one of them by accident.
+const HARMLESS_WORDS: [&str; 3] = ["keyboard", "keyword", "tokenizer"];
+
+/// Returns true if a setting or variable of this name probably holds a secret: `api_key`,
+/// `PGPASSWORD`, `clientSecret`. Errs on the side of hiding.
+///
+/// What `config show` hides of plugins' settings and what commands are not given is decided here.
 pub fn is_secret_name(name: &str) -> bool {
-    words(name).iter().any(|word| SECRET_WORDS.contains(&word.as_str()))
+    let name = without_harmless_words(name);
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Returns true if a number of this name is probably a secret: the name ends with what makes it
+/// one, as in `password`. `max_tokens` and `token_limit` count something.
+pub(crate) fn is_secret_number(name: &str) -> bool {
+    let name = without_harmless_words(name);
+    SECRET_WORDS.iter().any(|word| name.ends_with(word))
 }
 
 /// Replaces user and password in the URLs of a text: `http://u:p@host` becomes `http://***@host`.
@@ -47,27 +60,9 @@ pub(crate) fn shorten(text: &str) -> String {
     }
 }
 
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut previous_lower = false;
-    for c in name.chars() {
-        let boundary = !c.is_alphanumeric() || (previous_lower && c.is_uppercase());
-        if boundary {
-            words.push(String::new());
-        }
-        if c.is_alphanumeric()
-            && let Some(word) = words.last_mut()
-        {
-            word.extend(c.to_lowercase());
-        }
-        previous_lower = c.is_lowercase();
-    }
-    for word in &mut words {
-        if word == "apikey" || word == "keys" || word == "tokens" || word == "secrets" {
-            *word = "key".to_owned();
-        }
-    }
-    words
+fn without_harmless_words(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    HARMLESS_WORDS.iter().fold(name, |name, word| name.replace(word, " "))
 }
 
 #[cfg(test)]
@@ -76,11 +71,35 @@ mod tests {
 
     #[test]
     fn names_of_secrets_are_recognised_by_their_words() {
-        for name in ["api_key", "GITHUB_TOKEN", "clientSecret", "apiKey", "apikey", "db-password"] {
+        for name in [
+            "api_key",
+            "apikey",
+            "clientSecret",
+            "MySecretThing",
+            "github_token",
+            "max_tokens",
+            "db-password",
+            "PGPASSWORD",
+            "ROOT_PASSWD",
+            "AWS_CREDENTIALS_FILE",
+            "AUTHORIZATION",
+            "proxyAuthorization",
+            "TOKENIZER_KEY",
+        ] {
             assert!(is_secret_name(name), "{name}");
         }
-        for name in ["model", "keyboard", "tokenizer", "output_bytes_max", "monkey"] {
+        for name in ["model", "keyboard", "tokenizer", "TOKENIZERS_PARALLELISM", "stop_keywords"] {
             assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_secret_where_its_name_ends_as_a_secrets_does() {
+        for name in ["password", "db_passwd", "apiKey", "token", "clientSecret"] {
+            assert!(is_secret_number(name), "{name}");
+        }
+        for name in ["max_tokens", "tokens", "token_limit", "password_length_min", "tokenizer"] {
+            assert!(!is_secret_number(name), "{name}");
         }
     }
 

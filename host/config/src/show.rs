@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use crate::keys::Config;
-use crate::mask::{MASK, is_secret_name, mask_credentials};
+use crate::mask::{MASK, is_secret_name, is_secret_number, mask_credentials};
 use crate::origin::Origin;
 
 /// One value, as a person is shown it.
@@ -13,7 +13,8 @@ use crate::origin::Origin;
 pub struct Entry {
     /// The key with its section, dotted.
     pub key: String,
-    /// The value as a configuration file would have it; secrets are masked.
+    /// The value as a configuration file would have it. Secrets among plugins' settings are masked;
+    /// no key of the table is one.
     pub value: String,
     /// Where it came from: one place, or several for lists that add up.
     pub origins: Vec<Origin>,
@@ -35,7 +36,10 @@ impl Config {
             for (name, value) in sorted {
                 let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
                 let origins = settings.origin(&pointer).map_or(&[][..], std::slice::from_ref);
-                let shown = masked(name, value).to_string();
+                let shown = match masked(name, value) {
+                    Json::String(text) if text == MASK => text,
+                    value => value.to_string(),
+                };
                 entries.push(Entry::new(&format!("plugins.{plugin}.{name}"), shown, origins));
             }
         }
@@ -61,14 +65,19 @@ impl Config {
 
 impl Entry {
     pub(crate) fn new(key: &str, value: String, origins: &[Origin]) -> Self {
-        let last = key.rsplit('.').next().unwrap_or(key);
-        let value = if is_secret_name(last) { MASK.to_owned() } else { mask_credentials(&value) };
-        Self { key: key.to_owned(), value, origins: origins.to_vec() }
+        Self { key: key.to_owned(), value: mask_credentials(&value), origins: origins.to_vec() }
     }
 }
 
 fn masked(name: &str, value: &Json) -> Json {
-    if is_secret_name(name) {
+    let is_secret = match value {
+        Json::Null | Json::Bool(_) => false,
+        Json::Number(_) => is_secret_number(name),
+        Json::String(_) | Json::Array(_) | Json::Object(_) => {
+            is_secret_name(name) && holds_text(value)
+        }
+    };
+    if is_secret {
         return Json::String(MASK.to_owned());
     }
     match value {
@@ -77,5 +86,15 @@ fn masked(name: &str, value: &Json) -> Json {
             entries.iter().map(|(name, value)| (name.clone(), masked(name, value))).collect(),
         ),
         other => other.clone(),
+    }
+}
+
+/// Limits may stand in a table (`max_tokens = { prompt = 5 }`); a secret is a text, or beside one.
+fn holds_text(value: &Json) -> bool {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => false,
+        Json::String(_) => true,
+        Json::Array(items) => items.iter().any(holds_text),
+        Json::Object(entries) => entries.values().any(holds_text),
     }
 }

@@ -225,6 +225,30 @@ fn secrets_are_not_shown() {
 }
 
 #[test]
+fn limits_are_shown_whatever_their_names_hold() {
+    let bench = Bench::new();
+    bench.user(
+        "[session]\nobjects_tokens_max = 7\n[models.\"o/key\"]\ncontext_limit = 800\n\
+         [plugins.p]\nmax_tokens = 4096\nkeyed = true\npassword = 1234\napi_keys = []\n\
+         token_limits = { prompt = 5, answer = [6] }\nkeywords = [\"moon\"]\n",
+    );
+    let shown = bench.load().unwrap().shown();
+    let lines = shown.lines().map(|line| line.split("  #").next().unwrap().trim_end());
+    let named = ["session.objects_tokens_max", "models.", "plugins.p."];
+    let lines = lines.filter(|line| named.iter().any(|name| line.starts_with(name)));
+    expect![[r#"
+        session.objects_tokens_max = 7
+        models."o/key".context_limit = 800
+        plugins.p.api_keys = []
+        plugins.p.keyed = true
+        plugins.p.keywords = ["moon"]
+        plugins.p.max_tokens = 4096
+        plugins.p.password = ********
+        plugins.p.token_limits = {"answer":[6],"prompt":5}
+    "#]].assert_eq(&lines.fold(String::new(), |all, line| all + line + "\n"));
+}
+
+#[test]
 fn a_plugins_section_holds_sections_and_two_lists() {
     check(
         "[plugins]\ntool-web = 3\n",

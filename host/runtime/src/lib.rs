@@ -99,7 +99,7 @@ pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
 pub use jaato_policy::{Allowed, PluginSource};
 pub use ledger::ledger_path;
 pub use log::{LOG_BYTES_MAX, Log};
-pub use processes::{EndedProcess, SECRET_WORDS};
+pub use processes::EndedProcess;
 pub use prompt::PROMPT_FILE_BYTES_MAX;
 pub use reload::{DescribedAgain, describe_again};
 pub use runtime::{

@@ -155,14 +155,14 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.parallel_calls_max = 8                # built-in
         session.output_bytes_max = 16384              # built-in
         session.answer_bytes_max = 1048576            # built-in
-        session.answer_tokens_max = ********          # built-in
+        session.answer_tokens_max = 0                 # built-in
         session.empty_answers_max = 2                 # built-in
         session.provider_idle_ms = 120000             # built-in
         session.provider_keep_alive_ms = 900000       # built-in
         session.call_deadline_ms = 600000             # built-in
         session.auto_background_threshold_ms = 10000  # built-in
         session.tasks_max = 8                         # built-in
-        session.objects_tokens_max = ********         # built-in
+        session.objects_tokens_max = 2000             # built-in
         session.attempts_max = 5                      # built-in
         session.retry_base_ms = 500                   # variables file $HOUSE/workspace/.env:1 JAATO_SESSION_RETRY_BASE_MS
         session.retry_wait_ms_max = 30000             # built-in

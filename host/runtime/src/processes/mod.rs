@@ -32,7 +32,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use left::EndedProcess;
 use left::LeftOvers;
 pub use service::CallProcesses;
-pub use variables::{SECRET_WORDS, declared_secrets};
+pub use variables::declared_secrets;
 
 /// Programs that one session may have running at a time: 64 on terminals and as many beside them.
 /// Each takes a keeper and four descriptors, a terminal two more, of the 1024 that a process is

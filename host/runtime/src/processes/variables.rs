@@ -4,13 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
-use jaato_config::Variables;
+use jaato_config::{Variables, is_secret_name};
 use jaato_registry::{Registry, Status};
 
 use crate::runtime::description;
-
-/// What makes a variable look like a secret, wherever it stands in its name.
-pub const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
 
 /// Lists the variables that plugins in use declare as secrets.
 pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
@@ -28,16 +25,11 @@ pub fn cleaned(
     pass: &[String],
 ) -> BTreeMap<OsString, OsString> {
     let is_kept = |name: &str| {
-        let is_secret = credentials.contains(name) || looks_secret(name);
+        let is_secret = credentials.contains(name) || is_secret_name(name);
         !is_secret || pass.iter().any(|passed| passed == name)
     };
     let kept = variables.iter().filter(|(name, _)| is_kept(name));
     kept.map(|(name, value)| (name.into(), value.clone())).collect()
-}
-
-fn looks_secret(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    SECRET_WORDS.iter().any(|word| name.contains(word))
 }
 
 #[cfg(test)]
@@ -94,12 +86,13 @@ mod tests {
             "PGPASSWORD",
             "ROOT_PASSWD",
             "AWS_CREDENTIALS_FILE",
+            "PROXY_AUTHORIZATION",
         ];
         check(&secrets, &[], &[]);
         check(
-            &["HOME", "PATH", "LC_ALL", "SSH_AUTH_SOCK"],
+            &["HOME", "PATH", "LC_ALL", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM"],
             &[],
-            &["HOME", "LC_ALL", "PATH", "SSH_AUTH_SOCK"],
+            &["HOME", "LC_ALL", "PATH", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM"],
         );
     }
 

@@ -15,7 +15,8 @@ use super::held::Time;
 use super::services::{Reply, ServiceRequest};
 
 /// What makes a variable look like a secret, as in the host.
-const SECRET_WORDS: [&str; 6] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"];
+const SECRET_WORDS: [&str; 7] =
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTHORIZATION"];
 
 /// The variable that every program of a session is given.
 const SESSION_MARKER: &str = "JAATO_SESSION_ID";
