@@ -19,7 +19,7 @@ use crate::plugin_settings::PluginSettings;
 use crate::setting::Setting;
 use crate::show::Entry;
 
-/// The execution environment where nothing else is said: this machine.
+/// The execution environment unless another is configured: this machine.
 pub const DEFAULT_ENVIRONMENT: &str = "local";
 
 /// What is known about a key.
@@ -31,29 +31,29 @@ pub struct KeyInfo {
     pub kind: &'static str,
     /// Writes the built-in value as a configuration file would.
     pub default: fn() -> String,
-    /// Variables that give it; a later one wins.
+    /// Variables that set it; a later one wins.
     pub variables: &'static [&'static str],
-    /// Option of the command line that gives it.
+    /// Option of the command line that sets it.
     pub option: Option<&'static str>,
     /// Least and largest number.
     pub limits: Option<(u64, u64)>,
-    /// What happens when two layers give it.
+    /// What happens when two layers set it.
     pub merge: Merge,
     /// How files and variables rank.
     pub precedence: Precedence,
-    /// Who may say it.
+    /// Who may set it.
     pub owner: Owner,
     /// What it does, for people.
     pub doc: &'static str,
 }
 
-/// What happens when two layers give the same key.
+/// What happens when two layers set the same key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// The later layer wins.
     Replace,
-    /// The lists add up, the later layer's items first. For lists of what is off: no layer can
-    /// silently turn on again what another turned off.
+    /// The lists add up, the later layer's items first. Used for lists that switch something off, so
+    /// that no layer silently switches it on again.
     Add,
 }
 
@@ -66,18 +66,19 @@ pub enum Precedence {
     FilesWin,
 }
 
-/// Whose word counts for a key.
+/// Who may set a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// Every layer may give it.
+    /// Any layer.
     Anyone,
-    /// No file of a workspace gives it, trusted or not: only what the person wrote or named.
+    /// The person: their own file, a variable, the command line. No file of a workspace, even if
+    /// that is trusted.
     User,
-    /// A workspace gives it only where the person's own configuration does not.
+    /// Any layer, but a workspace only if the person's own configuration does not set it.
     UserFirst,
-    /// A workspace may only say this: what is stricter.
+    /// Any layer, but a workspace only to this value, the stricter one.
     Only(&'static str),
-    /// A workspace may only name what lies inside of it.
+    /// Any layer, but a workspace only to a path inside itself.
     Inside,
 }
 
@@ -429,13 +430,13 @@ keys! {
 }
 
 impl Config {
-    /// Where a key's value came from: one place, or several for lists that add up. A key that is
-    /// not known is nobody's, so it counts as built-in.
+    /// Returns where a key's value came from: one place, or several for lists that add up. An
+    /// unknown key counts as built-in.
     pub fn origins(&self, key: &str) -> &[Origin] {
         self.origins.get(key).map_or(&[Origin::BuiltIn], Vec::as_slice)
     }
 
-    /// Tells whether a trusted workspace gives the value of a key.
+    /// Returns true if a trusted workspace sets the key.
     pub fn is_workspaces(&self, key: &str) -> bool {
         self.origins(key).iter().any(|origin| match origin.layer() {
             Layer::Workspace => true,
@@ -444,8 +445,8 @@ impl Config {
         })
     }
 
-    /// A variable of the variables file that is none of jaato's own, by its name: for those that a
-    /// plugin's description names. All others of the file belong to other programs.
+    /// Returns a variable of the variables file by its name. Only for names that a plugin's
+    /// description lists: the other variables belong to other programs.
     pub fn env_file_variable(&self, name: &str) -> Option<EnvFileVariable<'_>> {
         self.env_file.get(name)
     }

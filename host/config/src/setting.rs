@@ -17,9 +17,9 @@ pub(crate) struct Bases<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// A type of value. Reading answers nothing when the text or value is not of the type.
+/// A type of value. Reading returns `None` if the text or value is not of the type.
 pub(crate) trait Setting: Sized {
-    /// What a person is told that the key takes.
+    /// What errors and documents say that the key takes.
     const KIND: &'static str;
 
     /// Reads a value of a configuration file.
@@ -31,7 +31,7 @@ pub(crate) trait Setting: Sized {
     /// Writes the value as a configuration file would.
     fn show(&self) -> String;
 
-    /// Tells whether a number lies in its range.
+    /// Returns true if a number lies in its range.
     fn is_within(&self, _limits: (u64, u64)) -> bool {
         true
     }
