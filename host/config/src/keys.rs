@@ -52,8 +52,8 @@ pub struct KeyInfo {
 pub enum Merge {
     /// The later layer wins.
     Replace,
-    /// The lists add up, the later layer's items first. Used for lists that switch something off, so
-    /// that no layer silently switches it on again.
+    /// The lists add up, the later layer's items first. Used for lists that switch something off,
+    /// so that no layer silently switches it on again.
     Add,
 }
 
