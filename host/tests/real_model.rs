@@ -3,13 +3,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::house;
+use crate::support::{Command, House, fixtures, library_name, no_network, skip};
 use jaato_types::{Envelope, Event, Outcome};
-use support::{Command, House, fixtures, library_name, no_network, skip};
 
 /// The default model first.
 const MODELS: [(&str, &str); 2] = [

@@ -1,8 +1,12 @@
 //! `run`: builds what is needed and then becomes `jaato run …`.
 //!
+//! A plugin whose `Cargo.toml` names options under `[package.metadata.jaato] asked-by` is built when
+//! one of them is given, or when it was built before: a first run does without it.
+//!
 //! Quiet when all is built already; else one calm line, and a count on a terminal.
 
-use std::ffi::OsString;
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -13,7 +17,7 @@ use crate::artifacts::{self, Selection, Watch};
 use crate::build_plugins::HOST;
 use crate::child;
 use crate::gather::gather;
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 
 /// A release build from nothing, on two cores.
 const FIRST_BUILD_MINUTES: u32 = 8;
@@ -21,7 +25,8 @@ const FIRST_BUILD_MINUTES: u32 = 8;
 /// Runs the chore.
 pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
-    let jaato = build_release(&workspace)?;
+    let names = plugins_for(&workspace, &words);
+    let jaato = build(&workspace, &names)?;
     let mut command = Command::new(&jaato);
     command.arg("run").args(words);
     child::without_cargo_variables(&mut command);
@@ -30,13 +35,50 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
 
 /// Builds the binary and all plugins and gathers them as `jaato` finds them; gives the binary.
 pub fn build_release(workspace: &Workspace) -> Result<PathBuf> {
-    let mut names = vec![HOST];
-    names.extend(workspace.plugins().iter().map(|plugin| plugin.name.as_str()));
+    let names: Vec<&str> = workspace.plugins().iter().map(|plugin| plugin.name.as_str()).collect();
+    build(workspace, &names)
+}
+
+/// The plugins that a run with these words needs: all but those that only other options ask for.
+/// What `build-plugins` has gathered stays, and so must be as fresh as the rest.
+fn plugins_for<'a>(workspace: &'a Workspace, words: &[OsString]) -> Vec<&'a str> {
+    let gathered = names_in(&workspace.target.join("plugins"));
+    let is_needed = |plugin: &&&Package| {
+        let asked = |option: &String| words.iter().any(|word| is_option(word, option));
+        plugin.asked_by.is_empty()
+            || plugin.asked_by.iter().any(asked)
+            || gathered.contains(&library_name(&plugin.name))
+    };
+    let plugins = workspace.plugins();
+    plugins.iter().filter(is_needed).map(|plugin| plugin.name.as_str()).collect()
+}
+
+/// Returns true for `--option` and for `--option=value`.
+fn is_option(word: &OsStr, option: &str) -> bool {
+    let rest = word.to_str().and_then(|word| word.strip_prefix(option));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+}
+
+/// What cargo calls the dynamic library of a package.
+fn library_name(package: &str) -> OsString {
+    format!("{DLL_PREFIX}{}{DLL_SUFFIX}", package.replace('-', "_")).into()
+}
+
+/// The names in a folder; none where it is not there yet.
+fn names_in(folder: &Path) -> Vec<OsString> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name()).collect()
+}
+
+/// Builds the binary and these plugins, and gathers them.
+fn build(workspace: &Workspace, plugins: &[&str]) -> Result<PathBuf> {
+    let names = [&[HOST], plugins].concat();
     let mut progress = Progress::new(!workspace.target.join("release").is_dir());
     let selection = Selection::Packages(&names);
     let built = artifacts::build(workspace, "release", selection, &mut progress)?;
     let jaato = built.binary(HOST)?;
-    gather(&built.plugins(workspace)?, &plugins_beside(jaato, workspace))?;
+    let files = plugins.iter().map(|name| built.plugin(workspace, name));
+    gather(&files.collect::<Result<Vec<_>>>()?, &plugins_beside(jaato, workspace))?;
     Ok(jaato.to_path_buf())
 }
 
@@ -105,6 +147,38 @@ impl Watch for Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::Target;
+
+    #[test]
+    fn a_plugin_is_built_without_options_with_its_own_or_when_it_was_built_before() {
+        let target = tempfile::tempdir().unwrap();
+        let package = |name: &str, asked_by: &[&str]| Package {
+            name: name.into(),
+            version: "0.1.0".into(),
+            folder: format!("plugins/{name}"),
+            asked_by: asked_by.iter().map(|option| (*option).to_owned()).collect(),
+            license: None,
+            targets: vec![Target { kinds: vec!["cdylib".into()], source: String::new() }],
+            dependencies: Vec::new(),
+        };
+        let packages = vec![package("gc-a", &[]), package("tool-b", &["--box", "--in"])];
+        let workspace = Workspace { root: "/w".into(), target: target.path().into(), packages };
+        let needed = |words: &str| {
+            let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+            plugins_for(&workspace, &words).join(" ")
+        };
+        for words in ["", "what is in the --box?", "--boxes 2", "box"] {
+            assert_eq!(needed(words), "gc-a", "{words}");
+        }
+        for words in ["--box red open", "--offline --in=red"] {
+            assert_eq!(needed(words), "gc-a tool-b", "{words}");
+        }
+        let plugins = target.path().join("plugins");
+        std::fs::create_dir(&plugins).unwrap();
+        assert_eq!(needed(""), "gc-a");
+        std::fs::write(plugins.join(library_name("tool-b")), "").unwrap();
+        assert_eq!(needed(""), "gc-a tool-b");
+    }
 
     #[test]
     fn plugins_stand_where_the_binary_looks_for_them() {

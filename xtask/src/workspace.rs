@@ -27,6 +27,8 @@ pub struct Package {
     pub version: String,
     /// Folder below the root, with `/`: `host/loader`.
     pub folder: String,
+    /// The options of `jaato run` without which `cargo xtask run` does not build this plugin.
+    pub asked_by: Vec<String>,
     /// The licence that it declares.
     pub license: Option<String>,
     /// What cargo builds of it.
@@ -100,6 +102,13 @@ impl Package {
             name: text(package, "name")?.to_owned(),
             version: text(package, "version")?.to_owned(),
             folder: below(root, folder),
+            asked_by: package["metadata"]["jaato"]["asked-by"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
             license: package["license"].as_str().map(str::to_owned),
             targets: list(package, "targets")?
                 .iter()

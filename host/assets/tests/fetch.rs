@@ -1,16 +1,14 @@
 //! Fetching from URLs: whole, resumed, wrong, broken off, forbidden.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
+use crate::support::server::{Seen, Server, answer, send, serve_file};
+use crate::support::{Place, asset, at, content, fetcher, no_python};
 use jaato_assets::{AssetError, AssetErrorKind, AssetSource, Download, Event, Report};
 use jaato_http::Network;
-use support::server::{Seen, Server, answer, send, serve_file};
-use support::{Place, asset, at, content, fetcher, no_python};
 
 const LENGTH: usize = 300_000;
 
@@ -128,7 +126,7 @@ async fn other_bytes_are_refused_and_the_next_source_has_its_turn() {
     let lines = place.lines();
     let expected = format!(
         "127.0.0.1: it gave other bytes: sha-256 `{}`, expected `{}`",
-        support::digest(&wrong),
+        crate::support::digest(&wrong),
         asset.sha256
     );
     assert_eq!(lines[1..3], [expected, "trying 127.0.0.1".to_owned()]);

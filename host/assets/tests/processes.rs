@@ -2,16 +2,14 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 
+use crate::support::server::{Server, send, serve_file};
+use crate::support::{Place, asset, at, content, no_python};
 use jaato_assets::{AssetErrorKind, Event, Report, Store};
 use parking_lot::Mutex;
-use support::server::{Server, send, serve_file};
-use support::{Place, asset, at, content, no_python};
 
 const LENGTH: usize = 300_000;
 
@@ -19,7 +17,10 @@ const LENGTH: usize = 300_000;
 fn child_of(place: &Place, url: &str, shell: &str) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
-    command.arg("-c").arg(format!("{shell} exec \"$0\" --exact child --nocapture")).arg(program);
+    command
+        .arg("-c")
+        .arg(format!("{shell} exec \"$0\" --exact processes::child --nocapture"))
+        .arg(program);
     command.env("JAATO_TEST_FOLDER", place.store.folder()).env("JAATO_TEST_URL", url);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command
@@ -36,7 +37,7 @@ async fn child() {
         }
     });
     let store = Store::new(folder);
-    let fetcher = support::fetcher(
+    let fetcher = crate::support::fetcher(
         &store,
         jaato_http::Network::Online,
         jaato_assets::Download::On,

@@ -1,13 +1,11 @@
 //! What is kept: remembered checks, imports, lists.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::PathBuf;
 
+use crate::support::{Place, asset, content};
 use jaato_assets::{Asset, AssetErrorKind, Entry, EntryKind, State};
-use support::{Place, asset, content};
 
 const LENGTH: usize = 10_000;
 
@@ -32,7 +30,7 @@ fn a_verified_file_is_not_hashed_again_until_it_changes() {
     File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
     let error = place.store.find(&asset).unwrap_err();
     assert_eq!(error.kind(), AssetErrorKind::WrongDigest);
-    let has = support::digest(&fs::read(&path).unwrap());
+    let has = crate::support::digest(&fs::read(&path).unwrap());
     assert_eq!(
         place.plain(&error.to_string()),
         format!(
@@ -139,8 +137,8 @@ fn what_is_not_the_file_is_refused_with_both_sides() {
         |file| fs::write(file, wrong).unwrap(),
         &format!(
             "`FILE` is not the file that is pinned: sha-256 `{}`, expected `{}`",
-            support::digest(&wrong),
-            support::digest(&content(LENGTH))
+            crate::support::digest(&wrong),
+            crate::support::digest(&content(LENGTH))
         ),
     );
 }
@@ -172,7 +170,7 @@ fn another_model_is_imported_under_a_name_and_found_as_it_was() {
     };
     let found = import("mine").unwrap();
     assert_eq!(found.path, place.path("custom/mine.gguf"));
-    assert_eq!(found.sha256, support::digest(&gguf("qwen2")));
+    assert_eq!(found.sha256, crate::support::digest(&gguf("qwen2")));
     assert_eq!(place.store.find_custom("mine").unwrap(), Some(found.clone()));
     assert_eq!(place.store.find_custom("other").unwrap(), None);
     let text = |name| place.plain(&import(name).unwrap_err().to_string());

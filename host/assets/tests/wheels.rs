@@ -1,17 +1,15 @@
 //! Fetching parts in wheels, with a stand-in for pip that makes real wheels.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::support::server::Server;
+use crate::support::{Place, asset, at, content};
 use jaato_assets::{AssetSource, Command, Ended, Run, Running};
 use parking_lot::Mutex;
-use support::server::Server;
-use support::{Place, asset, at, content};
 use zip::write::SimpleFileOptions;
 
 const LENGTH: usize = 1_000_000;
@@ -210,11 +208,11 @@ async fn what_a_url_gave_before_it_broke_is_used() {
     let (place, bytes) = (Place::new(), content(LENGTH));
     let served = bytes.clone();
     let server = Server::start(move |_, stream| {
-        support::server::send(
+        crate::support::server::send(
             stream,
             format!("HTTP/1.1 200 OK\r\ncontent-length: {LENGTH}\r\n\r\n"),
         );
-        support::server::send(stream, &served[..150_000]);
+        crate::support::server::send(stream, &served[..150_000]);
     });
     let pip = Pip::new(&bytes);
     let asset = asset(&bytes, vec![at(server.url("/")), source()]);

@@ -1,9 +1,7 @@
 //! Configuration files: what is refused, in which words, and what is only a warning.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bench;
-
-use bench::Bench;
+use crate::bench::Bench;
 use expect_test::{Expect, expect};
 
 #[track_caller]

@@ -1,9 +1,7 @@
 //! The layers of the configuration: which wins, what is refused, and where a value came from.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bench;
-
-use bench::Bench;
+use crate::bench::Bench;
 use expect_test::expect;
 use jaato_config::{Layer, Overrides, parse_model_id};
 

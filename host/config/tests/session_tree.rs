@@ -16,7 +16,7 @@ const CHILD: &str = "SESSION_TREE_TEST_CHILD";
 /// Starts this very test in another process, as the given part, without the session's variable.
 fn start(program: &Path, part: &str) -> bool {
     Command::new(program)
-        .args(["--exact", "a_jaato_among_the_real_parents_is_found"])
+        .args(["--exact", "session_tree::a_jaato_among_the_real_parents_is_found"])
         .env(PART, part)
         .env(CHILD, std::env::current_exe().unwrap())
         .env_remove("JAATO_SESSION_ID")

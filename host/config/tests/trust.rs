@@ -1,13 +1,11 @@
 //! The record of trust: what counts as trusted, what withdraws it, and what never does.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod bench;
-
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use bench::Bench;
+use crate::bench::Bench;
 use expect_test::{Expect, expect};
 use jaato_config::trust::{
     FILES_MAX, TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState,

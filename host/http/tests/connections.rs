@@ -1,18 +1,16 @@
 //! How connections come about or fail: refused, silent, proxied, secure.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::support::{Server, answer, send};
 use jaato_http::{Client, HttpError, HttpErrorKind, Network, Proxies, Request, Retry, Settings};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use support::{Server, answer, send};
 
 fn client(variables: &[(&str, &str)]) -> Client {
     let proxies = Proxies::from_variables(|name| {
@@ -217,7 +215,7 @@ async fn a_certificate_of_an_unknown_issuer_is_refused_with_what_to_do() {
 fn run_child(url: &str, certificates: &str) -> String {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);
-    command.args(["--exact", "child", "--nocapture"]).env("JAATO_TEST_URL", url);
+    command.args(["--exact", "connections::child", "--nocapture"]).env("JAATO_TEST_URL", url);
     command.env("SSL_CERT_FILE", certificates).env_remove("SSL_CERT_DIR");
     let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
     let (_, rest) = output.split_once("child: ").expect("the child tells its result");

@@ -1,16 +1,14 @@
 //! What the client does with answers of all kinds, against a real server on loopback.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::sync::mpsc;
 use std::time::Duration;
 
+use crate::support::{Server, answer, send, serve_file};
 use jaato_http::{
     ByteRange, Client, ContentRange, HeaderValue, HttpError, HttpErrorKind, Limits, Method,
     Proxies, Request, Retry, Settings,
 };
-use support::{Server, answer, send, serve_file};
 
 fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })

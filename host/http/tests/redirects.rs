@@ -1,12 +1,10 @@
 //! Which redirects are followed, and what goes with them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{Server, answer, send};
 use jaato_http::{
     ByteRange, Client, HeaderValue, HttpError, HttpErrorKind, Method, Proxies, Request, Settings,
 };
-use support::{Server, answer, send};
 
 fn client() -> Client {
     Client::new(Settings { proxies: Proxies::none(), ..Settings::default() })

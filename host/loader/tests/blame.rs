@@ -1,11 +1,9 @@
 //! Who is to blame: panics and bad frames of plugins are theirs, panics of services are the host's.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::*;
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::json;
-use support::*;
 
 #[tokio::test]
 async fn a_panic_costs_the_call_and_says_what_and_where() {

@@ -2,21 +2,15 @@
 //! misbehaves.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../../tests/support/moon.rs"]
-mod moon;
-#[path = "../../tests/support/skip.rs"]
-mod skip;
-mod support;
-
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::moon::{compile, moon};
+use crate::skip::skip;
+use crate::support::*;
 use jaato_loader::{Instance, Library, LoadProblem, Opened, describe, read_manifest};
 use jaato_types::{Error, ErrorKind, Frame, Kind};
-use moon::{compile, moon};
 use serde_json::{Value, json};
-use skip::skip;
-use support::*;
 
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 

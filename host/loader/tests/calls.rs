@@ -1,12 +1,10 @@
 //! Calls of a loaded plugin: answers, emissions, services, streams, shared and saved state.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::*;
 use jaato_loader::{PIECE_BYTES_MAX, Plugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
-use support::*;
 
 #[tokio::test]
 async fn a_tool_answers_with_what_it_was_asked() {

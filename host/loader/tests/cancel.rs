@@ -1,13 +1,11 @@
 //! Cancel and end: in two phases, on the executor's threads, and nothing stays behind.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::*;
 use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
-use support::*;
 
 #[tokio::test]
 async fn a_thousand_cancelled_sleeps_write_no_marker() {

@@ -1,14 +1,12 @@
 //! Files that cannot be opened: one line each, and a hint. Descriptions that are none.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::*;
 use jaato_loader::{Library, LoadError, LoadProblem, describe};
 use jaato_types::ErrorKind;
-use support::*;
 
 fn refused(path: &Path) -> LoadError {
     let Err(error) = Library::open(path) else { panic!("`{}` was opened", path.display()) };

@@ -5,15 +5,14 @@
 
 #[path = "support/blobs.rs"]
 mod blobs;
-mod support;
 
 use std::sync::Arc;
 
-use blobs::Blobs;
+use self::blobs::Blobs;
+use crate::support::*;
 use jaato_loader::{Instance, Services, describe};
 use jaato_types::{Completion, Delta, ErrorKind, Frame, GcPlan, Message, Part};
 use serde_json::{Value, json};
-use support::*;
 
 #[test]
 fn a_hundred_tools_are_described() {

@@ -1,9 +1,7 @@
 //! When the gc runs, and what the model is sent afterwards.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod collecting;
-
-use collecting::*;
+use crate::collecting::*;
 use jaato_session::testing::{Beat, GcBeat, Stage};
 use jaato_session::{
     Cancel, GcReport, GcSettings, Mark, OVERFLOWS_MAX, SessionSetup, WindowOrigin,

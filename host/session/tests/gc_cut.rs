@@ -1,9 +1,7 @@
 //! What no gc makes room for is sent as head and tail, and requests change only with an event.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod collecting;
-
-use collecting::*;
+use crate::collecting::*;
 use jaato_session::SessionSetup;
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
 use jaato_types::{Outcome, Output, Part, Request, Role};

@@ -1,11 +1,9 @@
 //! Plans and what becomes of them: bad ones are refused whole, good ones applied whole.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod collecting;
-
 use std::time::Duration;
 
-use collecting::*;
+use crate::collecting::*;
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
 use jaato_session::{Cancel, GcSettings, Random, SeededRandom};
 use jaato_types::{Error, ErrorKind, GcPlan, Message, Outcome, Part};

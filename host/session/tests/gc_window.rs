@@ -1,9 +1,7 @@
 //! How the size of the context window is learnt, and that no turn waits long or fails for it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod collecting;
-
-use collecting::*;
+use crate::collecting::*;
 use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
 use jaato_session::{Session, SessionSetup, WINDOW_WAIT_MS, WindowOrigin};
 use jaato_types::{Error, ErrorKind, GcReason, Outcome, Output};

@@ -1,16 +1,15 @@
 //! Random sessions from one seed, in simulated time: whatever comes in whatever order, every
 //! invariant holds.
 //!
-//! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test random_turns` plays
+//! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test it random_turns` plays
 //! it again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::random;
 use futures_util::future::BoxFuture;
 use jaato_session::testing::{Beat, RecordedEvents, ScriptedProvider, Stage};
 use jaato_session::{

@@ -1,14 +1,12 @@
 //! The ledger on disk: whole lines whatever happens, and a session that never waits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use crate::support::{Writer, line, record, records_of, turn_end};
 use jaato_store::{Ledger, LedgerError, LedgerFile, RECORDS_WAITING_MAX};
-use support::{Writer, line, record, records_of, turn_end};
 
 #[test]
 fn a_new_ledger_is_the_users_alone_and_so_is_its_folder() {

@@ -10,11 +10,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-#[path = "../support/mod.rs"]
-mod support;
-
-use support::server::{Answer, Server};
-use support::{House, fixtures, library_name, skip};
+use crate::support::server::{Answer, Server};
+use crate::support::{House, fixtures, library_name, skip};
 
 fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples").canonicalize().unwrap()

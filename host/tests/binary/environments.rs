@@ -336,7 +336,8 @@ fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
     let words = ["call", "--environment", "moon", "cli_based_tool", &arguments];
     let refused = house.run(&words).code(3);
     let expected = "error: no plugin offers the execution environment `moon`\n\
-                    hint: known environments are: local\n";
+                    hint: known environments are: local; in a checkout, `cargo xtask build-plugins` \
+                    builds all that are shipped\n";
     assert_eq!(refused.stderr, expected);
 }
 

@@ -4,6 +4,8 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../authors/main.rs"]
+mod authors;
 mod bad_files;
 mod bad_plugins;
 mod batch;
@@ -42,6 +44,8 @@ mod plugin_in_c;
 mod private;
 mod prompt;
 mod questions;
+#[path = "../real_model.rs"]
+mod real_model;
 mod reload;
 mod reload_by_hand;
 mod reload_embedded;

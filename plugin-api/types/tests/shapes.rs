@@ -1,17 +1,13 @@
 //! The JSON of what crosses the boundary is the committed one: an accidental change is a red test.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test shapes` writes it anew. A line may gain keys;
+//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it shapes` writes it anew. A line may gain keys;
 //! a key that vanishes, changes its type or becomes required breaks plugins that exist:
 //! `docs/abi.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "shapes/execution.rs"]
 mod execution;
-#[path = "shapes/files.rs"]
 mod files;
-#[path = "shapes/objects.rs"]
 mod objects;
-#[path = "shapes/resources.rs"]
 mod resources;
 
 use std::fmt::{Debug, Write as _};

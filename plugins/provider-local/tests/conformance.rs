@@ -1,15 +1,13 @@
 //! The plugin on a fake host, with the tiny model as its default.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use crate::support::{Quirks, request, write_model};
 use jaato_plugin_sdk::types::{Delta, ErrorKind};
 use jaato_plugin_testkit::FakeHost;
 use provider_local::catalog::DEFAULT_MODEL;
-use support::{Quirks, request, write_model};
 
 jaato_plugin_testkit::conformance!(provider_local: provider; |suite| suite.with_host(prepare));
 

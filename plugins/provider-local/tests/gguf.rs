@@ -1,14 +1,12 @@
 //! Files that are no usable weights: each is refused in one line that says why.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Quirks, write_model};
 use jaato_plugin_sdk::types::ErrorKind;
 use provider_local::local::LocalModel;
-use support::{Quirks, write_model};
 
 #[track_caller]
 fn refused(path: &Path, kind: ErrorKind, expected: &str) {
@@ -72,7 +70,7 @@ fn damaged_bytes_never_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
     let bytes = fs::read(&path).unwrap();
-    let mut random = support::Random(7);
+    let mut random = crate::support::Random(7);
     for _ in 0..60 {
         let mut damaged = bytes.clone();
         let at = ((random.next() + 1.0) / 2.0 * 7000.0) as usize;

@@ -1,10 +1,9 @@
 //! Whatever the logits say, a call that is made is valid JSON for its tool's schema.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Quirks, Random, tool, write_model};
 use jaato_plugin_sdk::types::{Error, FinishReason, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
 use provider_local::decode::{Answer, Calls, Decoding, decode};
@@ -13,7 +12,6 @@ use provider_local::grammar::{CallFormat, CallGrammar, call_text};
 use provider_local::sampler::Sampler;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Value, json};
-use support::{Quirks, Random, tool, write_model};
 
 /// Wants to say `script`, then anything at all.
 struct Babbler<'a> {
@@ -69,7 +67,7 @@ struct Stage {
 impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let tokenizer = support::tokenizer(&write_model(folder.path(), Quirks::default()));
+        let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
         let grammar = CallGrammar::new(&tokenizer).unwrap();
         Self { tokenizer, grammar, _folder: folder }
     }

@@ -2,16 +2,14 @@
 //! behind.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{CONTEXT, Kept, Quirks, load, request, tool, write_model};
 use candle_core::quantized::GgmlDType;
 use jaato_plugin_sdk::types::{Completion, ErrorKind, FinishReason, Message, Request};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::state::{BYTES_MAX, Store};
-use support::{CONTEXT, Kept, Quirks, load, request, tool, write_model};
 
 use serde_json::json;
 
@@ -96,7 +94,7 @@ fn no_word_of_the_conversation_is_saved() {
     model.save_prefix().unwrap();
     let file = std::fs::read_dir(&states).unwrap().next().unwrap().unwrap();
     let bytes = std::fs::read(file.path()).unwrap();
-    let tokens = support::tokenizer(&path).encode_plain(&secret).unwrap();
+    let tokens = crate::support::tokenizer(&path).encode_plain(&secret).unwrap();
     let spelled: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
     assert!(!bytes.windows(spelled.len()).any(|window| window == spelled));
     let prefix = model.prefix_tokens(&question("")).unwrap();
@@ -179,7 +177,7 @@ fn prompt_tokens(model: &mut LocalModel, text: &str) -> usize {
 fn control_tokens_in_a_text_stay_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = write_model(folder.path(), Quirks::default());
-    let tokenizer = support::tokenizer(&path);
+    let tokenizer = crate::support::tokenizer(&path);
     let text = "a<|im_end|>b";
     let plain = tokenizer.encode_plain(text).unwrap();
     assert_eq!(plain.len(), text.len());

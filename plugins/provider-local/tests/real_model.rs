@@ -2,10 +2,9 @@
 //! its result.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
-mod support;
-
 use std::path::PathBuf;
 
+use crate::support::Kept;
 use jaato_plugin_sdk::types::{
     CallId, FinishReason, Message, Request, RequestOptions, ToolResult, ToolSpec,
 };
@@ -13,7 +12,6 @@ use provider_local::cancel::CancelFlag;
 use provider_local::catalog;
 use provider_local::local::LocalModel;
 use serde_json::{Map, Value, json};
-use support::Kept;
 
 /// The best weights that are there.
 fn weights() -> Option<PathBuf> {

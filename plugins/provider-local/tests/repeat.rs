@@ -1,10 +1,9 @@
 //! A model that makes the same call again has to say something instead.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Kept, Quirks, request, tool, write_model};
 use jaato_plugin_sdk::types::{Error, FinishReason, Message, Result, ToolResult};
 use provider_local::cancel::CancelFlag;
 use provider_local::engine::Engine;
@@ -12,7 +11,6 @@ use provider_local::grammar::{CallGrammar, call_text};
 use provider_local::local::LocalModel;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Map, json};
-use support::{Kept, Quirks, request, tool, write_model};
 
 /// Says its script after every prompt; second choice is an `o`.
 struct Parrot {
@@ -58,7 +56,7 @@ impl Engine for Parrot {
 #[test]
 fn the_second_of_two_equal_calls_becomes_text() {
     let folder = tempfile::tempdir().unwrap();
-    let tokenizer = support::tokenizer(&write_model(folder.path(), Quirks::default()));
+    let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
     let script = tokenizer.encode_plain(&call_text("shell", &json!({}))).unwrap();
     let engine = Parrot { tokenizer: Arc::clone(&tokenizer), script, prompt_len: 0, len: 0 };
     let grammar = CallGrammar::new(&tokenizer).unwrap();

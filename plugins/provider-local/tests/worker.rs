@@ -1,19 +1,17 @@
 //! The thread that owns the model: one request after the other, cancels, panics, the end.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
+use crate::support::{CONTEXT, Quirks, request, write_model};
 use jaato_plugin_sdk::types::{ErrorKind, Result};
 use parking_lot::Mutex;
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::worker::{self, Weights, Worker};
-use support::{CONTEXT, Quirks, request, write_model};
 
 struct Unpark(Thread);
 

@@ -16,7 +16,7 @@ pub fn look(workspace: &Workspace) -> Result<Option<String>> {
         return Ok(Some(format!("Miri, which looks at what crosses the boundary: {reason}")));
     }
     for model in MODELS {
-        let words = ["miri", "test", "--package", "jaato-plugin-api", "--test", "crossing"];
+        let words = ["miri", "test", "--package", "jaato-plugin-api", "--test", "it", "crossing"];
         let mut cargo = nightly::cargo(&words);
         cargo.current_dir(&workspace.root).env("MIRIFLAGS", model);
         cargo.env("CARGO_TARGET_DIR", workspace.target.join("miri"));

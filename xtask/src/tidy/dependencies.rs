@@ -158,6 +158,7 @@ mod tests {
             name: name.into(),
             version: "1.0.0".into(),
             folder: folder.into(),
+            asked_by: Vec::new(),
             license: None,
             targets: Vec::new(),
             dependencies: uses

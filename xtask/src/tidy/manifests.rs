@@ -9,7 +9,8 @@ const LICENSE: &str = "Apache-2.0 OR MIT";
 /// Its texts.
 const LICENSE_FILES: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT"];
 
-/// Finds members with another licence or without the shared lints, and missing licence texts.
+/// Finds members with another licence, without the shared lints or with many test binaries, and
+/// missing licence texts.
 pub fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for name in LICENSE_FILES {
@@ -28,8 +29,40 @@ pub fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
             let what = format!("`{}` does without the shared lints", package.name);
             findings.push(Finding::error(&path, 0, what, "add `[lints]` with `workspace = true`"));
         }
+        if let Some(manifest) = manifest.filter(|_| integration_tests(package) > 1) {
+            findings.extend(check_tests(package, manifest));
+        }
     }
     findings
+}
+
+fn integration_tests(package: &Package) -> usize {
+    package.targets.iter().filter(|target| target.kinds.iter().any(|kind| kind == "test")).count()
+}
+
+/// Finds test binaries besides the crate's one that give no reason: each is linked with all that
+/// the crate stands on.
+fn check_tests(package: &Package, manifest: &TextFile) -> Vec<Finding> {
+    let lines: Vec<&str> = manifest.text.lines().map(str::trim).collect();
+    // A comment right above gives the reason.
+    let is_explained = |at: usize| at > 0 && lines[at - 1].starts_with('#');
+    let position = |text: &str| lines.iter().position(|line| *line == text);
+    if position("autotests = true").is_some_and(is_explained) {
+        return Vec::new();
+    }
+    let remedy = "make it a module of `tests/main.rs`, or say above it why it stands apart";
+    if position("autotests = false").is_none() {
+        let count = integration_tests(package);
+        let what = format!("`{}` has {count} integration test binaries", package.name);
+        return vec![Finding::error(&manifest.path, 0, what, remedy)];
+    }
+    let is_other = |at: &usize| lines[*at] == "[[test]]" && !is_explained(*at);
+    let others = (0..lines.len()).filter(is_other).skip(1);
+    let finding = |at: usize| {
+        let what = format!("`{}` has one more integration test binary", package.name);
+        Finding::error(&manifest.path, at + 1, what, remedy)
+    };
+    others.map(finding).collect()
 }
 
 fn has_shared_lints(manifest: &str) -> bool {
@@ -48,6 +81,7 @@ fn has_shared_lints(manifest: &str) -> bool {
 mod tests {
     use super::*;
     use crate::tidy::tests::{file, lines};
+    use crate::workspace::Target;
 
     const GOOD: &str = "[package]\nname = \"a\"\n\n[lints]\nworkspace = true\n";
 
@@ -56,6 +90,7 @@ mod tests {
             name: "jaato-a".into(),
             version: "1.0.0".into(),
             folder: "host/a".into(),
+            asked_by: Vec::new(),
             license: license.map(str::to_owned),
             targets: Vec::new(),
             dependencies: Vec::new(),
@@ -83,6 +118,36 @@ mod tests {
         for bad in ["[package]\n", "[dependencies.b]\nworkspace = true\n", "[lints]\n[a]\n"] {
             assert_eq!(found(Some(LICENSE), bad).len(), 1, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_test_binary_without_a_reason_is_found() {
+        let found = |count: usize, keys: &str| {
+            let manifest = file("host/a/Cargo.toml", &format!("[package]\n{keys}\n{GOOD}"));
+            let texts = LICENSE_FILES.iter().map(|name| file(name, "text"));
+            let files: Vec<TextFile> = texts.chain([manifest]).collect();
+            let test = Target { kinds: vec!["test".into()], source: String::new() };
+            let package = Package { targets: vec![test; count], ..package(Some(LICENSE)) };
+            lines(&check(&[package], &files))
+        };
+        let [it, other] = ["[[test]]\nname = \"it\"\n", "[[test]]\nname = \"fuzz\"\n"];
+        let listed = format!("autotests = false\n{it}");
+        let good = [
+            (1, String::new()),
+            (1, listed.clone()),
+            (2, format!("{listed}# Counts the panics of its process.\n{other}")),
+            (9, "# Each of them is a plugin.\nautotests = true\n".to_owned()),
+        ];
+        for (count, keys) in good {
+            assert_eq!(found(count, &keys), Vec::<String>::new(), "{keys}");
+        }
+        let remedy = "make it a module of `tests/main.rs`, or say above it why it stands apart";
+        for keys in ["", "autotests = true\n"] {
+            let line = "host/a/Cargo.toml: `jaato-a` has 2 integration test binaries";
+            assert_eq!(found(2, keys), [format!("{line}, {remedy}")]);
+        }
+        let line = "host/a/Cargo.toml:5: `jaato-a` has one more integration test binary";
+        assert_eq!(found(2, &format!("{listed}{other}")), [format!("{line}, {remedy}")]);
     }
 
     #[test]

@@ -136,6 +136,7 @@ mod tests {
             name: "tool-a".into(),
             version: "1.0.0".into(),
             folder: "plugins/tool-a".into(),
+            asked_by: Vec::new(),
             license: None,
             targets: vec![Target {
                 kinds: vec!["cdylib".into()],

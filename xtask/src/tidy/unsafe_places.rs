@@ -66,6 +66,7 @@ mod tests {
             name: folder.replace('/', "-"),
             version: "1.0.0".into(),
             folder: folder.into(),
+            asked_by: Vec::new(),
             license: None,
             targets: Vec::new(),
             dependencies: Vec::new(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::installed::{installed, said, skip, text, triple};
+use super::installed::{installed, said, skip, text, triple};
 
 /// The commands of the steps, in their order; a step's name is left out.
 fn steps(file: &str) -> Vec<String> {

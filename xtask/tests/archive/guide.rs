@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::installed::{Installed, installed, root, said, target, text};
+use super::installed::{Installed, installed, root, said, target, text};
 
 mod blocks;
 mod shown;

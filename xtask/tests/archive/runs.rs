@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::installed::{installed, root, said, triple};
+use super::installed::{installed, root, said, triple};
 
 /// The names of the plugins in the checkout.
 fn shipped() -> BTreeSet<String> {

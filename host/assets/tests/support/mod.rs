@@ -1,5 +1,5 @@
 //! What the tests of assets share: a small asset, a store in a folder of its own, recorded events.
-#![allow(dead_code, reason = "not every test binary uses all of it")]
+#![allow(dead_code, reason = "the server of another crate's tests can do more")]
 
 #[path = "../../../http/tests/support/mod.rs"]
 pub mod server;

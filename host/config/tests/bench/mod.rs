@@ -1,5 +1,4 @@
 //! A user's folders and a workspace in a temporary folder, and a configuration made of them.
-#![allow(dead_code)] // Each test file uses its own part.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -4,20 +4,16 @@
 mod boundaries;
 mod compilers;
 mod frozen;
-#[path = "../../../tests/support/skip.rs"]
-mod skip;
-#[path = "../support/mod.rs"]
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use boundaries::built;
+use self::boundaries::built;
+use crate::support::*;
 use jaato_loader::{FileProblem, Library, LoadProblem, describe};
 use jaato_types::{Delta, ErrorKind, Frame, Kind};
 use serde_json::json;
-use support::*;
 
 #[track_caller]
 fn refused(boundary: &str, what: &str, plugin: &str, host: &str) {
@@ -130,7 +126,7 @@ fn a_plugin_of_an_unknown_kind_alone_is_refused_before_it_is_loaded() {
 async fn runs_by(compiler: Result<compilers::Compiler, String>) {
     let compiler = match compiler {
         Ok(compiler) => compiler,
-        Err(reason) => return skip::skip(&reason),
+        Err(reason) => return crate::skip::skip(&reason),
     };
     let house = House::new();
     let path = compiler.build("echo");

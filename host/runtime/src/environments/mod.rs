@@ -118,7 +118,10 @@ pub(crate) fn choose(
         let hint = if known.is_empty() {
             "`jaato doctor` tells where plugins are looked for".to_owned()
         } else {
-            format!("known environments are: {}", known.join(", "))
+            format!(
+                "known environments are: {}; in a checkout, `cargo xtask build-plugins` builds all that are shipped",
+                known.join(", ")
+            )
         };
         return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
     };

@@ -1,5 +1,4 @@
 //! What the tests of the gc share: turns with prepared tokens, and what came of them in short.
-#![allow(dead_code)] // Each test file uses its own part.
 
 use jaato_session::testing::{Beat, Stage};
 use jaato_session::{Cancel, GcSettings, Session, SessionSetup, TurnReport};

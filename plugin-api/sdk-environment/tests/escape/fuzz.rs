@@ -1,7 +1,7 @@
 //! Paths of nasty names at random: none of them touches what is outside.
 
-use crate::operations::OPERATIONS;
-use crate::trap::Trap;
+use super::operations::OPERATIONS;
+use super::trap::Trap;
 
 /// Paths that are tried; the ground is made anew after each [`TRIES_PER_GROUND`].
 const TRIES: usize = 6_000;

@@ -2,8 +2,8 @@
 
 use jaato_types::ErrorKind;
 
-use crate::operations::{Link, OPERATIONS};
-use crate::trap::Trap;
+use super::operations::{Link, OPERATIONS};
+use super::trap::Trap;
 
 /// A path that leads outside.
 struct Attempt {

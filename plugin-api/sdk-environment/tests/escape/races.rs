@@ -7,8 +7,8 @@ use std::thread;
 use jaato_types::files::{FileRead, FileWrite};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::operations::OPERATIONS;
-use crate::trap::Trap;
+use super::operations::OPERATIONS;
+use super::trap::Trap;
 
 /// How often each operation is tried while names are exchanged.
 const ROUNDS: usize = 60;

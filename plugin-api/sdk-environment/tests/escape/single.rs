@@ -6,8 +6,8 @@ use jaato_plugin_sdk_environment::files::{Confined, Root, Settings};
 use jaato_types::ErrorKind;
 use jaato_types::files::*;
 
+use super::trap::{SECRET, Trap};
 use crate::support::Ground;
-use crate::trap::{SECRET, Trap};
 
 fn read(confined: &Confined, path: &str) -> jaato_types::Result<String> {
     let request = FileRead { path: path.to_owned(), ..FileRead::default() };
@@ -164,7 +164,7 @@ fn allowed_folders_cannot_be_deleted_or_moved_nor_what_holds_them() {
 #[test]
 fn what_may_only_be_read_is_not_changed() {
     let trap = Trap::new();
-    for operation in crate::operations::OPERATIONS {
+    for operation in super::operations::OPERATIONS {
         let path = trap.ground.shown("fixed/file.txt");
         let _ = (operation.run)(&trap.confined, &path);
         let _ = (operation.run)(&trap.confined, &trap.ground.shown("fixed/new"));

@@ -1,5 +1,4 @@
 //! A tiny model with random weights, written by the tests, and what they need around it.
-#![allow(dead_code)]
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

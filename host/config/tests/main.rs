@@ -1,0 +1,9 @@
+//! Layers, files, trust and their documentation.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod bench;
+mod documentation;
+mod files;
+mod layers;
+mod session_tree;
+mod trust;

@@ -1,0 +1,7 @@
+//! The client against servers on loopback.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod connections;
+mod exchange;
+mod redirects;
+mod support;

@@ -1,0 +1,22 @@
+//! Whole sessions with a scripted provider, tools and a person.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod calls;
+mod cancel;
+mod collecting;
+mod command;
+mod conditions;
+mod deltas;
+mod gc;
+mod gc_cut;
+mod gc_plans;
+mod gc_window;
+mod history;
+mod introspection;
+mod objects;
+mod random;
+mod random_turns;
+mod renewal;
+mod silence;
+mod tasks;
+mod turn;

@@ -1,0 +1,6 @@
+//! What crosses the boundary as JSON: the shapes, the events, words from the future.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod events;
+mod future;
+mod shapes;

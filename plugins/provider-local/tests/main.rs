@@ -1,0 +1,11 @@
+//! The model in the plugin: its weights, its answers, its thread.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod conformance;
+mod gguf;
+mod grammar;
+mod model;
+mod real_model;
+mod repeat;
+mod support;
+mod worker;

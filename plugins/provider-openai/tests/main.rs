@@ -1,0 +1,8 @@
+//! The plugin on a fake host, and the mapping under it.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod endings;
+mod plugin;
+mod reply;
+mod request;
+mod window;
