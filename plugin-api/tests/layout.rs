@@ -1,8 +1,8 @@
 //! The published layout of the boundary is the committed one: an accidental change is a red test.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-plugin-api --test it layout` writes it anew. A changed line is
-//! a change of the boundary: `docs/abi.md` says which ones are allowed. Numbers tell types of one
-//! name apart; they are counted from the root, so that one new type may move others.
+//! `UPDATE_EXPECT=1 cargo test -p jaato-plugin-api --test it layout` writes it anew. A changed line
+//! is a change of the boundary: `docs/abi.md` says which ones are allowed. Numbers tell types of
+//! one name apart; they are counted from the root, so that one new type may move others.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;

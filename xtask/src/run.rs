@@ -1,7 +1,7 @@
 //! `run`: builds what is needed and then becomes `jaato run …`.
 //!
-//! A plugin whose `Cargo.toml` names options under `[package.metadata.jaato] asked-by` is built when
-//! one of them is given, or when it was built before: a first run does without it.
+//! A plugin whose `Cargo.toml` names options under `[package.metadata.jaato] asked-by` is built
+//! when one of them is given, or when it was built before: a first run does without it.
 //!
 //! Quiet when all is built already; else one calm line, and a count on a terminal.
 

@@ -1,8 +1,8 @@
 //! Random sessions from one seed, in simulated time: whatever comes in whatever order, every
 //! invariant holds.
 //!
-//! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test it random_turns` plays
-//! it again.
+//! A failure prints its seed; `JAATO_SEED=N cargo test -p jaato-session --test it random_turns`
+//! plays it again.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};

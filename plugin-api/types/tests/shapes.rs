@@ -1,7 +1,7 @@
 //! The JSON of what crosses the boundary is the committed one: an accidental change is a red test.
 //!
-//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it shapes` writes it anew. A line may gain keys;
-//! a key that vanishes, changes its type or becomes required breaks plugins that exist:
+//! `UPDATE_EXPECT=1 cargo test -p jaato-types --test it shapes` writes it anew. A line may gain
+//! keys; a key that vanishes, changes its type or becomes required breaks plugins that exist:
 //! `docs/abi.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
