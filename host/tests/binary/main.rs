@@ -41,6 +41,7 @@ mod openai_limits;
 mod openai_windows;
 mod places;
 mod plugin_in_c;
+mod prepared;
 mod private;
 mod prompt;
 mod questions;

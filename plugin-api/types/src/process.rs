@@ -14,6 +14,10 @@ use serde::{Deserialize, Serialize};
 
 /// Starts a program: [`Spawn`], [`Spawned`]. The stream's frames are [`ProcessEvent`]s.
 pub const SPAWN: &str = "process.spawn";
+/// Asks an execution environment how the host itself shall run a program of [`SPAWN`] on this
+/// machine: [`Spawn`], [`Spawn`]. Asked by the host alone. An environment whose programs the host
+/// cannot run does not know it, and is asked to run them.
+pub const PREPARE: &str = "process.prepare";
 /// Starts a program on a terminal of the caller's: [`SpawnOnTerminal`], [`Spawned`]; the stream
 /// tells the exit alone. Lent to execution environments; nobody else has terminals of their own.
 pub const SPAWN_ON_TERMINAL: &str = "process.spawn_on_terminal";

@@ -18,18 +18,27 @@ impl LocalShell {
     pub fn new(home: Home, default_path: PathBuf) -> Self {
         Self { home, default_path }
     }
+
+    /// Sets where a program runs.
+    fn prepared(&self, spawn: Spawn) -> Spawn {
+        let directory = match &spawn.directory {
+            Some(directory) => self.default_path.join(directory),
+            None => self.default_path.clone(),
+        };
+        let directory = Some(directory.to_string_lossy().into_owned());
+        Spawn { directory, ..spawn }
+    }
 }
 
 impl Shell for LocalShell {
     type Program = ProcessControl;
     type Events = ProcessEvents;
 
+    async fn prepare(&self, _host: &Reporter, spawn: Spawn) -> Result<Option<Spawn>> {
+        Ok(Some(self.prepared(spawn)))
+    }
+
     async fn start(&self, _host: &Reporter, spawn: Spawn) -> Result<(Self::Program, Self::Events)> {
-        let directory = match &spawn.directory {
-            Some(directory) => self.default_path.join(directory),
-            None => self.default_path.clone(),
-        };
-        let directory = Some(directory.to_string_lossy().into_owned());
-        Ok(self.home.process(&Spawn { directory, ..spawn }).await?.split())
+        Ok(self.home.process(&self.prepared(spawn)).await?.split())
     }
 }

@@ -50,20 +50,30 @@ impl SandboxShell {
         let hint = "the system must let you make user namespaces";
         Err(Error::new(ErrorKind::Unavailable, text).with_hint(hint))
     }
+
+    /// Puts a program into the sandbox. Folders and programs are looked for, which blocks.
+    async fn prepared(&self, host: &Reporter, spawn: Spawn) -> Result<Spawn> {
+        let (files, sandbox) = (self.files.clone(), Arc::clone(&self.sandbox));
+        host.blocking(move |_| prepared(&files, &sandbox, spawn)).await?
+    }
 }
 
 impl Shell for SandboxShell {
     type Program = ProcessControl;
     type Events = ProcessEvents;
 
+    // The host runs `bwrap` itself, and the output goes straight to the tool.
+    async fn prepare(&self, host: &Reporter, spawn: Spawn) -> Result<Option<Spawn>> {
+        self.prepared(host, spawn).await.map(Some)
+    }
+
+    // What outlives its call.
     async fn start(
         &self,
         host: &Reporter,
         spawn: Spawn,
     ) -> Result<(ProcessControl, ProcessEvents)> {
-        let (files, sandbox) = (self.files.clone(), Arc::clone(&self.sandbox));
-        // Folders and programs are looked for, which blocks.
-        let spawn = host.blocking(move |_| prepared(&files, &sandbox, spawn)).await??;
+        let spawn = self.prepared(host, spawn).await?;
         Ok(self.home.process(&spawn).await?.split())
     }
 }

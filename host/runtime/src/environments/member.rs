@@ -9,7 +9,7 @@ use jaato_loader::Served;
 use jaato_session::Cancel;
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
 use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM};
-use jaato_types::process::{FORGET, LIST, ProcessFacts, ProcessRef, SPAWN, START};
+use jaato_types::process::{FORGET, LIST, PREPARE, ProcessFacts, ProcessRef, SPAWN, START, Spawn};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -57,8 +57,9 @@ struct HeldTerminal {
 
 /// Tells whether an operation is one that tools may ask of their session's environment.
 pub fn is_operation(operation: &str) -> bool {
-    operation == DESCRIBE
-        || ["files.", "process.", "terminal."].iter().any(|prefix| operation.starts_with(prefix))
+    let is_passed_on =
+        ["files.", "process.", "terminal."].iter().any(|prefix| operation.starts_with(prefix));
+    operation == DESCRIBE || (is_passed_on && operation != PREPARE)
 }
 
 impl Member {
@@ -110,6 +111,9 @@ impl Member {
         Box::pin(async move {
             let takes = takes(&operation, &request);
             let request = own.prepared(&operation, request)?;
+            if let Some(served) = own.run_here(&host, &operation, &request, &tell).await? {
+                return Ok(served);
+            }
             if let Some(upload) = own.upload_of(&operation, &request) {
                 if operation == WRITE_PIECE {
                     let pass_on = async |rest| {
@@ -137,6 +141,41 @@ impl Member {
                 }
             })
         })
+    }
+
+    /// Runs a program on this machine as the environment says, and does what is asked of one that
+    /// runs so; `None` for all that is the environment's to answer.
+    async fn run_here(
+        &self,
+        host: &Arc<Host>,
+        operation: &str,
+        request: &[u8],
+        tell: &Tell,
+    ) -> Result<Option<Served>, Error> {
+        let programs = self.scope.programs(host);
+        if operation != SPAWN {
+            let served = programs.answer(operation, request);
+            return match served {
+                Some(served) => served.await.map(Some),
+                None => Ok(None),
+            };
+        }
+        let prepared = self.scope.prepare(host, request.to_vec(), tell).await?;
+        let Some(mut spawn) = prepared else { return Ok(None) };
+        self.mark(&mut spawn);
+        let served = programs.start(spawn).await?;
+        if let Served::StreamWith(head, _) = &served
+            && let Some(number) = head.get("process").and_then(Value::as_u64)
+        {
+            self.numbers.lock().insert(number);
+        }
+        Ok(Some(served))
+    }
+
+    /// Marks a program as the session's, whatever the environment made of it.
+    fn mark(&self, spawn: &mut Spawn) {
+        let marker = self.session.as_str().to_owned();
+        spawn.variables.insert(SESSION_MARKER.to_owned(), marker);
     }
 
     /// Passes on what the host itself asks for of something that the session has there.

@@ -1,8 +1,8 @@
 //! One execution environment: its life, and the calls of its plugin.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use jaato_loader::Services;
 use jaato_session::Cancel;
@@ -10,6 +10,7 @@ use jaato_types::execution::{
     DESCRIBE, EnvironmentFacts, EnvironmentPart, EnvironmentSetup, SETUP, STREAM_CLOSE,
     StreamClose, TEARDOWN,
 };
+use jaato_types::process::{PREPARE, Spawn};
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
 use parking_lot::Mutex as SyncMutex;
 use serde::Serialize;
@@ -20,6 +21,7 @@ use tokio::sync::Mutex;
 use super::resources::Resources;
 use crate::host::Host;
 use crate::instances::Lease;
+use crate::processes::CallProcesses;
 use crate::runtime::description;
 use crate::services::{Place, SessionEnvironment, Tell};
 use crate::tools::{drive, drive_lending, misbehaved};
@@ -49,6 +51,9 @@ pub struct Scope {
     ready: SyncMutex<Option<Arc<Ready>>>,
     members: SyncMutex<usize>,
     pub(super) resources: Arc<Resources>,
+    /// Programs that the host runs for the environment's sessions, as the environment prepared
+    /// them.
+    programs: OnceLock<CallProcesses>,
 }
 
 /// How far its life has come.
@@ -69,6 +74,8 @@ pub(super) struct Answered {
 pub(super) struct Ready {
     lease: Lease,
     services: Arc<dyn Services>,
+    /// Set once it does not know [`PREPARE`]: it runs its programs itself, and is asked no more.
+    runs_programs: AtomicBool,
 }
 
 impl Scope {
@@ -84,6 +91,7 @@ impl Scope {
             ready: SyncMutex::default(),
             members: SyncMutex::new(0),
             resources: Arc::default(),
+            programs: OnceLock::new(),
         }
     }
 
@@ -138,6 +146,37 @@ impl Scope {
         Ok((Answered { frame: frame.into_vec(), lent }, ready))
     }
 
+    /// Returns the programs that the host runs for it; they count as the environment's own.
+    pub(super) fn programs(&self, host: &Host) -> &CallProcesses {
+        self.programs.get_or_init(|| {
+            CallProcesses::new(Arc::clone(&host.lent.processes), self.id.clone()).for_instance()
+        })
+    }
+
+    /// Asks how the host shall run a program; `None` where the environment runs it itself.
+    ///
+    /// # Errors
+    /// What keeps it from being ready, and why the program is not run.
+    pub(super) async fn prepare(
+        &self,
+        host: &Arc<Host>,
+        request: Vec<u8>,
+        tell: &Tell,
+    ) -> Result<Option<Spawn>, Error> {
+        let ready = self.ready(host, tell).await?;
+        if ready.runs_programs.load(Relaxed) {
+            return Ok(None);
+        }
+        match ready.call(PREPARE, request, tell).await {
+            Ok(prepared) => read(&prepared).map(Some),
+            Err(error) if error.kind == ErrorKind::UnknownOperation => {
+                ready.runs_programs.store(true, Relaxed);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Runs an operation where the environment is set up; what it comes to is nobody's concern any
     /// more.
     pub(super) async fn end_if_ready(&self, operation: &str, frame: Vec<u8>) {
@@ -168,14 +207,16 @@ impl Scope {
         if let Some(ready) = self.living() {
             return Ok(ready);
         }
-        self.put(None);
+        if self.put(None).is_some() {
+            self.programs(host).end_all().await;
+        }
         let place = Place {
             environment: Some(SessionEnvironment::own(host, &self.resources)),
             ..Place::of_environment(self.id.clone())
         };
         let plugin = self.choice.plugin.as_str();
         let (lease, services) = host.instance(plugin, place, Arc::clone(tell)).await?;
-        let ready = Arc::new(Ready { lease, services });
+        let ready = Arc::new(Ready { lease, services, runs_programs: AtomicBool::new(false) });
         if life.was_ready {
             let name = self.name();
             tell(Delta::Notice {
@@ -214,6 +255,7 @@ impl Scope {
     async fn close(&self, host: &Arc<Host>) {
         let mut life = self.life.lock().await;
         host.environments.record(host, self.resources.close().await);
+        self.programs(host).end_all().await;
         if let Some(ready) = self.put(None) {
             let quiet: Tell = Arc::new(|_| {});
             let ended = ready.call(TEARDOWN, Frame::empty(), &quiet);

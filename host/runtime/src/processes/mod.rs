@@ -39,6 +39,10 @@ pub use variables::declared_secrets;
 /// given by most systems.
 pub const RUNNING_PER_SESSION_MAX: usize = 128;
 
+/// The number of the host's first program. Environments count from 1, and a session may hold
+/// numbers of both kinds.
+const FIRST_NUMBER: u64 = 1 << 52;
+
 /// The marker of a program that runs for no session.
 const NO_SESSION: &str = "none";
 
@@ -66,7 +70,7 @@ impl Processes {
             supervisor,
             variables: Mutex::new(Arc::new(variables::cleaned(variables, credentials, pass))),
             directory,
-            numbers: AtomicU64::new(1),
+            numbers: AtomicU64::new(FIRST_NUMBER),
             running: Mutex::default(),
             left: LeftOvers::default(),
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 use jaato_loader::Served;
 use jaato_process::{
     Child, ChildInput, Command, ErrorOutput, Input, Output, Signal as SystemSignal, open_terminal,
@@ -53,7 +53,8 @@ impl Handles {
 /// A program's standard input; none once it was closed.
 pub(super) type ProgramInput = AsyncMutex<Option<ChildInput>>;
 
-type Answer = BoxFuture<'static, Result<Served, Error>>;
+/// What an operation comes to.
+pub type Answer = BoxFuture<'static, Result<Served, Error>>;
 
 impl CallProcesses {
     /// Makes them for a call of a session.
@@ -67,6 +68,29 @@ impl CallProcesses {
         let (processes, session) = (Arc::clone(&self.processes), self.session.clone());
         let running_max = RUNNING_PER_SESSION_MAX;
         Self { running_max, ..Self::new(processes, session) }
+    }
+
+    /// Starts a program with pipes.
+    pub fn start(&self, spawn: Spawn) -> Answer {
+        self.spawn(Ok(spawn), pipes)
+    }
+
+    /// Answers an operation on a program that runs here; `None` for any other, and where the
+    /// request names none of these programs.
+    pub fn answer(&self, operation: &str, request: &[u8]) -> Option<Answer> {
+        if ![WRITE, SIGNAL, END].contains(&operation) {
+            return None;
+        }
+        let ProcessRef { process } = read(request).ok()?;
+        let is_here = self.running.lock().contains_key(&process);
+        is_here.then(|| self.call(operation, request))?
+    }
+
+    /// Ends all programs that run.
+    pub async fn end_all(&self) {
+        let running: Vec<_> = self.running.lock().values().filter_map(Handles::child).collect();
+        // What cannot be ended ends with the guardian.
+        join_all(running.iter().map(|child| child.end())).await;
     }
 
     /// Answers an operation; none for a name that is not of this service.

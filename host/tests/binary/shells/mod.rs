@@ -128,6 +128,17 @@ pub fn play(command: &str, play: impl Fn(&mut Calls, &str, &Value)) {
     }
 }
 
+/// Kills the worker of a plugin.
+#[track_caller]
+pub fn kill_worker(house: &House, plugin: &str) {
+    let library = library_name(plugin);
+    let workers = house.processes();
+    let worker = workers.iter().find(|process| process.contains(&library)).unwrap();
+    let id = worker.split(':').next().unwrap();
+    let status = std::process::Command::new("kill").args(["-9", id]).status().unwrap();
+    assert!(status.success(), "{worker}");
+}
+
 /// Returns what was shown.
 #[track_caller]
 pub fn output(answer: &Value) -> &str {

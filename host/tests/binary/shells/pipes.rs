@@ -7,14 +7,27 @@ use super::{Calls, furnish, is_there, output, reason};
 use crate::support::{House, fixture};
 
 pub fn without_terminals() -> Option<House> {
-    let house = furnish("environment = \"pipes\"\n")?;
-    house.ship(&fixture("pipes"));
+    with_environment("pipes")
+}
+
+/// A house whose sessions have an environment without terminals.
+fn with_environment(name: &str) -> Option<House> {
+    let house = furnish(&format!("environment = \"{name}\"\n"))?;
+    house.ship(&fixture(name));
     Some(house)
 }
 
+/// Environments without terminals: one runs programs itself, of one the host runs them.
+const ENVIRONMENTS: [&str; 2] = ["pipes", "prepares"];
+
 #[test]
 fn a_program_on_pipes_is_driven_and_its_limits_are_told() {
-    let Some(house) = without_terminals().filter(|_| is_there("python3")) else { return };
+    ENVIRONMENTS.into_iter().for_each(a_program_on_pipes_is_driven_in);
+}
+
+fn a_program_on_pipes_is_driven_in(environment: &str) {
+    let house = with_environment(environment);
+    let Some(house) = house.filter(|_| is_there("python3")) else { return };
     let mut calls = Calls::of(&house);
     let (session, spawned) = calls.spawn("python3 -i -q");
     assert_eq!((output(&spawned), reason(&spawned)), (">>> ", "silence"));
@@ -35,7 +48,11 @@ fn a_program_on_pipes_is_driven_and_its_limits_are_told() {
 
 #[test]
 fn c_c_is_a_signal_and_nobody_can_be_asked_for_a_secret() {
-    let Some(house) = without_terminals() else { return };
+    ENVIRONMENTS.into_iter().for_each(c_c_is_a_signal_in);
+}
+
+fn c_c_is_a_signal_in(environment: &str) {
+    let Some(house) = with_environment(environment) else { return };
     let mut calls = Calls::of(&house);
     let (session, _) = calls.spawn("cat");
     let ask = calls.refused("shell_input", &json!({ "session_id": session, "ask_user": true }));

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::{BASH, Calls, furnish, output, play, reason};
-use crate::support::{House, library_name};
+use super::{BASH, Calls, furnish, kill_worker, output, play, reason};
 
 #[test]
 fn the_example_of_the_seed() {
@@ -271,16 +270,6 @@ fn what_a_wait_was_for_says_nothing_of_what_the_program_does() {
         assert_eq!((reason(&waiting), &waiting["expects"]), ("limit", &json!("line")));
         assert_eq!(waiting["note"], "the time is over, and the program waits for input");
     });
-}
-
-/// Kills the worker of a plugin.
-fn kill_worker(house: &House, plugin: &str) {
-    let library = library_name(plugin);
-    let workers = house.processes();
-    let worker = workers.iter().find(|process| process.contains(&library)).unwrap();
-    let id = worker.split(':').next().unwrap();
-    let status = std::process::Command::new("kill").args(["-9", id]).status().unwrap();
-    assert!(status.success(), "{worker}");
 }
 
 #[test]

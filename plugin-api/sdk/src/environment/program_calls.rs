@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::process::{
-    END, FORGET, LIST, OUTPUT, ProcessExit, ProcessRef, ProcessSignal, ProcessWait, ProcessWaited,
-    ProcessWrite, SIGNAL, SPAWN, START, Spawn, Started, WAIT, WRITE,
+    END, FORGET, LIST, OUTPUT, PREPARE, ProcessExit, ProcessRef, ProcessSignal, ProcessWait,
+    ProcessWaited, ProcessWrite, SIGNAL, SPAWN, START, Spawn, Started, WAIT, WRITE,
 };
 use jaato_types::{Error, Result};
 use serde_json::json;
@@ -34,15 +34,17 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
     match operation {
         SPAWN => {
             desk.has_room()?;
-            let mut spawn: Spawn = read(frame)?;
-            spawn.deadline_ms = spawn.deadline_ms.or(desk.shell_timeout_ms());
-            let (program, events) = shell.start(cx, spawn).await?;
+            let (program, events) = shell.start(cx, bounded(desk, read(frame)?)).await?;
             let pid = program.pid();
             let process = desk.add(Open::Program { program, events: Held::new(events) });
             value_frame(
                 &json!({ "process": process, "pid": pid.unwrap_or(0), STREAM_KEY: process }),
             )
         }
+        PREPARE => match shell.prepare(cx, bounded(desk, read(frame)?)).await? {
+            Some(spawn) => value_frame(&spawn),
+            None => Err(unknown_operation(operation)),
+        },
         START => start(cx, desk, shell, read(frame)?).await,
         LIST => value_frame(&desk.background.list()),
         OUTPUT => {
@@ -81,6 +83,11 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         }
         other => Err(unknown_operation(other)),
     }
+}
+
+/// Gives a program that has no deadline the environment's.
+fn bounded<E: ExecutionEnvironment>(desk: &Desk<E>, spawn: Spawn) -> Spawn {
+    Spawn { deadline_ms: spawn.deadline_ms.or(desk.shell_timeout_ms()), ..spawn }
 }
 
 async fn start<E: ExecutionEnvironment>(

@@ -1,6 +1,6 @@
 //! What runs commands in an execution environment: what authors implement.
 
-use std::future::Future;
+use std::future::{Future, ready};
 
 use jaato_types::Result;
 use jaato_types::process::{Signal, Spawn};
@@ -15,6 +15,56 @@ pub trait Shell: Send + Sync + 'static {
     type Program: Program;
     /// What it does.
     type Events: ProgramEvents;
+
+    /// Says how the host itself shall run a program on this machine: with what folder, variables,
+    /// words before it. The host then runs it, holds its deadline and gives its output straight to
+    /// the tool that asked, so that no piece of it comes through the plugin.
+    ///
+    /// An environment whose programs run elsewhere always returns `None`, which is the default, and
+    /// [`Shell::start`] runs them. Programs that outlive their call are started there too.
+    ///
+    /// ```
+    /// # use jaato_plugin_sdk::environment::{NoShell, Program, ProgramEvents, Shell};
+    /// # use jaato_plugin_sdk::prelude::*;
+    /// # use jaato_plugin_sdk::process::{ProcessControl, ProcessEvents, Spawn};
+    /// /// Runs commands with little share of the processor.
+    /// struct NiceShell(Home);
+    ///
+    /// impl NiceShell {
+    ///     fn nice(spawn: Spawn) -> Spawn {
+    ///         let words = ["-n", "19", &spawn.program].map(str::to_owned);
+    ///         let args = words.into_iter().chain(spawn.args).collect();
+    ///         Spawn { program: "nice".to_owned(), args, ..spawn }
+    ///     }
+    /// }
+    ///
+    /// impl Shell for NiceShell {
+    ///     type Program = ProcessControl;
+    ///     type Events = ProcessEvents;
+    ///
+    ///     async fn prepare(&self, _host: &Reporter, spawn: Spawn) -> Result<Option<Spawn>> {
+    ///         Ok(Some(Self::nice(spawn)))
+    ///     }
+    ///
+    ///     async fn start(
+    ///         &self,
+    ///         _host: &Reporter,
+    ///         spawn: Spawn,
+    ///     ) -> Result<(ProcessControl, ProcessEvents)> {
+    ///         Ok(self.0.process(&Self::nice(spawn)).await?.split())
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Shell::start`]: what is refused here is not run.
+    fn prepare(
+        &self,
+        _host: &Reporter,
+        _spawn: Spawn,
+    ) -> impl Future<Output = Result<Option<Spawn>>> + Send {
+        ready(Ok(None))
+    }
 
     /// Starts a program. Its deadline is the shell's to hold; where a call's program had none, it
     /// is the `shell_timeout_ms` that the environment's facts told at its setup.

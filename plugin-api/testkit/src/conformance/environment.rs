@@ -5,21 +5,17 @@
 //! check` runs them, an environment that lacks configuration, or what it stands on, is checked no
 //! further than that it says so.
 
+mod commands;
 mod terminals;
 
 use std::path::Path;
 
-use jaato_types::execution::{
-    DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, STREAM_CLOSE, STREAM_END, STREAM_KEY,
-    STREAM_NEXT, StreamClose, StreamNext, TEARDOWN,
-};
+use jaato_types::execution::{DESCRIBE, EnvironmentFacts, EnvironmentSetup, SETUP, TEARDOWN};
 use jaato_types::files::{
     DELETE, EXISTS, FileExists, FileKind, FileText, FolderEntries, LIST, READ_TEXT, WRITE,
 };
 use jaato_types::process::{
-    END, FORGET, LIST as LIST_PROGRAMS, OUTPUT, OutputStream, ProcessEvent, ProcessExit,
-    ProcessFacts, ProcessOutput, ProcessWaited, SPAWN, START, Spawn, Started, WAIT,
-    WRITE as WRITE_INPUT,
+    END, FORGET, OUTPUT, ProcessOutput, ProcessWaited, SPAWN, START, Spawn, Started, WAIT,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result};
 use serde::Serialize;
@@ -29,23 +25,19 @@ use serde_json::{Value, json};
 use super::{Examples, Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
 use crate::{FakeHost, FakeInstance};
 
+pub use commands::{
+    a_command_is_ended, a_deadline_ends_a_command, commands_run, its_own_deadline_holds,
+    what_the_host_runs_is_prepared,
+};
 pub use terminals::{
     a_terminal_is_ended, bad_requests_of_terminals_are_refused,
     terminals_have_a_size_and_take_what_is_typed, terminals_signal_their_foreground,
     what_a_terminal_left_running_is_ended,
 };
 
-/// Output of one command that is read at most.
-const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-
-/// An environment's deadline of commands that is waited for.
-const SHORT_MS: u64 = 1000;
-
-/// A deadline that nothing comes to.
-const LONG_MS: u64 = 300_000;
-
 /// An environment that is set up.
 struct Ready<'a> {
+    host: &'a FakeHost,
     instance: &'a FakeInstance,
     facts: EnvironmentFacts,
 }
@@ -61,7 +53,7 @@ impl<'a> Ready<'a> {
         let setup = EnvironmentSetup { id, workspace, ..EnvironmentSetup::default() };
         let lacks = [ErrorKind::Configuration, ErrorKind::Unavailable];
         match ask(instance, SETUP, &setup) {
-            Ok(facts) => Ok(Some(Self { instance, facts })),
+            Ok(facts) => Ok(Some(Self { host, instance, facts })),
             Err(error) if suite.examples == Examples::Harmless && lacks.contains(&error.kind) => {
                 clear_error("its setup", &error).map(|()| None)
             }
@@ -79,44 +71,6 @@ impl<'a> Ready<'a> {
         asked.err().is_none_or(|error| error.kind != ErrorKind::UnknownOperation)
     }
 
-    /// Runs a command to its end: both outputs, and how it ended.
-    fn run(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
-        let spawned: Value = ask(self.instance, SPAWN, spawn).map_err(told("a command"))?;
-        let process = spawned["process"].as_u64().ok_or("a command has no number")?;
-        if spawn.stdin == jaato_types::process::Stdin::Piped {
-            let write = json!({ "process": process, "close": true });
-            ask_with_bytes::<Value>(self.instance, WRITE_INPUT, &write, input)
-                .map_err(told("its input"))?;
-        }
-        self.read(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
-    }
-
-    fn read(&self, stream: u64) -> std::result::Result<Ran, String> {
-        let mut ran = Ran::default();
-        loop {
-            let frame = frame_of(self.instance, STREAM_NEXT, &StreamNext { stream }, &[])
-                .map_err(told("its stream"))?;
-            let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
-            if parsed.json == STREAM_END.to_string().as_bytes() {
-                break;
-            }
-            match parsed.json().map_err(|error| format!("no event: {error}"))? {
-                ProcessEvent::Output { stream: OutputStream::Stdout } => {
-                    ran.stdout.extend_from_slice(parsed.bytes);
-                }
-                ProcessEvent::Output { stream: OutputStream::Stderr } => {
-                    ran.stderr.extend_from_slice(parsed.bytes);
-                }
-                ProcessEvent::Exited(exit) => ran.exit = exit,
-                ProcessEvent::Unknown => {}
-            }
-            ensure(ran.stdout.len() < OUTPUT_BYTES_MAX, || "it prints without end".into())?;
-        }
-        let closed: Result<Value> = ask(self.instance, STREAM_CLOSE, &StreamClose { stream });
-        closed.map_err(told("closing a stream"))?;
-        Ok(ran)
-    }
-
     fn takes_down(self, host: &FakeHost) -> Verdict {
         let down: Result<Value> = self.ask(TEARDOWN, Value::Null);
         down.map_err(told("its teardown"))?;
@@ -128,14 +82,6 @@ impl<'a> Ready<'a> {
         }
         host.settle().map_err(told("after its teardown"))
     }
-}
-
-/// What a command did.
-#[derive(Default)]
-struct Ran {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    exit: ProcessExit,
 }
 
 fn ask<T: DeserializeOwned>(
@@ -253,75 +199,6 @@ pub fn files_outside_are_refused(suite: &Suite, host: &FakeHost) -> Verdict {
     ready.takes_down(host)
 }
 
-/// A command reads its input, prints apart, and ends with its code; variables and folder are those
-/// that were given.
-pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    if has_shell(&ready) {
-        let line = "cat; echo \"$MOON\" >&2; exit 3";
-        let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
-        let ran = ready.run(&spawn, b"light")?;
-        ensure(ran.stdout == b"light", || format!("its output: {:?}", shown(&ran.stdout)))?;
-        ensure(ran.stderr == b"full\n", || format!("its errors: {:?}", shown(&ran.stderr)))?;
-        ensure(ran.exit.code == Some(3), || format!("its exit: {:?}", ran.exit))?;
-        let ran = ready.run(&Spawn::shell("pwd"), b"")?;
-        let directory = format!("{}\n", ready.facts.working_directory);
-        ensure(ran.stdout == directory.as_bytes(), || {
-            format!("it runs in {:?}, not in {directory:?}", shown(&ran.stdout))
-        })?;
-        let missing: Result<Value> = ask(ready.instance, SPAWN, &Spawn::program("no-such-moon"));
-        let is_told = missing.is_err_and(|error| error.kind == ErrorKind::NotFound);
-        ensure(is_told, || "a program that is not there is no `not_found`".into())?;
-    }
-    ready.takes_down(host)
-}
-
-/// A command whose time is up ends, and what it printed by then is there.
-pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    if has_shell(&ready) {
-        let ran = ready.run(&Spawn::shell("echo begun; sleep 300").deadline_ms(300), b"")?;
-        ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
-        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
-    }
-    ready.takes_down(host)
-}
-
-/// A command that has no deadline of its own gets the one that the environment tells, and no
-/// program that outlives its call does. Only one that is short is waited for.
-pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    let timeout_ms = ready.facts.shell_timeout_ms;
-    if has_shell(&ready) && (1..=SHORT_MS).contains(&timeout_ms) {
-        let started: Started =
-            ask(ready.instance, START, &Spawn::shell("sleep 300")).map_err(told("a program"))?;
-        let ran = ready.run(&Spawn::shell("echo begun; sleep 300"), b"")?;
-        ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
-        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
-        let ran = ready.run(&Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
-        ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
-        let listed: Vec<ProcessFacts> =
-            ready.ask(LIST_PROGRAMS, Value::Null).map_err(told("a list"))?;
-        let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
-        ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
-    }
-    ready.takes_down(host)
-}
-
-/// A command that is ended tells so.
-pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
-    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
-    if has_shell(&ready) {
-        let spawned: Value = ask(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
-            .map_err(told("a command"))?;
-        ready.ask::<Value>(END, spawned.clone()).map_err(told("its end"))?;
-        let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
-        ensure(ran.stdout.is_empty(), || format!("it goes on: {:?}", shown(&ran.stdout)))?;
-        ensure(ran.exit.code != Some(0), || format!("it ended well: {:?}", ran.exit))?;
-    }
-    ready.takes_down(host)
-}
-
 /// A program that outlives its call keeps what it prints, and is waited for.
 pub fn programs_outlive_their_call(suite: &Suite, host: &FakeHost) -> Verdict {
     let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
@@ -386,8 +263,4 @@ pub fn nothing_is_left_behind(_: &Suite, host: &FakeHost) -> Verdict {
 
 fn has_shell(ready: &Ready<'_>) -> bool {
     ready.has(END, json!({ "process": 0 }))
-}
-
-fn shown(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
 }

@@ -293,6 +293,7 @@ macro_rules! __conformance {
         files_are_kept,
         files_outside_are_refused,
         commands_run,
+        what_the_host_runs_is_prepared,
         a_deadline_ends_a_command,
         its_own_deadline_holds,
         a_command_is_ended,

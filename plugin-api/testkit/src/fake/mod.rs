@@ -9,6 +9,7 @@ mod http;
 mod instance;
 mod live;
 mod log;
+mod own;
 mod platform;
 mod program;
 mod programs;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-use jaato_types::{Error, Frame, Result};
+use jaato_types::{Error, ErrorKind, Frame, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// Most frames of a program that wait: it is slowed to the pace of its reader.
@@ -24,7 +24,7 @@ pub struct FakeStream(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// A piece was given, or the plugin has closed the stream.
+    /// A piece was given or added, or one side has ended the stream.
     changed: Condvar,
 }
 
@@ -59,7 +59,7 @@ impl FakeStream {
         let mut state = self.lock();
         let frame = |bytes: &[u8]| Frame::from_json_text(b"", bytes).map_err(host_bug);
         state.pieces.extend(piece.chunks(PIECE_BYTES_MAX).map(frame));
-        wake(state);
+        self.wake(state);
     }
 
     /// Adds a piece that is a frame: JSON and bytes.
@@ -67,7 +67,7 @@ impl FakeStream {
         let frame = Frame::write_with_bytes(json, bytes).map_err(host_bug);
         let mut state = self.lock();
         state.pieces.push_back(frame);
-        wake(state);
+        self.wake(state);
     }
 
     /// Ends the stream: what was pushed is still given.
@@ -83,7 +83,7 @@ impl FakeStream {
     fn end(&self, end: Result<()>) {
         let mut state = self.lock();
         state.end.get_or_insert(end);
-        wake(state);
+        self.wake(state);
     }
 
     /// Waits for room; false where there is none yet.
@@ -125,17 +125,31 @@ impl FakeStream {
         }
     }
 
+    /// Waits for the next frame on the test's own thread; nothing at the end.
+    pub(crate) fn wait_next(&self, patience: Duration) -> Result<Option<Vec<u8>>> {
+        let is_waiting = |state: &mut State| state.pieces.is_empty() && state.end.is_none();
+        let mut state = self.lock();
+        self.0.changed.wait_while_for(&mut state, is_waiting, patience);
+        if let Some(piece) = state.pieces.pop_front() {
+            self.0.changed.notify_all();
+            return piece.map(Some);
+        }
+        let silent = || Error::new(ErrorKind::Timeout, "nothing came from the stream");
+        state.end.clone().unwrap_or_else(|| Err(silent())).map(|()| None)
+    }
+
+    fn wake(&self, mut state: MutexGuard<'_, State>) {
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        self.0.changed.notify_all();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock()
     }
 }
 
 fn host_bug(error: jaato_types::FrameError) -> Error {
-    Error::new(jaato_types::ErrorKind::HostBug, error.to_string())
-}
-
-fn wake(mut state: MutexGuard<'_, State>) {
-    let waiting = std::mem::take(&mut state.waiting);
-    drop(state);
-    waiting.into_iter().for_each(Waker::wake);
+    Error::new(ErrorKind::HostBug, error.to_string())
 }

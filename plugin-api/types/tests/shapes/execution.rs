@@ -69,7 +69,7 @@ fn programs(shapes: &mut Shapes) {
     shapes.add(&ProcessOutput { from: 2, printed: 4, exit: Some(ProcessExit::default()) });
     shapes.add(&ProcessWait { process: 1, timeout_ms: Some(5) });
     shapes.add(&ProcessWaited { exit: Some(ProcessExit::default()) });
-    writeln!(shapes.text, "{SPAWN_ON_TERMINAL}").unwrap();
+    writeln!(shapes.text, "{SPAWN_ON_TERMINAL} {PREPARE}").unwrap();
     let spawn = Spawn::program("sh").directory("/w");
     shapes.add(&SpawnOnTerminal { spawn, terminal: "/dev/pts/3".to_owned() });
 }

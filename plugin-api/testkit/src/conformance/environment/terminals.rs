@@ -11,7 +11,8 @@ use jaato_types::terminal::{
 use jaato_types::{ErrorKind, Frame, Result};
 use serde_json::{Value, json};
 
-use super::{OUTPUT_BYTES_MAX, Ready, ask, ask_with_bytes, frame_of, shown};
+use super::commands::{OUTPUT_BYTES_MAX, shown};
+use super::{Ready, ask, ask_with_bytes, frame_of};
 use crate::FakeHost;
 use crate::conformance::{Suite, Verdict, ensure, told};
 

@@ -1,0 +1,116 @@
+//! Commands that an execution environment prepares and the host runs.
+
+use serde_json::{Value, json};
+
+use crate::cli::with_cli;
+use crate::shells::{self, Calls};
+use crate::support::{House, fixture};
+
+/// Where plugins run: inside jaato, and in workers.
+const PLACES: [&str; 2] = ["", "[plugins]\nisolated = [\"*\"]\n"];
+
+fn furnish(place: &str) -> Option<House> {
+    let house = with_cli()?;
+    house.ship(&fixture("asks"));
+    house.ship(&fixture("prepares"));
+    house.configure_more(place);
+    Some(house)
+}
+
+#[track_caller]
+fn batch(house: &House, lines: &[Value]) -> Vec<Value> {
+    let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
+    let words = ["call", "--environment", "prepares", "--batch"];
+    house.command(&words).input(lines.join("\n")).run().json_lines()
+}
+
+fn ask(operation: &str, request: &Value) -> Value {
+    json!({ "tool": "ask_service", "args": { "operation": operation, "request": request } })
+}
+
+fn command(line: &str) -> Value {
+    json!({ "tool": "cli_based_tool", "args": { "command": line } })
+}
+
+#[test]
+fn the_host_runs_what_the_environment_prepared() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let lines = [
+            command("echo $PREPARED_BY; echo told >&2; exit 3"),
+            command("echo ${JAATO_SESSION_ID%%-*}"),
+            command("yes 0123456789 | head -c 3000000 | wc -c"),
+        ];
+        let told = batch(&house, &lines);
+        let first = &told[0]["result"];
+        assert_eq!(first["stdout"], "the environment\n", "{told:?}");
+        assert_eq!((&first["stderr"], &first["returncode"]), (&json!("told\n"), &json!(3)));
+        // The environment took the session's marker away, and is no session.
+        let marker = told[1]["result"]["stdout"].as_str().unwrap().trim();
+        assert!(!["", "none", "environment"].contains(&marker), "{told:?}");
+        assert_eq!(told[2]["result"]["stdout"], "3000000\n", "{told:?}");
+        house.nothing_lives();
+    }
+}
+
+#[test]
+fn what_the_environment_refuses_is_not_run() {
+    for place in PLACES {
+        let Some(house) = furnish(place) else { return };
+        let told = batch(&house, &[ask("process.spawn", &json!({ "program": "refused" }))]);
+        let expected =
+            json!({ "kind": "permission_denied", "message": "the environment refuses it" });
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&told[0]["error"][key], value, "{told:?}");
+        }
+    }
+}
+
+#[test]
+fn the_host_alone_has_programs_prepared() {
+    let Some(house) = furnish("") else { return };
+    let told = batch(&house, &[ask("process.prepare", &json!({ "program": "true" }))]);
+    assert_eq!(told[0]["error"]["kind"], "unknown_operation", "{told:?}");
+}
+
+#[test]
+fn what_outlives_its_call_is_the_environments_to_run() {
+    let Some(house) = furnish("") else { return };
+    let told = batch(&house, &[ask("process.start", &json!({ "program": "true" }))]);
+    let message = told[0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("asked to run a program itself"), "{told:?}");
+}
+
+#[test]
+fn numbers_of_programs_that_the_host_and_the_environment_run_are_apart() {
+    let Some(house) = furnish("") else { return };
+    let lines = [
+        ask("process.start", &json!({ "program": "sleep", "args": ["300"] })),
+        ask("process.spawn", &json!({ "program": "true" })),
+        ask("process.signal", &json!({ "process": 1, "signal": "kill" })),
+        ask("process.wait", &json!({ "process": 1 })),
+    ];
+    let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
+    let told = house.command(&["call", "--batch"]).input(lines.join("\n")).run().json_lines();
+    let number = |line: &Value| line["result"]["answer"]["process"].as_u64().unwrap();
+    assert_eq!(number(&told[0]), 1, "{told:?}");
+    assert!(number(&told[1]) > 1 << 50, "{told:?}");
+    assert_eq!(told[3]["result"]["answer"]["exit"]["signal"], 9, "{told:?}");
+    house.nothing_lives();
+}
+
+#[test]
+fn programs_end_when_the_environment_that_prepared_them_is_lost() {
+    let place = "environment = \"prepares\"\n[plugins]\nisolated = [\"fixture-prepares\"]\n";
+    let Some(house) = shells::furnish(place) else { return };
+    house.ship(&fixture("prepares"));
+    let mut calls = Calls::of(&house);
+    let (session, _) = calls.spawn("cat");
+    shells::kill_worker(&house, "fixture_prepares");
+    // It lives on as long as nothing asks the environment.
+    assert_eq!(shells::output(&calls.input(&session, "moon\n")), "moon\n");
+    calls.spawn("cat");
+    let read = calls.call("shell_read", &json!({ "session_id": session }));
+    assert_eq!(shells::reason(&read), "exit", "{read}");
+    calls.end(&house);
+}

@@ -1,0 +1,224 @@
+//! Checks of commands: each in both ways that a host has to run one. The environment may prepare a
+//! command that the host runs, and it always runs one itself whose pieces the host asks for.
+
+use jaato_types::execution::{
+    STREAM_CLOSE, STREAM_END, STREAM_KEY, STREAM_NEXT, StreamClose, StreamNext,
+};
+use jaato_types::process::{
+    END, LIST, OutputStream, PREPARE, ProcessEvent, ProcessExit, ProcessFacts, SPAWN, START, Spawn,
+    Started, Stdin, WRITE,
+};
+use jaato_types::{ErrorKind, Frame, Result};
+use serde_json::{Value, json};
+
+use super::{Ready, ask, ask_with_bytes, frame_of, has_shell};
+use crate::FakeHost;
+use crate::conformance::{Suite, Verdict, ensure, told};
+
+/// Output of one command that is read at most.
+pub(super) const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
+
+/// An environment's deadline of commands that is waited for.
+const SHORT_MS: u64 = 1000;
+
+/// A deadline that nothing comes to.
+const LONG_MS: u64 = 300_000;
+
+/// Who runs a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// The environment; its pieces are asked for.
+    Environment,
+    /// The host, as the environment prepared it.
+    Host,
+}
+
+/// What a command did.
+#[derive(Default)]
+struct Ran {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    exit: ProcessExit,
+}
+
+impl Ran {
+    /// Takes a frame of a command's stream.
+    fn take(&mut self, frame: &Frame<'_>) -> Verdict {
+        match frame.json().map_err(|error| format!("no event: {error}"))? {
+            ProcessEvent::Output { stream: OutputStream::Stdout } => {
+                self.stdout.extend_from_slice(frame.bytes);
+            }
+            ProcessEvent::Output { stream: OutputStream::Stderr } => {
+                self.stderr.extend_from_slice(frame.bytes);
+            }
+            ProcessEvent::Exited(exit) => self.exit = exit,
+            ProcessEvent::Unknown => {}
+        }
+        ensure(self.stdout.len() < OUTPUT_BYTES_MAX, || "it prints without end".into())
+    }
+}
+
+impl Ready<'_> {
+    /// Lists the ways in which its commands run: none for an environment without commands.
+    fn ways(&self) -> Vec<Way> {
+        let prepares = self.has(PREPARE, json!({ "program": "true" }));
+        let ways = [(has_shell(self), Way::Environment), (prepares, Way::Host)];
+        ways.into_iter().filter_map(|(is_there, way)| is_there.then_some(way)).collect()
+    }
+
+    /// Runs a command to its end: both outputs, and how it ended.
+    fn run(&self, way: Way, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+        match way {
+            Way::Environment => self.run_there(spawn, input),
+            Way::Host => self.run_here(spawn, input),
+        }
+        .map_err(|error| format!("{error} (run by the {way:?})"))
+    }
+
+    fn run_there(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+        let spawned: Value = ask(self.instance, SPAWN, spawn).map_err(told("a command"))?;
+        let process = spawned["process"].as_u64().ok_or("a command has no number")?;
+        if spawn.stdin == Stdin::Piped {
+            let write = json!({ "process": process, "close": true });
+            ask_with_bytes::<Value>(self.instance, WRITE, &write, input)
+                .map_err(told("its input"))?;
+        }
+        self.read(spawned[STREAM_KEY].as_u64().ok_or("a command has no stream")?)
+    }
+
+    fn read(&self, stream: u64) -> std::result::Result<Ran, String> {
+        let mut ran = Ran::default();
+        loop {
+            let frame = frame_of(self.instance, STREAM_NEXT, &StreamNext { stream }, &[])
+                .map_err(told("its stream"))?;
+            let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
+            if parsed.json == STREAM_END.to_string().as_bytes() {
+                break;
+            }
+            ran.take(&parsed)?;
+        }
+        let closed: Result<Value> = ask(self.instance, STREAM_CLOSE, &StreamClose { stream });
+        closed.map_err(told("closing a stream"))?;
+        Ok(ran)
+    }
+
+    fn run_here(&self, spawn: &Spawn, input: &[u8]) -> std::result::Result<Ran, String> {
+        let prepared = self.prepare(spawn).map_err(told("a command is prepared"))?;
+        let program = self.host.start_program(&prepared).map_err(told("a prepared command"))?;
+        if spawn.stdin == Stdin::Piped {
+            program.write(input).map_err(told("its input"))?;
+        }
+        let mut ran = Ran::default();
+        while let Some(frame) = program.next().map_err(told("its stream"))? {
+            ran.take(&Frame::parse(&frame).map_err(|error| error.to_string())?)?;
+        }
+        Ok(ran)
+    }
+
+    fn prepare(&self, spawn: &Spawn) -> Result<Spawn> {
+        ask(self.instance, PREPARE, spawn)
+    }
+
+    /// Tries to start a command.
+    fn start(&self, way: Way, spawn: &Spawn) -> Result<()> {
+        match way {
+            Way::Environment => ask::<Value>(self.instance, SPAWN, spawn).map(drop),
+            Way::Host => self.host.start_program(&self.prepare(spawn)?).map(drop),
+        }
+    }
+}
+
+/// A command reads its input, prints apart, and ends with its code; variables and folder are those
+/// that were given.
+pub fn commands_run(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    for way in ready.ways() {
+        let line = "cat; echo \"$MOON\" >&2; exit 3";
+        let spawn = Spawn::shell(line).variable("MOON", "full").piped_stdin();
+        let ran = ready.run(way, &spawn, b"light")?;
+        ensure(ran.stdout == b"light", || format!("its output: {:?}", shown(&ran.stdout)))?;
+        ensure(ran.stderr == b"full\n", || format!("its errors: {:?}", shown(&ran.stderr)))?;
+        ensure(ran.exit.code == Some(3), || format!("its exit: {:?}", ran.exit))?;
+        let ran = ready.run(way, &Spawn::shell("pwd"), b"")?;
+        let directory = format!("{}\n", ready.facts.working_directory);
+        ensure(ran.stdout == directory.as_bytes(), || {
+            format!("it runs in {:?}, not in {directory:?}", shown(&ran.stdout))
+        })?;
+        let missing = ready.start(way, &Spawn::program("no-such-moon"));
+        let is_told = missing.is_err_and(|error| error.kind == ErrorKind::NotFound);
+        ensure(is_told, || "a program that is not there is no `not_found`".into())?;
+    }
+    ready.takes_down(host)
+}
+
+/// A command that the host is to run keeps what the host and the tool said of it: its input, its
+/// variables, its deadline, and how a person is told of it.
+pub fn what_the_host_runs_is_prepared(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if ready.ways().contains(&Way::Host) {
+        let asked =
+            Spawn::shell("true").variable("MOON", "full").piped_stdin().deadline_ms(LONG_MS);
+        let asked = asked.label("the moon");
+        let prepared = ready.prepare(&asked).map_err(told("a command is prepared"))?;
+        let kept = |it: &Spawn| (it.stdin, it.deadline_ms, it.label.clone());
+        ensure(kept(&prepared) == kept(&asked), || format!("{asked:?} becomes {prepared:?}"))?;
+        let words = [std::slice::from_ref(&prepared.program), &prepared.args].concat();
+        let is_kept = prepared.variables.get("MOON").is_some_and(|value| value == "full")
+            || words.iter().any(|word| word.contains("MOON=full"));
+        ensure(is_kept, || format!("the variable is lost: {prepared:?}"))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A command whose time is up ends, and what it printed by then is there.
+pub fn a_deadline_ends_a_command(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    for way in ready.ways() {
+        let spawn = Spawn::shell("echo begun; sleep 300").deadline_ms(300);
+        let ran = ready.run(way, &spawn, b"")?;
+        ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
+        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A command that has no deadline of its own gets the one that the environment tells, and no
+/// program that outlives its call does. Only one that is short is waited for.
+pub fn its_own_deadline_holds(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    let timeout_ms = ready.facts.shell_timeout_ms;
+    for way in ready.ways() {
+        if !(1..=SHORT_MS).contains(&timeout_ms) {
+            break;
+        }
+        let started: Started =
+            ask(ready.instance, START, &Spawn::shell("sleep 300")).map_err(told("a program"))?;
+        let ran = ready.run(way, &Spawn::shell("echo begun; sleep 300"), b"")?;
+        ensure(ran.exit.timed_out, || format!("its time is not up: {:?}", ran.exit))?;
+        ensure(ran.stdout == b"begun\n", || format!("it printed {:?}", shown(&ran.stdout)))?;
+        let ran = ready.run(way, &Spawn::shell("exit 2").deadline_ms(LONG_MS), b"")?;
+        ensure(ran.exit.code == Some(2), || format!("its own deadline is lost: {:?}", ran.exit))?;
+        let listed: Vec<ProcessFacts> = ready.ask(LIST, Value::Null).map_err(told("a list"))?;
+        let is_running = |it: &ProcessFacts| it.process == started.process && it.exit.is_none();
+        ensure(listed.iter().any(is_running), || format!("a program has ended: {listed:?}"))?;
+    }
+    ready.takes_down(host)
+}
+
+/// A command that is ended tells so.
+pub fn a_command_is_ended(suite: &Suite, host: &FakeHost) -> Verdict {
+    let Some(ready) = Ready::on(suite, host)? else { return Ok(()) };
+    if has_shell(&ready) {
+        let spawned: Value = ask(ready.instance, SPAWN, &Spawn::shell("sleep 300; echo late"))
+            .map_err(told("a command"))?;
+        ready.ask::<Value>(END, spawned.clone()).map_err(told("its end"))?;
+        let ran = ready.read(spawned[STREAM_KEY].as_u64().unwrap_or_default())?;
+        ensure(ran.stdout.is_empty(), || format!("it goes on: {:?}", shown(&ran.stdout)))?;
+        ensure(ran.exit.code != Some(0), || format!("it ended well: {:?}", ran.exit))?;
+    }
+    ready.takes_down(host)
+}
+
+pub(super) fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned()
+}

@@ -1,0 +1,57 @@
+//! Programs that the fake host runs itself, as an execution environment prepared them.
+
+use jaato_types::process::{SPAWN, Spawn, WRITE};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, Result};
+use serde_json::json;
+
+use super::host::FakeHost;
+use super::services::Reply;
+use super::stream::FakeStream;
+
+/// The context of the host's own requests: no call and no instance has this number.
+const HOST_CONTEXT: u64 = u64::MAX;
+
+/// A program that the host runs. Dropping it ends the program.
+pub(crate) struct OwnProgram<'a> {
+    host: &'a FakeHost,
+    number: u64,
+    stream: FakeStream,
+}
+
+impl FakeHost {
+    /// Starts a program.
+    pub(crate) fn start_program(&self, spawn: &Spawn) -> Result<OwnProgram<'_>> {
+        let frame = Frame::write(spawn).map_err(host_bug)?;
+        match self.shared().services.answer(HOST_CONTEXT, SPAWN, &frame)? {
+            Reply::StreamWith(head, stream) => {
+                let number = head["process"].as_u64().unwrap_or_default();
+                Ok(OwnProgram { host: self, number, stream })
+            }
+            _ => Err(Error::new(ErrorKind::HostBug, "the test's host gives a program no stream")),
+        }
+    }
+}
+
+impl OwnProgram<'_> {
+    /// Writes all of its standard input.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<()> {
+        let write = json!({ "process": self.number, "close": true });
+        let frame = Frame::write_with_bytes(&write, bytes).map_err(host_bug)?;
+        self.host.shared().services.answer(HOST_CONTEXT, WRITE, &frame).map(drop)
+    }
+
+    /// Waits for the next frame of its stream; nothing after its exit.
+    pub(crate) fn next(&self) -> Result<Option<Vec<u8>>> {
+        self.stream.wait_next(self.host.shared().patience())
+    }
+}
+
+impl Drop for OwnProgram<'_> {
+    fn drop(&mut self) {
+        self.stream.close();
+    }
+}
+
+fn host_bug(error: FrameError) -> Error {
+    Error::new(ErrorKind::HostBug, error.to_string())
+}
