@@ -19,7 +19,16 @@ pub fn cargo(root: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(root);
     without_cargo_variables(&mut command);
+    if is_ci() {
+        // Nothing is built a second time there: what that would need is not written.
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
+}
+
+/// Whether this is a machine of the continuous integration, by the variable that all of them set.
+pub fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
 /// `cargo run` leaves variables that would tell other programs that they run below cargo.

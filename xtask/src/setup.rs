@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::child::{self, Ended};
+use crate::child::{self, Ended, is_ci};
 use crate::freeze;
 use crate::run;
 use crate::workspace::Workspace;
@@ -164,11 +164,6 @@ fn parse(words: Vec<OsString>) -> Result<bool, lexopt::Error> {
         }
     }
     Ok(wants_model)
-}
-
-/// Whether this is a machine of the continuous integration, by the variable that all of them set.
-pub fn is_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
 /// Fetches crates, looks for programs, installs what may be installed. Gives a line for each thing

@@ -85,7 +85,7 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     }
     let mut tally = Tally::default();
     if let Some(jaato) = jaato {
-        if setup::is_ci() {
+        if child::is_ci() {
             phases.run("model", || {
                 missing.extend(setup::pull_model(&jaato));
                 Ok(())

@@ -243,7 +243,8 @@ fn limits_are_shown_whatever_their_names_hold() {
         plugins.p.max_tokens = 4096
         plugins.p.password = ********
         plugins.p.token_limits = {"answer":[6],"prompt":5}
-    "#]].assert_eq(&lines.fold(String::new(), |all, line| all + line + "\n"));
+    "#]]
+    .assert_eq(&lines.fold(String::new(), |all, line| all + line + "\n"));
 }
 
 #[test]

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::{PROBE_DEADLINE, is_ci, is_root, is_there};
-use crate::child::{self, Ended};
+use super::{PROBE_DEADLINE, is_root, is_there};
+use crate::child::{self, Ended, is_ci};
 
 /// Tells the tests, and all clients of engines, where theirs listens.
 const VARIABLE: &str = "DOCKER_HOST";
