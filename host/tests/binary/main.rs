@@ -4,8 +4,6 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../authors/main.rs"]
-mod authors;
 mod bad_files;
 mod bad_plugins;
 mod batch;
@@ -45,8 +43,6 @@ mod prepared;
 mod private;
 mod prompt;
 mod questions;
-#[path = "../real_model.rs"]
-mod real_model;
 mod reload;
 mod reload_by_hand;
 mod reload_embedded;
