@@ -26,8 +26,9 @@ use self::programs::Program;
 use self::recorder::Recorder;
 use self::report::{Played, Report};
 use self::services::Services;
+use xtask::child::is_ci;
 use xtask::run;
-use xtask::setup::{is_ci, is_root};
+use xtask::setup::is_root;
 use xtask::workspace::Workspace;
 
 /// How to get what the programs need.
