@@ -27,6 +27,12 @@ pub struct ArgumentChecks {
 /// A schema that does not compile is remembered as its error.
 type Compiled = Arc<Result<Validator>>;
 
+impl Clone for ArgumentChecks {
+    fn clone(&self) -> Self {
+        Self { compiled: Mutex::new(self.compiled.lock().clone()) }
+    }
+}
+
 impl ArgumentChecks {
     /// Makes an empty cache.
     pub fn new() -> Self {

@@ -43,8 +43,8 @@ impl Session {
             let text = format!("the command `{}` was cancelled before it began", command.name);
             return Err(Error::new(ErrorKind::Cancelled, text));
         }
-        let call_id = self.ports.ids.call();
-        self.emitter.emit(Event::CommandStarted {
+        let call_id = self.shared.ports.ids.call();
+        self.shared.emitter.emit(Event::CommandStarted {
             call_id: call_id.clone(),
             name: command.name.clone(),
             source: command.source.clone(),
@@ -63,7 +63,7 @@ impl Session {
             Ok(output) => (output.content.clone(), false),
             Err(error) => (error_content(error), true),
         };
-        self.emitter.emit(Event::CommandFinished {
+        self.shared.emitter.emit(Event::CommandFinished {
             call_id,
             name: command.name,
             source: command.source,
@@ -82,25 +82,25 @@ impl Session {
         work: impl FnOnce(CallScope) -> BoxFuture<'static, Result<Output>>,
         cancel: &Cancel,
     ) -> Running {
-        let output = OutputSink::new(self.emitter.clone(), call_id.clone(), &command.source);
+        let output = OutputSink::new(self.shared.emitter.clone(), call_id.clone(), &command.source);
         let stop = cancel.child();
         let scope = CallScope {
-            session: self.id.clone(),
+            session: self.shared.id.clone(),
             call: call_id.clone(),
             cancel: stop.clone(),
             output: output.clone(),
-            facts: self.facts.clone(),
-            objects: self.objects.clone(),
+            facts: self.shared.facts.clone(),
+            objects: self.shared.objects.clone(),
         };
         let name = ToolName::from(command.name.as_str());
         Running::new(Start {
             call: ToolCall { id: call_id.clone(), name, arguments: Value::Null },
             source: command.source.clone(),
             stop,
-            clock: self.ports.clock.clone(),
+            clock: self.shared.ports.clock.clone(),
             output,
             work: work(scope),
-            deadline_ms: self.limits.call_deadline_ms,
+            deadline_ms: self.shared.limits.call_deadline_ms,
         })
     }
 
@@ -108,8 +108,8 @@ impl Session {
     async fn share(&self, command: &CommandCall, call_id: &CallId, output: Output) {
         let fitting = Fitting {
             call: call_id,
-            bytes_max: self.limits.output_bytes_max,
-            store: &*self.ports.outputs,
+            bytes_max: self.shared.limits.output_bytes_max,
+            store: &*self.shared.ports.outputs,
         };
         let content = output::content(output, fitting).await;
         let mut answers = self.answers();

@@ -66,7 +66,7 @@ impl Session {
         let Ran { mut parts, nobody_asked } = self.run_by_themselves(cancel).await;
         if !parts.is_empty() {
             self.offer_view();
-            parts.extend(self.objects.news(self.limits.objects_tokens_max));
+            parts.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
             self.history.add_news(parts)?;
         }
         self.settle_offers(cancel).await;
@@ -79,25 +79,29 @@ impl Session {
     pub(crate) fn offer_declared(&mut self) {
         let is_of_environment =
             |offer: &Offer| matches!(offer.condition, Condition::EnvironmentHas { .. });
-        let (first, rest): (Vec<_>, Vec<_>) =
-            self.toolbox.offers().into_iter().partition(|(_, offer)| is_of_environment(offer));
+        let (first, rest): (Vec<_>, Vec<_>) = self
+            .shared
+            .tools()
+            .offers()
+            .into_iter()
+            .partition(|(_, offer)| is_of_environment(offer));
         self.offer_where_it_holds(first);
-        self.toolbox.active.sort_unstable();
+        self.shared.change_tools(|toolbox| toolbox.active.sort_unstable());
         self.offer_where_it_holds(rest);
-        self.prefix.tools = self.toolbox.active().cloned().collect();
+        self.send_tools();
     }
 
     fn offer_where_it_holds(&mut self, offers: Vec<(ToolName, Offer)>) {
         for (name, offer) in offers {
             if self.declared(&offer.condition) == Some(true) {
-                self.toolbox.offer(&name);
+                self.shared.change_tools(|toolbox| toolbox.offer(&name));
             }
         }
     }
 
     async fn run_by_themselves(&mut self, cancel: &Cancel) -> Ran {
         let mut ran = Ran::default();
-        for (name, condition) in self.toolbox.self_running() {
+        for (name, condition) in self.shared.tools().self_running() {
             let revision = self.revision();
             if cancel.is_cancelled() || self.conditions.ran.get(&name) == Some(&revision) {
                 continue;
@@ -107,7 +111,7 @@ impl Session {
                 continue;
             }
             if self.conditions.runs >= RUNS_BY_THEMSELVES_MAX {
-                self.emitter.notice(format!(
+                self.shared.emitter.notice(format!(
                     "the tool `{name}` does not run by itself: tools did so \
                      {RUNS_BY_THEMSELVES_MAX} times in this turn"
                 ));
@@ -116,10 +120,10 @@ impl Session {
             self.conditions.runs += 1;
             // Remembered before as well: a turn that is dropped meanwhile has run it.
             self.conditions.ran.insert(name.clone(), revision);
-            self.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
+            self.shared.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
-            let call = ToolCall { id: self.ports.ids.call(), name: name.clone(), arguments };
-            let runner = self.runner(Initiative::Tool, cancel);
+            let call = ToolCall { id: self.shared.ports.ids.call(), name: name.clone(), arguments };
+            let runner = self.shared.runner(Initiative::Tool, cancel);
             let CallsDone { results, nobody_asked, .. } =
                 runner.run(std::slice::from_ref(&call)).await;
             // What it changed itself is no reason to run again.
@@ -139,25 +143,26 @@ impl Session {
 
     async fn settle_offers(&mut self, cancel: &Cancel) {
         let mut has_changed = false;
-        for (name, offer) in self.toolbox.offers() {
+        for (name, offer) in self.shared.tools().offers() {
             let answer = self.holds(&name, &offer.condition, Deciding::Available, cancel).await;
             if cancel.is_cancelled() {
                 // Nothing is sent any more, and the answer may be one of the cancellation.
                 break;
             }
             let (changes, word) = if answer.holds {
-                (self.toolbox.offer(&name), "available")
+                (self.shared.change_tools(|toolbox| toolbox.offer(&name)), "available")
             } else {
                 let reason = answer.reason.unwrap_or(offer.reason);
-                (self.toolbox.withhold(&name, reason), "not available")
+                let changes = self.shared.change_tools(|toolbox| toolbox.withhold(&name, reason));
+                (changes, "not available")
             };
             if changes {
                 has_changed = true;
-                self.emitter.notice(format!("the tool `{name}` is {word} from here on"));
+                self.shared.emitter.notice(format!("the tool `{name}` is {word} from here on"));
             }
         }
         if has_changed {
-            self.prefix.tools = self.toolbox.active().cloned().collect();
+            self.send_tools();
         }
     }
 
@@ -178,7 +183,7 @@ impl Session {
                 if error.kind != ErrorKind::Cancelled
                     && self.conditions.told.insert((tool.clone(), deciding))
                 {
-                    self.emitter.notice(format!(
+                    self.shared.emitter.notice(format!(
                         "a condition of the tool `{tool}` counts as one that does not hold: {error}"
                     ));
                 }
@@ -191,14 +196,16 @@ impl Session {
     /// one that a plugin answers.
     fn declared(&self, condition: &Condition) -> Option<bool> {
         let is_empty = |tool: Option<&ToolName>| {
-            self.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
+            self.shared.objects.with(|objects| objects.is_empty(tool.map(ToolName::as_str)))
         };
         match condition {
             Condition::ObjectsPresent => Some(!is_empty(None)),
             Condition::NoObjects => Some(is_empty(None)),
             Condition::ObjectsOf { tool } => Some(!is_empty(Some(tool))),
             Condition::NoObjectsOf { tool } => Some(is_empty(Some(tool))),
-            Condition::EnvironmentHas { part } => Some(self.ports.tools.environment_has(*part)),
+            Condition::EnvironmentHas { part } => {
+                Some(self.shared.ports.tools.environment_has(*part))
+            }
             Condition::Asked => None,
             Condition::Unknown => Some(false),
         }
@@ -209,24 +216,25 @@ impl Session {
         request: ConditionRequest,
         cancel: &Cancel,
     ) -> Result<ConditionAnswer> {
-        let call = self.ports.ids.call();
-        let output = OutputSink::new(self.emitter.clone(), call.clone(), request.tool.as_str());
+        let call = self.shared.ports.ids.call();
+        let output =
+            OutputSink::new(self.shared.emitter.clone(), call.clone(), request.tool.as_str());
         // It is no call, and what it says meanwhile has no place.
         output.close();
         let stop = cancel.child();
         let scope = CallScope {
-            session: self.id.clone(),
+            session: self.shared.id.clone(),
             call,
             cancel: stop.clone(),
             output,
-            facts: self.facts.clone(),
-            objects: self.objects.clone(),
+            facts: self.shared.facts.clone(),
+            objects: self.shared.objects.clone(),
         };
         let answer = tokio::select! {
             biased;
-            answer = self.ports.tools.condition(request, scope) => answer,
+            answer = self.shared.ports.tools.condition(request, scope) => answer,
             () = cancel.cancelled() => Err(Error::cancelled()),
-            () = self.ports.clock.sleep(CONDITION_MS_MAX) => {
+            () = self.shared.ports.clock.sleep(CONDITION_MS_MAX) => {
                 let text = format!("its plugin did not answer within {CONDITION_MS_MAX} ms");
                 Err(Error::new(ErrorKind::Timeout, text))
             }
@@ -241,7 +249,7 @@ impl Session {
     }
 
     fn revision(&self) -> u64 {
-        self.objects.with(|objects| objects.revision())
+        self.shared.objects.with(|objects| objects.revision())
     }
 }
 

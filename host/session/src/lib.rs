@@ -60,7 +60,7 @@ pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
-pub use session::{Session, SessionSetup};
+pub use session::{Session, SessionHandle, SessionSetup};
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
 pub use turn::{MARK_CANCELLED, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT};

@@ -25,20 +25,20 @@ impl Session {
     /// Takes the tools anew where they changed since the last turn, and tells the person. Each turn
     /// begins with it; whoever lets a person do something between turns may call it too.
     pub async fn renew_tools(&mut self, cancel: &Cancel) {
-        let tools = self.ports.tools.clone();
+        let tools = self.shared.ports.tools.clone();
         let Renewal { tools, notices } = tokio::select! {
             biased;
             () = cancel.cancelled() => return,
             renewal = tools.renew() => renewal,
         };
         for notice in notices {
-            self.emitter.notice(notice);
+            self.shared.emitter.notice(notice);
         }
         let Some(tools) = tools else { return };
-        let changes = self.toolbox.renew(tools);
+        let changes = self.shared.change_tools(|toolbox| toolbox.renew(tools));
         if changes != Changes::default() {
-            self.prefix.tools = self.toolbox.active().cloned().collect();
-            self.emitter.notice(changes.to_string());
+            self.send_tools();
+            self.shared.emitter.notice(changes.to_string());
         }
     }
 }

@@ -4,15 +4,19 @@
 //! prefix of its requests changes only when a tool is activated or plugins were replaced between
 //! two turns, and an event says so.
 
+mod handle;
+
+use std::sync::Arc;
+
 use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolCall, ToolName,
+    Event, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolName,
 };
 use parking_lot::Mutex;
 
-use crate::calls::{CallRunner, Initiative};
+use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::gc::{GcState, facts};
@@ -21,6 +25,8 @@ use crate::{
     Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SharedObjects,
     SystemPrompt, Toolbox, WindowOrigin,
 };
+pub use handle::SessionHandle;
+use handle::Shared;
 
 /// What a session is set up with.
 #[derive(Debug, Clone)]
@@ -71,17 +77,10 @@ impl SessionSetup {
 
 /// One conversation.
 pub struct Session {
-    pub(crate) id: SessionId,
-    pub(crate) ports: Ports,
-    pub(crate) limits: Limits,
-    pub(crate) emitter: Emitter,
+    /// What its calls share.
+    pub(crate) shared: Arc<Shared>,
     pub(crate) history: History,
-    pub(crate) toolbox: Toolbox,
-    pub(crate) rules: Mutex<Rules>,
-    pub(crate) facts: SharedFacts,
-    pub(crate) objects: SharedObjects,
     pub(crate) conditions: Conditions,
-    pub(crate) tasks: Tasks,
     pub(crate) inbox: Inbox,
     /// Answers of commands that the model is shown with the next request.
     pub(crate) answers: Mutex<Vec<Part>>,
@@ -119,20 +118,22 @@ impl Session {
         });
         let emitter = Emitter::new(id.clone(), ports.events.clone());
         let objects = SharedObjects::new(setup.objects, emitter.clone());
-        let rules = Mutex::new(rules);
-        let (tasks, inbox) = (Tasks::new(), Inbox::default());
-        let mut session = Self {
+        let shared = Arc::new(Shared {
             id,
             ports,
             limits,
             emitter,
-            history,
-            toolbox,
-            rules,
+            toolbox: Mutex::new(Arc::new(toolbox)),
+            rules: Mutex::new(rules),
             facts,
             objects,
+            tasks: Tasks::new(),
+        });
+        let inbox = Inbox::default();
+        let mut session = Self {
+            shared,
+            history,
             conditions: Conditions::default(),
-            tasks,
             inbox,
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, setup.context_limit_origin),
@@ -142,13 +143,16 @@ impl Session {
         session.offer_declared();
         session.offer_view();
         let tools = session.prefix.tools.iter().map(|spec| spec.name.clone()).collect();
-        session.emitter.emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
+        session
+            .shared
+            .emitter
+            .emit(Event::SessionStarted { model: model.as_str().to_owned(), tools });
         Ok(session)
     }
 
     /// Returns the session's id.
     pub fn id(&self) -> &SessionId {
-        &self.id
+        &self.shared.id
     }
 
     /// Returns the record of the conversation.
@@ -156,35 +160,40 @@ impl Session {
         &self.history
     }
 
-    /// Returns the tools.
-    pub fn toolbox(&self) -> &Toolbox {
-        &self.toolbox
+    /// Returns the tools as they are at this moment.
+    pub fn toolbox(&self) -> Arc<Toolbox> {
+        self.shared.tools()
+    }
+
+    /// Returns a handle by which tools of the session are called while a turn runs.
+    pub fn handle(&self) -> SessionHandle {
+        SessionHandle::of(&self.shared)
     }
 
     /// Returns model and tokens as they are at this moment.
     pub fn facts(&self) -> ContextFacts {
-        self.facts.read()
+        self.shared.facts.read()
     }
 
     /// Returns a handle on the session's events, for what happens between its turns too.
     pub fn emitter(&self) -> Emitter {
-        self.emitter.clone()
+        self.shared.emitter.clone()
     }
 
     /// Returns a handle on the facts that stays readable while a turn runs.
     pub fn shared_facts(&self) -> SharedFacts {
-        self.facts.clone()
+        self.shared.facts.clone()
     }
 
     /// Returns what tools have put in front of the model.
     pub fn objects(&self) -> &SharedObjects {
-        &self.objects
+        &self.shared.objects
     }
 
     /// Writes what tools have put in front of the model, and where it is asked for what the model
     /// never sees; of bytes their number.
     pub fn objects_json(&self, hidden: bool) -> serde_json::Value {
-        self.objects.with(|objects| {
+        self.shared.objects.with(|objects| {
             let mut json = serde_json::json!({ "environment": objects.to_json() });
             if hidden {
                 json["hidden_environment"] = objects.hidden_json();
@@ -200,7 +209,7 @@ impl Session {
 
     /// Counts the calls that go on as tasks.
     pub fn running_tasks(&self) -> usize {
-        self.tasks.running()
+        self.shared.tasks.running()
     }
 
     /// Returns the request that would be sent next.
@@ -216,49 +225,33 @@ impl Session {
         arguments: serde_json::Value,
         cancel: &Cancel,
     ) -> Result<Output> {
-        let call = ToolCall { id: self.ports.ids.call(), name: name.clone(), arguments };
-        self.runner(Initiative::Person, cancel).run_for_person(&call).await
-    }
-
-    pub(crate) fn runner<'a>(
-        &'a self,
-        initiative: Initiative,
-        cancel: &'a Cancel,
-    ) -> CallRunner<'a> {
-        CallRunner {
-            session: &self.id,
-            ports: &self.ports,
-            emitter: &self.emitter,
-            toolbox: &self.toolbox,
-            tasks: &self.tasks,
-            rules: &self.rules,
-            initiative,
-            limits: &self.limits,
-            facts: &self.facts,
-            objects: &self.objects,
-            cancel,
-        }
+        self.shared.call(name, arguments, Initiative::Person, cancel).await
     }
 
     /// Offers the tool that looks at objects, once there are some.
     pub(crate) fn offer_view(&mut self) {
         // A model that is to have no tools may take none, this one included.
-        let has_tools = self.toolbox.active().next().is_some();
-        let has_objects = self.objects.with(|objects| !objects.is_empty(None));
-        if has_tools && has_objects && self.toolbox.add_view() {
-            self.prefix.tools = self.toolbox.active().cloned().collect();
+        let has_tools = self.shared.tools().active().next().is_some();
+        let has_objects = self.shared.objects.with(|objects| !objects.is_empty(None));
+        if has_tools && has_objects && self.shared.change_tools(Toolbox::add_view) {
+            self.send_tools();
         }
     }
 
     /// Puts inactive tools at the end of the requests' tools and says so; others are left alone.
     pub fn activate(&mut self, names: &[ToolName]) {
         for name in names {
-            if self.toolbox.activate(name) {
-                self.emitter.notice(format!("the tool `{name}` is active from here on"));
+            if self.shared.change_tools(|toolbox| toolbox.activate(name)) {
+                self.shared.emitter.notice(format!("the tool `{name}` is active from here on"));
             }
         }
-        if self.prefix.tools.len() != self.toolbox.active().count() {
-            self.prefix.tools = self.toolbox.active().cloned().collect();
+        if self.prefix.tools.len() != self.shared.tools().active().count() {
+            self.send_tools();
         }
+    }
+
+    /// Lets requests have the tools that are active.
+    pub(crate) fn send_tools(&mut self) {
+        self.prefix.tools = self.shared.tools().active().cloned().collect();
     }
 }

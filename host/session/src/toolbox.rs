@@ -12,7 +12,7 @@ const NEAR_ENOUGH: f64 = 0.7;
 const NAMES_MAX: usize = 3;
 
 /// The tools of a session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Toolbox {
     pub(crate) tools: Vec<KnownTool>,
     /// Indices of the tools in requests, in the order of the request.
@@ -23,7 +23,7 @@ pub struct Toolbox {
 }
 
 /// A tool that is not offered for want of its condition.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Withheld {
     /// What the model is told.
     pub(crate) reason: String,

@@ -70,9 +70,9 @@ impl Session {
     }
 
     async fn run_turn(&mut self, prompt: String, taken: Result<()>, cancel: &Cancel) -> TurnReport {
-        let clock = self.ports.clock.clone();
+        let clock = self.shared.ports.clock.clone();
         let (started_at_ms, started_ms) = (clock.wall_ms(), clock.monotonic_ms());
-        self.emitter.emit(Event::TurnStarted { prompt });
+        self.shared.emitter.emit(Event::TurnStarted { prompt });
         self.renew_tools(cancel).await;
         self.conditions.begin_turn();
         let mut progress = Progress::default();
@@ -82,8 +82,8 @@ impl Session {
         };
         let End { outcome, text, error } = end.unwrap_or_else(End::failed);
         self.make_room_after_turn(cancel).await;
-        self.facts.update(|facts| facts.turns = self.history.turns());
-        self.emitter.emit(Event::TurnFinished {
+        self.shared.facts.update(|facts| facts.turns = self.history.turns());
+        self.shared.emitter.emit(Event::TurnFinished {
             outcome,
             text: text.clone(),
             error: error.clone(),
@@ -107,8 +107,8 @@ impl Session {
     }
 
     async fn steps(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<End> {
-        self.facts.update(|facts| facts.turns = self.history.turns());
-        while progress.steps < self.limits.steps_max {
+        self.shared.facts.update(|facts| facts.turns = self.history.turns());
+        while progress.steps < self.shared.limits.steps_max {
             progress.steps += 1;
             if let Flow::Break(end) = self.step(progress, cancel).await? {
                 return Ok(end);
@@ -122,7 +122,7 @@ impl Session {
         let step = progress.steps;
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
-        self.emitter.emit(Event::StepStarted { step });
+        self.shared.emitter.emit(Event::StepStarted { step });
         let came = self.exchange_with_room(step, cancel).await;
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
@@ -132,7 +132,7 @@ impl Session {
             Exchange::Failed { .. } => FinishReason::Error,
             Exchange::Cancelled { .. } => FinishReason::Cancelled,
         };
-        self.emitter.emit(Event::StepFinished { step, finish_reason });
+        self.shared.emitter.emit(Event::StepFinished { step, finish_reason });
         match came {
             Exchange::Complete(completion) => self.answered(completion, progress, cancel).await,
             Exchange::Failed { partial, error } => {
@@ -150,11 +150,11 @@ impl Session {
         }
         progress.usage = usage;
         self.counted(usage);
-        self.facts.update(|facts| {
+        self.shared.facts.update(|facts| {
             facts.prompt_tokens = usage.prompt_tokens;
             facts.output_tokens = usage.output_tokens;
         });
-        self.emitter.emit(Event::Usage { usage });
+        self.shared.emitter.emit(Event::Usage { usage });
     }
 
     async fn answered(
@@ -164,7 +164,7 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Flow> {
         let finish_reason = answer.finish_reason;
-        let parts = completion::clean(answer.parts, &self.history, &*self.ports.ids);
+        let parts = completion::clean(answer.parts, &self.history, &*self.shared.ports.ids);
         if finish_reason == FinishReason::Safety {
             return self.end_filtered(completion::without_calls(parts)).map(Flow::Break);
         }
@@ -177,7 +177,7 @@ impl Session {
             }
             return self.unanswered(parts, progress);
         }
-        self.objects.note_answer(&parts);
+        self.shared.objects.note_answer(&parts);
         let (text, calls) = text_and_calls(&parts);
         self.history.append_answer(parts, None).map_err(host_bug)?;
         if is_cut && !calls.is_empty() {
@@ -198,11 +198,11 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        let is_over = self.tasks.running() == 0 && !self.has_news();
+        let is_over = self.shared.tasks.running() == 0 && !self.has_news();
         if is_over || finish_reason == FinishReason::MaxTokens {
             return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
         }
-        if progress.steps >= self.limits.steps_max {
+        if progress.steps >= self.shared.limits.steps_max {
             // No request is left that could tell the model; the next prompt does.
             let error = Some(self.limit_error());
             return Ok(Flow::Break(End { outcome: Outcome::Limit, text, error }));
@@ -218,35 +218,35 @@ impl Session {
 
     /// Waits until no task runs or the person says something. A cancellation ends the tasks.
     async fn wait_for_tasks(&self, cancel: &Cancel) {
-        let running = self.tasks.running();
+        let running = self.shared.tasks.running();
         if running > 0 && self.inbox.waiting() == 0 {
             let tasks = if running == 1 { "task" } else { "tasks" };
-            self.emitter.notice(format!("waiting for {running} background {tasks}…"));
+            self.shared.emitter.notice(format!("waiting for {running} background {tasks}…"));
         }
         tokio::select! {
             biased;
             () = cancel.cancelled() => {
-                self.tasks.cancel();
-                self.tasks.idle().await;
+                self.shared.tasks.cancel();
+                self.shared.tasks.idle().await;
             }
             () = self.inbox.arrived() => {}
-            () = self.tasks.idle() => {}
+            () = self.shared.tasks.idle() => {}
         }
     }
 
     /// Tells whether there is something that the model has not been told.
     fn has_news(&self) -> bool {
-        self.tasks.has_outcomes() || self.inbox.waiting() > 0
+        self.shared.tasks.has_outcomes() || self.inbox.waiting() > 0
     }
 
     /// Takes what the model is to be told with the next request: outcomes of tasks, answers of
     /// commands, objects that it has not seen, then what the person said.
     fn take_news(&self) -> Vec<Part> {
-        let mut news = self.tasks.take_outcomes();
+        let mut news = self.shared.tasks.take_outcomes();
         news.extend(self.take_answers());
-        news.extend(self.objects.news(self.limits.objects_tokens_max));
+        news.extend(self.shared.objects.news(self.shared.limits.objects_tokens_max));
         for text in self.inbox.take() {
-            self.emitter.emit(Event::MessageJoined { text: text.clone() });
+            self.shared.emitter.emit(Event::MessageJoined { text: text.clone() });
             news.push(Part::text(text));
         }
         news
@@ -258,14 +258,14 @@ impl Session {
         progress: &mut Progress,
         cancel: &Cancel,
     ) -> Result<Flow> {
-        if progress.steps >= self.limits.steps_max {
+        if progress.steps >= self.shared.limits.steps_max {
             // No request is left that could tell the model what came of them.
             let error = self.limit_error();
             let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
             self.history.append_results(results, Vec::new()).map_err(host_bug)?;
             return Ok(Flow::Continue(()));
         }
-        let runner = self.runner(Initiative::Model, cancel);
+        let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
         self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;
@@ -281,8 +281,8 @@ impl Session {
     fn unanswered(&mut self, parts: Vec<Part>, progress: &mut Progress) -> Result<Flow> {
         progress.empty_answers += 1;
         let times = progress.empty_answers;
-        if times < self.limits.empty_answers_max {
-            self.emitter.notice("the model answered nothing: asking again");
+        if times < self.shared.limits.empty_answers_max {
+            self.shared.emitter.notice("the model answered nothing: asking again");
             return Ok(Flow::Continue(()));
         }
         let error =
@@ -308,7 +308,7 @@ impl Session {
     }
 
     fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
-        self.tasks.cancel();
+        self.shared.tasks.cancel();
         let text = self.append_cut_short(partial, MARK_CANCELLED)?;
         Ok(End { outcome: Outcome::Cancelled, text, error: None })
     }
@@ -338,7 +338,7 @@ impl Session {
     }
 
     fn limit_error(&self) -> Error {
-        let text = format!("the turn reached its limit of {} steps", self.limits.steps_max);
+        let text = format!("the turn reached its limit of {} steps", self.shared.limits.steps_max);
         Error::new(ErrorKind::LimitReached, text)
             .with_hint("say `go on` to continue, or raise the limit in the configuration")
     }

@@ -41,7 +41,7 @@ impl CallRunner<'_> {
             done.activated.push(call.name.clone());
         }
         let withheld = match self.initiative {
-            Initiative::Model => self.toolbox.withheld_error(&call.name),
+            Initiative::Model | Initiative::Plugin => self.toolbox.withheld_error(&call.name),
             Initiative::Person | Initiative::Tool => None,
         };
         let checked = withheld.map_or_else(|| self.toolbox.check(tool, &call.arguments), Err);
@@ -50,7 +50,7 @@ impl CallRunner<'_> {
             Err(error) => Fate::Refuse(error),
         };
         if matches!(fate, Fate::Run) && introspection::is_own(tool) {
-            done.activated.extend(introspection::wanted(self.toolbox, call));
+            done.activated.extend(introspection::wanted(&self.toolbox, call));
         }
         Admitted { call, tool: Some(tool), fate }
     }
@@ -87,7 +87,7 @@ impl CallRunner<'_> {
             annotations: tool.spec.annotations,
             auto_approval: tool.spec.auto_approval,
             caller: match self.initiative {
-                Initiative::Model | Initiative::Tool => Caller::Model,
+                Initiative::Model | Initiative::Tool | Initiative::Plugin => Caller::Model,
                 Initiative::Person => Caller::Person,
             },
             arguments: ArgumentsDigest::of(&call.arguments),

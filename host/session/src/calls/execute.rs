@@ -24,8 +24,8 @@ impl CallRunner<'_> {
         ToolResult { is_error, ..result(call, content) }
     }
 
-    /// Runs a call that a person typed; gives the whole output.
-    pub(crate) async fn run_for_person(&self, call: &ToolCall) -> Result<Output, Error> {
+    /// Runs a call for a person or a plugin; gives the whole output.
+    pub(crate) async fn run_whole(&self, call: &ToolCall) -> Result<Output, Error> {
         let admitted = self.admit(call, &mut CallsDone::default()).await;
         let Some(begun) = self.begin(&admitted) else { return Err(never_began()) };
         let outcome = self.outcome(admitted, &begun.source).await;
@@ -79,7 +79,7 @@ impl CallRunner<'_> {
             Ok(found) if introspection::is_own(found.tool) => {
                 return match call.name.as_str() {
                     VIEW_ENVIRONMENT => self.objects.view(call),
-                    _ => introspection::answer(self.toolbox, call),
+                    _ => introspection::answer(&self.toolbox, call),
                 };
             }
             Ok(found) => self.may_go_on_as_a_task(found.tool),
@@ -107,10 +107,10 @@ impl CallRunner<'_> {
         Ok(self.tasks.take_over(running, around))
     }
 
-    /// A person who typed a call waits for it; a model can go on.
+    /// A person who typed a call waits for it, as does a plugin; a model can go on.
     fn may_go_on_as_a_task(&self, tool: &KnownTool) -> bool {
         tool.spec.auto_background
-            && self.initiative != Initiative::Person
+            && !matches!(self.initiative, Initiative::Person | Initiative::Plugin)
             && self.limits.auto_background_threshold_ms > 0
     }
 

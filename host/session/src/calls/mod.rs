@@ -8,6 +8,8 @@ mod running;
 pub(crate) use execute::failed;
 pub(crate) use running::{Running, Start};
 
+use std::sync::Arc;
+
 use futures_util::future::FutureExt;
 use futures_util::stream::{self, StreamExt};
 use jaato_policy::Rules;
@@ -23,7 +25,7 @@ pub(crate) struct CallRunner<'a> {
     pub(crate) session: &'a SessionId,
     pub(crate) ports: &'a Ports,
     pub(crate) emitter: &'a Emitter,
-    pub(crate) toolbox: &'a Toolbox,
+    pub(crate) toolbox: Arc<Toolbox>,
     pub(crate) tasks: &'a Tasks,
     pub(crate) rules: &'a Mutex<Rules>,
     pub(crate) initiative: Initiative,
@@ -42,6 +44,8 @@ pub(crate) enum Initiative {
     Person,
     /// A tool's that runs by itself, offered or not.
     Tool,
+    /// A plugin's, which waits for it.
+    Plugin,
 }
 
 /// What came of the calls of a step.
@@ -76,7 +80,7 @@ impl CallRunner<'_> {
     pub(crate) async fn run(&self, calls: &[ToolCall]) -> CallsDone {
         let mut done = CallsDone::default();
         let (runnable, excess) = calls.split_at(calls.len().min(self.limits.calls_per_step_max));
-        for batch in batch::batches(runnable, self.toolbox) {
+        for batch in batch::batches(runnable, &self.toolbox) {
             self.run_batch(batch, &mut done).await;
         }
         let most = self.limits.calls_per_step_max;

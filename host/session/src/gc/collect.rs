@@ -74,11 +74,11 @@ impl Session {
 
     /// Tells whether there is a gc, and anything that it could leave out.
     pub(super) fn has_old_turns(&self) -> bool {
-        self.ports.gc.is_some() && self.history.sent_turn_numbers().len() > 1
+        self.shared.ports.gc.is_some() && self.history.sent_turn_numbers().len() > 1
     }
 
     async fn collect(&mut self, reason: GcReason, cancel: &Cancel) -> Result<GcReport> {
-        let Some(gc) = self.ports.gc.clone() else { return Err(no_gc()) };
+        let Some(gc) = self.shared.ports.gc.clone() else { return Err(no_gc()) };
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let pinned = self.pinned_places();
         let messages: Vec<Message> = self.history.messages().cloned().collect();
@@ -107,7 +107,7 @@ impl Session {
         let summary = plan.summary.map(|summary| summary.parts);
         let applied = self.history.collect(&plan.drop, summary);
         applied.map_err(|error| refused(PlanError::History(error)))?;
-        self.objects.show_again();
+        self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
         report.turns_removed = checked.turns_removed;
         report.tokens_after = self.tokens_in_use();
@@ -121,7 +121,7 @@ impl Session {
             biased;
             () = cancel.cancelled() => Err(Error::cancelled()),
             planned = gc.plan(request, stop.clone()) => planned,
-            () = sleep_while_running(self.ports.clock.clone(), deadline_ms) => Err(too_slow(deadline_ms)),
+            () = sleep_while_running(self.shared.ports.clock.clone(), deadline_ms) => Err(too_slow(deadline_ms)),
         };
         stop.cancel();
         planned
@@ -136,7 +136,7 @@ impl Session {
     }
 
     fn emit_collected(&self, reason: GcReason, report: &GcReport) {
-        self.emitter.emit(Event::Gc {
+        self.shared.emitter.emit(Event::Gc {
             reason,
             source: self.gc_source(),
             messages_removed: report.messages_removed,
@@ -151,7 +151,7 @@ impl Session {
 
     fn emit_failed(&self, reason: GcReason, error: Error) {
         let tokens = self.tokens_in_use();
-        self.emitter.emit(Event::Gc {
+        self.shared.emitter.emit(Event::Gc {
             reason,
             source: self.gc_source(),
             messages_removed: 0,
@@ -165,7 +165,7 @@ impl Session {
     }
 
     fn gc_source(&self) -> String {
-        self.ports.gc.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
+        self.shared.ports.gc.as_ref().map_or(HOST, |gc| gc.source()).to_owned()
     }
 }
 

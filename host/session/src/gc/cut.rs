@@ -44,7 +44,7 @@ impl Session {
         let total: u64 = self.history.sent_in(places.clone()).map(json_bytes).sum();
         let fixed = total.saturating_sub(sizes.iter().sum());
         let most = highest(sizes, bytes_max.saturating_sub(fixed)).max(PART_BYTES_MIN);
-        let turn = CallId::new(format!("{}-turn-{}", self.id, self.history.turns()));
+        let turn = CallId::new(format!("{}-turn-{}", self.shared.id, self.history.turns()));
         let turn_start = self.history.open_turn().start;
         let (mut messages, mut notes) = (0, Vec::new());
         for at in places {
@@ -55,7 +55,7 @@ impl Session {
             // The same calls, results and role: what is refused here is a bug, and stays as it is.
             match self.history.send_instead(at, shorter) {
                 Ok(()) => messages += 1,
-                Err(error) => self.emitter.notice(format!("a message stays whole: {error}")),
+                Err(error) => self.shared.emitter.notice(format!("a message stays whole: {error}")),
             }
         }
         Shortened { messages, note: note(&notes) }
@@ -103,7 +103,7 @@ impl Session {
     }
 
     async fn shorter_part(&self, whole: &Part, place: Place<'_>, most: u64) -> (Part, String) {
-        let store = &*self.ports.outputs;
+        let store = &*self.shared.ports.outputs;
         let label = format!("{}-{}", place.message, place.part);
         let bytes_max = |content: &dyn Fn() -> u64| {
             let frame = json_bytes(whole).saturating_sub(content());

@@ -47,14 +47,14 @@ impl Session {
         let places: Vec<usize> = drop.iter().flat_map(|at| [*at, at + 1]).collect();
         // Whole pairs leave the roles in order: what is refused here is a bug, and changes nothing.
         if let Err(error) = self.history.collect(&places, None) {
-            self.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
+            self.shared.emitter.notice(format!("the oldest calls of this turn stay: {error}"));
             return false;
         }
         self.note_what_is_left_out();
-        self.objects.show_again();
+        self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
         let calls = if drop.len() == 1 { "call" } else { "calls" };
-        self.emitter.emit(Event::Gc {
+        self.shared.emitter.emit(Event::Gc {
             reason,
             source: HOST.to_owned(),
             messages_removed: places.len() as u64,
@@ -111,7 +111,9 @@ impl Session {
         if entry.message.role == Role::User {
             let message = Message { role: Role::User, parts };
             if let Err(error) = self.history.send_instead(turn.start, message) {
-                self.emitter.notice(format!("the model is not told what is left out: {error}"));
+                self.shared
+                    .emitter
+                    .notice(format!("the model is not told what is left out: {error}"));
             }
         }
     }

@@ -37,7 +37,13 @@ impl Session {
         let (mut overflows, mut before_suspicion) = (0, None);
         loop {
             let (request, question) = (self.request(), self.gc.window.question());
-            let exchange = exchange(&request, &self.ports, &self.emitter, &self.limits, cancel);
+            let exchange = exchange(
+                &request,
+                &self.shared.ports,
+                &self.shared.emitter,
+                &self.shared.limits,
+                cancel,
+            );
             let came = beside(exchange, question).await;
             self.take_window_answer();
             let Exchange::Failed { partial: None, error } = came else { return came };
@@ -199,7 +205,7 @@ impl Session {
         }
         self.say_limit();
         self.recount(tokens_before, bytes_before);
-        self.emitter.emit(Event::Gc {
+        self.shared.emitter.emit(Event::Gc {
             reason,
             source: HOST.to_owned(),
             messages_removed: 0,
@@ -224,8 +230,8 @@ impl Session {
             return;
         }
         self.gc.window.guess_told = true;
-        let (model, limit) = (self.facts.read().model, self.gc.limit);
-        self.emitter.notice(format!(
+        let (model, limit) = (self.shared.facts.read().model, self.gc.limit);
+        self.shared.emitter.notice(format!(
             "nobody says how large the context window of `{model}` is: {limit} tokens are assumed; \
              `context_limit` under `[models.\"{model}\"]` sets it"
         ));

@@ -77,7 +77,7 @@ impl Session {
     pub(super) fn look_at_window(&mut self) {
         let window = &self.gc.window;
         if window.origin != WindowOrigin::Configured && window.asked.is_none() && self.matters() {
-            self.gc.window.asked = Some(self.ports.provider.context_limit().shared());
+            self.gc.window.asked = Some(self.shared.ports.provider.context_limit().shared());
         }
         self.take_window_answer();
     }
@@ -98,7 +98,7 @@ impl Session {
         }
         let Some(window) = self.gc.window.asked.clone() else { return };
         self.gc.window.waited = true;
-        let clock = self.ports.clock.clone();
+        let clock = self.shared.ports.clock.clone();
         tokio::select! {
             biased;
             _ = window => {}
@@ -143,7 +143,7 @@ impl Session {
 
     fn set_limit(&mut self, limit: u64) {
         self.gc.limit = limit;
-        self.facts.update(|facts| facts.context_limit = limit);
+        self.shared.facts.update(|facts| facts.context_limit = limit);
     }
 }
 

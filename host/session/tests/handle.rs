@@ -1,0 +1,64 @@
+//! A handle on a session: its tools are called while a turn runs.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::{Arc, OnceLock};
+
+use jaato_session::testing::{Beat, Stage, Tool};
+use jaato_session::{Cancel, Session, SessionHandle};
+use jaato_types::{ErrorKind, Event, Outcome, ToolName, ToolResult};
+use serde_json::json;
+
+/// Plays a turn in which the model calls `outer`, which calls this tool through the handle; returns
+/// the result of `outer`, and the session.
+async fn play(inner: Tool) -> (ToolResult, Session, Stage) {
+    let (given, name) = (Arc::<OnceLock<SessionHandle>>::default(), inner.known.spec.name.clone());
+    let handle = Arc::clone(&given);
+    let outer = Tool::new("outer", move |_, scope| {
+        let (handle, name) = (handle.get().unwrap().clone(), name.clone());
+        async move { handle.call_tool(&name, json!({ "at": "sky" }), &scope.cancel).await }
+    });
+    let stage = Stage::new([outer, inner]);
+    stage.provider.then([Beat::call("1", "outer", json!({}))]);
+    stage.provider.then([Beat::text("done")]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    assert!(given.set(session.handle()).is_ok());
+    let report = session.turn("x", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Done);
+    let message = session.history().messages().rev().nth(1).unwrap();
+    let results: Vec<ToolResult> = message.tool_results().cloned().collect();
+    let [result] = results.as_slice() else { panic!("{results:?}") };
+    (result.clone(), session, stage)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_calls_another_while_the_turn_runs_and_events_tell_of_both() {
+    let (result, session, stage) = play(Tool::echo("inner")).await;
+    assert!(!result.is_error);
+    assert_eq!(json!(result.content), json!({ "echo": { "at": "sky" } }));
+    // Of the history it is no part: the model made one call.
+    let calls = session.history().messages().flat_map(|message| message.tool_calls());
+    assert_eq!(calls.count(), 1);
+    let began = stage.events.events().into_iter().filter_map(|event| match event {
+        Event::ToolCallStarted { name, .. } => Some(name.to_string()),
+        _ => None,
+    });
+    assert_eq!(began.collect::<Vec<_>>(), ["outer", "inner"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gate_decides_under_the_name_of_the_tool_that_is_called() {
+    let (result, ..) = play(Tool::echo("inner").writing()).await;
+    assert!(result.is_error);
+    assert_eq!(result.content["error"]["kind"], "permission_denied");
+    let text = result.content["error"]["message"].as_str().unwrap();
+    assert!(text.starts_with("the call of `inner` is denied"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handle_does_not_keep_its_session() {
+    let (_, session, stage) = play(Tool::echo("inner")).await;
+    let handle = session.handle();
+    drop((session, stage));
+    let called = handle.call_tool(&ToolName::from("inner"), json!({}), &Cancel::new()).await;
+    assert_eq!(called.unwrap_err().kind, ErrorKind::Unavailable);
+}
