@@ -106,13 +106,12 @@ async fn one(
 /// Says why a plugin that offers a tool is not used, where there is one.
 fn not_used(runtime: &Runtime, tool: &str) -> Option<Failure> {
     let offers = |entry: &&PluginEntry| {
-        let tools = jaato_runtime::description(entry).map_or(&[][..], |it| &it.tools);
+        let tools = entry.description().map_or(&[][..], |it| &it.tools);
         tools.iter().any(|spec| spec.name.as_str() == tool)
     };
     let registry = runtime.registry();
     let mut offering = registry.plugins().iter().filter(offers);
-    let why = |entry| Some((entry, jaato_runtime::why_not(entry)?));
-    let (entry, (why, hint)) = offering.find_map(why)?;
+    let (entry, (why, hint)) = offering.find_map(|entry| Some((entry, entry.why_not()?)))?;
     let plugin = &entry.candidate.manifest.name;
     let text = format!("tool `{tool}` of plugin `{plugin}` cannot be used: {why}");
     Some(Failure::new(Exit::Plugin, text).maybe_hint(hint))

@@ -67,7 +67,7 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
     for left_out in &entry.left_out {
         failed += line(&left_out.what, &Err(Error::failed(left_out.why.clone())))?;
     }
-    let tools = jaato_runtime::description(entry).map_or(&[][..], |it| &it.tools);
+    let tools = entry.description().map_or(&[][..], |it| &it.tools);
     // Of many tools those that are left out one after the other for one reason are one line.
     for group in tools.chunk_by(|one, next| {
         let why = why_left_out(one);
@@ -99,7 +99,7 @@ async fn run(runtime: &Runtime, session: &Session) -> Result<usize, Failure> {
             told => failed += line(&what, &told)?,
         }
     }
-    if let Some(provider) = jaato_runtime::description(entry).and_then(|it| it.provider.as_ref()) {
+    if let Some(provider) = entry.description().and_then(|it| it.provider.as_ref()) {
         let name = &provider.name;
         let what = format!("provider {name}");
         report::line(&format!("{what:<11}  left out: an answer may cost something"))?;

@@ -82,7 +82,7 @@ fn plugins(runtime: &Runtime) -> Result<(), Failure> {
     let tools = registry.tools().count();
     say("plugins", &format!("{active} of {} can be used, {tools} tools", entries.len()))?;
     for entry in entries {
-        if let Some((why, hint)) = jaato_runtime::why_not(entry) {
+        if let Some((why, hint)) = entry.why_not() {
             let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
             say("", &format!("{}: {why}{hint}", entry.candidate.manifest.name))?;
         }

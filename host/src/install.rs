@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use jaato_install::{self as install, PlacedPlugin, Source, placed_plugins};
 use jaato_runtime::config::trust::TrustStore;
-use jaato_runtime::install::{self, PlacedPlugin, Source, placed_plugins};
 use jaato_runtime::loader::PlaceKind;
 use jaato_runtime::registry::{Candidate, Trust};
 use jaato_runtime::types::Description;

@@ -7,8 +7,7 @@ use jaato_runtime::config::trust::{TrustStore, refuse_inside_session};
 use jaato_runtime::registry::{PluginEntry, Registry, Status, Trust};
 use jaato_runtime::types::{API_VERSION, CredentialSpec, Description, Kind, Manifest};
 use jaato_runtime::{
-    Runtime, Setup, describe, description, forget_copy, loader, sha256_of, supervisor,
-    trust_command, visible, why_not,
+    Runtime, Setup, describe, forget_copy, loader, sha256_of, supervisor, trust_command, visible,
 };
 use serde_json::{Value, json};
 
@@ -51,7 +50,7 @@ pub fn print_list(runtime: &Runtime) -> Outcome {
     report::table(&["plugin", "version", "from", "status", "runs", "offers"], &rows)?;
     let mut hints = Vec::new();
     for entry in plugins {
-        if let Some((why, hint)) = why_not(entry) {
+        if let Some((why, hint)) = entry.why_not() {
             let (name, path) = (&entry.candidate.manifest.name, path(entry));
             hints.push(visible::name(&format!("{name} ({path}): {why}")).into_owned());
             hints.extend(hint.map(|hint| format!("  {}", visible::name(&hint))));
@@ -101,13 +100,13 @@ pub fn print(runtime: &Runtime, name: &str) -> Outcome {
             "  kept        its file was replaced by one that cannot be used: {why}"
         ))?;
     }
-    if let Some((why, hint)) = why_not(entry) {
+    if let Some((why, hint)) = entry.why_not() {
         report::line(&format!("  not used    {}", visible::name(&why)))?;
         if let Some(hint) = hint {
             report::line(&format!("              {}", visible::name(&hint)))?;
         }
     }
-    let Some(description) = description(entry) else { return Ok(Exit::Done) };
+    let Some(description) = entry.description() else { return Ok(Exit::Done) };
     for tool in &description.tools {
         report::line(&format!("  tool        {}", visible::name(tool.name.as_str())))?;
     }
@@ -317,7 +316,7 @@ fn status(entry: &PluginEntry) -> &'static str {
 }
 
 fn offers(entry: &PluginEntry) -> String {
-    let Some(description) = description(entry) else { return String::new() };
+    let Some(description) = entry.description() else { return String::new() };
     let tools = description.tools.iter().map(|tool| tool.name.to_string());
     let others = others_of(&entry.candidate.manifest, description);
     let others = others.map(|Other { kind, name, .. }| format!("{kind} {name}"));
@@ -355,7 +354,7 @@ fn runs(runtime: &Runtime, entry: &PluginEntry) -> String {
 }
 
 fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
-    let (why, hint) = why_not(entry).unzip();
+    let (why, hint) = entry.why_not().unzip();
     let digest = match &entry.candidate.trust {
         Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
         Trust::Shipped | Trust::WorkspaceNot => None,
@@ -373,7 +372,7 @@ fn to_json(runtime: &Runtime, entry: &PluginEntry) -> Value {
         "sha256": digest,
         "trusted": matches!(entry.candidate.trust, Trust::Shipped | Trust::ByHash(_)),
         "manifest": entry.candidate.manifest,
-        "description": description(entry),
+        "description": entry.description(),
         "left_out": entry.left_out.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,7 @@
 use jaato_runtime::registry::{PluginEntry, Status};
 use jaato_runtime::session_loop::{Cancel, Session};
 use jaato_runtime::types::{Description, ToolSpec};
-use jaato_runtime::{DescribedAgain, Runtime, describe_again, description, problem_line, why_not};
+use jaato_runtime::{DescribedAgain, Runtime, describe_again, problem_line};
 
 use crate::args::Global;
 use crate::exit::{Exit, Failure, Outcome};
@@ -27,7 +27,7 @@ pub async fn reload(global: Global, name: Option<&str>) -> Outcome {
     }
     let (mut failures, mut useful) = (Vec::new(), 0);
     for file in described {
-        match (&file.now, file.now.as_ref().ok().and_then(why_not)) {
+        match (&file.now, file.now.as_ref().ok().and_then(PluginEntry::why_not)) {
             (Ok(entry), None) => {
                 useful += 1;
                 report::line(&line(&file, entry))?;
@@ -70,7 +70,7 @@ fn line(file: &DescribedAgain, entry: &PluginEntry) -> String {
     if before.version != manifest.version {
         changes.push(format!("was version {}", before.version));
     }
-    let new = description(entry);
+    let new = entry.description();
     changes.extend(changed_tools(tools(old.as_ref()), tools(new)));
     if changes.is_empty() && old.as_ref() != new {
         changes.push("describes itself in another way".to_owned());

@@ -91,7 +91,7 @@ pub fn problems(runtime: &Runtime) -> Vec<String> {
         if !matches!(entry.status, Status::Refused(_) | Status::Failed(_)) {
             continue;
         }
-        if let Some((why, hint)) = jaato_runtime::why_not(entry) {
+        if let Some((why, hint)) = entry.why_not() {
             let path = entry.candidate.path.display();
             let text = format!("cannot use `{path}` as a plugin: {why}");
             problems.push(problem_line(&text, hint.as_deref()));

@@ -1,7 +1,7 @@
 //! `jaato plugin enable` and `disable`: `[plugins] disabled` of the person's own configuration.
 
+use jaato_install::placed_plugins;
 use jaato_runtime::config::{ConfigError, Listing, list_disabled_plugin};
-use jaato_runtime::install::placed_plugins;
 use jaato_runtime::{Setup, places};
 
 use crate::args::Global;

@@ -95,6 +95,29 @@ pub struct PluginEntry {
     pub left_out: Vec<LeftOut>,
 }
 
+impl PluginEntry {
+    /// Returns what the plugin says of itself, where it could be asked.
+    pub fn description(&self) -> Option<&Description> {
+        self.candidate.description.as_ref()?.as_ref().ok()
+    }
+
+    /// Returns why the plugin cannot be used, and what to do; `None` if it can.
+    pub fn why_not(&self) -> Option<(String, Option<String>)> {
+        Some(match &self.status {
+            Status::Active => return None,
+            Status::Disabled => {
+                let hint = format!("jaato plugin enable {}", self.candidate.manifest.name);
+                ("`[plugins] disabled` names it".into(), Some(hint))
+            }
+            Status::NotTrusted => {
+                ("its workspace is not trusted".into(), Some("jaato trust".into()))
+            }
+            Status::Refused(refusal) => (refusal.to_string(), None),
+            Status::Failed(error) => (error.message.clone(), error.hint.clone()),
+        })
+    }
+}
+
 /// What became of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Status {

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jaato_catalog::{Discovery, Errand, Setup, discover, sha256_of, supervisor};
 use jaato_config::DEFAULT_ENVIRONMENT;
+use jaato_instances::{CallSite, Tell, WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
 use jaato_process::Supervisor;
 use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Trust};
 use jaato_session::{Cancel, Gc as _, Session};
@@ -18,14 +20,8 @@ pub use jaato_worker::conformance_checks;
 
 use tempfile::TempDir;
 
-use crate::discover::{Discovery, discover};
-use crate::errand::Errand;
 use crate::gc::PluginGc;
-use crate::runtime::{Runtime, supervisor, why_not};
-use crate::services::Place;
-use crate::setup::Setup;
-use crate::trusted::sha256_of;
-use crate::workers::{WORKER_MEMORY_BYTES, WORKER_OPEN_FILES};
+use crate::runtime::Runtime;
 
 /// How long one check may take: many calls, none of which waits long.
 const CONFORM_DEADLINE: Duration = Duration::from_secs(60);
@@ -70,7 +66,7 @@ impl Runtime {
         };
         let candidates = [candidate].into_iter().chain(environment);
         let registry = Registry::build(candidates, &Rules::default());
-        if let Some((why, hint)) = registry.plugins().first().and_then(why_not) {
+        if let Some((why, hint)) = registry.plugins().first().and_then(PluginEntry::why_not) {
             let error = Error::new(ErrorKind::PluginMisbehaved, why);
             return Err(hint.into_iter().fold(error, Error::with_hint));
         }
@@ -86,9 +82,9 @@ impl Runtime {
         plugin: &PluginEntry,
         session: &Session,
     ) -> Result<(), Error> {
-        let place = Place::of_environment(session.id().clone());
-        let name = plugin.candidate.manifest.name.as_str();
-        self.host().instance(name, place, Arc::new(|_| {})).await.map(drop)
+        let site = CallSite::of(session.id().clone());
+        let (name, quiet): (_, Tell) = (&plugin.candidate.manifest.name, Arc::new(|_| {}));
+        self.host().plugins.instance(name.as_str(), site, &quiet).await.map(drop)
     }
 
     /// Asks the configured gc about a short history that has filled its context; returns what it

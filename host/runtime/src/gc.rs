@@ -4,14 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Config;
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
 
 use crate::host::Host;
-use crate::runtime::why_not;
-use crate::services::{Place, Tell};
-use crate::tools::{drive, misbehaved};
 
 /// What every gc's name begins with; people may leave it out.
 const PREFIX: &str = "gc-";
@@ -39,27 +37,23 @@ impl PluginGc {
 
     async fn run(&self, request: &GcRequest, cancel: Cancel) -> Result<GcPlan, Error> {
         self.check()?;
-        let place = Place {
+        let site = CallSite {
             facts: self.facts.get().cloned(),
-            ..Place::of_session(&self.host, &self.session)
+            ..self.host.environments.site(&self.session)
         };
-        let quiet: Tell = Arc::new(|_| {});
-        let plugin = self.plugin.as_str();
-        let (instance, services) = self.host.instance(plugin, place, Arc::clone(&quiet)).await?;
         let frame = Frame::write(request).map_err(|error| {
             let text = format!("the history cannot cross to the gc: {error}");
             Error::new(ErrorKind::LimitReached, text)
         })?;
-        let running = instance.plan(frame, services)?;
-        let answer = drive(running, &cancel, |_| {}).await;
-        self.host.save(&instance, &quiet).await;
-        Frame::read(&answer?).map_err(misbehaved)
+        let (plugin, quiet): (_, Tell) = (self.plugin.as_str(), Arc::new(|_| {}));
+        let asked = self.host.plugins.ask(plugin, Facet::Plan, site, frame, &quiet, &cancel);
+        Frame::read(&asked.await?).map_err(misbehaved)
     }
 
     /// Says why the plugin cannot be the gc.
     fn check(&self) -> Result<(), Error> {
         let name = &self.plugin;
-        let catalog = self.host.plugins.for_call(&self.session, name.as_str());
+        let catalog = self.host.plugins.plugins.for_call(&self.session, name.as_str());
         let Some(entry) = catalog.registry.plugin(name.as_str()) else {
             let text = format!("no plugin `{name}`, which `[gc] plugin` names, was found");
             return Err(
@@ -72,7 +66,7 @@ impl PluginGc {
                 Error::new(ErrorKind::Configuration, text).with_hint(known(&self.host.registry()))
             );
         }
-        match why_not(entry) {
+        match entry.why_not() {
             None => Ok(()),
             Some((reason, hint)) => {
                 let text = format!("the gc `{name}` cannot be used: {reason}");

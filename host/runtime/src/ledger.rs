@@ -9,8 +9,8 @@ use jaato_store::{DigestKey, Ledger, Now, Recorder};
 use jaato_types::{Envelope, Event};
 use parking_lot::Mutex;
 
-use crate::log::Log;
-use crate::setup::Setup;
+use jaato_catalog::Setup;
+use jaato_log::Log;
 
 /// Returns the file of the ledger that a setup names.
 ///

@@ -40,41 +40,19 @@
 //! }
 //! ```
 
-mod assets;
 mod check;
 mod commands;
-mod credentials;
-mod describe;
-mod discover;
 mod environments;
-mod errand;
-mod facts;
 mod gc;
 mod host;
-mod http;
-pub mod install;
-mod instances;
 mod ledger;
-mod log;
-mod objects;
-mod outputs;
-mod platform;
-mod processes;
 mod prompt;
 mod provider;
-mod reload;
 mod runtime;
-mod scrub;
-mod services;
 mod session;
-mod settings;
-mod setup;
-mod terminals;
 mod tools;
-mod trusted;
-pub mod visible;
+mod watching;
 mod windows;
-mod workers;
 
 /// The configuration and what the person trusts.
 pub use jaato_config as config;
@@ -89,28 +67,24 @@ pub use jaato_store as store;
 /// What crosses the plugin boundary.
 pub use jaato_types as types;
 
-pub use assets::{Assets, delta_of};
 pub use check::{Conformance, conformance_checks};
 pub use commands::Command;
-pub use describe::{DESCRIBE_DEADLINE, describe};
-pub use discover::{Discovery, places, problem_line, rules};
-pub use environments::{EnvironmentListed, SavedResources, SharedEnvironment};
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};
-pub use jaato_policy::{Allowed, PluginSource};
-pub use ledger::ledger_path;
-pub use log::{LOG_BYTES_MAX, Log};
-pub use processes::EndedProcess;
-pub use prompt::PROMPT_FILE_BYTES_MAX;
-pub use reload::{DescribedAgain, describe_again};
-pub use runtime::{
-    Ending, GUARDIAN_ARGUMENT, Model, ModelState, Runtime, description, supervisor, trust_command,
-    trust_line, why_not,
+pub use jaato_catalog::{
+    Arguments, CopyError, DESCRIBE_DEADLINE, DescribedAgain, Discovery, GUARDIAN_ARGUMENT, Setup,
+    SetupError, describe, describe_again, forget_copy, places, private_copy, problem_line, rules,
+    sha256_of, supervisor, trust_command, trust_line,
 };
-pub use session::SessionOptions;
-pub use setup::{Arguments, Setup, SetupError};
-pub use terminals::join::{
+pub use jaato_environments::{EndedProcess, EnvironmentListed, SavedResources, SharedEnvironment};
+pub use jaato_instances::log_printed;
+pub use jaato_log::{LOG_BYTES_MAX, Log, visible};
+pub use jaato_policy::{Allowed, PluginSource};
+pub use jaato_services::{Assets, delta_of};
+pub use jaato_terminals::{
     FoundTerminal, FoundTerminals, Joined, Listed as ListedTerminal, Reply as TerminalReply,
     find_terminals, join_terminal,
 };
-pub use trusted::{CopyError, forget_copy, private_copy, sha256_of};
-pub use workers::log_printed;
+pub use ledger::ledger_path;
+pub use prompt::PROMPT_FILE_BYTES_MAX;
+pub use runtime::{Ending, Model, ModelState, Runtime};
+pub use session::SessionOptions;

@@ -10,7 +10,7 @@ use jaato_registry::{Registry, Status, ToolStatus};
 use jaato_session::{PromptPart, PromptParts};
 use jaato_types::{Availability, Error, ErrorKind};
 
-use crate::setup::Setup;
+use jaato_catalog::Setup;
 
 /// Largest file that joins the prompt, in bytes: more would leave a small model no room for the
 /// task.

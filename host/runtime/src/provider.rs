@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
 
 use crate::host::Host;
-use crate::services::{Place, Tell};
-use crate::tools::{drive, misbehaved};
 use crate::windows;
 
 /// The provider of one session.
@@ -37,29 +36,20 @@ impl PluginProvider {
         sink: DeltaSink,
         cancel: Cancel,
     ) -> Result<Completion, Error> {
-        let teller = sink.clone();
-        let tell: Tell = Arc::new(move |delta| {
-            teller.emit(delta);
-        });
         let living = sink.clone();
-        let place = Place {
+        let tell: Tell = Arc::new(move |delta| {
+            sink.emit(delta);
+        });
+        let site = CallSite {
             facts: self.facts.get().cloned(),
             alive: Some(Arc::new(move || living.alive())),
-            ..Place::of_session(&self.host, &self.session)
+            ..self.host.environments.site(&self.session)
         };
-        let plugin = self.plugin.as_str();
-        let (instance, services) = self.host.instance(plugin, place, Arc::clone(&tell)).await?;
-        self.host.tell_news(&self.session, plugin, &tell);
         let frame = Frame::write(request).map_err(|error| {
             Error::new(ErrorKind::ContextOverflow, format!("the request cannot cross: {error}"))
         })?;
-        let running = instance.complete(frame, services)?;
-        let answer = drive(running, &cancel, |delta| {
-            sink.emit(delta);
-        })
-        .await;
-        self.host.save(&instance, &tell).await;
-        let answer = answer.map_err(|error| self.host.without_secrets(plugin, error))?;
+        let (plugin, facet) = (self.plugin.as_str(), Facet::Completion);
+        let answer = self.host.plugins.ask(plugin, facet, site, frame, &tell, &cancel).await?;
         Frame::read(&answer).map_err(misbehaved)
     }
 }

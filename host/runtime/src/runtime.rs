@@ -4,42 +4,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jaato_http::{Client, Network, Settings as HttpSettings};
+use jaato_catalog::{Discovery, Plugins, Setup, Start, discover, supervisor};
+use jaato_environments::{EndedProcess, Environments, Outputs, Processes, declared_secrets};
+use jaato_instances::{CallSite, Instances, PluginCaller, ServiceFactory, Workers, why_in_worker};
 use jaato_loader::{Executor, Report, Watch};
-use jaato_process::{GuardianCommand, Orphan, Supervisor};
-use jaato_registry::{PluginEntry, Registry, Status, Trust};
-use jaato_types::{
-    Asset, Description, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId,
-};
-use parking_lot::Mutex;
+use jaato_log::Log;
+use jaato_process::{Orphan, Supervisor};
+use jaato_registry::{PluginEntry, Registry, Status};
+use jaato_services::{Assets, HostServices, Shared, problems_of_settings};
+use jaato_terminals::{Door, Terminals, own_temporary_folder};
+use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 
-use crate::assets::Assets;
-use crate::discover::{Discovery, discover};
-use crate::environments::Environments;
-use crate::facts;
 use crate::gc;
-use crate::host::{Host, HostHands};
-use crate::http::Requests;
-use crate::instances::{Instances, why_in_worker};
+use crate::host::Host;
 use crate::ledger::ledger_of;
-use crate::log::Log;
-use crate::outputs::Outputs;
-use crate::processes::{EndedProcess, Processes, declared_secrets};
-use crate::reload::{Plugins, Start};
-use crate::services::{Lent, Place};
-use crate::settings;
-use crate::setup::Setup;
-use crate::terminals::Terminals;
-use crate::terminals::join::Door;
-use crate::terminals::join::own_temporary_folder;
 use crate::windows;
-use crate::workers::Workers;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
-
-/// The argument by which the executable becomes the guardian.
-pub const GUARDIAN_ARGUMENT: &str = "guardian";
 
 /// A host: what was found, and what runs it. Made once a process; sessions stand on it.
 pub struct Runtime {
@@ -99,7 +81,7 @@ impl Runtime {
     pub(crate) fn with(setup: Setup, supervisor: Supervisor, discovery: Discovery) -> Self {
         let log = Log::in_folder(setup.folders.cache().ok());
         let Discovery { registry, mut problems, described, stamps, trust } = discovery;
-        problems.extend(settings::problems(&registry, &setup.config, &setup.variables));
+        problems.extend(problems_of_settings(&registry, &setup.config, &setup.variables));
         problems.extend(left_out(&registry));
         problems.extend(gc::problem(&registry, &setup.config));
         problems.extend(setup.config.warnings.iter().map(|warning| warning.text.clone()));
@@ -109,54 +91,37 @@ impl Runtime {
             None => Outputs::below(&own_temporary_folder(&std::env::temp_dir())),
         };
         outputs.sweep();
-        let session_id = setup.variables.get("JAATO_SESSION_ID");
-        let network = if setup.config.offline { Network::Offline } else { Network::Online };
-        let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
-        let lent = Arc::new(Lent {
-            folders: setup.folders.clone(),
-            assets: Assets::new(&setup, &supervisor, http.clone()).ok(),
-            http,
-            requests: Requests::default(),
-            outputs: Arc::new(outputs),
-            processes: Arc::new(Processes::new(
-                supervisor.clone(),
-                &setup.variables,
-                &declared_secrets(&registry),
-                &setup.config.tools_cli_pass,
-                setup.workspace.working_directory().to_owned(),
-            )),
-            terminal: facts::terminal(&setup.variables),
-            parent_process: facts::parent_process(),
-            working_directory: setup.workspace.working_directory().to_owned(),
-            env_session_id: session_id
-                .map(|id| id.to_string_lossy().into_owned())
-                .unwrap_or_default(),
-        });
+        let (setup, outputs) = (Arc::new(setup), Arc::new(outputs));
+        let processes = Processes::new(
+            supervisor.clone(),
+            &setup.variables,
+            &declared_secrets(&registry),
+            &setup.config.tools_cli_pass,
+            setup.workspace.working_directory().to_owned(),
+        );
+        let processes = Arc::new(processes);
+        let (kept, programs) = (Arc::clone(&outputs), Arc::clone(&processes));
+        let shared = Shared::new(&setup, &supervisor, kept, programs);
+        let services = Arc::new(HostServices::new(Arc::clone(&setup), shared));
         let watch = Arc::new(LogWatch(log.clone()));
         let executor = Executor::new(tokio::runtime::Handle::current(), watch);
-        let executable = setup.executable.clone();
-        let workers = Workers::new(supervisor.clone(), executable, log.clone());
-        let ledger = ledger_of(&setup, &log);
-        let instances = Instances::new(executor, workers);
+        let workers = Workers::new(supervisor.clone(), setup.executable.clone(), log.clone());
         let start = Start { stamps, trust, problems: problems.clone() };
-        let plugins = Plugins::new(registry, start, log.clone());
-        let own = supervisor.clone();
+        let plugins = Arc::new(PluginCaller {
+            setup: Arc::clone(&setup),
+            plugins: Plugins::new(registry, start, log.clone()),
+            instances: Instances::new(executor, workers),
+            log: log.clone(),
+            supervisor: supervisor.clone(),
+            services: Arc::clone(&services) as Arc<dyn ServiceFactory>,
+        });
+        let ledger = ledger_of(&setup, &log);
         let door = setup.config.terminals.join.then(|| Door::of(&setup.folders));
         let terminals = Terminals::new(tokio::runtime::Handle::current(), door, log.clone());
-        let host = Host {
-            setup,
-            plugins,
-            lent,
-            log,
-            ledger,
-            instances,
-            supervisor: own,
-            environments: Environments::default(),
-            terminals,
-            prepared: Mutex::default(),
-        };
-        let host = Arc::new(host);
-        host.terminals.set_hands(Arc::new(HostHands(Arc::downgrade(&host))));
+        let (callers, board) = (Arc::clone(&plugins), Arc::clone(&terminals));
+        let environments = Environments::new(callers, board, outputs, processes);
+        let host =
+            Arc::new(Host { setup, plugins, services, environments, terminals, log, ledger });
         Self { host, supervisor, problems, described }
     }
 
@@ -188,7 +153,7 @@ impl Runtime {
 
     /// Counts the plugins that were opened so far.
     pub async fn opened(&self) -> usize {
-        self.host.instances.opened().await
+        self.host.plugins.instances.opened().await
     }
 
     /// Returns why a plugin runs in a worker; none where it runs inside this process.
@@ -208,14 +173,17 @@ impl Runtime {
 
     /// Returns the big files, where the system names a home.
     pub fn assets(&self) -> Option<&Assets> {
-        self.host.lent.assets.as_ref()
+        self.host.services.shared().assets()
     }
 
     /// Lists the assets that usable plugins declare.
     pub fn declared_assets(&self) -> Vec<Asset> {
         let registry = self.registry();
         let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
-        active.filter_map(description).flat_map(|it| it.assets.iter().cloned()).collect()
+        active
+            .filter_map(PluginEntry::description)
+            .flat_map(|it| it.assets.iter().cloned())
+            .collect()
     }
 
     /// Lists the models of all providers; those that a provider must ask a server for included.
@@ -251,7 +219,7 @@ impl Runtime {
     /// Returns what keeps the threads that run plugins' code from ending before it is dropped: a
     /// program that is a host and nothing else may forget it.
     pub fn keep_threads(&self) -> impl Send + use<> {
-        self.host.instances.executor()
+        self.host.plugins.instances.executor()
     }
 
     /// Asks the configured model's provider whether a session could use it, and waits no longer
@@ -284,11 +252,11 @@ impl Runtime {
     /// Ends everything that runs: instances, then child processes, then the ledger. Returns what a
     /// person is to be told in the end.
     pub async fn close(self) -> Ending {
-        self.host.environments.close(&self.host).await;
+        self.host.environments.close().await;
         let resources = self.host.environments.take_problems();
-        self.host.instances.close(None).await;
+        self.host.plugins.instances.close(None).await;
         self.host.terminals.close().await;
-        let processes = self.host.lent.processes.living().await;
+        let processes = self.host.services.shared().processes().living().await;
         if let Err(error) = self.supervisor.end_all().await {
             self.host.log.line(1, "host", &format!("ending child processes: {error}"));
         }
@@ -340,7 +308,7 @@ impl Runtime {
             return Err(Error::new(ErrorKind::PluginDisabled, text)
                 .with_hint(format!("jaato plugin show {plugin}")));
         }
-        let spec = description(entry).and_then(|description| description.provider.as_ref());
+        let spec = entry.description().and_then(|description| description.provider.as_ref());
         let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
         Ok((provider.to_owned(), plugin, info.and_then(|info| info.context_limit)))
     }
@@ -351,7 +319,7 @@ impl Runtime {
         wait: Duration,
     ) -> Result<Vec<ModelInfo>, Error> {
         let plugin = entry.candidate.manifest.name.as_str();
-        let asked = windows::models(&self.host, plugin, Place::of_nobody());
+        let asked = windows::models(&self.host, plugin, CallSite::of_nobody());
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
             let text = format!("it did not tell its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)
@@ -381,17 +349,6 @@ impl Runtime {
     }
 }
 
-/// Makes what starts child processes for a setup; starts nothing yet.
-pub fn supervisor(setup: &Setup) -> Supervisor {
-    let (program, args) = (setup.executable.clone(), vec![GUARDIAN_ARGUMENT.into()]);
-    Supervisor::new(GuardianCommand { program, args })
-}
-
-/// Returns what a plugin says of itself, where it could be asked.
-pub fn description(entry: &PluginEntry) -> Option<&Description> {
-    entry.candidate.description.as_ref()?.as_ref().ok()
-}
-
 /// Says what descriptions hold that cannot be offered.
 fn left_out(registry: &Registry) -> Vec<String> {
     let mut lines = Vec::new();
@@ -407,37 +364,6 @@ fn left_out(registry: &Registry) -> Vec<String> {
         }
     }
     lines
-}
-
-/// Returns why a plugin cannot be used, and what to do; none where it can.
-pub fn why_not(entry: &PluginEntry) -> Option<(String, Option<String>)> {
-    Some(match &entry.status {
-        Status::Active => return None,
-        Status::Disabled => {
-            let name = &entry.candidate.manifest.name;
-            ("`[plugins] disabled` names it".into(), Some(format!("jaato plugin enable {name}")))
-        }
-        Status::NotTrusted => ("its workspace is not trusted".into(), Some("jaato trust".into())),
-        Status::Refused(refusal) => (refusal.to_string(), None),
-        Status::Failed(error) => (error.message.clone(), error.hint.clone()),
-    })
-}
-
-/// Returns the command that trusts a plugin which runs although it is not trusted.
-pub fn trust_command(entry: &PluginEntry) -> Option<String> {
-    let Trust::No(digest) = &entry.candidate.trust else { return None };
-    let is_used = entry.status == Status::Active;
-    is_used.then(|| trust_line(&entry.candidate.path, digest))
-}
-
-/// Returns the command that trusts a file with this content.
-pub fn trust_line(file: &Path, sha256: &str) -> String {
-    format!("jaato plugin trust {} --sha256 {sha256}", shell_word(&file.to_string_lossy()))
-}
-
-/// Quotes a text so that a shell takes it as one word, whatever stands in it.
-fn shell_word(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Writes what plugins say and do wrong to the log.

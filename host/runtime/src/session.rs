@@ -4,23 +4,23 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_config::{Config, DEFAULT_ENVIRONMENT};
+use jaato_config::Config;
+use jaato_environments::{SessionOutputs, SharedEnvironment};
 use jaato_policy::{Allowed, Rules};
 use jaato_session::{
     Answer, Asker, EventSink, Ids, Ports, Question, RandomIds, SeededRandom, Session, SessionSetup,
     SystemClock, SystemPrompt, WindowOrigin,
 };
+use jaato_terminals::Audience;
 use jaato_types::{Error, ErrorKind, ModelId, SessionId, ToolName};
 use serde_json::{Map, Value};
 
-use crate::environments::{Scope, SessionOutputs, SharedEnvironment, choose};
 use crate::gc::PluginGc;
 use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::{NoProvider, PluginProvider};
 use crate::runtime::Runtime;
-use crate::terminals::Audience;
 use crate::tools::PluginTools;
 
 /// The context window that is assumed where nobody knows it.
@@ -135,20 +135,8 @@ impl Runtime {
     /// Gives a session its execution environment. That the default one is not there is told when a
     /// tool needs it.
     fn join_environment(&self, id: &SessionId, options: &SessionOptions) -> Result<(), Error> {
-        let host = self.host();
-        let scope = match &options.environment {
-            Some(shared) => Arc::clone(&shared.0),
-            None => {
-                let name = &self.setup().config.environment;
-                match choose(host, name, options.environment_options.clone()) {
-                    Ok(choice) => Arc::new(Scope::new(choice)),
-                    Err(_) if name == DEFAULT_ENVIRONMENT => return Ok(()),
-                    Err(error) => return Err(error),
-                }
-            }
-        };
-        host.environments.join(id, scope);
-        Ok(())
+        let (shared, of_own) = (options.environment.as_ref(), options.environment_options.clone());
+        self.host().environments.enter(id, shared, of_own)
     }
 
     /// Starts a session without a model, in which a person calls tools.
@@ -201,7 +189,7 @@ fn ports(
         asker: options.asker,
         gc: None,
         events,
-        outputs: Arc::new(SessionOutputs { host: Arc::clone(host), session }),
+        outputs: Arc::new(SessionOutputs { environments: Arc::clone(&host.environments), session }),
         clock: Arc::new(SystemClock::new()),
         ids,
         random: Arc::new(SeededRandom::from_system()),

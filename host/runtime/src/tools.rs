@@ -1,21 +1,18 @@
 //! The tools of the plugins as the session sees them.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_loader::{Bytes, RunningCall};
+use jaato_instances::{CallSite, Effect, Facet, Lease, misbehaved, teller};
 use jaato_registry::{ToolEntry, ToolStatus};
-use jaato_session::{CallScope, Cancel, KnownTool, Renewal, ToolSet, ToolState};
+use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::{
-    Availability, CONDITION, ConditionAnswer, ConditionRequest, Delta, Error, ErrorKind, Frame,
-    Output, PluginName, SessionId, ToolCall,
+    Availability, ConditionAnswer, ConditionRequest, Error, ErrorKind, Frame, Output, PluginName,
+    SessionId, ToolCall,
 };
 
 use crate::host::Host;
-use crate::instances::Lease;
-use crate::services::{Place, teller};
 
 /// The tools of one session.
 pub struct PluginTools {
@@ -28,7 +25,7 @@ pub struct PluginTools {
 impl PluginTools {
     /// Makes them for a session, with the plugins as they are known at this moment.
     pub fn new(host: Arc<Host>, session: SessionId, has_model: bool) -> Self {
-        host.plugins.open_view(&session);
+        host.plugins.plugins.open_view(&session);
         Self { host, session, has_model }
     }
 
@@ -38,26 +35,22 @@ impl PluginTools {
         call: ToolCall,
         scope: CallScope,
     ) -> Result<Output, Error> {
-        let offer = host.plugins.offer(&scope.session);
+        let offer = host.plugins.plugins.offer(&scope.session);
         let Some(offered) = offer.tool(call.name.as_str()) else {
             return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", call.name)));
         };
         let tell = teller(&scope);
-        let call_id = Some(scope.call.clone());
-        let place =
-            Place { call: call_id, ..Place::of_tool(&host, has_model, call.name.as_str(), &scope) };
-        let plugin = offered.plugin.as_str();
-        let (instance, services) = host.instance(plugin, place, Arc::clone(&tell)).await?;
-        host.tell_news(&scope.session, plugin, &tell);
-        check_offer(offered, &instance)?;
+        let name = call.name.as_str();
+        let site = host.site_of_tool(has_model, name, &scope);
+        let site = CallSite { call: Some(scope.call.clone()), ..site };
+        let is_reading = offered.spec.annotations.read_only;
+        let effect = if is_reading { Effect::Reads } else { Effect::Changes };
+        let facet = Facet::Tool(name, effect);
+        let reached = host.plugins.reach(offered.plugin.as_str(), facet, site, &tell).await?;
+        check_offer(offered, reached.lease())?;
         let frame = Frame::write(&call.arguments)
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-        let running = instance.call_tool(call.name.as_str(), frame, services)?;
-        let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
-        if !offered.spec.annotations.read_only {
-            host.save(&instance, &tell).await;
-        }
-        let answer = answer.map_err(|error| host.without_secrets(plugin, error))?;
+        let answer = reached.ask(frame, &scope.cancel).await?;
         let parsed = Frame::parse(&answer).map_err(misbehaved)?;
         Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
     }
@@ -71,17 +64,14 @@ async fn ask(
     request: ConditionRequest,
     scope: CallScope,
 ) -> Result<ConditionAnswer, Error> {
-    let offer = host.plugins.offer(&scope.session);
+    let offer = host.plugins.plugins.offer(&scope.session);
     let Some(offered) = offer.tool(request.tool.as_str()) else {
         return Err(Error::new(ErrorKind::UnknownTool, format!("no tool `{}`", request.tool)));
     };
-    let place = Place::of_tool(&host, has_model, request.tool.as_str(), &scope);
-    let plugin = offered.plugin.as_str();
-    let (instance, services) = host.instance(plugin, place, teller(&scope)).await?;
-    let frame = Frame::write(&request).map_err(misbehaved)?;
-    let running = instance.operation(CONDITION, frame, services)?;
-    let answer = drive(running, &scope.cancel, |_| {}).await;
-    let answer = answer.map_err(|error| host.without_secrets(plugin, error))?;
+    let site = host.site_of_tool(has_model, request.tool.as_str(), &scope);
+    let (plugin, frame) = (offered.plugin.as_str(), Frame::write(&request).map_err(misbehaved)?);
+    let (facet, tell) = (Facet::Condition, teller(&scope));
+    let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
     Frame::read(&answer).map_err(misbehaved)
 }
 
@@ -105,17 +95,17 @@ fn check_offer(offered: ToolEntry<'_>, instance: &Lease) -> Result<(), Error> {
 
 impl ToolSet for PluginTools {
     fn tools(&self) -> Vec<KnownTool> {
-        self.host.plugins.offer(&self.session).entries().map(known).collect()
+        self.host.plugins.plugins.offer(&self.session).entries().map(known).collect()
     }
 
     fn renew(&self) -> BoxFuture<'_, Renewal> {
         Box::pin(async {
             let (host, session) = (&self.host, &self.session);
-            host.plugins.look(host.eyes()).await;
-            let is_live = |plugin: &PluginName| host.instances.is_live(plugin, session);
-            let is_new = host.plugins.turn(session, is_live);
+            host.plugins.look().await;
+            let is_live = |plugin: &PluginName| host.plugins.instances.is_live(plugin, session);
+            let is_new = host.plugins.plugins.turn(session, is_live);
             let tools = is_new.then(|| self.tools());
-            Renewal { tools, notices: host.plugins.news(session, None) }
+            Renewal { tools, notices: host.plugins.plugins.news(session, None) }
         })
     }
 
@@ -124,8 +114,7 @@ impl ToolSet for PluginTools {
     }
 
     fn environment_has(&self, part: EnvironmentPart) -> bool {
-        let member = self.host.environments.of(&self.session);
-        member.is_some_and(|member| member.scope().has(&self.host, part))
+        self.host.environments.has(&self.session, part)
     }
 
     fn condition(
@@ -152,39 +141,4 @@ fn known(tool: ToolEntry<'_>) -> KnownTool {
         shipped: tool.is_shipped,
         state,
     }
-}
-
-/// Reads what a call emits until its answer is there. A cancel ends it at once.
-pub(crate) async fn drive(
-    running: RunningCall,
-    cancel: &Cancel,
-    take: impl FnMut(Delta),
-) -> Result<Vec<u8>, Error> {
-    drive_lending(running, cancel, take).await.map(|(frame, _)| frame.into_vec())
-}
-
-/// Does the same, and gives the open file beside the answer, where a plugin in a worker lends one.
-pub(crate) async fn drive_lending(
-    mut running: RunningCall,
-    cancel: &Cancel,
-    mut take: impl FnMut(Delta),
-) -> Result<(Bytes, Option<OwnedFd>), Error> {
-    let work = async {
-        while let Some(emission) = running.next_emission().await {
-            match Frame::read::<Delta>(&emission) {
-                Ok(delta) => take(delta),
-                Err(error) => return Err(misbehaved(error)),
-            }
-        }
-        running.answer_lending().await
-    };
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(Error::cancelled()),
-        answer = work => answer,
-    }
-}
-
-pub(crate) fn misbehaved(error: jaato_types::FrameError) -> Error {
-    Error::new(ErrorKind::PluginMisbehaved, format!("the plugin's answer is wrong: {error}"))
 }

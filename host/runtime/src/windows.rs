@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
+use jaato_instances::{CallSite, Facet, Tell, misbehaved};
 use jaato_session::{Cancel, SharedFacts};
 use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId};
 use serde::{Deserialize, Serialize};
@@ -18,8 +19,6 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::host::Host;
-use crate::services::Place;
-use crate::tools::{drive, misbehaved};
 
 /// How long a window is believed without asking again: a server may be started anew with another
 /// one.
@@ -47,15 +46,15 @@ pub fn ask(
 ) -> BoxFuture<'static, Option<u64>> {
     let model = host.setup.config.model.clone();
     let cache = host.setup.folders.cache().ok().map(|folder| folder.join("windows.json"));
-    let key = host.settings_of(&plugin).map(|settings| key(&plugin, &model, &settings));
+    let key = settings_of(&host, &plugin).map(|settings| key(&plugin, &model, &settings));
     Box::pin(async move {
         if let (Some(cache), Some(key)) = (&cache, &key)
             && let Some(entry) = read(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
         {
             return Some(entry.context_limit);
         }
-        let place = Place { session, facts, ..Place::of_nobody() };
-        let infos = match models(&host, plugin.as_str(), place).await {
+        let site = CallSite { facts, ..CallSite::of(session) };
+        let infos = match models(&host, plugin.as_str(), site).await {
             Ok(infos) => infos,
             // The request itself says what is wrong with the server.
             Err(error) => {
@@ -74,13 +73,19 @@ pub fn ask(
     })
 }
 
+/// Returns `[plugins.NAME]` as the plugin sees it; `None` if the plugin cannot be used.
+fn settings_of(host: &Host, plugin: &PluginName) -> Option<Arc<Value>> {
+    let catalog = host.plugins.plugins.current();
+    let entry = catalog.registry.plugin(plugin.as_str())?;
+    host.services.settings_of(entry, catalog.edition(plugin.as_str()).number)
+}
+
 /// Asks a plugin for its provider's models.
-pub async fn models(host: &Arc<Host>, plugin: &str, place: Place) -> Result<Vec<ModelInfo>, Error> {
-    let (instance, services) = host.instance(plugin, place, Arc::new(|_| {})).await?;
-    let running = instance.models(services)?;
-    let answer = drive(running, &Cancel::new(), |_| {}).await;
-    let answer = answer.map_err(|error| host.without_secrets(plugin, error))?;
-    Frame::read(&answer).map_err(misbehaved)
+pub async fn models(host: &Host, plugin: &str, site: CallSite) -> Result<Vec<ModelInfo>, Error> {
+    let (nothing, quiet): (_, Tell) = (Frame::empty(), Arc::new(|_| {}));
+    let cancel = Cancel::new();
+    let asked = host.plugins.ask(plugin, Facet::Models, site, nothing, &quiet, &cancel);
+    Frame::read(&asked.await?).map_err(misbehaved)
 }
 
 /// Finds a model among those that its provider lists, in the names that servers give it: Ollama

@@ -1,5 +1,4 @@
 //! A handle on a session: its tools are called while a turn runs.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::sync::{Arc, OnceLock};
 

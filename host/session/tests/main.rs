@@ -11,6 +11,7 @@ mod gc;
 mod gc_cut;
 mod gc_plans;
 mod gc_window;
+mod handle;
 mod history;
 mod introspection;
 mod objects;

@@ -24,7 +24,6 @@ const CIRCLES_MAX: &[(&str, usize)] = &[
     ("jaato-plugin-sdk", 10),
     ("jaato-process", 5),
     ("jaato-registry", 2),
-    ("jaato-runtime", 20),
     ("jaato-session", 14),
     ("jaato-store", 2),
     ("jaato-template", 2),

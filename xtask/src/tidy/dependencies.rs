@@ -43,6 +43,7 @@ const TABLE: &[Row] = &[
     row("jaato-config", &["jaato-types", "jaato-places"], &[]),
     row("jaato-http", &["jaato-types"], &[]),
     row("jaato-assets", &["jaato-types", "jaato-http", "jaato-places"], &[]),
+    row("jaato-log", &["jaato-places"], &[]),
     row("jaato-policy", &["jaato-types"], &[]),
     row("jaato-process", &[], &[]),
     row("jaato-registry", &["jaato-types"], &[]),
@@ -52,14 +53,36 @@ const TABLE: &[Row] = &[
     // Those that open plugins:
     row("jaato-loader", &["jaato-types", "jaato-places", "jaato-plugin-api"], TESTKIT),
     row("jaato-worker", &["jaato-types", "jaato-loader", "jaato-plugin-testkit"], &[]),
+    row("jaato-install", &["jaato-types", "jaato-loader", "jaato-places", "jaato-registry"], &[]),
+    row("jaato-terminals", &[
+        "jaato-types", "jaato-config", "jaato-loader", "jaato-log", "jaato-places", "jaato-session",
+    ], &[]),
+    row("jaato-catalog", &[
+        "jaato-types", "jaato-config", "jaato-loader", "jaato-log", "jaato-places", "jaato-process",
+        "jaato-registry", "jaato-worker",
+    ], &[]),
+    row("jaato-instances", &[
+        "jaato-types", "jaato-catalog", "jaato-config", "jaato-loader", "jaato-log", "jaato-places",
+        "jaato-process", "jaato-registry", "jaato-session", "jaato-worker",
+    ], &[]),
+    row("jaato-environments", &[
+        "jaato-types", "jaato-config", "jaato-instances", "jaato-loader", "jaato-places", "jaato-process",
+        "jaato-registry", "jaato-session", "jaato-terminals",
+    ], TESTKIT),
+    row("jaato-services", &[
+        "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments", "jaato-http",
+        "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
+        "jaato-registry", "jaato-session",
+    ], &[]),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
-        "jaato-types", "jaato-assets", "jaato-config", "jaato-http", "jaato-loader", "jaato-objects",
-        "jaato-places", "jaato-policy", "jaato-process", "jaato-registry", "jaato-session", "jaato-store",
+        "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",
+        "jaato-instances", "jaato-loader", "jaato-log", "jaato-places", "jaato-policy", "jaato-process",
+        "jaato-registry", "jaato-services", "jaato-session", "jaato-store", "jaato-terminals",
         "jaato-worker",
-    ], TESTKIT),
+    ], &[]),
     row("jaato", &[
-        "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
+        "jaato-install", "jaato-process", "jaato-runtime", "jaato-template", "jaato-worker",
     ], &["jaato-types"]),
     row("xtask", &["jaato-template"], &[]),
     row("xtask-measure", &["xtask"], &[]),

@@ -83,11 +83,11 @@ mod tests {
     fn a_folder_that_the_host_makes_by_itself_is_found_but_not_those_of_tests() {
         let expected = [1, 3].map(|line| {
             format!(
-                "host/runtime/src/log.rs:{line}: a folder is made, use `jaato_places::make`, \
+                "host/log/src/log.rs:{line}: a folder is made, use `jaato_places::make`, \
                  which makes it private and checks who can write there"
             )
         });
-        assert_eq!(found("host/runtime/src/log.rs"), expected);
+        assert_eq!(found("host/log/src/log.rs"), expected);
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         for path in [
             "host/places/src/folder.rs",
             "host/template/src/lib.rs",
-            "host/runtime/src/install/tests.rs",
+            "host/install/src/tests.rs",
             "host/tests/binary/run.rs",
             "plugins/tool-cli/src/lib.rs",
         ] {

@@ -96,7 +96,7 @@ mod tests {
             ["eprint!(\"a\")", "std::io::stdout().lock()", "Term::buffered_stderr()", "stderr()"]
         {
             assert_eq!(
-                found("host/runtime/src/log.rs", &format!("fn a() {{ {printing}; }}")),
+                found("host/log/src/log.rs", &format!("fn a() {{ {printing}; }}")),
                 1,
                 "{printing}"
             );

@@ -4,6 +4,7 @@ mod words;
 
 use std::sync::Arc;
 
+use jaato_instances::{CallSite, Facet, misbehaved, teller};
 use jaato_registry::{CommandStatus, nearest};
 use jaato_session::{ArgumentChecks, CallScope, Cancel, CommandCall, GcReport, Session};
 use jaato_types::{CommandSpec, Error, ErrorKind, Frame, Output, PluginName, ToolSpec};
@@ -11,11 +12,6 @@ use serde_json::{Map, Value, json};
 
 use crate::host::Host;
 use crate::runtime::Runtime;
-use crate::services::{Place, teller};
-use crate::tools::{drive, misbehaved};
-
-/// The operation by which a plugin is asked to run a command.
-const OPERATION: &str = "command";
 
 /// The built-in command that makes room in a conversation.
 const GC: &str = "gc";
@@ -130,17 +126,13 @@ async fn run(
 ) -> Result<Output, Error> {
     let tell = teller(&scope);
     let name = request["name"].as_str().unwrap_or_default();
-    let call = Some(scope.call.clone());
-    let place = Place { call, ..Place::of_tool(&host, has_model, name, &scope) };
-    let (instance, services) = host.instance(plugin.as_str(), place, Arc::clone(&tell)).await?;
-    host.tell_news(&scope.session, plugin.as_str(), &tell);
+    let site = host.site_of_tool(has_model, name, &scope);
+    let site = CallSite { call: Some(scope.call.clone()), ..site };
     let frame = Frame::write(&request)
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-    let running = instance.operation(OPERATION, frame, services)?;
-    let answer = drive(running, &scope.cancel, |delta| tell(delta)).await;
-    host.save(&instance, &tell).await;
-    let parsed = answer.map_err(|error| host.without_secrets(plugin.as_str(), error))?;
-    let parsed = Frame::parse(&parsed).map_err(misbehaved)?;
+    let (plugin, facet) = (plugin.as_str(), Facet::Command);
+    let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
+    let parsed = Frame::parse(&answer).map_err(misbehaved)?;
     Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
 }
 

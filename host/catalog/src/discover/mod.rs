@@ -1,0 +1,371 @@
+//! Finds the plugins and builds the registry: from the cache where it holds, else by describing.
+
+mod seen;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use futures_util::StreamExt as _;
+use jaato_config::trust::{Trust as TrustRecord, TrustStore, TrustedWorkspace};
+use jaato_loader::{
+    Described, DescriptionCache, Entry, FoundFile, Place, PlaceKind, Stamp, find, read_manifest,
+    shipped_places,
+};
+use jaato_log::visible;
+use jaato_places::PlaceError;
+use jaato_process::Supervisor;
+use jaato_registry::{Candidate, Registry, Rules, Trust};
+use jaato_types::{Description, Error, ErrorKind};
+
+pub use seen::Seen;
+
+use crate::describe::describe;
+use crate::setup::Setup;
+use crate::trusted::{private_copy, sha256_of};
+
+/// The folder of a workspace that holds plugins, from its root.
+const WORKSPACE_PLUGINS: &str = ".jaato/plugins";
+
+/// Plugins that are described at the same time: each is a process.
+const DESCRIBES_AT_ONCE: usize = 4;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct Discovery {
+    /// Who has which name.
+    pub registry: Registry,
+    /// What could not be used, one line each (with a hint line where there is one).
+    pub problems: Vec<String>,
+    /// Plugins that had to be described: none when the cache holds.
+    pub described: usize,
+    /// The files in the state in which they were read.
+    pub stamps: Vec<(PathBuf, Stamp)>,
+    /// The state of the record of trust.
+    pub trust: Option<Stamp>,
+}
+
+/// How to search.
+#[derive(Debug, Clone, Copy)]
+pub struct Search<'a> {
+    /// The workspace, where its plugins are described and run: those that were there when it was
+    /// trusted, as they were.
+    pub workspace: Option<&'a TrustedWorkspace>,
+    /// Files that are read and described although the cache knows them.
+    pub again: Again<'a>,
+}
+
+/// Which files are looked into although the cache knows them.
+#[derive(Debug, Clone, Copy)]
+pub enum Again<'a> {
+    /// None.
+    Nothing,
+    /// All.
+    All,
+    /// These.
+    Files(&'a [PathBuf]),
+}
+
+/// What a search gave.
+#[derive(Debug)]
+pub struct Searched {
+    /// The files, most trusted first.
+    pub files: Vec<SearchedFile>,
+    /// What is wrong with folders and with the record of trust.
+    pub problems: Vec<String>,
+    /// Why the cache could not be written.
+    pub cache_problem: Option<String>,
+    /// Plugins that had to be described.
+    pub described: usize,
+}
+
+/// A file that by its name is a plugin.
+#[derive(Debug)]
+pub struct SearchedFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The state in which it was read.
+    pub stamp: Option<Stamp>,
+    /// The plugin, or why it is none.
+    pub found: Result<Candidate, String>,
+}
+
+/// A plugin file on its way to the registry.
+struct Pending {
+    file: FoundFile,
+    entry: Entry,
+    trust: Trust,
+    is_new: bool,
+}
+
+/// A file on its way, or why it goes no further.
+type Read = Result<Pending, (PathBuf, Option<Stamp>, String)>;
+
+/// Searches all places, most trusted first.
+pub async fn discover(setup: &Setup, supervisor: &Supervisor) -> Discovery {
+    let trust = Seen::trust_of(setup);
+    let how = Search { workspace: setup.trusted_workspace(), again: Again::Nothing };
+    let Searched { files, mut problems, cache_problem, described } =
+        search(setup, supervisor, how).await;
+    let (mut stamps, mut candidates) = (Vec::new(), Vec::new());
+    for SearchedFile { path, stamp, found } in files {
+        stamps.extend(stamp.map(|stamp| (path, stamp)));
+        match found {
+            Ok(candidate) => candidates.push(candidate),
+            Err(problem) => problems.push(problem),
+        }
+    }
+    problems.extend(cache_problem);
+    let registry = Registry::build(candidates, &rules(setup));
+    Discovery { registry, problems, described, stamps, trust }
+}
+
+/// Searches all places, most trusted first, and builds nothing.
+pub async fn search(setup: &Setup, supervisor: &Supervisor, how: Search<'_>) -> Searched {
+    let found = find(&places(setup));
+    let mut problems: Vec<String> = found.problems.iter().map(ToString::to_string).collect();
+    let record = trust_record(setup, &mut problems);
+    let mut cache = setup
+        .folders
+        .descriptions_file()
+        .ok()
+        .map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
+    let read = |file: FoundFile| (file.place, read(file, setup, how, &record, cache.as_mut()));
+    let mut files: Vec<(PlaceKind, Read)> = found.files.into_iter().map(read).collect();
+    // Of the files of one place, trusted ones have their names before others, whatever they are
+    // called.
+    for place in files.chunk_by_mut(|(one, _), (next, _)| one == next) {
+        place.sort_by_key(|(_, file)| !file.as_ref().is_ok_and(|file| file.trust.is_trusted()));
+    }
+    let files = files.into_iter().map(|(_, file)| file).collect();
+    let mut described = 0;
+    let files = describe_missing(files, setup, supervisor, &mut described).await;
+    problems.extend(cache.as_ref().and_then(|cache| cache.problem()).map(PlaceError::with_hint));
+    // One folder that others can write to may be above several of ours.
+    let mut told = BTreeSet::new();
+    problems.retain(|problem| told.insert(problem.clone()));
+    let cache_problem = cache.as_mut().and_then(|cache| keep(&files, cache));
+    let files = files.into_iter().map(searched).collect();
+    Searched { files, problems, cache_problem, described }
+}
+
+fn searched(file: Read) -> SearchedFile {
+    match file {
+        Ok(pending) => SearchedFile {
+            path: pending.file.path.clone(),
+            stamp: Some(pending.entry.stamp().clone()),
+            found: Ok(pending.candidate()),
+        },
+        Err((path, stamp, problem)) => SearchedFile { path, stamp, found: Err(problem) },
+    }
+}
+
+/// Lists the folders that are searched.
+pub fn places(setup: &Setup) -> Vec<Place> {
+    let mut places = shipped_places(&setup.executable);
+    let mut add = |kind, folder: &Path| places.push(Place::new(kind, folder));
+    setup.plugin_dirs.iter().for_each(|folder| add(PlaceKind::CommandLine, folder));
+    setup.config.plugin_dirs.iter().for_each(|folder| add(PlaceKind::Variable, folder));
+    if let Ok(folder) = setup.folders.plugins() {
+        add(PlaceKind::User, &folder);
+    }
+    add(PlaceKind::Workspace, &setup.workspace.root().join(WORKSPACE_PLUGINS));
+    places
+}
+
+/// Returns what the person's configuration and command line say about names.
+pub fn rules(setup: &Setup) -> Rules {
+    let config = &setup.config;
+    let enabled = &config.tools_enabled;
+    Rules {
+        plugins_disabled: config.plugins_disabled.clone(),
+        tools_enabled: (!enabled.is_empty()).then(|| enabled.clone()),
+        tools_disabled: config.tools_disabled.clone(),
+        tools_only: setup.tools_only.clone(),
+    }
+}
+
+/// Makes a problem of one line out of a text that may hold strangers' words (the name of a file),
+/// with its hint in a line of its own: no name can bring a hint along.
+pub fn problem_line(text: &str, hint: Option<&str>) -> String {
+    let hint = hint.map(|hint| format!("\nhint: {}", visible::name(hint))).unwrap_or_default();
+    format!("{}{hint}", visible::name(text))
+}
+
+fn trust_record(setup: &Setup, problems: &mut Vec<String>) -> TrustRecord {
+    let Ok(data) = setup.folders.data() else { return TrustRecord::default() };
+    TrustStore::in_folder(data).read().unwrap_or_else(|error| {
+        let hint = error.hint();
+        problems.push(problem_line(&error.to_string(), hint.as_deref()));
+        TrustRecord::default()
+    })
+}
+
+fn read(
+    file: FoundFile,
+    setup: &Setup,
+    how: Search<'_>,
+    record: &TrustRecord,
+    cache: Option<&mut DescriptionCache>,
+) -> Read {
+    let stamp = Stamp::of(&file.path);
+    let unreadable = |error: &std::io::Error| {
+        let path = file.path.display();
+        problem_line(&format!("cannot use `{path}` as a plugin: it cannot be read: {error}"), None)
+    };
+    let stamp = match stamp {
+        Ok(stamp) => stamp,
+        Err(error) => return Err((file.path.clone(), None, unreadable(&error))),
+    };
+    let failed = |problem: String| (file.path.clone(), Some(stamp.clone()), problem);
+    let is_fresh = match how.again {
+        Again::Nothing => false,
+        Again::All => true,
+        Again::Files(files) => files.contains(&file.path),
+    };
+    let covered = match how.workspace.filter(|_| file.place == PlaceKind::Workspace) {
+        Some(workspace) => Some(covered(&file.path, workspace).ok_or_else(|| {
+            let path = file.path.display();
+            let text = format!(
+                "cannot use `{path}` as a plugin: it was not there when the workspace was trusted"
+            );
+            failed(problem_line(&text, Some("jaato trust")))
+        })?),
+        None => None,
+    };
+    let known = cache.and_then(|cache| cache.take(&file.path, &stamp)).filter(|_| !is_fresh);
+    // What is known must be of exactly the content that is trusted.
+    let known = known.filter(|known| covered.is_none() || known.sha256.as_deref() == covered);
+    let is_new = known.is_none();
+    let mut entry = match known {
+        Some(entry) => entry,
+        None => {
+            let content = match covered {
+                Some(digest) => workspace_copy(setup, &file.path, digest)
+                    .map_err(|error| failed(problem_line(&error, None)))?,
+                None => file.path.clone(),
+            };
+            let manifest = read_manifest(&content).map_err(|mut error| {
+                error.path.clone_from(&file.path);
+                failed(problem_line(&error.to_string(), error.problem.hint().as_deref()))
+            })?;
+            let mut entry = Entry::new(stamp.clone(), manifest);
+            entry.sha256 = covered.map(str::to_owned);
+            entry
+        }
+    };
+    let mut is_changed = is_new;
+    let trust = match file.place {
+        PlaceKind::Shipped => Trust::Shipped,
+        PlaceKind::Workspace if covered.is_none() => Trust::WorkspaceNot,
+        PlaceKind::CommandLine | PlaceKind::Variable | PlaceKind::User | PlaceKind::Workspace => {
+            let digest = match &entry.sha256 {
+                Some(digest) => digest.clone(),
+                None => {
+                    is_changed = true;
+                    sha256_of(&file.path).map_err(|error| failed(unreadable(&error)))?
+                }
+            };
+            entry.sha256 = Some(digest.clone());
+            if record.is_plugin_trusted(&digest) {
+                Trust::ByHash(digest)
+            } else {
+                Trust::No(digest)
+            }
+        }
+    };
+    Ok(Pending { file, entry, trust, is_new: is_changed })
+}
+
+/// The digest that the person trusted, together with the workspace, of a file in its folder of
+/// plugins.
+fn covered<'a>(path: &Path, workspace: &'a TrustedWorkspace) -> Option<&'a str> {
+    workspace.content_of(&format!("{WORKSPACE_PLUGINS}/{}", path.file_name()?.to_str()?))
+}
+
+/// Copies a file of a trusted workspace to where nobody else can write, if it is what was trusted.
+/// Only the copy is read, described and opened: the file itself may be exchanged at any time.
+fn workspace_copy(setup: &Setup, path: &Path, digest: &str) -> Result<PathBuf, String> {
+    let folder = setup.folders.workspace_plugins().map_err(|error| error.to_string())?;
+    private_copy(path, digest, &folder).map_err(|error| error.to_string())
+}
+
+async fn describe_missing(
+    files: Vec<Read>,
+    setup: &Setup,
+    supervisor: &Supervisor,
+    described: &mut usize,
+) -> Vec<Read> {
+    let wants = |file: &Pending| {
+        let is_off = setup
+            .config
+            .plugins_disabled
+            .iter()
+            .any(|name| file.entry.manifest.name.as_str() == name);
+        file.entry.described.is_none() && file.trust != Trust::WorkspaceNot && !is_off
+    };
+    *described += files.iter().flatten().filter(|file| wants(file)).count();
+    futures_util::stream::iter(files)
+        .map(|file| async {
+            let mut file = file?;
+            if wants(&file) {
+                let answer = match &file.trust {
+                    Trust::ByHash(digest) | Trust::No(digest)
+                        if file.file.place == PlaceKind::Workspace =>
+                    {
+                        match workspace_copy(setup, &file.file.path, digest) {
+                            Ok(copy) => describe(supervisor, &setup.executable, &copy).await,
+                            Err(problem) => Err(Error::new(ErrorKind::Io, problem)),
+                        }
+                    }
+                    Trust::Shipped | Trust::ByHash(_) | Trust::No(_) | Trust::WorkspaceNot => {
+                        describe(supervisor, &setup.executable, &file.file.path).await
+                    }
+                };
+                file.entry.described = Some(match answer {
+                    Ok(description) => Described::Ok(Box::new(description)),
+                    Err(error) => Described::Failed(error),
+                });
+                file.is_new = true;
+            }
+            Ok(file)
+        })
+        .buffered(DESCRIBES_AT_ONCE)
+        .collect()
+        .await
+}
+
+/// Keeps what is known for the next start; returns why that could not be done.
+fn keep(files: &[Read], cache: &mut DescriptionCache) -> Option<String> {
+    // A process that could not be started says nothing of the plugin: it is asked again next time.
+    let is_telling = |file: &&Pending| !matches!(&file.entry.described, Some(Described::Failed(error)) if error.kind == ErrorKind::Io);
+    if !files.iter().flatten().any(|file| file.is_new) {
+        return None;
+    }
+    for file in files.iter().flatten().filter(is_telling) {
+        cache.put(&file.file.path, file.entry.clone());
+    }
+    let written = cache.write().err();
+    written.map(|error| {
+        format!("cannot keep the plugins' descriptions, the next start is slower: {error}")
+    })
+}
+
+impl Pending {
+    fn candidate(self) -> Candidate {
+        let description: Option<Result<Description, Error>> =
+            self.entry.described.map(|described| match described {
+                Described::Ok(description) => Ok(*description),
+                Described::Failed(error) => Err(error),
+            });
+        Candidate {
+            path: self.file.path,
+            place: self.file.place.name(),
+            trust: self.trust,
+            manifest: self.entry.manifest,
+            description,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! What is found in a workspace that is trusted.
+
+use std::fs;
+use std::time::{Duration, SystemTime};
+
+use jaato_config::trust::Workspace;
+use jaato_config::{Folders, Variables};
+use tempfile::TempDir;
+
+use super::*;
+use crate::setup::{Arguments, supervisor};
+
+/// A workspace that was trusted with one file among its plugins.
+fn trusted_with(name: &str, content: &str) -> (TempDir, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let work = root.path().canonicalize().unwrap().join("work");
+    let plugin = work.join(WORKSPACE_PLUGINS).join(name);
+    fs::create_dir_all(plugin.parent().unwrap()).unwrap();
+    fs::write(&plugin, content).unwrap();
+    let folders = Folders::below(root.path());
+    let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    TrustStore::in_folder(folders.data().unwrap())
+        .trust_workspace(&Workspace::find(&work).unwrap(), now)
+        .unwrap();
+    (root, plugin)
+}
+
+fn setup(root: &TempDir) -> Setup {
+    let (folders, variables) = (Folders::below(root.path()), Variables::default());
+    let work = root.path().join("work");
+    Setup::read(Arguments::default(), "/nonexistent/bin/jaato".into(), folders, variables, &work)
+        .unwrap()
+}
+
+async fn problems(setup: &Setup) -> Vec<String> {
+    let how = Search { workspace: setup.trusted_workspace(), again: Again::Nothing };
+    let searched = search(setup, &supervisor(setup), how).await;
+    searched.files.into_iter().map(|file| file.found.unwrap_err()).collect()
+}
+
+#[tokio::test]
+async fn what_is_exchanged_after_the_check_is_not_read() {
+    let name = format!("moon{}", std::env::consts::DLL_SUFFIX);
+    let (root, plugin) = trusted_with(&name, "good");
+    let setup = setup(&root);
+    assert!(setup.trusted_workspace().is_some());
+    // Between the check of the workspace and the search.
+    fs::write(&plugin, "evil").unwrap();
+    let added = plugin.with_file_name(format!("added{}", std::env::consts::DLL_SUFFIX));
+    fs::write(&added, "evil").unwrap();
+    let found = problems(&setup).await;
+    let [of_added, of_moon] = found.as_slice() else { panic!("{found:?}") };
+    assert!(
+        of_added.contains("it was not there when the workspace was trusted\nhint: jaato trust")
+    );
+    assert!(of_moon.contains("changed since it was trusted: its sha256 is "), "{of_moon}");
+
+    // What was copied while it was right is what is read from there on, whatever lies in its place.
+    fs::remove_file(&added).unwrap();
+    fs::write(&plugin, "good").unwrap();
+    let is_no_library =
+        format!("cannot use `{}` as a plugin: it is not a dynamic library", plugin.display());
+    assert_eq!(problems(&setup).await, [is_no_library.as_str()]);
+    fs::write(&plugin, "evil").unwrap();
+    assert_eq!(problems(&setup).await, [is_no_library]);
+}

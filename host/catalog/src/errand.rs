@@ -1,0 +1,175 @@
+//! Has a child of jaato's own executable open a plugin for one answer, so that code of strangers
+//! never runs in the host.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jaato_loader::{JSON_VALUES_MAX, values_of};
+use jaato_process::{Child, Command, ErrorOutput, Exit, Limits, Output, ProcessError, Supervisor};
+use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX};
+use jaato_worker::Answer;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::runtime::Handle;
+
+use crate::exit::exit_text;
+
+/// Most of what a child printed that an error repeats.
+const PRINTED_BYTES_MAX: usize = 400;
+
+/// Returns the folder in which a child starts that runs a plugin: that for temporary files, where
+/// there is one. Never the person's: whatever lies there is nothing to such a child.
+pub fn folder_of_children() -> PathBuf {
+    let named = std::env::temp_dir();
+    let is_there = |folder: &PathBuf| folder.is_absolute() && folder.is_dir();
+    [named, PathBuf::from("/tmp")].into_iter().find(is_there).unwrap_or_else(|| PathBuf::from("/"))
+}
+
+/// What a child is sent for.
+pub struct Errand<'a> {
+    /// What it does, for errors: `describing it`.
+    pub what: &'a str,
+    /// What stands before the file's path.
+    pub arguments: &'a [&'a str],
+    /// Its folder, which is its folder for temporary files too.
+    pub folder: &'a Path,
+    /// How long it may take.
+    pub deadline: Duration,
+    /// Address space that it may have.
+    pub memory_bytes: u64,
+    /// Descriptors that it may have open.
+    pub open_files: u64,
+}
+
+impl Errand<'_> {
+    /// Starts the child, waits for its end and returns what it answered.
+    ///
+    /// # Errors
+    /// One line that says what happened: refused by the loader, panicked, crashed, hung.
+    pub async fn run<T: DeserializeOwned>(
+        &self,
+        supervisor: &Supervisor,
+        executable: &Path,
+        plugin: &Path,
+    ) -> Result<T, Error> {
+        let (ours, theirs) = std::io::pipe().map_err(no_pipe)?;
+        let mut command = Command::new(executable, self.folder);
+        command.args = self.arguments.iter().map(Into::into).collect();
+        command.args.push(plugin.into());
+        command.variables = [
+            ("PATH", "/usr/bin:/bin".into()),
+            ("LANG", "C.UTF-8".into()),
+            ("TMPDIR", self.folder.into()),
+        ]
+        .map(|(name, value): (&str, OsString)| (name.into(), value))
+        .into();
+        command.stdout = Output::Piped;
+        command.stderr = ErrorOutput::Merged;
+        command.descriptor3 = Some(theirs.into());
+        command.limits = Limits {
+            memory_bytes: Some(self.memory_bytes),
+            open_files: Some(self.open_files),
+            cpu_seconds: Some(self.deadline.as_secs() + 1),
+        };
+        let mut child =
+            supervisor.spawn(command).await.map_err(|error| self.not_started(&error))?;
+
+        let ours = tokio::net::unix::pipe::Receiver::from_owned_fd(ours.into()).map_err(no_pipe)?;
+        let printed = child.stdout.take();
+        let mut sent = Sent { child: Arc::new(child), is_over: false };
+        let talk = async {
+            let (answer, printed) =
+                tokio::join!(read_at_most(ours, FRAME_BYTES_MAX + 1), read_printed(printed));
+            (answer, printed, sent.child.wait().await)
+        };
+        let Ok((answer, printed, exit)) = tokio::time::timeout(self.deadline, talk).await else {
+            // Ended by force; an error of that would say less than the deadline does.
+            let _ = sent.child.end().await;
+            sent.is_over = true;
+            let text = format!("{} took longer than {} s", self.what, self.deadline.as_secs());
+            return Err(Error::new(ErrorKind::Timeout, text));
+        };
+        sent.is_over = true;
+        self.answer_of(&answer, &printed, exit)
+    }
+
+    fn answer_of<T: DeserializeOwned>(
+        &self,
+        answer: &[u8],
+        printed: &str,
+        exit: Result<Exit, ProcessError>,
+    ) -> Result<T, Error> {
+        if answer.len() > FRAME_BYTES_MAX {
+            let text = format!("{} gave more than {FRAME_BYTES_MAX} bytes", self.what);
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        if values_of(answer) > JSON_VALUES_MAX {
+            let text = format!("{} gave JSON of more than {JSON_VALUES_MAX} values", self.what);
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        match (serde_json::from_slice(answer), exit) {
+            (Ok(Answer::Ok(answer)), _) => Ok(answer),
+            (Ok(Answer::Error(error)), _) => Err(error),
+            (Err(_), Ok(exit)) => {
+                let printed = match printed.trim() {
+                    "" => String::new(),
+                    text => format!("; it printed: {}", text.replace('\n', " ⏎ ")),
+                };
+                let (what, end) = (self.what, exit_text(exit));
+                let text = format!("{what} failed: its process {end}{printed}");
+                Err(Error::new(ErrorKind::PluginMisbehaved, text))
+            }
+            (Err(_), Err(error)) => Err(self.not_started(&error)),
+        }
+    }
+
+    fn not_started(&self, error: &ProcessError) -> Error {
+        let text = format!("{} failed: cannot run a process for it: {error}", self.what);
+        let described = Error::new(ErrorKind::Io, text);
+        match error.hint() {
+            Some(hint) => described.with_hint(hint),
+            None => described,
+        }
+    }
+}
+
+/// A child that is ended when nobody waits for its answer any more.
+struct Sent {
+    child: Arc<Child>,
+    is_over: bool,
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if !self.is_over {
+            let child = Arc::clone(&self.child);
+            runtime.spawn(async move { child.end().await });
+        }
+    }
+}
+
+async fn read_at_most(mut from: impl AsyncRead + Unpin, bytes_max: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // What was read before an error is judged like a short answer.
+    let _ = (&mut from).take(bytes_max as u64).read_to_end(&mut bytes).await;
+    bytes
+}
+
+/// Reads all that the child prints, so that it cannot stand still, and keeps the end of it.
+async fn read_printed(from: Option<impl AsyncRead + Unpin>) -> String {
+    let Some(mut from) = from else { return String::new() };
+    let (mut kept, mut buffer) = (Vec::new(), vec![0; 4096]);
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        kept.extend_from_slice(&buffer[..read]);
+        let surplus = kept.len().saturating_sub(PRINTED_BYTES_MAX);
+        kept.drain(..surplus);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+fn no_pipe(error: std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot make a pipe for a child: {error}"))
+}

@@ -1,0 +1,64 @@
+//! Describes plugin files again whatever the cache holds, where no session runs, and compares.
+
+use std::path::PathBuf;
+
+use jaato_loader::{Described, DescriptionCache, find, read_manifest};
+use jaato_registry::{PluginEntry, Registry};
+use jaato_types::{Description, Manifest};
+
+use crate::discover::{Again, Search, places, rules, search};
+use crate::setup::{Setup, supervisor};
+
+/// A plugin file that was described again.
+#[derive(Debug)]
+pub struct DescribedAgain {
+    /// The file.
+    pub path: PathBuf,
+    /// What was known of it: what its manifest said, and its description where it could be had.
+    pub before: Option<(Manifest, Option<Description>)>,
+    /// What became of it, or why it is no plugin.
+    pub now: Result<PluginEntry, String>,
+}
+
+/// Describes the files of one plugin again, or of all. The cache has what came of it. None where
+/// there is no such plugin, and none was known.
+pub async fn describe_again(setup: &Setup, plugin: Option<&str>) -> Vec<DescribedAgain> {
+    let cache = setup.folders.descriptions_file().ok();
+    let cache = cache.map(|path| DescriptionCache::read(path, env!("CARGO_PKG_VERSION")));
+    let mut known = Vec::new();
+    for file in find(&places(setup)).files {
+        let last = cache.as_ref().and_then(|cache| cache.last(&file.path));
+        let before = last.map(|entry| {
+            let described = match &entry.described {
+                Some(Described::Ok(description)) => Some((**description).clone()),
+                Some(Described::Failed(_)) | None => None,
+            };
+            (entry.manifest.clone(), described)
+        });
+        let is_it = |manifest: &Manifest| plugin.is_none_or(|name| manifest.name.as_str() == name);
+        // A file that cannot be read is known by what it was.
+        let was = before.as_ref().map(|(manifest, _)| is_it(manifest));
+        let is = || read_manifest(&file.path).is_ok_and(|manifest| is_it(&manifest));
+        if plugin.is_none() || was == Some(true) || is() {
+            known.push((file.path, before));
+        }
+    }
+    let files: Vec<PathBuf> = known.iter().map(|(path, _)| path.clone()).collect();
+    let how = Search { workspace: setup.trusted_workspace(), again: Again::Files(&files) };
+    let found = search(setup, &supervisor(setup), how).await;
+    let candidates = found.files.iter().filter_map(|file| file.found.as_ref().ok().cloned());
+    let registry = Registry::build(candidates, &rules(setup));
+    let mut all = Vec::new();
+    for (path, before) in known {
+        let entry = registry.plugins().iter().find(|entry| entry.candidate.path == path);
+        let problem = found.files.iter().find(|file| file.path == path);
+        let now = match (entry, problem.map(|file| &file.found)) {
+            (Some(entry), _) => Ok(entry.clone()),
+            (None, Some(Err(problem))) => Err(problem.clone()),
+            // It went away meanwhile.
+            (None, _) => continue,
+        };
+        all.push(DescribedAgain { path, before, now });
+    }
+    all
+}

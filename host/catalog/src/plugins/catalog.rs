@@ -1,0 +1,339 @@
+//! Who has which name at one time, in which edition, and what follows when files change.
+//!
+//! Pure: it touches no file. A file that cannot take the place of the one before leaves that one
+//! there, with the reason.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_loader::Stamp;
+use jaato_registry::{Candidate, PluginEntry, Registry, Rules, Status, Trust};
+use jaato_types::{PluginName, ToolSpec};
+
+use super::news::{INFO, News, WARN};
+use crate::discover::{SearchedFile, Seen};
+
+/// The plugins at one time.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// Who has which name.
+    pub registry: Arc<Registry>,
+    editions: BTreeMap<PluginName, Edition>,
+    /// Why another content than that of its file is in use.
+    kept: BTreeMap<PluginName, String>,
+    /// What is wrong with folders, and with files that never were a plugin.
+    problems: BTreeSet<String>,
+}
+
+/// One state of a plugin: its content, and how far that is trusted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edition {
+    /// Grows with each edition.
+    pub number: u64,
+    /// The number of the first edition with this content.
+    pub content: u64,
+    /// The state of the file; none where it was not looked at.
+    pub stamp: Option<Stamp>,
+}
+
+/// A candidate on its way into a catalog.
+struct Slot {
+    candidate: Candidate,
+    stamp: Option<Stamp>,
+    origin: Origin,
+}
+
+/// Where a candidate is from.
+#[derive(PartialEq, Eq)]
+enum Origin {
+    /// Its file, as it was just read.
+    File,
+    /// The catalog before.
+    Before,
+}
+
+/// What a renewal is made of.
+pub struct Renewal<'a> {
+    /// What was found.
+    pub files: Vec<SearchedFile>,
+    /// What is wrong with folders.
+    pub problems: Vec<String>,
+    /// What the person says about names.
+    pub rules: &'a Rules,
+    /// Plugins that get a new edition although nothing changed.
+    pub again: &'a [PluginName],
+    /// The number of the last edition; is counted on.
+    pub last_edition: &'a mut u64,
+}
+
+impl Catalog {
+    /// Takes what was found at the start.
+    pub fn first(registry: Registry) -> Self {
+        Self { registry: Arc::new(registry), ..Self::default() }
+    }
+
+    /// Notes the state of the files, and what the person has been told of them.
+    pub fn watched(&self, seen: &Seen, problems: Vec<String>) -> Self {
+        let editions = named(&self.registry).map(|entry| {
+            let stamp = seen.files.get(&entry.candidate.path).cloned();
+            (entry.candidate.manifest.name.clone(), Edition { stamp, ..Edition::default() })
+        });
+        let editions = editions.collect();
+        let problems = problems.into_iter().collect();
+        Self { registry: Arc::clone(&self.registry), editions, kept: BTreeMap::new(), problems }
+    }
+
+    /// Returns a plugin's edition.
+    pub fn edition(&self, plugin: &str) -> Edition {
+        self.editions.get(plugin).cloned().unwrap_or_default()
+    }
+
+    /// Lists the names that plugins have.
+    pub fn names(&self) -> impl Iterator<Item = &PluginName> {
+        self.editions.keys()
+    }
+
+    /// Tells whether a plugin can be used.
+    pub fn is_in_use(&self, plugin: &str) -> bool {
+        self.registry.plugin(plugin).is_some_and(|entry| entry.status == Status::Active)
+    }
+
+    /// Returns why a plugin's file is not what is used.
+    pub fn kept(&self, plugin: &str) -> Option<&str> {
+        self.kept.get(plugin).map(String::as_str)
+    }
+
+    /// Makes the catalog that follows, and says what changed.
+    pub fn next(&self, renewal: Renewal<'_>) -> (Self, Vec<News>) {
+        let Renewal { files, problems, rules, again, last_edition } = renewal;
+        let mut next = Self { problems: problems.into_iter().collect(), ..Self::default() };
+        let mut slots: Vec<Slot> =
+            files.into_iter().filter_map(|file| self.slot(file, &mut next)).collect();
+        let registry = self.settle(&mut slots, rules, &mut next.kept);
+        for (entry, slot) in registry.plugins().iter().zip(&slots) {
+            let name = &entry.candidate.manifest.name;
+            if !is_named(&registry, entry) {
+                continue;
+            }
+            let before = self.editions.get(name).filter(|_| self.is_same(entry, slot));
+            let stamp = slot.stamp.clone();
+            let edition = match before {
+                Some(edition) if !again.contains(name) => Edition { stamp, ..edition.clone() },
+                before => {
+                    *last_edition += 1;
+                    let content = match before {
+                        Some(edition) => edition.content,
+                        None => self.content_of(entry, slot).unwrap_or(*last_edition),
+                    };
+                    Edition { number: *last_edition, content, stamp }
+                }
+            };
+            next.editions.insert(name.clone(), edition);
+        }
+        next.registry = Arc::new(registry);
+        let news = next.news(self);
+        (next, news)
+    }
+
+    /// Returns the entry of a file whose plugin is in use.
+    fn in_use(&self, path: &Path) -> Option<&PluginEntry> {
+        named(&self.registry)
+            .find(|entry| entry.candidate.path == path && entry.status == Status::Active)
+    }
+
+    fn slot(&self, file: SearchedFile, next: &mut Self) -> Option<Slot> {
+        let SearchedFile { path, stamp, found } = file;
+        let before = self.in_use(&path);
+        let why = match (&found, before) {
+            (Err(problem), None) => {
+                next.problems.insert(problem.clone());
+                return None;
+            }
+            (Err(problem), Some(_)) => Some(problem.clone()),
+            (Ok(candidate), Some(_)) => unusable(candidate),
+            (Ok(_), None) => None,
+        };
+        if let (Some(why), Some(before)) = (why, before) {
+            let name = &before.candidate.manifest.name;
+            let edition = self.edition(name.as_str());
+            let withdrawn = matches!(&found, Ok(it) if it.trust == Trust::WorkspaceNot);
+            // What runs goes on running where its workspace alone has changed.
+            if !(withdrawn && edition.stamp == stamp) {
+                next.kept.insert(name.clone(), why);
+            }
+            return Some(Slot::before(before, &edition));
+        }
+        Some(Slot { candidate: found.ok()?, stamp, origin: Origin::File })
+    }
+
+    /// Builds the registry. What is refused only because its file changed gives way to what it was
+    /// before.
+    fn settle(
+        &self,
+        slots: &mut [Slot],
+        rules: &Rules,
+        kept: &mut BTreeMap<PluginName, String>,
+    ) -> Registry {
+        loop {
+            let candidates = slots.iter().map(|slot| slot.candidate.clone());
+            let registry = Registry::build(candidates, rules);
+            let refused = registry.plugins().iter().zip(&*slots).position(|(entry, slot)| {
+                matches!(entry.status, Status::Refused(_))
+                    && slot.origin == Origin::File
+                    && self.in_use(&entry.candidate.path).is_some_and(|before| {
+                        self.edition(before.candidate.manifest.name.as_str()).stamp != slot.stamp
+                    })
+            });
+            // Each round takes one more from before, so that it ends.
+            let Some(at) = refused else { return registry };
+            let Some(before) = self.in_use(&slots[at].candidate.path) else { return registry };
+            let name = &before.candidate.manifest.name;
+            if let Some((why, _)) = registry.plugins()[at].why_not() {
+                kept.insert(name.clone(), why);
+            }
+            slots[at] = Slot::before(before, &self.edition(name.as_str()));
+        }
+    }
+
+    /// Tells whether a plugin is what it was.
+    fn is_same(&self, entry: &PluginEntry, slot: &Slot) -> bool {
+        let Some(before) = self.registry.plugin(entry.candidate.manifest.name.as_str()) else {
+            return false;
+        };
+        slot.origin == Origin::Before
+            || (before.candidate.trust == entry.candidate.trust
+                && self.content_of(entry, slot).is_some())
+    }
+
+    /// Returns the number of a plugin's content, where it is the same as before.
+    fn content_of(&self, entry: &PluginEntry, slot: &Slot) -> Option<u64> {
+        let name = &entry.candidate.manifest.name;
+        let edition = self.editions.get(name)?;
+        let before = &self.registry.plugin(name.as_str())?.candidate;
+        let (has, had) = (digest(&entry.candidate), digest(before));
+        // A file that was only touched is the same.
+        let is_same = edition.stamp == slot.stamp || (has.is_some() && has == had);
+        (is_same && before.path == entry.candidate.path).then_some(edition.content)
+    }
+
+    /// Says what is other than before.
+    fn news(&self, before: &Self) -> Vec<News> {
+        let mut news = Vec::new();
+        for entry in self.registry.plugins() {
+            let name = &entry.candidate.manifest.name;
+            let path = &entry.candidate.path;
+            let mut all = before.registry.plugins().iter();
+            let line = match &entry.status {
+                Status::Active => self.became(before, entry).map(|text| (INFO, text)),
+                status if all.any(|it| it.candidate.path == *path && it.status == *status) => None,
+                _ => entry.why_not().map(|(why, hint)| {
+                    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                    let path = path.display();
+                    let text = format!("plugin `{name}` (`{path}`) cannot be used: {why}{hint}");
+                    (WARN, text)
+                }),
+            };
+            news.extend(line.map(|(level, text)| News::new(Some(name), level, text)));
+        }
+        for (name, why) in &self.kept {
+            if before.kept.get(name) != Some(why) {
+                let text = format!(
+                    "plugin `{name}` stays as it was, its file was replaced by one that cannot be used: {why}"
+                );
+                news.push(News::new(Some(name), WARN, text));
+            }
+        }
+        for entry in named(&before.registry).filter(|entry| entry.status == Status::Active) {
+            let name = &entry.candidate.manifest.name;
+            if self.registry.plugin(name.as_str()).is_none() {
+                let path = entry.candidate.path.display();
+                let text = format!("the file of plugin `{name}` was removed: `{path}`");
+                news.push(News::new(Some(name), WARN, text));
+            }
+        }
+        let problems = self.problems.difference(&before.problems);
+        news.extend(problems.map(|problem| News::new(None, WARN, problem.as_str())));
+        news
+    }
+
+    /// Says what became of a plugin that is in use, where it is another than before.
+    fn became(&self, before: &Self, entry: &PluginEntry) -> Option<String> {
+        let manifest = &entry.candidate.manifest;
+        let (name, new) = (&manifest.name, &manifest.version);
+        let old = before.registry.plugin(name.as_str());
+        let Some(old) = old.filter(|old| old.status == Status::Active) else {
+            return Some(format!("plugin `{name}` {new} can be used from here on"));
+        };
+        let (ours, theirs) = (self.edition(name.as_str()), before.edition(name.as_str()));
+        if ours.number == theirs.number {
+            return None;
+        }
+        let is_trusted = |entry: &PluginEntry| !matches!(entry.candidate.trust, Trust::No(_));
+        let trust = match (is_trusted(old), is_trusted(entry)) {
+            (true, false) => ": it is not trusted, so it runs in a worker",
+            (false, true) => ": it is trusted",
+            (_, _) => "",
+        };
+        let version = &old.candidate.manifest.version;
+        Some(if ours.content == theirs.content {
+            format!("plugin `{name}` {new} begins anew{trust}")
+        } else if version == new {
+            format!("plugin `{name}` {new} was replaced{trust}")
+        } else {
+            format!("plugin `{name}` was replaced, {version} by {new}{trust}")
+        })
+    }
+
+    /// Tells whether a plugin offers models the same in both catalogs, and is trusted to say so.
+    pub fn offers_the_same(&self, other: &Self, plugin: &str) -> bool {
+        let offer = |catalog: &Self| -> Option<(bool, Vec<ToolSpec>)> {
+            let entry = catalog.registry.plugin(plugin)?;
+            let tools = entry.description()?.tools.clone();
+            Some((entry.candidate.trust == Trust::Shipped, tools))
+        };
+        let (ours, theirs) = (offer(self), offer(other));
+        ours.is_some() && ours == theirs
+    }
+}
+
+impl Slot {
+    fn before(entry: &PluginEntry, edition: &Edition) -> Self {
+        let (candidate, stamp) = (entry.candidate.clone(), edition.stamp.clone());
+        Self { candidate, stamp, origin: Origin::Before }
+    }
+}
+
+/// Lists the plugins that have their name.
+fn named(registry: &Registry) -> impl Iterator<Item = &PluginEntry> {
+    registry.plugins().iter().filter(|entry| is_named(registry, entry))
+}
+
+fn is_named(registry: &Registry, entry: &PluginEntry) -> bool {
+    let holder = registry.plugin(entry.candidate.manifest.name.as_str());
+    holder.is_some_and(|holder| std::ptr::eq(holder, entry))
+}
+
+/// Says why a file cannot take the place of one that is in use.
+fn unusable(candidate: &Candidate) -> Option<String> {
+    match &candidate.description {
+        Some(Err(error)) => {
+            let hint = error.hint.as_ref().map(|hint| format!("\nhint: {hint}"));
+            Some(format!("{}{}", error.message, hint.unwrap_or_default()))
+        }
+        _ if candidate.trust == Trust::WorkspaceNot => {
+            Some("its workspace changed, so it is not trusted any more\nhint: jaato trust".into())
+        }
+        Some(Ok(_)) | None => None,
+    }
+}
+
+fn digest(candidate: &Candidate) -> Option<&str> {
+    match &candidate.trust {
+        Trust::ByHash(digest) | Trust::No(digest) => Some(digest),
+        Trust::Shipped | Trust::WorkspaceNot => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

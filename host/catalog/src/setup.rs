@@ -1,0 +1,216 @@
+//! Reads everything that a host is made of before it does anything: folders, trust, configuration.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
+use jaato_config::{Config, ConfigError, Folders, Overrides, Sources, Variables, load};
+use jaato_process::{GuardianCommand, Supervisor};
+use jaato_worker::SERVE_ARGUMENTS;
+
+/// The argument by which the executable becomes the guardian.
+pub const GUARDIAN_ARGUMENT: &str = "guardian";
+
+/// What the command line, or an embedder, says.
+#[derive(Debug, Clone, Default)]
+pub struct Arguments {
+    /// Values that win over every other layer.
+    pub overrides: Overrides,
+    /// `--plugin-dir`.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// `--tools`: only these, and all of them stand in the request.
+    pub tools_only: Option<Vec<String>>,
+    /// `--config`: instead of the user's file.
+    pub config_file: Option<PathBuf>,
+    /// `--env-file`: instead of the workspace's `.env`.
+    pub env_file: Option<PathBuf>,
+}
+
+/// Everything that a host is made of.
+#[derive(Debug)]
+pub struct Setup {
+    /// What the command line said.
+    pub plugin_dirs: Vec<PathBuf>,
+    /// `--tools`.
+    pub tools_only: Option<Vec<String>>,
+    /// The executable that guardian and workers are started from; shipped plugins lie beside it.
+    pub executable: PathBuf,
+    /// The user's folders.
+    pub folders: Folders,
+    /// The variables of the process.
+    pub variables: Variables,
+    /// The workspace around the working directory.
+    pub workspace: Workspace,
+    /// Whether it is trusted.
+    pub workspace_state: WorkspaceState,
+    /// The merged configuration.
+    pub config: Config,
+}
+
+/// Why a host cannot be set up.
+#[derive(Debug)]
+pub enum SetupError {
+    /// The configuration is wrong.
+    Config(ConfigError),
+    /// The record of what is trusted cannot be used.
+    Trust(TrustError),
+    /// This process was itself started as a guardian or a worker of another host, and has not
+    /// become it.
+    StartedAsChild(String),
+    /// The system does not say where the executable or the working directory is.
+    System(&'static str, std::io::Error),
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Trust(error) => error.fmt(f),
+            Self::StartedAsChild(argument) => write!(
+                f,
+                "this process was started by jaato as `{argument}`, and is about to be a host itself: it would start \
+                 the next one without end"
+            ),
+            Self::System(what, error) => write!(f, "cannot find {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SetupError {}
+
+impl SetupError {
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Config(error) => error.hint(),
+            Self::Trust(error) => error.hint(),
+            Self::StartedAsChild(_) => Some(
+                "a program that embeds jaato names an installed `jaato` in `Setup::executable`, or becomes what \
+                 that argument says before anything else: `jaato_process::guardian_main`, \
+                 `jaato_worker::serve_main` and `describe_main`"
+                    .to_owned(),
+            ),
+            Self::System(..) => None,
+        }
+    }
+}
+
+impl Setup {
+    /// Reads folders, trust and configuration of this process.
+    ///
+    /// # Errors
+    /// The first thing that is wrong; nothing is changed by reading.
+    pub fn of_process(arguments: Arguments) -> Result<Self, SetupError> {
+        let executable =
+            std::env::current_exe().map_err(|error| SetupError::System("the executable", error))?;
+        let directory = std::env::current_dir()
+            .map_err(|error| SetupError::System("the working directory", error))?;
+        Self::read(arguments, executable, Folders::of_user(), Variables::of_process(), &directory)
+    }
+
+    /// Reads trust and configuration with everything else given: for embedders and tests.
+    ///
+    /// # Errors
+    /// As [`Setup::of_process`].
+    pub fn read(
+        arguments: Arguments,
+        executable: PathBuf,
+        folders: Folders,
+        variables: Variables,
+        working_directory: &Path,
+    ) -> Result<Self, SetupError> {
+        if let Some(argument) = started_as_child() {
+            return Err(SetupError::StartedAsChild(argument));
+        }
+        let workspace = Workspace::find(working_directory).map_err(SetupError::Trust)?;
+        let workspace_state = state_of(&workspace, &folders).map_err(SetupError::Trust)?;
+        let config = load(Sources {
+            folders: &folders,
+            config_file: arguments.config_file.as_deref(),
+            env_file: arguments.env_file.as_deref(),
+            workspace: trusted(&workspace_state),
+            variables: &variables,
+            working_directory,
+            overrides: arguments.overrides,
+        })
+        .map_err(SetupError::Config)?;
+        Ok(Self {
+            // Children look the path up from elsewhere, where somebody else may have made it.
+            plugin_dirs: arguments
+                .plugin_dirs
+                .into_iter()
+                .map(|folder| working_directory.join(folder))
+                .collect(),
+            tools_only: arguments.tools_only,
+            executable,
+            folders,
+            variables,
+            workspace,
+            workspace_state,
+            config,
+        })
+    }
+
+    /// Returns the workspace where it is trusted as it is at this moment;
+    /// [`Setup::workspace_state`] is how it was when it was read.
+    pub fn trusted_workspace_now(&self) -> Option<TrustedWorkspace> {
+        let data = self.folders.data().ok()?;
+        match TrustStore::in_folder(data).workspace_state(&self.workspace) {
+            Ok(WorkspaceState::Trusted(workspace)) => Some(workspace),
+            Ok(
+                WorkspaceState::Nothing
+                | WorkspaceState::Untrusted { .. }
+                | WorkspaceState::Changed { .. },
+            )
+            | Err(_) => None,
+        }
+    }
+
+    /// Returns the workspace where it is trusted.
+    pub fn trusted_workspace(&self) -> Option<&TrustedWorkspace> {
+        trusted(&self.workspace_state)
+    }
+}
+
+/// Makes what starts child processes for a setup; starts nothing yet.
+pub fn supervisor(setup: &Setup) -> Supervisor {
+    let (program, args) = (setup.executable.clone(), vec![GUARDIAN_ARGUMENT.into()]);
+    Supervisor::new(GuardianCommand { program, args })
+}
+
+/// Returns the argument by which a host has started this process as its guardian or worker, which
+/// never come here.
+fn started_as_child() -> Option<String> {
+    use std::os::unix::fs::FileTypeExt as _;
+    let argument = std::env::args_os().nth(1)?.into_string().ok()?;
+    // Where what a host gives such a child stands there too: an embedder may have commands of these
+    // names.
+    let place = match argument.as_str() {
+        GUARDIAN_ARGUMENT => "/dev/fd/0",
+        argument if SERVE_ARGUMENTS == [argument] => "/dev/fd/3",
+        _ => return None,
+    };
+    let given = std::fs::metadata(place).ok()?.file_type();
+    (given.is_socket() || given.is_fifo() && argument != GUARDIAN_ARGUMENT).then_some(argument)
+}
+
+/// How a workspace stands. Without a home nothing can have been trusted; a record that proves
+/// nothing counts as empty, and whoever looks for plugins is told.
+fn state_of(workspace: &Workspace, folders: &Folders) -> Result<WorkspaceState, TrustError> {
+    let nothing_trusted =
+        || TrustStore::in_folder(Path::new("/nonexistent")).workspace_state(workspace);
+    let Ok(data) = folders.data() else { return nothing_trusted() };
+    match TrustStore::in_folder(data).workspace_state(workspace) {
+        Err(error) if error.is_of_record() => nothing_trusted(),
+        state => state,
+    }
+}
+
+fn trusted(state: &WorkspaceState) -> Option<&TrustedWorkspace> {
+    match state {
+        WorkspaceState::Trusted(workspace) => Some(workspace),
+        WorkspaceState::Nothing
+        | WorkspaceState::Untrusted { .. }
+        | WorkspaceState::Changed { .. } => None,
+    }
+}

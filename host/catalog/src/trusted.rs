@@ -1,0 +1,197 @@
+//! Private copies of plugin files that are trusted by hash: what is opened is exactly what was
+//! hashed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jaato_registry::{PluginEntry, Status, Trust};
+use sha2::{Digest as _, Sha256};
+
+/// Why there is no private copy.
+#[derive(Debug)]
+pub enum CopyError {
+    /// Reading or writing failed.
+    Io(PathBuf, io::Error),
+    /// The file is not the one that was trusted.
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The digest that is trusted.
+        trusted: String,
+        /// The digest that it has.
+        has: String,
+    },
+}
+
+impl std::fmt::Display for CopyError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Io(path, error) => {
+                write!(f, "cannot copy plugin `{}` to where it is opened: {error}", path.display())
+            }
+            Self::Changed { path, trusted, has } => write!(
+                f,
+                "plugin `{}` changed since it was trusted: its sha256 is {has}, {trusted} is trusted",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for CopyError {}
+
+/// Returns the SHA-256 of a file in lower-case hex.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn sha256_of(path: &Path) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    // A pipe in its place would be waited for.
+    copy_hashing(&mut jaato_places::open_plain(path)?, &mut io::sink(), &mut hash)?;
+    Ok(hex(&hash.finalize()))
+}
+
+/// Copies a file to the private folder, hashing what is written, and returns the copy's path.
+/// A copy that is there already is hashed again and used.
+///
+/// # Errors
+/// [`CopyError::Changed`] when the content is not the trusted one.
+pub fn private_copy(path: &Path, trusted: &str, folder: &Path) -> Result<PathBuf, CopyError> {
+    let io = |error| CopyError::Io(path.to_owned(), error);
+    jaato_places::make(folder).map_err(|error| io(error.into()))?;
+    let copy = copy_of(trusted, folder);
+    if sha256_of(&copy).is_ok_and(|has| has == trusted) {
+        return Ok(copy);
+    }
+    let beside = folder.join(format!(".{trusted}.{}.tmp", std::process::id()));
+    let mut hash = Sha256::new();
+    let written = jaato_places::open_plain(path)
+        .map_err(io::Error::from)
+        .and_then(|mut from| copy_hashing(&mut from, &mut create(&beside)?, &mut hash));
+    let has = hex(&hash.finalize());
+    let placed = match written {
+        Err(error) => Err(io(error)),
+        Ok(()) if has != trusted => {
+            Err(CopyError::Changed { path: path.to_owned(), trusted: trusted.to_owned(), has })
+        }
+        Ok(()) => fs::rename(&beside, &copy).map_err(io),
+    };
+    if placed.is_err() {
+        // Best effort: nothing reads it.
+        let _ = fs::remove_file(&beside);
+    }
+    placed.map(|()| copy)
+}
+
+/// Removes the private copy of a content that is not trusted any more, if there is one. Where it is
+/// open it stays mapped.
+///
+/// # Errors
+/// When it cannot be removed.
+pub fn forget_copy(digest: &str, folder: &Path) -> io::Result<()> {
+    match fs::remove_file(copy_of(digest, folder)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the command that trusts a plugin which runs although it is not trusted.
+pub fn trust_command(entry: &PluginEntry) -> Option<String> {
+    let Trust::No(digest) = &entry.candidate.trust else { return None };
+    let is_used = entry.status == Status::Active;
+    is_used.then(|| trust_line(&entry.candidate.path, digest))
+}
+
+/// Returns the command that trusts a file with this content.
+pub fn trust_line(file: &Path, sha256: &str) -> String {
+    format!("jaato plugin trust {} --sha256 {sha256}", shell_word(&file.to_string_lossy()))
+}
+
+/// Quotes a text so that a shell takes it as one word, whatever stands in it.
+fn shell_word(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn copy_of(digest: &str, folder: &Path) -> PathBuf {
+    folder.join(format!("{digest}{}", std::env::consts::DLL_SUFFIX))
+}
+
+fn copy_hashing(
+    from: &mut impl io::Read,
+    to: &mut impl io::Write,
+    hash: &mut Sha256,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return to.flush(),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hash.update(&buffer[..read]);
+        to.write_all(&buffer[..read])?;
+    }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o500);
+    options.open(path)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_copied_is_what_was_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (plugin, private) = (folder.path().join("moon.so"), folder.path().join("trusted"));
+        fs::write(&plugin, "good").unwrap();
+        let trusted = sha256_of(&plugin).unwrap();
+        let copy = private_copy(&plugin, &trusted, &private).unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), b"good");
+
+        // The copy stands when the file changes; without the copy the change is refused.
+        fs::write(&plugin, "evil").unwrap();
+        assert_eq!(private_copy(&plugin, &trusted, &private).unwrap(), copy);
+        fs::remove_file(&copy).unwrap();
+        let error = private_copy(&plugin, &trusted, &private).unwrap_err();
+        assert!(matches!(error, CopyError::Changed { .. }), "{error}");
+        assert!(fs::read_dir(&private).unwrap().next().is_none(), "nothing is left beside");
+    }
+
+    #[test]
+    fn a_copy_that_was_tampered_with_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = folder.path().join("moon.so");
+        fs::write(&plugin, "good").unwrap();
+        let trusted = sha256_of(&plugin).unwrap();
+        let copy = private_copy(&plugin, &trusted, folder.path()).unwrap();
+        fs::remove_file(&copy).unwrap();
+        fs::write(&copy, "evil").unwrap();
+        let copy = private_copy(&plugin, &trusted, folder.path()).unwrap();
+        assert_eq!(fs::read(copy).unwrap(), b"good");
+    }
+
+    #[test]
+    fn a_copy_is_forgotten_and_forgetting_none_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = folder.path().join("moon.so");
+        fs::write(&plugin, "good").unwrap();
+        let digest = sha256_of(&plugin).unwrap();
+        let copy = private_copy(&plugin, &digest, folder.path()).unwrap();
+        for _ in 0..2 {
+            forget_copy(&digest, folder.path()).unwrap();
+            assert!(!copy.exists());
+        }
+        assert!(plugin.exists());
+    }
+}

@@ -1,0 +1,74 @@
+//! A session's environment as the calls of its plugins reach it.
+
+use std::sync::{Arc, Weak};
+
+use futures_util::future::BoxFuture;
+use jaato_instances::{EnvironmentAccess, EnvironmentRequest, OutputSink, Tell};
+use jaato_loader::Served;
+use jaato_terminals::{TerminalServices, is_operation as is_terminal_operation};
+use jaato_types::{Error, ErrorKind, SessionId};
+
+use super::resources::Asking;
+use super::{Environments, KeptOutput, Member, Resources};
+
+/// The execution environment of a session.
+pub struct SessionEnvironment {
+    /// Weak: an instance keeps what reaches it, and the environments keep instances.
+    host: Weak<Environments>,
+    /// None for the environment's own plugin.
+    member: Option<Arc<Member>>,
+    resources: Arc<Resources>,
+}
+
+impl SessionEnvironment {
+    /// Returns that of a session, where it has one.
+    pub fn of(host: &Arc<Environments>, session: &SessionId) -> Option<Self> {
+        let member = host.of(session)?;
+        let resources = Arc::clone(member.scope().resources());
+        Some(Self { host: Arc::downgrade(host), member: Some(member), resources })
+    }
+
+    /// Returns what the environment's own plugin has of it: its resources.
+    pub fn own(host: &Arc<Environments>, resources: &Arc<Resources>) -> Self {
+        Self { host: Arc::downgrade(host), member: None, resources: Arc::clone(resources) }
+    }
+}
+
+impl EnvironmentAccess for SessionEnvironment {
+    fn call(&self, asked: EnvironmentRequest) -> Option<BoxFuture<'static, Result<Served, Error>>> {
+        let member = self.member.as_ref()?;
+        let Some(host) = self.host.upgrade() else { return Some(ended()) };
+        let EnvironmentRequest { plugin, session, operation, request, tell, .. } = asked;
+        if is_terminal_operation(&operation) {
+            let board = Arc::clone(&host.terminals);
+            return Some(TerminalServices { board, plugin, session }.call(&operation, request));
+        }
+        Some(member.call(host, &plugin, &operation, request, tell))
+    }
+
+    fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>> {
+        let Some(host) = self.host.upgrade() else { return ended() };
+        let EnvironmentRequest { plugin, session, asker, making, operation, request, tell } = asked;
+        let (resources, plugin) = (Arc::clone(&self.resources), Some(plugin));
+        let asking = Asking { host, resources, plugin, session, asker, making, tell };
+        Box::pin(async move { asking.answer(&operation, &request).await })
+    }
+
+    fn keep_output(
+        &self,
+        name: String,
+        tell: Tell,
+    ) -> Option<BoxFuture<'static, Result<Box<dyn OutputSink>, Error>>> {
+        let (host, member) = (self.host.upgrade()?, self.member.clone()?);
+        Some(Box::pin(async move {
+            let outputs = Arc::clone(&host.outputs);
+            let kept = KeptOutput::create(&outputs, Some((host, member)), &name, tell).await?;
+            Ok(Box::new(kept) as Box<dyn OutputSink>)
+        }))
+    }
+}
+
+fn ended() -> BoxFuture<'static, Result<Served, Error>> {
+    let error = Error::new(ErrorKind::Unavailable, "the host has ended");
+    Box::pin(std::future::ready(Err(error)))
+}

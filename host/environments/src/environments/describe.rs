@@ -1,0 +1,194 @@
+//! What embedders and people reach of environments: lists, facts, sharing.
+
+use std::sync::Arc;
+
+use jaato_config::DEFAULT_ENVIRONMENT;
+use jaato_instances::{CallSite, EnvironmentAccess, Tell, misbehaved};
+use jaato_loader::Served;
+use jaato_registry::Status;
+use jaato_session::Cancel;
+use jaato_types::execution::{EnvironmentFacts, EnvironmentPart, EnvironmentSpec};
+use jaato_types::process::{
+    OutputStream, ProcessEvent, ProcessExit, ProcessWrite, SPAWN, Spawn, Stdin, WRITE,
+};
+use jaato_types::{Delta, Error, ErrorKind, Frame, PluginName, SessionId};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use super::scope::write;
+use super::{Environments, Member, Scope, SessionEnvironment, SharedEnvironment, choose};
+
+/// An environment in the list.
+#[derive(Debug, Clone)]
+pub struct EnvironmentListed {
+    /// What its plugin says of it.
+    pub spec: EnvironmentSpec,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Whether sessions use it where nothing else is said.
+    pub is_default: bool,
+}
+
+impl Environments {
+    /// Lists the execution environments that can be used, by name.
+    pub fn list(&self) -> Vec<EnvironmentListed> {
+        let registry = self.plugins.registry();
+        let chosen = &self.plugins.setup.config.environment;
+        let listed = registry.environments().filter_map(|name| {
+            let entry = registry.environment(name)?;
+            let spec = entry.description()?.environment.clone()?;
+            let plugin = entry.candidate.manifest.name.clone();
+            let is_default = spec.name == *chosen;
+            (entry.status == Status::Active).then_some(EnvironmentListed {
+                spec,
+                plugin,
+                is_default,
+            })
+        });
+        listed.collect()
+    }
+
+    /// Makes an environment that several sessions may share. Nothing is set up yet.
+    ///
+    /// # Errors
+    /// When no plugin offers it.
+    pub fn shared(
+        &self,
+        name: &str,
+        options: Map<String, Value>,
+    ) -> Result<SharedEnvironment, Error> {
+        let choice = choose(self, name, options)?;
+        Ok(SharedEnvironment(Arc::new(Scope::new(choice))))
+    }
+
+    /// Runs a program in a session's environment, with nobody's leave but the caller's; `take` is
+    /// given what it prints, `input` gives what it reads (none: nothing; an empty piece: the end).
+    ///
+    /// # Errors
+    /// What keeps it from being run; `cancelled`.
+    pub async fn execute(
+        self: &Arc<Self>,
+        session: &SessionId,
+        spawn: &Spawn,
+        input: Option<mpsc::Receiver<Vec<u8>>>,
+        cancel: &Cancel,
+        mut take: impl FnMut(OutputStream, &[u8]),
+    ) -> Result<ProcessExit, Error> {
+        let member = self.member(session)?;
+        let quiet: Tell = Arc::new(|_| {});
+        let nobody = PluginName::from("host");
+        let call = |operation: &str, frame| {
+            let host = Arc::clone(self);
+            member.call(host, &nobody, operation, frame, Arc::clone(&quiet))
+        };
+        let stdin = if input.is_some() { Stdin::Piped } else { Stdin::Closed };
+        let spawned = call(SPAWN, write(&Spawn { stdin, ..spawn.clone() })?).await?;
+        let Served::StreamWith(head, mut stream) = spawned else {
+            let text = "the environment gave no stream for a program";
+            return Err(Error::new(ErrorKind::PluginMisbehaved, text));
+        };
+        let process = head.get("process").and_then(Value::as_u64).unwrap_or_default();
+        let typing = async {
+            let Some(mut input) = input else { return std::future::pending().await };
+            loop {
+                let piece = input.recv().await.unwrap_or_default();
+                let request = ProcessWrite { process, close: piece.is_empty() };
+                let is_last = request.close;
+                let Ok(frame) = Frame::write_with_bytes(&request, &piece) else { return };
+                // A program that reads no more need not be written to.
+                if call(WRITE, frame).await.is_err() || is_last {
+                    return;
+                }
+            }
+        };
+        let reading = async {
+            loop {
+                let piece = std::future::poll_fn(|cx| stream.poll_piece(cx)).await;
+                let Some(piece) = piece.transpose()? else {
+                    let text = "the environment did not tell how the program ended";
+                    return Err(Error::new(ErrorKind::PluginMisbehaved, text));
+                };
+                let frame = Frame::parse(&piece).map_err(misbehaved)?;
+                match frame.json().map_err(misbehaved)? {
+                    ProcessEvent::Output { stream } => take(stream, frame.bytes),
+                    ProcessEvent::Exited(exit) => return Ok(exit),
+                    ProcessEvent::Unknown => {}
+                }
+            }
+        };
+        let typing = async {
+            typing.await;
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Error::cancelled()),
+            exit = reading => exit,
+            () = typing => unreachable!("it never ends"),
+        }
+    }
+
+    fn member(&self, session: &SessionId) -> Result<Arc<Member>, Error> {
+        self.of(session).ok_or_else(|| {
+            let text = "the session has no execution environment";
+            Error::new(ErrorKind::NotFound, text)
+        })
+    }
+
+    /// Tells what a session's environment is; sets it up. `notice` is told what goes on meanwhile.
+    ///
+    /// # Errors
+    /// What keeps it from being ready.
+    pub async fn facts(
+        self: &Arc<Self>,
+        session: &SessionId,
+        notice: impl Fn(String) + Send + Sync + 'static,
+    ) -> Result<EnvironmentFacts, Error> {
+        let member = self.member(session)?;
+        let tell: Tell = Arc::new(move |delta| {
+            if let Delta::Notice { text } = delta {
+                notice(text);
+            }
+        });
+        member.scope().facts(self, &tell).await
+    }
+
+    /// Tells whether the plugin of a session's environment says that it has something; it need not
+    /// be set up for that.
+    pub fn has(&self, session: &SessionId, part: EnvironmentPart) -> bool {
+        self.of(session).is_some_and(|member| member.scope().has(self, part))
+    }
+
+    /// Gives a session the environment that it shares, or one of its own as it is configured. That
+    /// the default one is not there is told when a tool needs it.
+    ///
+    /// # Errors
+    /// When no plugin offers what is configured.
+    pub fn enter(
+        &self,
+        session: &SessionId,
+        shared: Option<&SharedEnvironment>,
+        options: Map<String, Value>,
+    ) -> Result<(), Error> {
+        let scope = match shared {
+            Some(shared) => Arc::clone(&shared.0),
+            None => {
+                let name = &self.plugins.setup.config.environment;
+                match choose(self, name, options) {
+                    Ok(choice) => Arc::new(Scope::new(choice)),
+                    Err(_) if name == DEFAULT_ENVIRONMENT => return Ok(()),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        self.join(session, scope);
+        Ok(())
+    }
+
+    /// Says where a call for a session stands that is no tool's: a provider's, a gc's.
+    pub fn site(self: &Arc<Self>, session: &SessionId) -> CallSite {
+        let environment = SessionEnvironment::of(self, session);
+        let environment = environment.map(|it| Arc::new(it) as Arc<dyn EnvironmentAccess>);
+        CallSite { environment, ..CallSite::of(session.clone()) }
+    }
+}

@@ -1,0 +1,365 @@
+//! A session in its environment: what its tools ask for is passed on, and what it runs is its own.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_config::trust::SESSION_MARKER;
+use jaato_instances::Tell;
+use jaato_loader::Served;
+use jaato_session::Cancel;
+use jaato_types::execution::{DESCRIBE, STREAM_KEY};
+use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM};
+use jaato_types::process::{FORGET, LIST, PREPARE, ProcessFacts, ProcessRef, SPAWN, START, Spawn};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+
+use super::Environments;
+use super::lent::{Lent, LentReader, Upload, Uploads};
+use super::scope::{Answered, Scope, read, write};
+use super::stream::{EnvironmentStream, OnEnd, Takes};
+
+/// Keys by which requests and answers name what runs or is open.
+const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
+
+/// Terminals that have ended of which is still known whose they were: their last screens come in
+/// the moment after. As many as a session may have in an environment at once can end together.
+const ENDED_TERMINALS_MAX: usize = 1024;
+
+/// A session in its environment.
+pub struct Member {
+    scope: Arc<Scope>,
+    session: SessionId,
+    /// What it started.
+    numbers: Mutex<HashSet<u64>>,
+    /// Of that, programs that outlive the plugin that started them.
+    lasting: Mutex<HashSet<u64>>,
+    terminals: Mutex<HeldTerminals>,
+    /// Files that are written here for the environment.
+    uploads: Arc<Uploads>,
+}
+
+/// The terminals of a session, those that ended last too: their last screens may come late.
+#[derive(Default)]
+struct HeldTerminals {
+    by_number: HashMap<u64, HeldTerminal>,
+    /// Those that have ended, the oldest first.
+    ended: VecDeque<u64>,
+}
+
+/// A terminal, and whose it is.
+struct HeldTerminal {
+    plugin: PluginName,
+    /// Set when it has ended.
+    over: Cancel,
+}
+
+/// Tells whether an operation is one that tools may ask of their session's environment.
+pub fn is_operation(operation: &str) -> bool {
+    let is_passed_on =
+        ["files.", "process.", "terminal."].iter().any(|prefix| operation.starts_with(prefix));
+    operation == DESCRIBE || (is_passed_on && operation != PREPARE)
+}
+
+impl Member {
+    pub(super) fn new(scope: Arc<Scope>, session: SessionId) -> Self {
+        scope.enter();
+        Self {
+            scope,
+            session,
+            numbers: Mutex::default(),
+            lasting: Mutex::default(),
+            terminals: Mutex::default(),
+            uploads: Arc::default(),
+        }
+    }
+
+    /// Returns the environment.
+    pub fn scope(&self) -> &Arc<Scope> {
+        &self.scope
+    }
+
+    /// Returns the session.
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Asks the environment for something of the host's own.
+    pub(super) async fn ask(
+        &self,
+        host: &Arc<Environments>,
+        operation: &str,
+        frame: Vec<u8>,
+        tell: &Tell,
+    ) -> Result<Vec<u8>, Error> {
+        let (answer, _) = self.scope.call(host, operation, frame, tell).await?;
+        Ok(answer.frame)
+    }
+
+    /// Passes on what a tool of this plugin asks for.
+    pub fn call(
+        self: &Arc<Self>,
+        host: Arc<Environments>,
+        plugin: &PluginName,
+        operation: &str,
+        request: Vec<u8>,
+        tell: Tell,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        let (own, operation) = (Arc::clone(self), operation.to_owned());
+        let plugin = plugin.clone();
+        Box::pin(async move {
+            let takes = takes(&operation, &request);
+            let request = own.prepared(&operation, request)?;
+            if let Some(served) = own.run_here(&host, &operation, &request, &tell).await? {
+                return Ok(served);
+            }
+            if let Some(upload) = own.upload_of(&operation, &request) {
+                if operation == WRITE_PIECE {
+                    let pass_on = async |rest| {
+                        let (answer, _) = own.scope.call(&host, WRITE_PIECE, rest, &tell).await?;
+                        Ok(answer.frame)
+                    };
+                    return upload.write(request, pass_on).await.map(Served::Frame);
+                }
+                upload.finish().await?;
+            }
+            let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
+            own.served(&operation, answer, |stream, number, lent| {
+                let stream = EnvironmentStream::new(Arc::clone(&ready), stream, takes);
+                match (operation.as_str(), number, lent) {
+                    (terminal::SPAWN, Some(number), _) => {
+                        stream.with_end(own.hold_terminal(&host, number, plugin))
+                    }
+                    (WRITE_STREAM, Some(number), Some(lent)) => {
+                        stream.with_end(own.uploads.hold(number, lent, ready))
+                    }
+                    (READ_STREAM, _, lent) => {
+                        stream.of_file(lent.and_then(|lent| LentReader::new(lent, takes)))
+                    }
+                    _ => stream,
+                }
+            })
+        })
+    }
+
+    /// Runs a program on this machine as the environment says, and does what is asked of one that
+    /// runs so; `None` for all that is the environment's to answer.
+    async fn run_here(
+        &self,
+        host: &Arc<Environments>,
+        operation: &str,
+        request: &[u8],
+        tell: &Tell,
+    ) -> Result<Option<Served>, Error> {
+        let programs = self.scope.programs(host);
+        if operation != SPAWN {
+            let served = programs.answer(operation, request);
+            return match served {
+                Some(served) => served.await.map(Some),
+                None => Ok(None),
+            };
+        }
+        let prepared = self.scope.prepare(host, request.to_vec(), tell).await?;
+        let Some(mut spawn) = prepared else { return Ok(None) };
+        self.mark(&mut spawn);
+        let served = programs.start(spawn).await?;
+        if let Served::StreamWith(head, _) = &served
+            && let Some(number) = head.get("process").and_then(Value::as_u64)
+        {
+            self.numbers.lock().insert(number);
+        }
+        Ok(Some(served))
+    }
+
+    /// Marks a program as the session's, whatever the environment made of it.
+    fn mark(&self, spawn: &mut Spawn) {
+        let marker = self.session.as_str().to_owned();
+        spawn.variables.insert(SESSION_MARKER.to_owned(), marker);
+    }
+
+    /// Passes on what the host itself asks for of something that the session has there.
+    pub async fn answer(
+        self: Arc<Self>,
+        host: Arc<Environments>,
+        operation: &'static str,
+        request: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let request = self.prepared(operation, request)?;
+        let quiet: Tell = Arc::new(|_| {});
+        let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
+        Ok(answer.frame)
+    }
+
+    /// Returns the file that a request writes or finishes, where it is written here.
+    fn upload_of(&self, operation: &str, request: &[u8]) -> Option<Arc<Upload>> {
+        [WRITE_PIECE, WRITE_FINISH].contains(&operation).then(|| self.uploads.of(request))?
+    }
+
+    /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no
+    /// such terminal.
+    pub fn terminal_of(&self, plugin: &PluginName, number: u64) -> Option<Cancel> {
+        let terminals = self.terminals.lock();
+        let held = terminals.by_number.get(&number).filter(|held| held.plugin == *plugin)?;
+        Some(held.over.clone())
+    }
+
+    /// Notes whose a new terminal is; returns what is to be done when its stream ends.
+    fn hold_terminal(
+        self: &Arc<Self>,
+        host: &Arc<Environments>,
+        number: u64,
+        plugin: PluginName,
+    ) -> OnEnd {
+        let over = Cancel::new();
+        let held = HeldTerminal { plugin, over: over.clone() };
+        self.terminals.lock().by_number.insert(number, held);
+        let (board, session) = (Arc::clone(&host.terminals), self.session.clone());
+        let own = Arc::downgrade(self);
+        OnEnd::new(move || {
+            over.cancel();
+            board.forget(&session, number);
+            if let Some(own) = own.upgrade() {
+                own.terminals.lock().end(number);
+            }
+        })
+    }
+
+    /// Checks that what a request names is the session's, and marks programs as of it.
+    fn prepared(&self, operation: &str, request: Vec<u8>) -> Result<Vec<u8>, Error> {
+        let is_start = [SPAWN, START, terminal::SPAWN].contains(&operation);
+        let names_something =
+            !is_start && (operation.starts_with("process.") || operation.starts_with("terminal."));
+        if !is_start && !names_something && !operation.starts_with("files.write_") {
+            return Ok(request);
+        }
+        let parsed = Frame::parse(&request).map_err(bad_request)?;
+        let mut json: Value = parsed.json().map_err(bad_request)?;
+        for key in NUMBER_KEYS {
+            let Some(number) = json.get(key).and_then(Value::as_u64) else { continue };
+            if !is_start && !self.numbers.lock().contains(&number) {
+                let text = format!("this session has no {key} {number}");
+                return Err(Error::new(ErrorKind::NotFound, text)
+                    .with_hint("it has ended, or is another session's"));
+            }
+        }
+        if !is_start {
+            return Ok(request);
+        }
+        let Some(spawn) = json.as_object_mut() else { return Ok(request) };
+        let variables = spawn.entry("variables").or_insert_with(|| Value::Object(Map::new()));
+        if let Some(variables) = variables.as_object_mut() {
+            let marker = self.session.as_str().into();
+            variables.insert(SESSION_MARKER.to_owned(), marker);
+        }
+        write(&json)
+    }
+
+    /// Makes a service's answer of an environment's.
+    fn served(
+        &self,
+        operation: &str,
+        answer: Answered,
+        stream_of: impl FnOnce(u64, Option<u64>, Option<Lent>) -> EnvironmentStream,
+    ) -> Result<Served, Error> {
+        let Answered { frame: answer, lent } = answer;
+        if operation == LIST {
+            let all: Vec<ProcessFacts> = read(&answer)?;
+            let numbers = self.numbers.lock();
+            let own: Vec<_> = all.iter().filter(|it| numbers.contains(&it.process)).collect();
+            return Ok(Served::Frame(write(&own)?));
+        }
+        if !opens(operation) {
+            return Ok(Served::Frame(answer));
+        }
+        let mut head: Map<String, Value> = read(&answer)?;
+        let number = NUMBER_KEYS.iter().find_map(|key| head.get(*key).and_then(Value::as_u64));
+        if let Some(number) = number {
+            self.numbers.lock().insert(number);
+            if operation == START {
+                self.lasting.lock().insert(number);
+            }
+        }
+        let lent = Lent::taken(&mut head, lent);
+        match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
+            Some(stream) => {
+                let stream = stream_of(stream, number, lent);
+                Ok(Served::StreamWith(head, Box::new(stream)))
+            }
+            None => Ok(Served::Frame(answer)),
+        }
+    }
+
+    /// Closes the resources that the session's plugins keep there; returns what went wrong.
+    pub(super) async fn close_resources(&self) -> Vec<String> {
+        self.scope.resources.close_of(&self.session).await
+    }
+
+    /// Ends what the session has there, and with the last session the environment.
+    pub(super) async fn leave(&self, host: &Arc<Environments>) {
+        let lasting = std::mem::take(&mut *self.lasting.lock());
+        for process in lasting {
+            // What has a stream has ended with the plugin that read it; a forgotten program is not
+            // there.
+            let Ok(request) = write(&ProcessRef { process }) else { continue };
+            self.scope.end_if_ready(FORGET, request).await;
+        }
+        self.scope.resources.left(&self.session);
+        self.scope.leave(host).await;
+    }
+}
+
+impl HeldTerminals {
+    /// Notes that one has ended, and forgets the oldest where that is one too many.
+    fn end(&mut self, number: u64) {
+        self.ended.push_back(number);
+        if self.ended.len() > ENDED_TERMINALS_MAX
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.by_number.remove(&oldest);
+        }
+    }
+}
+
+/// Tells how a reader takes what it asks for.
+fn takes(operation: &str, request: &[u8]) -> Takes {
+    let asks = |request: Value| request.get(WHOLE_PIECES_KEY).and_then(Value::as_bool);
+    let is_file = operation == READ_STREAM;
+    match is_file.then(|| Frame::read(request).ok().and_then(asks)) {
+        Some(Some(true)) => Takes::WholePieces,
+        Some(Some(false) | None) | None => Takes::Slices,
+    }
+}
+
+/// Tells whether an operation's answer names something new.
+fn opens(operation: &str) -> bool {
+    use jaato_types::files::WALK;
+    [SPAWN, START, terminal::SPAWN, READ_STREAM, WALK, WRITE_STREAM].contains(&operation)
+}
+
+fn bad_request(error: FrameError) -> Error {
+    Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_terminals_that_have_ended_the_oldest_are_forgotten() {
+        let mut terminals = HeldTerminals::default();
+        let held = || HeldTerminal { plugin: PluginName::from("tool-x"), over: Cancel::new() };
+        let last = 3 * ENDED_TERMINALS_MAX as u64;
+        // One that lives is older than all of them.
+        terminals.by_number.insert(0, held());
+        for number in 1..=last {
+            terminals.by_number.insert(number, held());
+            terminals.end(number);
+        }
+        let mut left: Vec<_> = terminals.by_number.into_keys().collect();
+        left.sort_unstable();
+        let oldest = last - ENDED_TERMINALS_MAX as u64 + 1;
+        assert_eq!(left, std::iter::once(0).chain(oldest..=last).collect::<Vec<_>>());
+        assert_eq!(terminals.ended.len(), ENDED_TERMINALS_MAX);
+    }
+}

@@ -1,0 +1,161 @@
+//! Outputs that are too large for the model, kept where it works: in the session's environment,
+//! unless that is this machine.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_instances::{OutputSink, Tell};
+use jaato_session::OutputStore;
+use jaato_types::files::{FileWrite, WRITE, WriteMode};
+use jaato_types::{CallId, Error, ErrorKind, Frame, SessionId};
+
+use super::scope::host_bug;
+use super::{Environments, Member};
+use crate::outputs::{OUTPUT_FILE_BYTES_MAX, OutputFile, Outputs, beyond, file_name};
+
+/// Bytes that are written at once.
+const PIECE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The file of one call's output, written piece by piece.
+pub enum KeptOutput {
+    /// On this machine.
+    Here(OutputFile),
+    /// In a session's environment.
+    There(EnvironmentFile),
+}
+
+/// A file in a session's environment that grows.
+pub struct EnvironmentFile {
+    host: Arc<Environments>,
+    member: Arc<Member>,
+    tell: Tell,
+    /// As the session's tools see it.
+    path: String,
+    bytes: u64,
+}
+
+impl KeptOutput {
+    /// Makes the file of that name, in the environment where a session has one that is not this
+    /// machine.
+    ///
+    /// # Errors
+    /// When it cannot be made; `unavailable` where the environment has no folder for it.
+    pub(super) async fn create(
+        outputs: &Outputs,
+        environment: Option<(Arc<Environments>, Arc<Member>)>,
+        name: &str,
+        tell: Tell,
+    ) -> Result<Self, Error> {
+        if let Some((host, member)) = environment
+            && let Some(folder) = member.output_folder(&host, &tell).await?
+        {
+            // Sessions that share an environment may have calls of the same name.
+            let name = file_name(&format!("{}-{name}", member.session()));
+            let path = format!("{}/{name}", folder.trim_end_matches('/'));
+            return Ok(Self::There(EnvironmentFile { host, member, tell, path, bytes: 0 }));
+        }
+        Self::here(outputs, name).await
+    }
+
+    /// Makes the file of that name on this machine.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub async fn here(outputs: &Outputs, name: &str) -> Result<Self, Error> {
+        let file = OutputFile::create(outputs.path(name)?, OUTPUT_FILE_BYTES_MAX).await?;
+        Ok(Self::Here(file))
+    }
+}
+
+impl OutputSink for KeptOutput {
+    fn path(&self) -> String {
+        match self {
+            Self::Here(file) => file.path().display().to_string(),
+            Self::There(file) => file.path.clone(),
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Here(file) => file.bytes(),
+            Self::There(file) => file.bytes,
+        }
+    }
+
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async move {
+            match self {
+                Self::Here(file) => file.write(bytes).await,
+                Self::There(file) => file.write(bytes).await,
+            }
+        })
+    }
+}
+
+impl EnvironmentFile {
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if self.bytes + bytes.len() as u64 > OUTPUT_FILE_BYTES_MAX {
+            return Err(beyond(OUTPUT_FILE_BYTES_MAX));
+        }
+        for piece in bytes.chunks(PIECE_BYTES_MAX) {
+            // A call of an earlier turn may have had the same id.
+            let mode = if self.bytes == 0 { WriteMode::Replace } else { WriteMode::Append };
+            let write = FileWrite { path: self.path.clone(), mode, ..FileWrite::default() };
+            let frame = Frame::write_with_bytes(&write, piece).map_err(host_bug)?;
+            self.member.ask(&self.host, WRITE, frame, &self.tell).await?;
+            self.bytes += piece.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    /// Returns the folder for outputs as the session's tools see it; none where they see this
+    /// machine's own files.
+    async fn output_folder(
+        &self,
+        host: &Arc<Environments>,
+        tell: &Tell,
+    ) -> Result<Option<String>, Error> {
+        let facts = self.scope().facts(host, tell).await?;
+        if facts.is_host && !facts.confines_commands {
+            return Ok(None);
+        }
+        let folder = facts.temporary_directory.ok_or_else(|| {
+            let text = format!(
+                "the execution environment `{}` has no temporary folder to keep an output in",
+                facts.name
+            );
+            Error::new(ErrorKind::Unavailable, text)
+        });
+        folder.map(Some)
+    }
+}
+
+/// What the session itself cuts, kept in the same places.
+pub struct SessionOutputs {
+    /// The environments.
+    pub environments: Arc<Environments>,
+    /// The session.
+    pub session: SessionId,
+}
+
+impl OutputStore for SessionOutputs {
+    fn keep<'a>(
+        &'a self,
+        call: &'a CallId,
+        label: &'a str,
+        bytes: &'a [u8],
+    ) -> BoxFuture<'a, Result<String, Error>> {
+        Box::pin(async move {
+            let Self { environments: host, session } = self;
+            let environment = host.of(session).map(|it| (Arc::clone(host), it));
+            let name = format!("{call}-{label}.txt");
+            let quiet: Tell = Arc::new(|_| {});
+            let kept = KeptOutput::create(&host.outputs, environment, &name, quiet);
+            let mut kept = kept.await?;
+            kept.write(bytes).await?;
+            Ok(kept.path())
+        })
+    }
+}

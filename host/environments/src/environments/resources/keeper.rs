@@ -1,0 +1,73 @@
+//! An instance of a plugin that keeps resources.
+
+use std::sync::{Arc, Weak};
+
+use futures_util::future::BoxFuture;
+use jaato_instances::{
+    AskingInstance, CallSite, Effect, Facet, Lease, Tell, WeakLease, misbehaved,
+};
+use jaato_session::Cancel;
+use jaato_types::resources::{ResourceAction, ResourceRequest};
+use jaato_types::{Error, ErrorKind, Frame, SessionId};
+use serde_json::Value;
+
+use super::{Keeper, Making};
+use crate::environments::Environments;
+use crate::environments::scope::write;
+
+/// An instance that keeps a resource. It stays until the resource is closed, also where another has
+/// followed it.
+pub struct InstanceKeeper {
+    host: Weak<Environments>,
+    session: SessionId,
+    asker: AskingInstance,
+    /// Holds the instance where it was known when the resource was registered.
+    lease: Option<Lease>,
+}
+
+impl InstanceKeeper {
+    /// Takes the instance that asked.
+    pub fn new(host: &Arc<Environments>, session: SessionId, asker: AskingInstance) -> Self {
+        let lease = asker.get().and_then(WeakLease::upgrade);
+        Self { host: Arc::downgrade(host), session, asker, lease }
+    }
+
+    fn lease(&self) -> Result<Lease, Error> {
+        let held = self.lease.clone().or_else(|| self.asker.get().and_then(WeakLease::upgrade));
+        let lease = held.ok_or_else(|| {
+            Error::new(ErrorKind::PluginCrashed, "its instance was closed, or never made")
+        })?;
+        lease.ended().map_or(Ok(lease), Err)
+    }
+}
+
+impl Keeper for InstanceKeeper {
+    fn ask(
+        &self,
+        request: ResourceRequest,
+        making: Option<&Making>,
+    ) -> BoxFuture<'static, Result<Value, Error>> {
+        let (host, lease) = (self.host.upgrade(), self.lease());
+        let (session, making) = (self.session.clone(), making.cloned());
+        Box::pin(async move {
+            let ended = || Error::new(ErrorKind::Unavailable, "the host has ended");
+            let (host, lease) = (host.ok_or_else(ended)?, lease?);
+            let site = CallSite { making, ..host.site(&session) };
+            let quiet: Tell = Arc::new(|_| {});
+            let effect = match request.action {
+                ResourceAction::Call => Effect::Changes,
+                ResourceAction::Create | ResourceAction::Close | ResourceAction::Save => {
+                    Effect::Reads
+                }
+            };
+            let (facet, request, cancel) =
+                (Facet::Resource(effect), write(&request)?, Cancel::new());
+            let asked = host.plugins.ask_held(lease, facet, &site, request, &quiet, &cancel);
+            Frame::read(&asked.await?).map_err(misbehaved)
+        })
+    }
+
+    fn ended(&self) -> Option<Error> {
+        self.lease().err()
+    }
+}

@@ -1,0 +1,315 @@
+//! The resources of an environment: what plugins keep open there, closed before the environment in
+//! reverse order.
+//!
+//! Invariants: a name is one resource's; what is taken out of the list is closed, whoever stops
+//! waiting for that; of those who want one made, one has it made at a time; a saved state stays
+//! until it was made use of.
+
+mod keeper;
+mod saved;
+mod service;
+mod waits;
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_types::resources::{
+    NAME_BYTES_MAX, RESOURCES_MAX, ResourceAction, ResourceCall, ResourceClosed, ResourceFacts,
+    ResourceRequest,
+};
+use jaato_types::{Error, ErrorKind, SessionId};
+use parking_lot::Mutex as SyncMutex;
+use parking_lot::MutexGuard;
+use serde_json::{Map, Value};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+pub use saved::SavedResources;
+pub use service::{Asking, is_operation};
+use waits::Waits;
+
+/// How long one resource may take to be closed.
+const CLOSE_MAX: Duration = Duration::from_secs(2);
+
+/// How long all together may take that long: after it each has [`CLOSE_LATE_MAX`], for a person
+/// waits.
+const CLOSE_ALL_MAX: Duration = Duration::from_secs(10);
+
+/// How long one may take to be closed where those before it have used up the time.
+const CLOSE_LATE_MAX: Duration = Duration::from_millis(50);
+
+/// How long one may take to be made: a browser or a server may be fetched on the way. It also ends
+/// factories that wait for each other by ways that nobody sees here.
+const CREATE_MAX: Duration = Duration::from_secs(60);
+
+/// Who keeps a resource.
+pub trait Keeper: Send + Sync {
+    /// Asks for something of a resource, perhaps while another is made.
+    fn ask(
+        &self,
+        request: ResourceRequest,
+        making: Option<&Making>,
+    ) -> BoxFuture<'static, Result<Value, Error>>;
+
+    /// Returns why nothing that it kept is there any more.
+    fn ended(&self) -> Option<Error>;
+}
+
+/// The resource whose making asks for something.
+pub type Making = Arc<str>;
+
+/// A resource that is registered.
+#[derive(Clone)]
+pub struct Entry {
+    pub facts: ResourceFacts,
+    /// What its plugin calls it.
+    pub number: u64,
+    /// The session whose instance keeps it, or what stands in for one.
+    pub session: SessionId,
+    pub keeper: Arc<dyn Keeper>,
+}
+
+/// The resources of one environment.
+#[derive(Default)]
+pub struct Resources {
+    kept: SyncMutex<Kept>,
+    /// Locked while something of that name is made. Only names of factories get here.
+    making: SyncMutex<HashMap<String, Arc<Mutex<()>>>>,
+    waits: Waits,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// In the order in which they were registered.
+    entries: Vec<Entry>,
+    /// Sessions that end.
+    closing: HashSet<SessionId>,
+    /// Whether the environment ends.
+    is_closing: bool,
+    /// What was saved and not yet made use of, by name.
+    saved: Map<String, Value>,
+}
+
+impl Resources {
+    /// Registers a resource. What had the name is closed first; the answer tells how that went.
+    ///
+    /// # Errors
+    /// A name that is none, too many, or an environment or session that ends. Nothing is registered
+    /// then.
+    pub async fn set(&self, entry: Entry) -> Result<ResourceClosed, Error> {
+        check_name(&entry.facts.name)?;
+        let mut closed = ResourceClosed::default();
+        loop {
+            let old = {
+                let mut kept = self.lock();
+                kept.check_open(&entry.session)?;
+                match kept.position(&entry.facts.name) {
+                    Some(at) => kept.entries.remove(at),
+                    None if kept.entries.len() >= RESOURCES_MAX => {
+                        let text = format!("the environment has {RESOURCES_MAX} resources already");
+                        return Err(Error::new(ErrorKind::LimitReached, text)
+                            .with_hint("remove those that are not needed any more"));
+                    }
+                    None => {
+                        kept.entries.push(entry);
+                        return Ok(closed);
+                    }
+                }
+            };
+            closed.found = true;
+            closed.problem = old.close(CLOSE_MAX).await.err().or(closed.problem);
+        }
+    }
+
+    /// Finds one. What went with its worker is not there.
+    pub fn get(&self, name: &str) -> Option<ResourceFacts> {
+        self.find(name).filter(|entry| entry.keeper.ended().is_none()).map(|entry| entry.facts)
+    }
+
+    /// Lists those that are there, in the order in which they were registered.
+    pub fn list(&self) -> Vec<ResourceFacts> {
+        let entries = self.lock().entries.clone();
+        let living = entries.into_iter().filter(|entry| entry.keeper.ended().is_none());
+        living.map(|entry| entry.facts).collect()
+    }
+
+    /// Asks one for something, perhaps while another is made.
+    ///
+    /// # Errors
+    /// Where it is not there, or not any more; what it answers.
+    pub async fn call(&self, call: ResourceCall, making: Option<&Making>) -> Result<Value, Error> {
+        let Some(entry) = self.find(&call.name) else {
+            return Err(not_found(&call.name, "`resources.list` tells which there are"));
+        };
+        if let Some(error) = entry.keeper.ended() {
+            return Err(entry.gone(&error));
+        }
+        let ResourceCall { operation, arguments, .. } = call;
+        let request = ResourceRequest { operation, arguments, ..entry.to(ResourceAction::Call) };
+        entry.keeper.ask(request, making).await
+    }
+
+    /// Closes and forgets one.
+    pub async fn remove(&self, name: &str) -> ResourceClosed {
+        let old = {
+            let mut kept = self.lock();
+            kept.position(name).map(|at| kept.entries.remove(at))
+        };
+        let Some(old) = old else { return ResourceClosed::default() };
+        ResourceClosed { found: true, problem: old.close(CLOSE_MAX).await.err() }
+    }
+
+    /// Finds one, or has it made of what was saved: once, however many ask. Where that fails
+    /// nothing is left, and the next begins anew. The one that asks may be the making of another.
+    ///
+    /// # Errors
+    /// What making it came to; `conflict` where its making would wait for itself; else as
+    /// [`Resources::set`].
+    pub async fn get_or_create<F: Future<Output = Result<Entry, Error>> + Send>(
+        &self,
+        name: &str,
+        session: &SessionId,
+        making: Option<&Making>,
+        make: impl FnOnce(Option<Value>) -> F + Send,
+    ) -> Result<ResourceFacts, Error> {
+        check_name(name)?;
+        let _wait = making.map(|making| self.waits.begin(making, name)).transpose()?;
+        let gate = {
+            let mut making = self.making.lock();
+            Arc::clone(making.entry(name.to_owned()).or_default())
+        };
+        let _turn = gate.lock().await;
+        if let Some(facts) = self.get(name) {
+            return Ok(facts);
+        }
+        let saved = {
+            let kept = self.lock();
+            kept.check_open(session)?;
+            kept.saved.get(name).cloned()
+        };
+        let made = tokio::time::timeout(CREATE_MAX, make(saved)).await;
+        let entry = made.unwrap_or_else(|_| {
+            let seconds = CREATE_MAX.as_secs();
+            let text = format!("the resource `{name}` was not made within {seconds} s");
+            Err(Error::new(ErrorKind::Timeout, text))
+        })?;
+        let facts = entry.facts.clone();
+        if let Err(error) = self.set(entry.clone()).await {
+            // It is nobody's: that it does not close either changes nothing for who asked.
+            let _ = entry.close(CLOSE_MAX).await;
+            return Err(error);
+        }
+        self.lock().saved.remove(name);
+        Ok(facts)
+    }
+
+    /// Closes those of a session, the last first, and takes no more of it. Returns what went wrong.
+    pub(super) async fn close_of(&self, session: &SessionId) -> Vec<String> {
+        self.lock().closing.insert(session.clone());
+        self.close_where(|entry| entry.session == *session).await
+    }
+
+    /// Forgets that a session ends: it has.
+    pub(super) fn left(&self, session: &SessionId) {
+        self.lock().closing.remove(session);
+    }
+
+    /// Closes all, the last first; returns what went wrong.
+    pub(super) async fn close(&self) -> Vec<String> {
+        self.lock().is_closing = true;
+        let failed = self.close_where(|_| true).await;
+        // The environment may be entered again.
+        self.lock().is_closing = false;
+        failed
+    }
+
+    async fn close_where(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+        let (begun, mut failed) = (Instant::now(), Vec::new());
+        loop {
+            let last = {
+                let mut kept = self.lock();
+                kept.entries.iter().rposition(&is_meant).map(|at| kept.entries.remove(at))
+            };
+            let Some(entry) = last else { return failed };
+            let is_late = begun.elapsed() >= CLOSE_ALL_MAX;
+            failed
+                .extend(entry.close(if is_late { CLOSE_LATE_MAX } else { CLOSE_MAX }).await.err());
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<Entry> {
+        let kept = self.lock();
+        kept.position(name).map(|at| kept.entries[at].clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock()
+    }
+}
+
+impl Kept {
+    fn position(&self, name: &str) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.facts.name == name)
+    }
+
+    fn check_open(&self, session: &SessionId) -> Result<(), Error> {
+        if !self.is_closing && !self.closing.contains(session) {
+            return Ok(());
+        }
+        let text = "the session ends: it takes no resource any more";
+        Err(Error::new(ErrorKind::Unavailable, text))
+    }
+}
+
+impl Entry {
+    /// Closes it, whether or not anybody waits for that. It is not in the list any more.
+    async fn close(&self, bound: Duration) -> Result<(), String> {
+        let failed = |error: &Error| format!("{} was not closed: {error}", self.title());
+        if let Some(error) = self.keeper.ended() {
+            return Err(self.gone(&error).message);
+        }
+        let closing = self.keeper.ask(self.to(ResourceAction::Close), None);
+        let closing = tokio::spawn(async move { tokio::time::timeout(bound, closing).await });
+        match closing.await {
+            Ok(Ok(Ok(_))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(failed(&error)),
+            Ok(Err(_)) => {
+                let text = format!("it took more than {} ms", bound.as_millis());
+                Err(failed(&Error::new(ErrorKind::Timeout, text)))
+            }
+            Err(error) => Err(failed(&Error::new(ErrorKind::HostBug, error.to_string()))),
+        }
+    }
+
+    fn to(&self, action: ResourceAction) -> ResourceRequest {
+        ResourceRequest::new(action, &self.facts.name, self.number)
+    }
+
+    fn gone(&self, error: &Error) -> Error {
+        let text = format!("{} is gone with what ran it: {}", self.title(), error.message);
+        Error::new(ErrorKind::PluginCrashed, text)
+    }
+
+    fn title(&self) -> String {
+        format!("the resource `{}` of plugin `{}`", self.facts.name, self.facts.plugin)
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    if !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control) {
+        return Ok(());
+    }
+    let text = format!("a resource's name is 1 to {NAME_BYTES_MAX} bytes, in one line");
+    Err(Error::new(ErrorKind::InvalidArguments, text))
+}
+
+fn not_found(name: &str, hint: &str) -> Error {
+    let text = format!("there is no resource `{name}`");
+    Error::new(ErrorKind::NotFound, text).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The service `resources`, as one plugin asks it.
+
+use std::sync::Arc;
+
+use jaato_instances::{AskingInstance, CallSite, Effect, Facet, Tell};
+use jaato_loader::Served;
+use jaato_registry::{PluginEntry, Status};
+use jaato_session::Cancel;
+use jaato_types::resources::{
+    CALL, GET, GET_OR_CREATE, LIST, REMOVE, ResourceAction, ResourceClosed, ResourceFacts,
+    ResourceName, ResourceRequest, ResourceSet, SET,
+};
+use jaato_types::{Error, ErrorKind, Frame, PluginName, Scope as InstanceScope, SessionId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::keeper::InstanceKeeper;
+use super::{Entry, Making, Resources, not_found};
+use crate::environments::Environments;
+use crate::environments::scope::{read, write};
+
+/// Tells whether an operation is one of resources.
+pub fn is_operation(operation: &str) -> bool {
+    [SET, GET, LIST, CALL, GET_OR_CREATE, REMOVE].contains(&operation)
+}
+
+/// Who asks.
+pub struct Asking {
+    pub host: Arc<Environments>,
+    pub resources: Arc<Resources>,
+    /// The plugin; none where it is the host itself.
+    pub plugin: Option<PluginName>,
+    pub session: SessionId,
+    pub asker: AskingInstance,
+    /// The resource whose making asks, where one does.
+    pub making: Option<Making>,
+    pub tell: Tell,
+}
+
+impl Asking {
+    /// The host itself asks.
+    pub fn of_host(
+        host: &Arc<Environments>,
+        resources: Arc<Resources>,
+        session: &SessionId,
+        tell: Tell,
+    ) -> Self {
+        let (host, session) = (Arc::clone(host), session.clone());
+        let asker = AskingInstance::default();
+        Self { host, resources, plugin: None, session, asker, making: None, tell }
+    }
+
+    /// Answers an operation.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for a request that cannot be read; what the operation comes to.
+    pub async fn answer(self, operation: &str, request: &[u8]) -> Result<Served, Error> {
+        match operation {
+            SET => served(&self.set(asked(request)?).await?),
+            GET => served(&self.resources.get(&asked::<ResourceName>(request)?.name)),
+            LIST => served(&self.resources.list()),
+            CALL => {
+                let call = self.resources.call(asked(request)?, self.making.as_ref());
+                served(&call.await?)
+            }
+            GET_OR_CREATE => {
+                served(&self.get_or_create(&asked::<ResourceName>(request)?.name).await?)
+            }
+            REMOVE => {
+                let closed = self.resources.remove(&asked::<ResourceName>(request)?.name).await;
+                self.record(closed.problem.as_deref());
+                served(&closed)
+            }
+            other => {
+                let text = format!("this host has no service `{other}`");
+                Err(Error::new(ErrorKind::UnknownOperation, text))
+            }
+        }
+    }
+
+    async fn set(&self, set: ResourceSet) -> Result<ResourceClosed, Error> {
+        let Some(plugin) = &self.plugin else {
+            return Err(Error::new(ErrorKind::HostBug, "the host keeps no resources itself"));
+        };
+        let registry = self.host.plugins.registry();
+        if registry.plugin(plugin.as_str()).is_some_and(is_of_all_sessions) {
+            return Err(of_all_sessions(plugin));
+        }
+        let closed = self.resources.set(self.entry(plugin, set, Arc::clone(&self.asker))).await?;
+        self.record(closed.problem.as_deref());
+        Ok(closed)
+    }
+
+    /// Finds a resource, or has it made.
+    ///
+    /// # Errors
+    /// `not_found` where no plugin makes it; what making it came to.
+    pub async fn get_or_create(&self, name: &str) -> Result<ResourceFacts, Error> {
+        if let Some(facts) = self.resources.get(name) {
+            return Ok(facts);
+        }
+        let plugin = self.factory_of(name)?;
+        let make = |saved| self.make(plugin, name, saved);
+        self.resources.get_or_create(name, &self.session, self.making.as_ref(), make).await
+    }
+
+    /// Returns the plugin that makes what has this name: the one that asks, if it does.
+    fn factory_of(&self, name: &str) -> Result<PluginName, Error> {
+        let registry = self.host.plugins.registry();
+        let makes = |entry: &&PluginEntry| {
+            let described = entry.description().map_or(&[][..], |it| &it.resources);
+            entry.status == Status::Active && described.iter().any(|spec| spec.name == name)
+        };
+        let of = |entry: &PluginEntry| entry.candidate.manifest.name.clone();
+        let mut found: Vec<_> = registry.plugins().iter().filter(makes).collect();
+        // Stable: of others the first in the registry's order.
+        found.sort_by_key(|entry| Some(of(entry)) != self.plugin);
+        match found.first() {
+            Some(entry) if is_of_all_sessions(entry) => Err(of_all_sessions(&of(entry))),
+            Some(entry) => Ok(of(entry)),
+            None => Err(not_found(name, "and no plugin that is used makes one of that name")),
+        }
+    }
+
+    /// Asks a plugin to make a resource.
+    async fn make(
+        &self,
+        plugin: PluginName,
+        name: &str,
+        saved: Option<Value>,
+    ) -> Result<Entry, Error> {
+        let (host, session) = (&self.host, &self.session);
+        let site = CallSite { making: Some(name.into()), ..host.site(session) };
+        let request =
+            ResourceRequest { saved, ..ResourceRequest::new(ResourceAction::Create, name, 0) };
+        let facet = Facet::Resource(Effect::Changes);
+        let reached = host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
+        let lease = reached.lease().clone();
+        let answer = reached.ask(write(&request)?, &Cancel::new()).await?;
+        let made: ResourceSet = read(&answer)?;
+        let asker = AskingInstance::from(std::sync::OnceLock::from(lease.downgrade()));
+        Ok(self.entry(&plugin, ResourceSet { name: name.to_owned(), ..made }, asker))
+    }
+
+    fn entry(&self, plugin: &PluginName, set: ResourceSet, asker: AskingInstance) -> Entry {
+        let ResourceSet { name, number, kind, about } = set;
+        let session = self.session.clone();
+        let keeper = Arc::new(InstanceKeeper::new(&self.host, session.clone(), asker));
+        let facts = ResourceFacts { name, plugin: plugin.to_string(), kind, about };
+        Entry { facts, number, session, keeper }
+    }
+
+    fn record(&self, problem: Option<&str>) {
+        if let Some(problem) = problem {
+            self.host.plugins.log.line(1, "host", problem);
+        }
+    }
+}
+
+fn is_of_all_sessions(entry: &PluginEntry) -> bool {
+    entry.candidate.manifest.scope == InstanceScope::Host
+}
+
+fn of_all_sessions(plugin: &PluginName) -> Error {
+    let text =
+        format!("plugin `{plugin}` is one for all sessions: it keeps no session's resources");
+    Error::new(ErrorKind::Unavailable, text).with_hint("its manifest says `scope: host`")
+}
+
+fn served(answer: &impl Serialize) -> Result<Served, Error> {
+    write(answer).map(Served::Frame)
+}
+
+fn asked<T: DeserializeOwned>(request: &[u8]) -> Result<T, Error> {
+    Frame::read(request).map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
+}

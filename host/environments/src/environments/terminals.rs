@@ -1,0 +1,77 @@
+//! The terminals of environments, as the board that people look at reaches them.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_instances::misbehaved;
+use jaato_session::Cancel;
+use jaato_terminals::SessionTerminals;
+use jaato_types::terminal::{
+    STATE, TerminalRef, TerminalState, TerminalWrite, TerminalWritten, WRITE,
+};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
+
+use super::Environments;
+
+/// The terminals of all sessions.
+pub struct EnvironmentTerminals(Weak<Environments>);
+
+impl EnvironmentTerminals {
+    /// Takes the environments, which hold the board that holds this.
+    pub fn of(environments: &Arc<Environments>) -> Self {
+        Self(Arc::downgrade(environments))
+    }
+
+    /// Asks the environment of a session.
+    fn ask(
+        &self,
+        session: &SessionId,
+        operation: &'static str,
+        request: Result<Vec<u8>, FrameError>,
+    ) -> BoxFuture<'static, Result<Vec<u8>, Error>> {
+        let (environments, session) = (self.0.upgrade(), session.clone());
+        Box::pin(async move {
+            let gone = || Error::new(ErrorKind::Unavailable, "the session has ended");
+            let environments = environments.ok_or_else(gone)?;
+            let member = environments.of(&session).ok_or_else(gone)?;
+            let request =
+                request.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+            member.answer(environments, operation, request).await
+        })
+    }
+}
+
+impl SessionTerminals for EnvironmentTerminals {
+    fn write(
+        &self,
+        session: &SessionId,
+        terminal: u64,
+        bytes: Vec<u8>,
+        longest: Duration,
+    ) -> BoxFuture<'static, Result<usize, Error>> {
+        let wait_ms = u64::try_from(longest.as_millis()).ok();
+        let request = Frame::write_with_bytes(&TerminalWrite { terminal, wait_ms }, &bytes);
+        let answer = self.ask(session, WRITE, request);
+        Box::pin(async move {
+            let written: Option<TerminalWritten> =
+                Frame::read(&answer.await?).map_err(misbehaved)?;
+            // One that is older says nothing, once it has taken all.
+            let taken = written.and_then(|written| usize::try_from(written.bytes).ok());
+            Ok(taken.unwrap_or(bytes.len()))
+        })
+    }
+
+    fn state(
+        &self,
+        session: &SessionId,
+        terminal: u64,
+    ) -> BoxFuture<'static, Result<TerminalState, Error>> {
+        let answer = self.ask(session, STATE, Frame::write(&TerminalRef { terminal }));
+        Box::pin(async move { Frame::read(&answer.await?).map_err(misbehaved) })
+    }
+
+    fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel> {
+        self.0.upgrade()?.of(session)?.terminal_of(plugin, terminal)
+    }
+}

@@ -1,0 +1,117 @@
+//! Which of the host's variables a program gets: all that neither hold nor look like a secret.
+//! Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+
+use jaato_config::{Variables, is_secret_name};
+use jaato_registry::{PluginEntry, Registry, Status};
+
+/// Lists the variables that plugins in use declare as secrets.
+pub fn declared_secrets(registry: &Registry) -> BTreeSet<String> {
+    let active = registry.plugins().iter().filter(|entry| entry.status == Status::Active);
+    let credentials = active.filter_map(PluginEntry::description).flat_map(|it| &it.credentials);
+    credentials.map(|credential| credential.variable.clone()).collect()
+}
+
+/// Returns the variables that programs get.
+///
+/// `credentials` are the names that providers declare; `pass` are the person's exceptions.
+pub fn cleaned(
+    variables: &Variables,
+    credentials: &BTreeSet<String>,
+    pass: &[String],
+) -> BTreeMap<OsString, OsString> {
+    let is_kept = |name: &str| {
+        let is_secret = credentials.contains(name) || is_secret_name(name);
+        !is_secret || pass.iter().any(|passed| passed == name)
+    };
+    let kept = variables.iter().filter(|(name, _)| is_kept(name));
+    kept.map(|(name, value)| (name.into(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_registry::{Candidate, Rules, Trust};
+    use jaato_types::{CredentialSpec, Description, Manifest};
+
+    use super::*;
+
+    #[test]
+    fn secrets_are_those_that_plugins_in_use_declare() {
+        let candidate = |name: &str, variable: &str| {
+            let manifest = format!(
+                r#"{{"v":1,"name":"{name}","version":"1","api":"1.0.0","kinds":["provider"]}}"#
+            );
+            let credential = CredentialSpec {
+                variable: variable.to_owned(),
+                scheme: "bearer".to_owned(),
+                origin: String::new(),
+                base_url_variable: String::new(),
+            };
+            let credentials = vec![credential];
+            Candidate {
+                path: format!("/{name}.so").into(),
+                place: "user",
+                trust: Trust::Shipped,
+                manifest: Manifest::parse(manifest.as_bytes()).unwrap(),
+                description: Some(Ok(Description { credentials, ..Description::default() })),
+            }
+        };
+        let candidates =
+            [candidate("provider-moon", "MOON_ACCESS"), candidate("provider-sun", "SUN_ACCESS")];
+        let plugins_disabled = vec!["provider-sun".to_owned()];
+        let registry = Registry::build(candidates, &Rules { plugins_disabled, ..Rules::default() });
+        assert_eq!(declared_secrets(&registry), BTreeSet::from(["MOON_ACCESS".to_owned()]));
+    }
+
+    #[track_caller]
+    fn check(given: &[&str], pass: &[&str], expected: &[&str]) {
+        let variables: Variables = given.iter().map(|name| (*name, "value")).collect();
+        let credentials = BTreeSet::from(["MOON_ACCESS".to_owned()]);
+        let pass: Vec<_> = pass.iter().map(|name| (*name).to_owned()).collect();
+        let kept = cleaned(&variables, &credentials, &pass);
+        let names: Vec<_> = kept.keys().map(|name| name.to_string_lossy()).collect();
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn names_that_look_like_secrets_are_left_out_in_any_case() {
+        let secrets = [
+            "OPENAI_API_KEY",
+            "github_token",
+            "MySecretThing",
+            "PGPASSWORD",
+            "ROOT_PASSWD",
+            "AWS_CREDENTIALS_FILE",
+            "PROXY_AUTHORIZATION",
+        ];
+        check(&secrets, &[], &[]);
+        check(
+            &["HOME", "PATH", "LC_ALL", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM"],
+            &[],
+            &["HOME", "LC_ALL", "PATH", "SSH_AUTH_SOCK", "TOKENIZERS_PARALLELISM"],
+        );
+    }
+
+    #[test]
+    fn what_a_provider_declares_is_left_out_whatever_its_name() {
+        check(&["MOON_ACCESS", "MOON"], &[], &["MOON"]);
+    }
+
+    #[test]
+    fn a_person_can_pass_a_variable_by_its_exact_name() {
+        check(
+            &["A_KEY", "B_KEY", "MOON_ACCESS"],
+            &["A_KEY", "MOON_ACCESS"],
+            &["A_KEY", "MOON_ACCESS"],
+        );
+        check(&["A_KEY"], &["a_key", "KEY"], &[]);
+    }
+
+    #[test]
+    fn an_empty_variable_stays_empty() {
+        let variables: Variables = [("EMPTY", "")].into_iter().collect();
+        assert_eq!(cleaned(&variables, &BTreeSet::new(), &[])[&OsString::from("EMPTY")], "");
+    }
+}

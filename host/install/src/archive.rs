@@ -1,0 +1,198 @@
+//! Unpacks the libraries of a .tar or .tar.gz, and nothing else: no link, no path that leads out.
+
+use std::collections::BTreeSet;
+use std::env::consts::DLL_SUFFIX;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use flate2::read::GzDecoder;
+use tar::{Archive, EntryType, PaxExtensions};
+use tempfile::TempDir;
+
+use crate::error::InstallError;
+use crate::limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
+
+/// Longest name of an entry, in bytes: longer than any system opens.
+const NAME_BYTES_MAX: u64 = 4096;
+
+/// Most bytes of what stands beside an entry (times, owners, labels, a long name).
+const EXTENSION_BYTES_MAX: u64 = 64 * 1024;
+
+/// Most folders that are made.
+const FOLDERS_MAX: usize = 1000;
+
+/// Deepest path that is looked at; `name/lib/<system>/<library>` has four parts.
+const DEPTH_MAX: usize = 8;
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZIP: &[u8] = b"PK\x03\x04";
+/// Where a tar says that it is one.
+const TAR_MARK: std::ops::Range<usize> = 257..262;
+
+/// The kinds of archives by their first bytes.
+enum Form {
+    Gzip,
+    Tar,
+    /// Known, so that it is refused as what it is.
+    Zip,
+}
+
+/// Tells whether a file is an archive, by its content.
+pub fn is_archive(path: &Path) -> io::Result<bool> {
+    Ok(form(path)?.is_some())
+}
+
+fn form(path: &Path) -> io::Result<Option<Form>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(TAR_MARK.end as u64).read_to_end(&mut head)?;
+    Ok(if head.starts_with(GZIP) {
+        Some(Form::Gzip)
+    } else if head.starts_with(ZIP) {
+        Some(Form::Zip)
+    } else if head.get(TAR_MARK) == Some(b"ustar") {
+        Some(Form::Tar)
+    } else {
+        None
+    })
+}
+
+/// Unpacks the libraries of an archive into a folder of their own below `scratch`.
+pub fn unpack(path: &Path, scratch: &Path) -> Result<TempDir, InstallError> {
+    let failed = |error: io::Error| InstallError::Archive(path.to_owned(), error.to_string());
+    let folder =
+        tempfile::Builder::new().prefix(".unpacked-").tempdir_in(scratch).map_err(failed)?;
+    let file = File::open(path).map_err(failed)?;
+    match form(path).map_err(failed)? {
+        Some(Form::Gzip) => unpack_tar(GzDecoder::new(file), folder.path()),
+        Some(Form::Tar) => unpack_tar(file, folder.path()),
+        Some(Form::Zip) => Err(io::Error::other("it is a zip")),
+        None => Err(io::Error::other("it is no archive")),
+    }
+    .map_err(failed)?;
+    Ok(folder)
+}
+
+fn unpack_tar(stream: impl Read, folder: &Path) -> io::Result<()> {
+    let mut archive = Archive::new(Bounded { stream, left: UNPACKED_BYTES_MAX });
+    let mut folders = BTreeSet::new();
+    // What an entry before it says of its name.
+    let mut long_name: Option<PathBuf> = None;
+    // Raw: the crate would take what stands beside an entry into memory, however long it is.
+    for (index, entry) in archive.entries()?.raw(true).enumerate() {
+        let mut entry = entry?;
+        if index == ARCHIVE_FILES_MAX {
+            return Err(io::Error::other("it has too many entries"));
+        }
+        match entry.header().entry_type() {
+            EntryType::GNULongName => long_name = Some(gnu_name(&mut entry)?),
+            EntryType::XHeader => long_name = pax_name(&mut entry)?.or(long_name),
+            EntryType::GNULongLink | EntryType::XGlobalHeader => {
+                bounded(&mut entry, EXTENSION_BYTES_MAX).map(drop)?;
+            }
+            EntryType::Regular => {
+                let named = match long_name.take() {
+                    Some(name) => name,
+                    None => entry.header().path()?.into_owned(),
+                };
+                if let Some(path) = plain(&named) {
+                    unpack_file(&mut entry, &path, folder, &mut folders)?;
+                }
+            }
+            _ => long_name = None,
+        }
+    }
+    Ok(())
+}
+
+fn unpack_file(
+    entry: &mut impl Read,
+    path: &Path,
+    folder: &Path,
+    folders: &mut BTreeSet<PathBuf>,
+) -> io::Result<()> {
+    let to = folder.join(path);
+    let parent = to.parent().unwrap_or(folder);
+    for above in parent.ancestors().take_while(|above| *above != folder) {
+        if folders.insert(above.to_owned()) && folders.len() > FOLDERS_MAX {
+            return Err(io::Error::other("it has too many folders"));
+        }
+    }
+    // The folders of other systems stand for what there is, even if empty here.
+    jaato_places::make_missing(parent)?;
+    if path.to_string_lossy().ends_with(DLL_SUFFIX) {
+        io::copy(entry, &mut File::create_new(&to)?)?;
+    }
+    Ok(())
+}
+
+/// The name that a GNU tar keeps in an entry of its own, up to the zero byte behind it.
+fn gnu_name(entry: &mut impl Read) -> io::Result<PathBuf> {
+    let mut name = bounded(entry, NAME_BYTES_MAX)?;
+    name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
+    Ok(OsString::from_vec(name).into())
+}
+
+/// The name among the further facts of an entry, if it is there.
+fn pax_name(entry: &mut impl Read) -> io::Result<Option<PathBuf>> {
+    let facts = bounded(entry, EXTENSION_BYTES_MAX)?;
+    let mut name = None;
+    for fact in PaxExtensions::new(&facts) {
+        let fact = fact?;
+        if fact.key_bytes() == b"path" {
+            if fact.value_bytes().len() as u64 > NAME_BYTES_MAX {
+                return Err(too_long());
+            }
+            name = Some(OsString::from_vec(fact.value_bytes().to_vec()).into());
+        }
+    }
+    Ok(name)
+}
+
+/// Reads an entry whole, if it is no longer than that.
+fn bounded(entry: &mut impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    entry.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > bytes_max { Err(too_long()) } else { Ok(bytes) }
+}
+
+fn too_long() -> io::Error {
+    io::Error::other("a name in it is too long")
+}
+
+/// A path made of names alone, and not too many.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    let mut depth = 0;
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir => continue,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+        }
+        depth += 1;
+        if depth > DEPTH_MAX {
+            return None;
+        }
+    }
+    (depth > 0).then_some(plain)
+}
+
+/// A stream that fails where it gets too long, instead of ending there.
+pub struct Bounded<R> {
+    pub stream: R,
+    pub left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.stream.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other("it is too large when unpacked"))?;
+        Ok(read)
+    }
+}

@@ -1,0 +1,24 @@
+//! Installs plugin files into the user's own folder, and finds those that are there.
+//!
+//! Runs no plugin: what is given is unpacked, its manifest read, its names compared with those of
+//! the others.
+//!
+//! Invariant: a file that a running host may have mapped is never written to. What is installed is
+//! written beside its place and renamed over it.
+
+mod archive;
+mod error;
+mod limits;
+mod newcomer;
+mod placed;
+mod source;
+mod system;
+#[cfg(test)]
+mod tests;
+
+pub use error::InstallError;
+pub use limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
+pub use newcomer::{Conflict, conflict};
+pub use placed::{Installed, PlacedPlugin, install, place_of, placed_plugins};
+pub use source::Source;
+pub use system::target_triple;

@@ -1,0 +1,83 @@
+//! The plugin files that lie in their places, and one more put among them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use jaato_loader::{FoundFile, Place, PlaceKind, find, read_manifest};
+use jaato_types::{Manifest, PluginName};
+
+use crate::error::InstallError;
+use crate::source::Source;
+
+/// A plugin file where plugins are searched.
+#[derive(Debug, Clone)]
+pub struct PlacedPlugin {
+    /// The file.
+    pub file: FoundFile,
+    /// What its manifest says.
+    pub manifest: Manifest,
+}
+
+/// Lists the plugin files of some places, most trusted first, without running one. Files that are
+/// none are left out: the lists tell of them.
+pub fn placed_plugins(places: &[Place]) -> Vec<PlacedPlugin> {
+    let files = find(places).files.into_iter();
+    files
+        .filter_map(|file| {
+            let manifest = read_manifest(&file.path).ok()?;
+            Some(PlacedPlugin { file, manifest })
+        })
+        .collect()
+}
+
+/// What became of an installed plugin.
+#[derive(Debug)]
+pub struct Installed {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// The version of the one that it took the place of.
+    pub before: Option<String>,
+}
+
+/// Where a plugin of this name goes: over the one that is there, which it then gives back too.
+pub fn place_of(name: &PluginName, folder: &Path) -> (PathBuf, Option<PlacedPlugin>) {
+    let own = Place::new(PlaceKind::User, folder);
+    let mut placed = placed_plugins(&[own]).into_iter();
+    // The first has the name; others of it were refused, and would be again.
+    match placed.find(|plugin| plugin.manifest.name == *name) {
+        Some(plugin) => (plugin.file.path.clone(), Some(plugin)),
+        None => (folder.join(library_name(name.as_str())), None),
+    }
+}
+
+/// Puts a plugin into the user's folder; one of its name that is there gives way to it.
+///
+/// # Errors
+/// When its place is held by another plugin, or cannot be written.
+pub fn install(source: &Source, folder: &Path) -> Result<Installed, InstallError> {
+    let name = &source.manifest().name;
+    let (path, before) = place_of(name, folder);
+    if before.is_none() && path.symlink_metadata().is_ok() {
+        return Err(InstallError::Taken { path, name: name.to_string() });
+    }
+    let failed = |error| InstallError::Write(path.clone(), error);
+    jaato_places::make(folder).map_err(|error| failed(error.into()))?;
+    place(source.file(), &path).map_err(failed)?;
+    Ok(Installed { path, before: before.map(|plugin| plugin.manifest.version) })
+}
+
+fn library_name(plugin: &str) -> String {
+    use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+    format!("{DLL_PREFIX}{}{DLL_SUFFIX}", plugin.replace('-', "_"))
+}
+
+fn place(from: &Path, to: &Path) -> io::Result<()> {
+    let folder = to.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut beside = tempfile::Builder::new().prefix(".installed-").tempfile_in(folder)?;
+    io::copy(&mut fs::File::open(from)?, beside.as_file_mut())?;
+    beside.as_file().set_permissions(fs::Permissions::from_mode(0o600))?;
+    beside.as_file().sync_all()?;
+    beside.persist(to).map(drop).map_err(|error| error.error)
+}

@@ -1,0 +1,214 @@
+//! What is found in folders and archives, and what is refused, without a plugin that is one.
+
+use std::env::consts::DLL_SUFFIX;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use tempfile::TempDir;
+
+use super::*;
+
+/// Files by their paths; their content is no plugin, so that the error tells which of them was
+/// read.
+fn archive(paths: &[&str]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for path in paths {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(4);
+        header.set_mode(0o644);
+        // Not `append_data`, which refuses the paths that a hostile archive has.
+        let name = &mut header.as_old_mut().name;
+        name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_cksum();
+        builder.append(&header, &b"text"[..]).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+fn error(given: &Path, scratch: &Path) -> String {
+    let error = Source::find(given, scratch).unwrap_err().to_string();
+    let left: Vec<_> = fs::read_dir(scratch).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    error.replace(&scratch.display().to_string(), "$S")
+}
+
+#[track_caller]
+fn check_archive(paths: &[&str], expected: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let plain = folder.path().join("a.tar");
+    fs::write(&plain, archive(paths)).unwrap();
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&archive(paths)).unwrap();
+    let gzip = folder.path().join("a.tar.gz");
+    fs::write(&gzip, packed.finish().unwrap()).unwrap();
+    for path in [plain, gzip] {
+        let error = error(&path, scratch.path());
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+fn library(name: &str) -> String {
+    format!("{name}{DLL_SUFFIX}")
+}
+
+#[test]
+fn the_library_of_this_system_is_found_in_an_archive() {
+    let top = library("libmoon");
+    let ours = format!("lib/{}/{top}", target_triple());
+    let other = format!("lib/sparc-sun-solaris/{top}");
+    check_archive(&["README.md", &top], &format!("/{top}` as a plugin"));
+    check_archive(&["moon-1.0/README.md", &format!("moon-1.0/{top}")], &format!("moon-1.0/{top}"));
+    check_archive(&["README.md", &ours, &other], &format!("/{ours}` as a plugin"));
+    check_archive(&[&format!("moon/{other}"), &format!("moon/{ours}")], &format!("moon/{ours}"));
+    check_archive(&[&other], "holds plugins for `sparc-sun-solaris`, this system is");
+    check_archive(&["README.md"], "holds no dynamic library");
+    check_archive(&[&library("a"), &library("b")], "more than one dynamic library");
+}
+
+#[test]
+fn paths_that_lead_out_of_an_archive_lead_nowhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = folder.path().join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let packed = folder.path().join("a.tar");
+    let deep = format!("{}{}", "a/".repeat(8), library("deep"));
+    let (up, root) =
+        (format!("../../{}", library("up")), format!("/tmp/{}", library("jaato-root")));
+    fs::write(&packed, archive(&[&up, &root, &deep])).unwrap();
+    assert!(error(&packed, &scratch).contains("holds no dynamic library"));
+    let names: Vec<_> = fs::read_dir(folder.path()).unwrap().flatten().collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(!Path::new(&root).exists());
+}
+
+#[test]
+fn an_archive_that_is_cut_or_a_zip_is_refused_as_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let given = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).unwrap();
+        error(&path, scratch.path())
+    };
+    assert!(given("a.zip", b"PK\x03\x04zip").ends_with("it is a zip"));
+    assert!(given("a.gz", &[0x1f, 0x8b, 8]).starts_with("cannot unpack"));
+    let whole = archive(&[&library("a")]);
+    assert!(given("cut.tar", &whole[..514]).starts_with("cannot unpack"));
+    assert!(given("text.so", b"text").ends_with("it is not a dynamic library"));
+}
+
+#[test]
+fn a_stream_that_is_too_long_is_an_error_and_no_end() {
+    use std::io::Read as _;
+    let long = |left| {
+        let mut text = String::new();
+        let mut bounded = archive::Bounded { stream: &b"abcd"[..], left };
+        bounded.read_to_string(&mut text).map(|_| text)
+    };
+    assert_eq!(long(4).unwrap(), "abcd");
+    assert!(long(3).is_err());
+}
+
+#[test]
+fn folders_and_addresses_are_told_apart() {
+    let folder = TempDir::new().unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+    assert!(error(folder.path(), scratch.path()).ends_with("is a crate's sources, not a plugin"));
+    fs::write(folder.path().join(library("a")), "text").unwrap();
+    assert!(error(folder.path(), scratch.path()).ends_with("it is not a dynamic library"));
+    for address in ["https://example.org/moon.so", "git@example.org:moon"] {
+        let error = error(Path::new(address), scratch.path());
+        assert!(error.contains("is an address"), "{error}");
+    }
+    assert!(
+        error(Path::new("/no/moon.so"), scratch.path()).starts_with("cannot read `/no/moon.so`")
+    );
+}
+
+/// An entry of a kind of its own: a name or facts of the one behind it.
+fn entry(builder: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, bytes: &[u8]) {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(bytes.len() as u64);
+    header.set_entry_type(kind);
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_cksum();
+    builder.append(&header, bytes).unwrap();
+}
+
+#[track_caller]
+fn check_entries(entries: &[(tar::EntryType, &str, &[u8])], expected: &str) {
+    let (folder, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut builder = tar::Builder::new(Vec::new());
+    for (kind, name, bytes) in entries {
+        entry(&mut builder, *kind, name, bytes);
+    }
+    let packed = folder.path().join("a.tar");
+    fs::write(&packed, builder.into_inner().unwrap()).unwrap();
+    let error = error(&packed, scratch.path());
+    assert!(error.contains(expected), "{error}");
+}
+
+fn pax(key: &str, value: &str) -> Vec<u8> {
+    let rest = format!(" {key}={value}\n");
+    let mut length = rest.len() + 1;
+    while length != rest.len() + length.to_string().len() {
+        length += 1;
+    }
+    format!("{length}{rest}").into_bytes()
+}
+
+#[test]
+fn long_names_are_read_as_tars_write_them() {
+    use tar::EntryType::{GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
+    let name = library("moon");
+    let named = format!("{}/{name}", "n".repeat(120));
+    let read = format!("/{named}` as a plugin: it is not a dynamic library");
+    let gnu = [named.as_bytes(), b"\0"].concat();
+    check_entries(&[(GNULongName, "x", &gnu), (Regular, "cut", b"text")], &read);
+    let link =
+        [(GNULongLink, "x", &b"far"[..]), (GNULongName, "x", &gnu), (Regular, "cut", b"text")];
+    check_entries(&link, &read);
+    check_entries(&[(XHeader, "x", &pax("path", &named)), (Regular, "cut", b"text")], &read);
+    let global = (XGlobalHeader, "x", &pax("comment", "hello")[..]);
+    check_entries(&[global, (Regular, &name, b"text")], &format!("/{name}` as a plugin"));
+    // A name holds for the next entry alone.
+    let two = [
+        (GNULongName, "x", &gnu[..]),
+        (tar::EntryType::Directory, "d", b""),
+        (Regular, "cut", b"text"),
+    ];
+    check_entries(&two, "holds no dynamic library");
+}
+
+#[test]
+fn names_without_end_and_folders_without_number_are_refused_before_they_cost_anything() {
+    use tar::EntryType::{GNULongLink, GNULongName, Regular, XGlobalHeader, XHeader};
+    let too_long = "a name in it is too long";
+    let at = |bytes: usize| vec![b'n'; bytes];
+    check_entries(
+        &[(GNULongName, "x", &at(4096)), (Regular, "a", b"")],
+        "holds no dynamic library",
+    );
+    check_entries(&[(GNULongName, "x", &at(4097)), (Regular, "a", b"")], too_long);
+    check_entries(&[(GNULongLink, "x", &at(65_537)), (Regular, "a", b"")], too_long);
+    check_entries(&[(XGlobalHeader, "x", &at(65_537)), (Regular, "a", b"")], too_long);
+    check_entries(&[(XHeader, "x", &at(65_537)), (Regular, "a", b"")], too_long);
+    check_entries(
+        &[(XHeader, "x", &pax("path", &"n".repeat(4097))), (Regular, "a", b"")],
+        too_long,
+    );
+
+    let folders =
+        |count: usize| (0..count).map(|number| format!("f{number}/x")).collect::<Vec<_>>();
+    let check = |count, expected| {
+        let names = folders(count);
+        check_archive(&names.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    };
+    check(1000, "holds no dynamic library");
+    check(1001, "it has too many folders");
+}

@@ -1,0 +1,190 @@
+//! Private copies of plugin files, from which they are opened while they are watched.
+//!
+//! What is mapped from a file that somebody overwrites in place kills the process. So a file is
+//! copied, the copy opened, and its name taken away at once: nobody can change it, and nothing is
+//! left behind. It is held open for as long as an instance may have to be made from it again. Each
+//! has a name of its own, for a linker takes two files of one name for the same.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use jaato_catalog::{Edition, sha256_of};
+use jaato_loader::Stamp;
+use jaato_types::PluginName;
+use parking_lot::Mutex;
+use tempfile::TempPath;
+
+/// How old a copy must be that somebody left behind, to be taken away: its opening takes
+/// milliseconds.
+const LEFT_BEHIND: Duration = Duration::from_secs(3600);
+
+/// Makes copies and holds them.
+pub struct Copies {
+    folder: PathBuf,
+    held: Mutex<HashMap<(PluginName, u64), Weak<Copy>>>,
+}
+
+/// A copy. It has no name.
+#[derive(Debug)]
+pub struct Copy(Mutex<File>);
+
+/// A copy with a name, for as long as it is opened.
+pub struct Opening {
+    /// The file to open.
+    pub path: TempPath,
+    /// To be kept beside what is made of it.
+    pub copy: Arc<Copy>,
+}
+
+/// Why there is no copy.
+#[derive(Debug)]
+pub enum CopyProblem {
+    /// The file is not what was found any more.
+    Changed,
+    /// Reading or writing failed.
+    Io(io::Error),
+}
+
+impl From<io::Error> for CopyProblem {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl Copies {
+    /// Makes them in a folder below this one, where nobody else looks. Takes away what a host that
+    /// was killed has left there.
+    pub fn below(parent: &Path) -> Self {
+        let folder = parent.join("opened");
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        for entry in entries {
+            let modified = entry.metadata().and_then(|metadata| metadata.modified());
+            let age = modified.ok().and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| age > LEFT_BEHIND) {
+                // Best effort: whoever cannot do it has other troubles.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+        Self { folder, held: Mutex::default() }
+    }
+
+    /// Returns a copy of an edition: the one that is held, or one that is made of its file. Blocks.
+    ///
+    /// # Errors
+    /// [`CopyProblem::Changed`] when the file is another by now.
+    pub fn open(
+        &self,
+        plugin: &PluginName,
+        edition: &Edition,
+        file: &Path,
+        digest: Option<&str>,
+    ) -> Result<Opening, CopyProblem> {
+        let key = (plugin.clone(), edition.content);
+        let held = self.held.lock();
+        let copy = held.get(&key).and_then(Weak::upgrade);
+        drop(held);
+        if let Some(copy) = copy {
+            return self.reopen(plugin, copy);
+        }
+        let mut from = File::open(file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => CopyProblem::Changed,
+            _ => CopyProblem::Io(error),
+        })?;
+        let path = self.copy(plugin, &mut from)?;
+        let is_it = match digest {
+            Some(digest) => sha256_of(&path)? == digest,
+            None => edition.stamp.is_none() || Stamp::of(file).ok() == edition.stamp,
+        };
+        if !is_it {
+            return Err(CopyProblem::Changed);
+        }
+        let copy = Arc::new(Copy(File::open(&path)?.into()));
+        let mut held = self.held.lock();
+        held.retain(|_, copy| copy.strong_count() > 0);
+        held.insert(key, Arc::downgrade(&copy));
+        Ok(Opening { path, copy })
+    }
+
+    /// Gives a copy a name again. Blocks.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn reopen(&self, plugin: &PluginName, copy: Arc<Copy>) -> Result<Opening, CopyProblem> {
+        let path = {
+            let mut from = copy.0.lock();
+            from.seek(SeekFrom::Start(0))?;
+            self.copy(plugin, &mut from)?
+        };
+        Ok(Opening { path, copy })
+    }
+
+    fn copy(&self, plugin: &PluginName, from: &mut File) -> io::Result<TempPath> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        jaato_places::make(&self.folder)?;
+        let number = COUNT.fetch_add(1, Relaxed);
+        let mut file = tempfile::Builder::new()
+            .prefix(&format!("{plugin}-{}-{number}-", std::process::id()))
+            .suffix(std::env::consts::DLL_SUFFIX)
+            .tempfile_in(&self.folder)?;
+        io::copy(from, file.as_file_mut())?;
+        Ok(file.into_temp_path())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edition(file: &Path) -> Edition {
+        Edition { number: 1, content: 1, stamp: Stamp::of(file).ok() }
+    }
+
+    fn files(folder: &Path) -> usize {
+        fs::read_dir(folder.join("opened")).unwrap().count()
+    }
+
+    #[test]
+    fn a_copy_is_what_was_found_whatever_becomes_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (copies, file) = (Copies::below(folder.path()), folder.path().join("moon.so"));
+        let moon = PluginName::from("tool-moon");
+        fs::write(&file, "old").unwrap();
+        let edition = edition(&file);
+        let opening = copies.open(&moon, &edition, &file, None).unwrap();
+        fs::write(&file, "new, written in place").unwrap();
+        assert_eq!(fs::read(&opening.path).unwrap(), b"old");
+        let Opening { path, copy } = opening;
+        let first = path.to_path_buf();
+        path.close().unwrap();
+        assert_eq!(files(folder.path()), 0);
+
+        // It is still there for who makes another instance of it, under another name.
+        let again = copies.open(&moon, &edition, &file, None).unwrap();
+        assert_eq!(fs::read(&again.path).unwrap(), b"old");
+        assert_ne!(again.path.to_path_buf(), first);
+        drop((again, copy));
+        assert_eq!(files(folder.path()), 0);
+        let gone = copies.open(&moon, &edition, &file, None);
+        assert!(matches!(gone, Err(CopyProblem::Changed)));
+    }
+
+    #[test]
+    fn what_has_another_digest_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (copies, file) = (Copies::below(folder.path()), folder.path().join("moon.so"));
+        fs::write(&file, "old").unwrap();
+        let digest = sha256_of(&file).unwrap();
+        let (moon, edition) = (PluginName::from("tool-moon"), edition(&file));
+        fs::write(&file, "new").unwrap();
+        let opened = copies.open(&moon, &edition, &file, Some(&digest));
+        assert!(matches!(opened, Err(CopyProblem::Changed)));
+        fs::write(&file, "old").unwrap();
+        copies.open(&moon, &edition, &file, Some(&digest)).unwrap();
+        assert_eq!(files(folder.path()), 0);
+    }
+}

@@ -1,0 +1,43 @@
+//! Waits for a call on an instance: what it emits on the way, and its answer.
+
+use std::os::fd::OwnedFd;
+
+use jaato_loader::{Bytes, RunningCall};
+use jaato_session::Cancel;
+use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError};
+
+/// Reads what a call emits until its answer is there. A cancel ends it at once.
+pub async fn drive(
+    running: RunningCall,
+    cancel: &Cancel,
+    take: impl FnMut(Delta),
+) -> Result<Vec<u8>, Error> {
+    drive_lending(running, cancel, take).await.map(|(frame, _)| frame.into_vec())
+}
+
+/// Does the same, and gives the open file beside the answer, where a plugin in a worker lends one.
+pub async fn drive_lending(
+    mut running: RunningCall,
+    cancel: &Cancel,
+    mut take: impl FnMut(Delta),
+) -> Result<(Bytes, Option<OwnedFd>), Error> {
+    let work = async {
+        while let Some(emission) = running.next_emission().await {
+            match Frame::read::<Delta>(&emission) {
+                Ok(delta) => take(delta),
+                Err(error) => return Err(misbehaved(error)),
+            }
+        }
+        running.answer_lending().await
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => Err(Error::cancelled()),
+        answer = work => answer,
+    }
+}
+
+/// Makes the error of an answer that cannot be read.
+pub fn misbehaved(error: FrameError) -> Error {
+    Error::new(ErrorKind::PluginMisbehaved, format!("the plugin's answer is wrong: {error}"))
+}

@@ -1,0 +1,305 @@
+//! Makes instances: opens the plugin's file, here or in a worker, and gives the instance what was
+//! saved.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jaato_catalog::{CopyError, Setup, private_copy};
+use jaato_loader::{Instance, Library, LoadError, PlaceKind, Plugin, Stamp, remote};
+use jaato_registry::{PluginEntry, Status, Trust};
+use jaato_types::{Error, ErrorKind, Manifest, PluginName, Scope};
+use tokio::sync::OnceCell;
+
+use super::slot::{Made, Slot, Source};
+use super::{
+    CONTENTS_INSIDE_MAX, CallServices, Inside, Instances, NOT_COPIED, Wanted, why_in_worker,
+};
+use crate::copies::{Copies, Copy, CopyProblem, Opening};
+use crate::workers::WorkerOf;
+
+/// Why there is no instance.
+pub enum Trouble {
+    /// The file is not what was found any more.
+    Changed,
+    /// Anything else.
+    Error(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The file that is opened.
+enum OpenFile {
+    /// One that stays under its name.
+    Lasting(PathBuf),
+    /// A private copy that has its name only now.
+    Copied(Opening),
+    /// One that should have been copied, and why it could not be.
+    NotCopied(PathBuf, std::io::Error),
+}
+
+impl OpenFile {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Lasting(path) | Self::NotCopied(path, _) => path,
+            Self::Copied(opening) => &opening.path,
+        }
+    }
+
+    fn copy(&self) -> Option<Arc<Copy>> {
+        match self {
+            Self::Lasting(_) | Self::NotCopied(_, _) => None,
+            Self::Copied(opening) => Some(Arc::clone(&opening.copy)),
+        }
+    }
+}
+
+impl Instances {
+    /// Makes an instance of a source, from what the slot's last one saved.
+    pub(super) async fn make(
+        &self,
+        slot: &Slot,
+        source: &Source,
+        wanted: Wanted<'_>,
+        services: &Arc<dyn CallServices>,
+    ) -> Result<Made, Trouble> {
+        let entry = wanted.entry(&source.catalog)?;
+        check_status(entry)?;
+        let name = &entry.candidate.manifest.name;
+        let saved = slot.saved.clone();
+        let (made, refusal) = match self.inside(entry, source, wanted.setup) {
+            Some(plugin) => {
+                self.make_inside(&plugin, entry, source, wanted, services, saved).await?
+            }
+            None => {
+                // The same content, for an instance whose worker is gone, whatever its file has
+                // become.
+                let is_same = slot
+                    .source
+                    .as_ref()
+                    .is_some_and(|it| it.edition.content == source.edition.content);
+                let copy = slot.copy.clone().filter(|_| is_same);
+                self.make_in_worker(copy, entry, source, wanted, services, saved).await?
+            }
+        };
+        if let Some(error) = refusal {
+            // What it saved is kept, for a version of the plugin that can read it.
+            let why = error.message;
+            let text = format!("`{name}` starts afresh: it refused what it had saved: {why}");
+            services.notice(text);
+        }
+        Ok(made)
+    }
+
+    /// Returns where a plugin is opened inside the host; none where it runs in a worker.
+    fn inside(
+        &self,
+        entry: &PluginEntry,
+        source: &Source,
+        setup: &Setup,
+    ) -> Option<Arc<OnceCell<Plugin>>> {
+        if why_in_worker(setup, entry).is_some() {
+            return None;
+        }
+        let name = &entry.candidate.manifest.name;
+        let content = match &entry.candidate.trust {
+            Trust::ByHash(digest) => digest.clone(),
+            Trust::Shipped | Trust::No(_) | Trust::WorkspaceNot => {
+                source.edition.content.to_string()
+            }
+        };
+        let mut plugins = self.plugins.lock();
+        let key = (name.clone(), content);
+        let is_inside =
+            |(other, _): &&Inside, opened: &OnceCell<Plugin>| other == name && opened.initialized();
+        let inside = plugins.iter().filter(|(key, opened)| is_inside(key, opened)).count();
+        if !plugins.contains_key(&key) && inside >= CONTENTS_INSIDE_MAX {
+            return None;
+        }
+        Some(Arc::clone(plugins.entry(key).or_default()))
+    }
+
+    /// Makes an instance in this process; one that refuses what was saved is made afresh, and what
+    /// it said is given too.
+    async fn make_inside(
+        &self,
+        plugin: &OnceCell<Plugin>,
+        entry: &PluginEntry,
+        source: &Source,
+        wanted: Wanted<'_>,
+        services: &Arc<dyn CallServices>,
+        saved: Option<Vec<u8>>,
+    ) -> Result<(Made, Option<Error>), Trouble> {
+        let mut copy = None;
+        let opening = plugin.get_or_try_init(|| async {
+            let file = file_to_open(self.copies.get(), None, entry, source, wanted).await?;
+            if let OpenFile::NotCopied(path, error) = &file
+                && self.is_inside(&entry.candidate.manifest.name)
+            {
+                // The linker would give what it has under the name.
+                return Err(not_copied(path, error).into());
+            }
+            self.tell_of(&file, services);
+            copy = file.copy();
+            let opened = Library::open(file.path()).map_err(|error| load_error(&error))?;
+            Ok::<_, Trouble>(Plugin::start(&self.executor, &opened).await?)
+        });
+        let plugin = opening.await?;
+        let has_saved = saved.is_some();
+        let (instance, refusal) = match plugin.create(services.for_instance(), saved).await {
+            Err(error) if has_saved => {
+                (plugin.create(services.for_instance(), None).await?, Some(error))
+            }
+            made => (made?, None),
+        };
+        Ok((Made { instance, copy }, refusal))
+    }
+
+    /// Tells whether any content of a plugin is open in this process.
+    fn is_inside(&self, plugin: &PluginName) -> bool {
+        self.plugins.lock().iter().any(|((name, _), opened)| name == plugin && opened.initialized())
+    }
+
+    /// Says once that what is opened is not safe from who writes over it.
+    fn tell_of(&self, file: &OpenFile, services: &Arc<dyn CallServices>) {
+        let OpenFile::NotCopied(_, error) = file else { return };
+        if self.is_news(NOT_COPIED) {
+            services.notice(format!(
+                "plugins are opened where they lie, for they cannot be copied: {error}; do not write over their files"
+            ));
+        }
+    }
+
+    async fn make_in_worker(
+        &self,
+        copy: Option<Arc<Copy>>,
+        entry: &PluginEntry,
+        source: &Source,
+        wanted: Wanted<'_>,
+        services: &Arc<dyn CallServices>,
+        saved: Option<Vec<u8>>,
+    ) -> Result<(Made, Option<Error>), Trouble> {
+        let file = file_to_open(self.copies.get(), copy, entry, source, wanted).await?;
+        self.tell_of(&file, services);
+        let Manifest { name, scope, .. } = &entry.candidate.manifest;
+        let is_trusted = !matches!(entry.candidate.trust, Trust::No(_));
+        if let Trust::No(digest) = &entry.candidate.trust {
+            if self.is_news(digest) {
+                services.notice(format!(
+                    "plugin `{name}` is not trusted: it runs in a worker, which is no sandbox, and is given no key"
+                ));
+            }
+        } else if why_in_worker(wanted.setup, entry).is_none() {
+            services.notice(format!(
+                "plugin `{name}` was replaced {CONTENTS_INSIDE_MAX} times inside jaato, which cannot unload code: it runs in a worker"
+            ));
+        }
+        let variable = |name: &str| {
+            // A manifest names what it likes: what no command may see is no stranger's either.
+            let cleaned = services.program_variables();
+            if is_trusted {
+                wanted.setup.variables.get(name).map(ToOwned::to_owned)
+            } else {
+                cleaned.get(OsStr::new(name)).cloned()
+            }
+        };
+        let manifest = &entry.candidate.manifest;
+        let started = self.workers.start(WorkerOf {
+            file: file.path(),
+            manifest,
+            is_trusted,
+            owner: (*scope == Scope::Session).then(|| wanted.session.as_str()),
+            variable: &variable,
+        });
+        let started = started.await?;
+        let start = remote::Start {
+            manifest: manifest.clone(),
+            socket: started.socket,
+            process: started.process,
+            services: services.for_instance(),
+            saved,
+        };
+        let instance = Instance::in_worker(&self.executor, start).await?;
+        let refusal = instance.refusal().cloned();
+        Ok((Made { instance, copy: file.copy() }, refusal))
+    }
+}
+
+fn check_status(entry: &PluginEntry) -> Result<(), Error> {
+    let is_runnable = !matches!(entry.candidate.trust, Trust::WorkspaceNot);
+    if entry.status == Status::Active && is_runnable {
+        return Ok(());
+    }
+    let name = &entry.candidate.manifest.name;
+    Err(Error::new(ErrorKind::PluginDisabled, format!("plugin `{name}` cannot be used"))
+        .with_hint(format!("jaato plugin show {name}")))
+}
+
+/// Returns the file to open: a trusted one, and one of a trusted workspace, as its private copy;
+/// any other as a copy where plugins are watched and it can be copied, else where it lies. What is
+/// not trusted may change as it likes then: only its worker opens it.
+async fn file_to_open(
+    copies: Option<&Copies>,
+    copy: Option<Arc<Copy>>,
+    entry: &PluginEntry,
+    source: &Source,
+    wanted: Wanted<'_>,
+) -> Result<OpenFile, Trouble> {
+    let candidate = &entry.candidate;
+    let of_workspace = candidate.place == PlaceKind::Workspace.name();
+    let folders = &wanted.setup.folders;
+    let private = match &candidate.trust {
+        Trust::ByHash(digest) => Some((digest, folders.trusted())),
+        // Trust in a workspace covers exactly this content.
+        Trust::No(digest) if of_workspace => Some((digest, folders.workspace_plugins())),
+        Trust::Shipped | Trust::No(_) | Trust::WorkspaceNot => None,
+    };
+    if let Some((digest, folder)) = private {
+        let folder = folder.map_err(|error| {
+            Error::new(ErrorKind::Io, error.to_string()).with_hint(error.hint())
+        })?;
+        let copied = private_copy(&candidate.path, digest, &folder);
+        return copied.map(OpenFile::Lasting).map_err(|error| match error {
+            CopyError::Changed { .. } if copies.is_some() => Trouble::Changed,
+            error => Error::new(ErrorKind::PluginMisbehaved, error.to_string()).into(),
+        });
+    }
+    let Some(copies) = copies else {
+        return Ok(OpenFile::Lasting(candidate.path.clone()));
+    };
+    let digest = match &candidate.trust {
+        Trust::No(digest) => Some(digest.as_str()),
+        Trust::Shipped | Trust::ByHash(_) | Trust::WorkspaceNot => None,
+    };
+    let opened = match copy {
+        Some(copy) => copies.reopen(&candidate.manifest.name, copy),
+        None => copies.open(&candidate.manifest.name, &source.edition, &candidate.path, digest),
+    };
+    opened.map(OpenFile::Copied).or_else(|problem| match problem {
+        CopyProblem::Changed => Err(Trouble::Changed),
+        CopyProblem::Io(error) => {
+            // As where plugins are not watched: a full disk or a home that cannot be written ends
+            // no conversation.
+            let (path, stamp) = (&candidate.path, &source.edition.stamp);
+            let is_it = stamp.is_none() || Stamp::of(path).ok() == *stamp;
+            is_it.then(|| OpenFile::NotCopied(path.clone(), error)).ok_or(Trouble::Changed)
+        }
+    })
+}
+
+fn not_copied(path: &Path, error: &std::io::Error) -> Error {
+    let text = format!("cannot copy plugin `{}` to where it is opened: {error}", path.display());
+    Error::new(ErrorKind::Io, text)
+}
+
+fn load_error(error: &LoadError) -> Error {
+    let made = Error::new(ErrorKind::PluginMisbehaved, error.to_string());
+    match error.problem.hint() {
+        Some(hint) => made.with_hint(hint),
+        None => made,
+    }
+}

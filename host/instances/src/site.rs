@@ -1,0 +1,141 @@
+//! Where a call of a plugin stands: its session, what it may reach there, and who hears of it.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_loader::Served;
+use jaato_session::{CallScope, SharedFacts, SharedObjects};
+use jaato_types::{CallId, Delta, Error, PluginName, SessionId};
+
+use crate::instances::AskingInstance;
+
+/// Takes what a service tells while it works: shown where the call is shown.
+pub type Tell = Arc<dyn Fn(Delta) + Send + Sync>;
+
+/// Hears that bytes came from the network, whatever they say.
+pub type Alive = Arc<dyn Fn() + Send + Sync>;
+
+/// Where a call stands in a session.
+#[derive(Clone)]
+pub struct CallSite {
+    /// The session; empty for a call typed by a person.
+    pub session: SessionId,
+    /// Model and tokens, where the session has a model.
+    pub facts: Option<SharedFacts>,
+    /// The call, where it is a tool's.
+    pub call: Option<CallId>,
+    /// The session's objects, where a tool or a command runs.
+    pub objects: Option<CallObjects>,
+    /// The session's execution environment.
+    pub environment: Option<Arc<dyn EnvironmentAccess>>,
+    /// The name of the resource that is made by this, where one is.
+    pub making: Option<Arc<str>>,
+    /// Hears of each piece of an answer from the network, where a provider answers a request.
+    pub alive: Option<Alive>,
+}
+
+/// The objects of a session, as one call of a plugin has them.
+#[derive(Clone)]
+pub struct CallObjects {
+    /// The session's.
+    pub shared: SharedObjects,
+    /// The tool that runs; the command's name where it is none.
+    pub tool: String,
+}
+
+/// The execution environment of a session, as the calls of its plugins reach it.
+pub trait EnvironmentAccess: Send + Sync {
+    /// Answers what a tool asks of files, programs and terminals; `None` where the environment's
+    /// own plugin asks, which has none.
+    fn call(&self, asked: EnvironmentRequest) -> Option<BoxFuture<'static, Result<Served, Error>>>;
+
+    /// Answers what a plugin asks of the resources that are kept in the environment.
+    fn resources(&self, asked: EnvironmentRequest) -> BoxFuture<'static, Result<Served, Error>>;
+
+    /// Makes the file for an output where the session works; `None` where that is not known.
+    fn keep_output(
+        &self,
+        name: String,
+        tell: Tell,
+    ) -> Option<BoxFuture<'static, Result<Box<dyn OutputSink>, Error>>>;
+}
+
+/// What a call of a plugin asks of its session's environment.
+pub struct EnvironmentRequest {
+    /// The plugin that asks.
+    pub plugin: PluginName,
+    /// The session.
+    pub session: SessionId,
+    /// The instance that asks.
+    pub asker: AskingInstance,
+    /// The name of the resource whose making asks, where one does.
+    pub making: Option<Arc<str>>,
+    /// What is asked.
+    pub operation: String,
+    /// Its frame.
+    pub request: Vec<u8>,
+    /// Who hears of it.
+    pub tell: Tell,
+}
+
+/// The file of one call's output, written piece by piece.
+pub trait OutputSink: Send {
+    /// Returns where it is, for who works in the session.
+    fn path(&self) -> String;
+
+    /// Returns how much is in it.
+    fn bytes(&self) -> u64;
+
+    /// Adds a piece, whole.
+    ///
+    /// # Errors
+    /// When the file would be too large, and then nothing is added; or when it cannot be written.
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), Error>>;
+}
+
+impl CallSite {
+    /// A call that belongs to no session.
+    pub fn of_nobody() -> Self {
+        Self::of(SessionId::from(""))
+    }
+
+    /// A call for a session, or for what stands in for one, that reaches nothing there.
+    pub fn of(session: SessionId) -> Self {
+        Self {
+            session,
+            facts: None,
+            call: None,
+            objects: None,
+            environment: None,
+            making: None,
+            alive: None,
+        }
+    }
+
+    /// The same for a tool or a command of that name, while it is not called.
+    #[must_use]
+    pub fn for_tool(self, name: &str, has_model: bool, scope: &CallScope) -> Self {
+        let objects = CallObjects { shared: scope.objects.clone(), tool: name.to_owned() };
+        let facts = has_model.then(|| scope.facts.clone());
+        Self { facts, objects: Some(objects), ..self }
+    }
+
+    /// The same for the instance that the call has made, which outlives it.
+    #[must_use]
+    pub fn for_instance(&self) -> Self {
+        Self { call: None, objects: None, making: None, alive: None, ..self.clone() }
+    }
+
+    /// Returns the tool or command that runs, where one does.
+    pub fn running(&self) -> Option<&str> {
+        self.objects.as_ref().map(|objects| objects.tool.as_str())
+    }
+}
+
+/// Tells whoever follows a call.
+pub fn teller(scope: &CallScope) -> Tell {
+    let sink = scope.output.clone();
+    Arc::new(move |delta| {
+        sink.delta(delta);
+    })
+}

@@ -1,0 +1,279 @@
+//! Starts the processes in which plugins run apart from the host.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_catalog::{exit_text, folder_of_children};
+use jaato_config::trust::SESSION_MARKER;
+use jaato_loader::remote::WorkerProcess;
+use jaato_log::Log;
+use jaato_process::{Child, Command, ErrorOutput, Limits, Output, Signal, Supervisor};
+use jaato_types::{Error, ErrorKind, Manifest, PluginName, WorkerVariable};
+use jaato_worker::SERVE_ARGUMENTS;
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::watch;
+
+/// Descriptors that a worker may have open.
+pub const WORKER_OPEN_FILES: u64 = 512;
+/// Address space of a worker whose plugin is not trusted: it must not take the machine's memory.
+pub const WORKER_MEMORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
+/// Most of what a worker printed that an error repeats.
+const PRINTED_BYTES_MAX: usize = 400;
+/// How long the rest of what it printed is waited for after its end.
+const PRINTED_MAX: Duration = Duration::from_millis(100);
+/// Longest line of the log; a longer one goes on in the next.
+const LINE_BYTES_MAX: usize = 4096;
+/// Variables that every worker gets, where the host has them.
+const VARIABLES: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ"];
+
+/// What workers are started with.
+pub struct Workers {
+    supervisor: Supervisor,
+    executable: PathBuf,
+    log: Log,
+}
+
+/// A worker to start.
+pub struct WorkerOf<'a> {
+    /// The file that it opens.
+    pub file: &'a Path,
+    pub manifest: &'a Manifest,
+    /// Whether it might as well run inside jaato: then its memory is not limited.
+    pub is_trusted: bool,
+    /// The session that it belongs to.
+    pub owner: Option<&'a str>,
+    /// Returns the value of a variable, of those that the plugin may see.
+    pub variable: &'a (dyn Fn(&str) -> Option<OsString> + Sync),
+}
+
+/// A worker that was started: the host's end of its socket, and its process.
+pub struct StartedWorker {
+    pub socket: UnixStream,
+    pub process: Arc<dyn WorkerProcess>,
+}
+
+impl Workers {
+    /// Makes them; starts nothing.
+    pub fn new(supervisor: Supervisor, executable: PathBuf, log: Log) -> Self {
+        Self { supervisor, executable, log }
+    }
+
+    /// Starts a worker.
+    ///
+    /// # Errors
+    /// When there is no socket, or the process cannot be started.
+    pub async fn start(&self, asked: WorkerOf<'_>) -> Result<StartedWorker, Error> {
+        let WorkerOf { file, manifest, .. } = asked;
+        let failed = |what: String| Error::new(ErrorKind::Io, what);
+        let no_socket =
+            |error: std::io::Error| failed(format!("cannot make a socket for a worker: {error}"));
+        let (socket, theirs) = UnixStream::pair().map_err(no_socket)?;
+        let mut command = Command::new(&self.executable, folder_of_children());
+        command.args = SERVE_ARGUMENTS.iter().map(Into::into).collect();
+        command.args.push(file.into());
+        command.variables = variables(&asked);
+        command.stdout = Output::Piped;
+        command.stderr = ErrorOutput::Merged;
+        command.descriptor3 = Some(OwnedFd::from(theirs));
+        command.limits = Limits {
+            memory_bytes: (!asked.is_trusted).then_some(WORKER_MEMORY_BYTES),
+            open_files: Some(WORKER_OPEN_FILES),
+            cpu_seconds: None,
+        };
+        let mut child = self.supervisor.spawn(command).await.map_err(|error| {
+            let made = failed(format!("cannot start a worker for `{}`: {error}", manifest.name));
+            error.hint().into_iter().fold(made, Error::with_hint)
+        })?;
+        let printed = Arc::new(Mutex::new(Vec::new()));
+        let (reading, read) = watch::channel(());
+        if let Some(output) = child.stdout.take() {
+            let reader = Printed { plugin: manifest.name.clone(), log: self.log.clone() };
+            let reader = reader.read(output, Arc::clone(&printed));
+            tokio::spawn(async move {
+                reader.await;
+                drop(reading);
+            });
+        }
+        Ok(StartedWorker { socket, process: Arc::new(WorkerChild { child, printed, read }) })
+    }
+}
+
+/// Returns the variables that every worker gets and those that its manifest names.
+fn variables(asked: &WorkerOf<'_>) -> BTreeMap<OsString, OsString> {
+    let common = VARIABLES.map(|name| WorkerVariable { name, value: None, memory_below: None });
+    let named = asked.manifest.variables.iter().filter_map(|entry| WorkerVariable::parse(entry));
+    let available = OnceCell::new();
+    let value = |variable: WorkerVariable<'_>| {
+        let own = || {
+            let is_due = variable.memory_below.is_none_or(|bytes| {
+                available.get_or_init(available_memory).is_some_and(|available| available < bytes)
+            });
+            variable.value.filter(|_| is_due).map(OsString::from)
+        };
+        Some((variable.name.into(), (asked.variable)(variable.name).or_else(own)?))
+    };
+    let mut variables: BTreeMap<OsString, OsString> =
+        common.into_iter().chain(named).filter_map(value).collect();
+    // What runs below a plugin must not trust in the person's name.
+    variables.insert(SESSION_MARKER.into(), asked.owner.unwrap_or("none").into());
+    variables
+}
+
+/// Returns the memory that a process could still take, in bytes; none where it cannot be told.
+fn available_memory() -> Option<u64> {
+    let mut system = sysinfo::System::new().ok()?;
+    system.refresh_memory();
+    let machine = system.available_memory();
+    let group = system.cgroup_limits().map(|limits| limits.free_memory);
+    Some(group.map_or(machine, |group| group.min(machine))).filter(|&bytes| bytes > 0)
+}
+
+/// The process of one worker.
+struct WorkerChild {
+    child: Child,
+    printed: Arc<Mutex<Vec<u8>>>,
+    /// Closed when all that it printed was read.
+    read: watch::Receiver<()>,
+}
+
+impl WorkerProcess for WorkerChild {
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(async {
+            let exit = self.child.wait().await;
+            // A child of its own may hold the pipe open.
+            let mut read = self.read.clone();
+            let _ = tokio::time::timeout(PRINTED_MAX, read.changed()).await;
+            match exit {
+                Ok(exit) => exit_text(exit),
+                Err(error) => format!("is gone: {error}"),
+            }
+        })
+    }
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            // What survives is not ours to end; the guardian tries again at the host's end.
+            let _ = self.child.end().await;
+        })
+    }
+
+    fn go_on(&self) -> BoxFuture<'_, bool> {
+        Box::pin(async {
+            is_stopped(self.child.pid()) && self.child.signal(Signal::Continue).await.is_ok()
+        })
+    }
+
+    fn printed(&self) -> String {
+        let printed = self.printed.lock();
+        String::from_utf8_lossy(&printed).into_owned()
+    }
+}
+
+/// Tells whether a process was stopped; false where `/proc` does not say.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name, which may hold anything, ends with the last parenthesis.
+    let after = stat.iter().rposition(|byte| *byte == b')').unwrap_or(stat.len());
+    stat.get(after + 2) == Some(&b'T')
+}
+
+/// Writes what plugins inside the host print to the log, a line each, until nobody can print any
+/// more. `source` is whose the lines are called.
+pub async fn log_printed(log: Log, source: String, output: impl AsyncRead + Unpin) {
+    Printed { plugin: PluginName::from(source), log }.read(output, Arc::default()).await;
+}
+
+/// Reads what a worker prints: a line of the log each, the last of it for the error of its death.
+struct Printed {
+    plugin: PluginName,
+    log: Log,
+}
+
+impl Printed {
+    async fn read(self, mut output: impl AsyncRead + Unpin, kept: Arc<Mutex<Vec<u8>>>) {
+        let (mut line, mut buffer) = (Vec::new(), vec![0; 4096]);
+        while let Ok(read @ 1..) = output.read(&mut buffer).await {
+            let piece = &buffer[..read];
+            {
+                let mut kept = kept.lock();
+                kept.extend_from_slice(piece);
+                let surplus = kept.len().saturating_sub(PRINTED_BYTES_MAX);
+                kept.drain(..surplus);
+            }
+            for byte in piece {
+                if *byte == b'\n' || line.len() >= LINE_BYTES_MAX {
+                    self.line(&mut line);
+                }
+                if *byte != b'\n' {
+                    line.push(*byte);
+                }
+            }
+        }
+        self.line(&mut line);
+    }
+
+    fn line(&self, line: &mut Vec<u8>) {
+        if !line.is_empty() {
+            let text = String::from_utf8_lossy(line);
+            self.log.line(3, self.plugin.as_str(), &format!("printed: {text}"));
+            line.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(entries: &[&str], set: &[(&str, &str)], expected: &[(&str, &str)]) {
+        let manifest = serde_json::json!({
+            "v": 1, "name": "p", "version": "1", "api": "1.0.0", "kinds": ["tool"], "variables": entries,
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let value = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
+        let file = Path::new("p.so");
+        let asked = WorkerOf {
+            file,
+            manifest: &manifest,
+            is_trusted: true,
+            owner: Some("s"),
+            variable: &value,
+        };
+        let mut found = variables(&asked);
+        assert_eq!(found.remove(&OsString::from(SESSION_MARKER)), Some("s".into()));
+        let found: Vec<_> = found.iter().map(|it| (it.0.to_str(), it.1.to_str())).collect();
+        let expected: Vec<_> = expected.iter().map(|it| (Some(it.0), Some(it.1))).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn who_sets_the_mark_and_who_looks_for_it_mean_the_same() {
+        assert_eq!(jaato_process::SESSION_MARK, jaato_config::trust::SESSION_MARK);
+    }
+
+    #[test]
+    fn a_worker_gets_the_persons_value_or_what_its_manifest_says() {
+        let set = [("HOME", "/h"), ("A", "1"), ("OTHER", "2")];
+        check(&[], &set, &[("HOME", "/h")]);
+        check(&["A", "B"], &set, &[("A", "1"), ("HOME", "/h")]);
+        check(&["A=3", "B=4"], &set, &[("A", "1"), ("B", "4"), ("HOME", "/h")]);
+        check(&["what is this?"], &set, &[("HOME", "/h")]);
+    }
+
+    #[test]
+    fn a_value_for_little_memory_counts_where_there_is_little() {
+        // No machine has less than nothing, and none has a million times a gibibyte.
+        check(&["A=1 if memory < 0 GiB"], &[], &[]);
+        check(&["A=1 if memory < 1000000 GiB"], &[], &[("A", "1")]);
+        check(&["A=1 if memory < 0 GiB"], &[("A", "2")], &[("A", "2")]);
+    }
+}

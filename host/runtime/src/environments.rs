@@ -1,0 +1,79 @@
+//! What embedders and people reach of execution environments.
+
+use jaato_environments::{EnvironmentListed, SavedResources, SharedEnvironment};
+use jaato_session::Cancel;
+use jaato_types::execution::EnvironmentFacts;
+use jaato_types::process::{OutputStream, ProcessExit, Spawn};
+use jaato_types::{Error, SessionId};
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Lists the execution environments that can be used, by name.
+    pub fn environments(&self) -> Vec<EnvironmentListed> {
+        self.host().environments.list()
+    }
+
+    /// Makes an environment that several sessions may share. Nothing is set up yet.
+    ///
+    /// # Errors
+    /// When no plugin offers it.
+    pub fn environment(
+        &self,
+        name: &str,
+        options: Map<String, Value>,
+    ) -> Result<SharedEnvironment, Error> {
+        self.host().environments.shared(name, options)
+    }
+
+    /// Runs a program in a session's environment, with nobody's leave but the caller's; `take` is
+    /// given what it prints, `input` gives what it reads (none: nothing; an empty piece: the end).
+    ///
+    /// # Errors
+    /// What keeps it from being run; `cancelled`.
+    pub async fn execute(
+        &self,
+        session: &SessionId,
+        spawn: &Spawn,
+        input: Option<mpsc::Receiver<Vec<u8>>>,
+        cancel: &Cancel,
+        take: impl FnMut(OutputStream, &[u8]),
+    ) -> Result<ProcessExit, Error> {
+        self.host().environments.execute(session, spawn, input, cancel, take).await
+    }
+
+    /// Tells what a session's environment is; sets it up. `notice` is told what goes on meanwhile.
+    ///
+    /// # Errors
+    /// What keeps it from being ready.
+    pub async fn environment_of(
+        &self,
+        session: &SessionId,
+        notice: impl Fn(String) + Send + Sync + 'static,
+    ) -> Result<EnvironmentFacts, Error> {
+        self.host().environments.facts(session, notice).await
+    }
+
+    /// Asks each resource of a session's environment what it can be made from again. Those that
+    /// cannot be are left out; what was restored and is not yet made is kept as it is.
+    pub async fn save_resources(&self, session: &SessionId) -> SavedResources {
+        self.host().environments.save_resources(session).await
+    }
+
+    /// Has each saved resource made again by the plugin that makes those of its name. Returns what
+    /// could not be, a line each: it is kept, and tried again when a plugin asks for the resource.
+    /// What an earlier call left to be tried again is forgotten.
+    ///
+    /// # Errors
+    /// `invalid_arguments` where that is no value of [`Runtime::save_resources`], `unavailable`
+    /// where the session has no environment.
+    pub async fn restore_resources(
+        &self,
+        session: &SessionId,
+        value: &Value,
+    ) -> Result<Vec<String>, Error> {
+        self.host().environments.restore_resources(session, value).await
+    }
+}

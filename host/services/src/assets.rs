@@ -1,0 +1,230 @@
+//! Big files that plugins declare: found, fetched or imported for them, by `jaato-assets`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use jaato_assets::{
+    Asset, AssetError, AssetErrorKind, Command as RunCommand, Download, Ended, Entry, Event,
+    FetchSettings, Fetcher, Found, Report, Run, Running, Store,
+};
+use jaato_catalog::Setup;
+use jaato_config::{NoHome, Variables};
+use jaato_http::Client;
+use jaato_process::{Command, ErrorOutput, Exit, Output, ProcessError, Supervisor};
+use jaato_types::{Delta, Error, ErrorKind};
+use tokio::io::AsyncReadExt as _;
+
+/// Most of what a helper program printed to its error output that is kept, in bytes.
+const STDERR_BYTES_MAX: usize = 64 * 1024;
+
+/// The assets of a host.
+#[derive(Clone)]
+pub struct Assets {
+    store: Store,
+    fetcher: Fetcher,
+}
+
+impl Assets {
+    /// Makes them for a setup; opens nothing.
+    ///
+    /// # Errors
+    /// When the system names no home, so that there is no cache.
+    pub fn new(setup: &Setup, supervisor: &Supervisor, client: Client) -> Result<Self, NoHome> {
+        let store = Store::new(setup.folders.models()?);
+        let download = if setup.config.local_download { Download::On } else { Download::Off };
+        let variables = helper_variables(&setup.variables);
+        let run = Arc::new(Supervised { supervisor: supervisor.clone(), variables });
+        let settings = FetchSettings { download, ..FetchSettings::default() };
+        let fetcher = Fetcher::new(store.clone(), client, run, settings);
+        Ok(Self { store, fetcher })
+    }
+
+    /// Returns a declared file, fetched if need be, or an imported one by its name.
+    ///
+    /// # Errors
+    /// `not_found` for an id that is neither, `unavailable` when it cannot be had.
+    pub async fn get(&self, id: &str, declared: &[Asset], report: &Report) -> Result<Found, Error> {
+        if let Some(asset) = declared.iter().find(|asset| asset.id == id) {
+            return self.fetcher.fetch(asset, report).await.map_err(|error| to_error(&error));
+        }
+        let found = self.store.find_custom(id).map_err(|error| to_error(&error))?;
+        found.ok_or_else(|| {
+            let text = format!("there is no model `{id}` on this machine");
+            Error::new(ErrorKind::NotFound, text)
+                .with_hint(format!("`jaato model import FILE --name {id}` takes one from a file"))
+        })
+    }
+
+    /// Lists declared files and what else is kept.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self, declared: &[Asset]) -> Result<Vec<Entry>, Error> {
+        self.store.list(declared).map_err(|error| to_error(&error))
+    }
+
+    /// Takes in a declared file from a path. Blocks until it is copied and checked.
+    ///
+    /// # Errors
+    /// When it is not the declared file, or cannot be copied.
+    pub fn import(&self, file: &Path, asset: &Asset, report: &Report) -> Result<Found, Error> {
+        self.store.import(file, asset, report).map_err(|error| to_error(&error))
+    }
+
+    /// Takes in another model under a name. Blocks until it is copied and checked.
+    ///
+    /// # Errors
+    /// When it is no GGUF of that architecture, the name is taken or malformed, or it cannot be
+    /// copied.
+    pub fn import_custom(
+        &self,
+        file: &Path,
+        name: &str,
+        architecture: &str,
+        reserved: &[&str],
+        report: &Report,
+    ) -> Result<Found, Error> {
+        let taken = self.store.import_custom(file, name, architecture, reserved, report);
+        taken.map_err(|error| to_error(&error))
+    }
+}
+
+/// Turns what a fetch tells into what a call emits, so that a person sees it where the call is
+/// shown.
+pub fn delta_of(event: &Event) -> Delta {
+    match event {
+        Event::Progress { done, total } => {
+            Delta::Progress { label: "fetching".to_owned(), done: *done, total: *total }
+        }
+        other => Delta::Notice { text: other.to_string() },
+    }
+}
+
+fn to_error(error: &AssetError) -> Error {
+    let kind = match error.kind() {
+        AssetErrorKind::Cancelled => ErrorKind::Cancelled,
+        AssetErrorKind::Offline
+        | AssetErrorKind::DownloadOff
+        | AssetErrorKind::NoSource
+        | AssetErrorKind::Busy => ErrorKind::Unavailable,
+        AssetErrorKind::Missing => ErrorKind::NotFound,
+        AssetErrorKind::NoSpace | AssetErrorKind::Io => ErrorKind::Io,
+        AssetErrorKind::Invalid
+        | AssetErrorKind::WrongDigest
+        | AssetErrorKind::WrongSize
+        | AssetErrorKind::Changed
+        | AssetErrorKind::NotAFile
+        | AssetErrorKind::Empty
+        | AssetErrorKind::NotGguf
+        | AssetErrorKind::WrongArchitecture
+        | AssetErrorKind::BadName => ErrorKind::Failed,
+    };
+    let made = Error::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => made.with_hint(hint),
+        None => made,
+    }
+}
+
+/// Variables that a helper program gets, where they are set: what finds programs and configuration,
+/// and what pip needs to reach its index by the person's mirror, proxy and certificates. None that
+/// may hold a key for anything else.
+#[rustfmt::skip]
+const HELPER_VARIABLES: &[&str] = &[
+    "HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "TZ", "USER", "XDG_CONFIG_DIRS", "XDG_CONFIG_HOME",
+    "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "all_proxy", "https_proxy", "http_proxy", "no_proxy",
+    "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE",
+    "PIP_CERT", "PIP_CLIENT_CERT", "PIP_CONFIG_FILE", "PIP_DEFAULT_TIMEOUT", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS",
+    "PIP_INDEX_URL", "PIP_NO_INDEX", "PIP_PROXY", "PIP_RETRIES", "PIP_TIMEOUT", "PIP_TRUSTED_HOST",
+];
+
+/// Returns what a helper program gets of the process's variables. Of `PATH` only absolute folders:
+/// it must not be found in a workspace.
+fn helper_variables(variables: &Variables) -> BTreeMap<OsString, OsString> {
+    let listed = HELPER_VARIABLES
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), variables.get(name)?.to_owned())));
+    let folders = variables.get("PATH").map(|path| {
+        std::env::split_paths(path).filter(|folder| folder.is_absolute()).collect::<Vec<_>>()
+    });
+    let path = folders.and_then(|folders| std::env::join_paths(folders).ok());
+    listed.chain(path.map(|path| ("PATH".into(), path))).collect()
+}
+
+/// Runs helper programs (pip) under the guardian: in a folder of jaato's own, and with few of the
+/// person's variables.
+struct Supervised {
+    supervisor: Supervisor,
+    variables: BTreeMap<OsString, OsString>,
+}
+
+impl Run for Supervised {
+    fn run(&self, command: RunCommand) -> Running<'_> {
+        Box::pin(async move {
+            let mut child = Command::new(command.program, &command.directory);
+            child.args = command.arguments;
+            child.variables = self.variables.clone();
+            child
+                .variables
+                .extend(command.variables.into_iter().map(|(name, value)| (name.into(), value)));
+            child.stderr = ErrorOutput::Separate(Output::Piped);
+            let mut child = self.supervisor.spawn(child).await.map_err(to_io)?;
+            let stderr = child.stderr.take();
+            let read = async {
+                let mut kept = VecDeque::new();
+                let Some(mut stderr) = stderr else { return kept };
+                let mut buffer = vec![0; 4096];
+                while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+                    kept.extend(&buffer[..read]);
+                    kept.drain(..kept.len().saturating_sub(STDERR_BYTES_MAX));
+                }
+                kept
+            };
+            let (stderr, exit) = tokio::join!(read, child.wait());
+            let stderr: Vec<u8> = stderr.into();
+            Ok(Ended {
+                success: exit.map_err(to_io)? == Exit::Code(0),
+                stderr: String::from_utf8_lossy(&stderr).into_owned(),
+            })
+        })
+    }
+}
+
+fn to_io(error: ProcessError) -> io::Error {
+    let kind = match error {
+        ProcessError::ProgramNotFound { .. } => io::ErrorKind::NotFound,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_helper_gets_what_reaches_an_index_and_no_key() {
+        let set = [
+            ("HOME", "/h"),
+            ("https_proxy", "http://p:1"),
+            ("PIP_INDEX_URL", "https://mirror"),
+            ("OPENAI_API_KEY", "sk"),
+            ("PYTHONPATH", "."),
+            ("LD_PRELOAD", "/x.so"),
+            ("PATH", ".:/usr/bin::node_modules/.bin:/bin"),
+        ];
+        let found = helper_variables(&set.into_iter().collect());
+        let found: Vec<_> =
+            found.iter().map(|(name, value)| (name.to_str(), value.to_str())).collect();
+        let expected = [
+            ("HOME", "/h"),
+            ("PATH", "/usr/bin:/bin"),
+            ("PIP_INDEX_URL", "https://mirror"),
+            ("https_proxy", "http://p:1"),
+        ];
+        assert_eq!(found, expected.map(|(name, value)| (Some(name), Some(value))));
+    }
+}

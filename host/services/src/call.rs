@@ -1,0 +1,114 @@
+//! What is known of the call, or of the instance, that asks for services.
+
+use std::sync::Arc;
+
+use jaato_environments::CallProcesses;
+use jaato_instances::{AskingInstance, CallSite, EnvironmentRequest, OutputSink, Tell};
+use jaato_types::{Asset, PluginName};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use crate::credentials::Credentials;
+use crate::shared::Shared;
+
+/// Who asks for services, for one call or one instance of one plugin.
+pub struct Call {
+    /// What all calls share.
+    pub shared: Arc<Shared>,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// `[plugins.NAME]`, checked.
+    pub config: Arc<Value>,
+    /// What the plugin declares.
+    pub assets: Arc<[Asset]>,
+    /// Its secrets, and where they may go.
+    pub credentials: Arc<Credentials>,
+    /// Programs of this machine: an execution environment's alone.
+    pub processes: Option<CallProcesses>,
+    /// Where the call stands.
+    pub site: CallSite,
+    /// The tools to whose objects it is kept, where it is not trusted.
+    pub own_tools: Option<Arc<[String]>>,
+    /// Who follows the call.
+    pub tell: Tell,
+    /// The file of its output, once there is one.
+    pub output: Arc<Mutex<Option<Box<dyn OutputSink>>>>,
+    /// The instance that asks, once it is known.
+    pub asker: AskingInstance,
+}
+
+impl Call {
+    /// A call of a plugin that has no credentials and runs no programs.
+    pub fn new(
+        shared: Arc<Shared>,
+        plugin: PluginName,
+        config: Arc<Value>,
+        assets: Arc<[Asset]>,
+        site: CallSite,
+        tell: Tell,
+    ) -> Self {
+        Self {
+            shared,
+            plugin,
+            config,
+            assets,
+            credentials: Arc::default(),
+            processes: None,
+            site,
+            own_tools: None,
+            tell,
+            output: Arc::default(),
+            asker: AskingInstance::default(),
+        }
+    }
+
+    /// Adds the plugin's credentials.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Arc<Credentials>) -> Self {
+        Self { credentials, ..self }
+    }
+
+    /// Keeps a plugin that is not trusted to the objects of these tools, its own.
+    #[must_use]
+    pub fn kept_to(self, own_tools: Arc<[String]>) -> Self {
+        Self { own_tools: Some(own_tools), ..self }
+    }
+
+    /// Lends programs of this machine, to an execution environment.
+    #[must_use]
+    pub fn with_processes(self) -> Self {
+        let processes = Arc::clone(&self.shared.processes);
+        let processes = CallProcesses::new(processes, self.site.session.clone());
+        Self { processes: Some(processes), ..self }
+    }
+
+    /// The same for the instance itself, with nobody to tell.
+    pub fn for_instance(&self) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            plugin: self.plugin.clone(),
+            config: Arc::clone(&self.config),
+            assets: Arc::clone(&self.assets),
+            credentials: Arc::clone(&self.credentials),
+            processes: self.processes.as_ref().map(CallProcesses::for_instance),
+            site: self.site.for_instance(),
+            own_tools: self.own_tools.clone(),
+            tell: Arc::new(|_| {}),
+            output: Arc::default(),
+            asker: Arc::clone(&self.asker),
+        }
+    }
+
+    /// Passes an operation on to the session's environment.
+    pub fn to_environment(&self, operation: &str, request: Vec<u8>) -> EnvironmentRequest {
+        EnvironmentRequest {
+            plugin: self.plugin.clone(),
+            session: self.site.session.clone(),
+            asker: Arc::clone(&self.asker),
+            making: self.site.making.clone(),
+            operation: operation.to_owned(),
+            request,
+            tell: Arc::clone(&self.tell),
+        }
+    }
+}

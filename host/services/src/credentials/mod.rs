@@ -1,0 +1,285 @@
+//! Which secret of a person's goes where.
+//!
+//! Pure: configuration and variables in, a decision for each URL out. A secret is bound to the
+//! origin of the base URL that the person's *own* configuration gives (variables of the process, a
+//! named variables file, the user's `config.toml`), or to the vendor's where it gives none. A
+//! workspace may name another base URL and a key for it, but that URL never gets a key that is not
+//! the workspace's.
+//!
+//! Invariant: a secret leaves this module only inside a [`Grant`], and no `Debug` or error shows
+//! it.
+
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use jaato_config::{Config, PluginSettings, Variables};
+use jaato_http::Url;
+use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
+
+use crate::scrub::Scrubber;
+use read::{Found, Schemes, declared};
+
+/// Headers that belong to the connection, which is the host's.
+pub(crate) const HOST_HEADERS: [&str; 8] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Key of `[plugins.NAME]` that holds a secret.
+const API_KEY: &str = "api_key";
+/// Key of `[plugins.NAME]` that lets a secret go over plain http.
+const PLAIN_HTTP: &str = "plain_http";
+/// Key of `[plugins.NAME]` that names the header in which a secret goes instead of where the plugin
+/// says.
+const KEY_HEADER: &str = "key_header";
+/// Key of `[plugins.NAME]` that names the server; the plugin reads it too.
+pub const BASE_URL: &str = "base_url";
+
+/// Keys of `[plugins.NAME]` that are the host's where a plugin declares credentials: the plugin
+/// does not see them.
+pub const HOST_KEYS: [&str; 3] = [API_KEY, PLAIN_HTTP, KEY_HEADER];
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hands out the text; only for what is sent.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("********")
+    }
+}
+
+/// How a secret is added to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scheme {
+    /// `Authorization: Bearer SECRET`.
+    Bearer,
+    /// A header of this name.
+    Header(String),
+    /// A parameter of the query of this name.
+    Query(String),
+}
+
+/// What is added to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// How.
+    pub scheme: Scheme,
+    /// What.
+    pub secret: Secret,
+}
+
+/// The credentials of one plugin, as configured.
+#[derive(Debug, Default)]
+pub struct Credentials {
+    plugin: String,
+    all: Vec<Credential>,
+    own_base: Option<BaseUrl>,
+    /// The base URL that counts, where it is a workspace's.
+    workspace_base: Option<BaseUrl>,
+    is_plain_http_allowed: bool,
+    /// Whether the plugin gets no key whatever is configured.
+    is_withheld: bool,
+}
+
+#[derive(Debug)]
+struct Credential {
+    spec: CredentialSpec,
+    vendor: Option<Url>,
+    /// In order of rank.
+    keys: Vec<Key>,
+}
+
+#[derive(Debug)]
+struct Key {
+    secret: Secret,
+    scheme: Scheme,
+    place: String,
+    whose: Whose,
+}
+
+#[derive(Debug)]
+struct BaseUrl {
+    text: String,
+    url: Url,
+    place: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Persons,
+    Workspaces,
+}
+
+impl Credentials {
+    /// Reads what is configured for a plugin.
+    ///
+    /// # Errors
+    /// `configuration`, with the place of what is wrong; `plugin_misbehaved` for a bad declaration.
+    pub fn read(
+        plugin: &PluginName,
+        specs: &[CredentialSpec],
+        settings: Option<&PluginSettings>,
+        config: &Config,
+        variables: &Variables,
+    ) -> Result<Self, Error> {
+        if specs.is_empty() {
+            return Ok(Self::default());
+        }
+        let found = Found { plugin, settings, config, variables };
+        let (own_base, workspace_base) = found.base_urls(&specs[0].base_url_variable)?;
+        let all = specs.iter().enumerate().map(|(index, spec)| {
+            let (scheme, vendor) = declared(plugin, spec)?;
+            // The configuration has one key a plugin: for the credential that is declared first.
+            let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
+            let mut keys = found.keys_in_variables(&spec.variable, &schemes);
+            if index == 0 {
+                keys.extend(found.keys_in_files(&schemes)?);
+            }
+            Ok(Credential { spec: spec.clone(), vendor, keys })
+        });
+        Ok(Self {
+            plugin: plugin.to_string(),
+            all: all.collect::<Result<_, Error>>()?,
+            own_base,
+            workspace_base,
+            is_plain_http_allowed: found.is_plain_http_allowed()?,
+            is_withheld: false,
+        })
+    }
+
+    /// Keeps every key back: the plugin is not trusted.
+    pub fn withhold(&mut self) {
+        self.is_withheld = true;
+    }
+
+    /// Returns the base URL that counts, where one is configured.
+    pub fn base_url(&self) -> Option<&str> {
+        self.workspace_base.as_ref().or(self.own_base.as_ref()).map(|base| base.text.as_str())
+    }
+
+    /// Decides what is added to a request for this URL; nothing where nobody gave a key and none is
+    /// needed.
+    ///
+    /// # Errors
+    /// `not_found` when a key is needed and not there, `configuration` when it is there and not for
+    /// this URL, `invalid_arguments` when the plugin declares no such credential.
+    pub fn grant(&self, variable: &str, url: &Url) -> Result<Option<Grant>, Error> {
+        let Some(credential) = self.all.iter().find(|one| one.spec.variable == variable) else {
+            let text = format!("the plugin's description declares no credential `{variable}`");
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        };
+        if credential.keys.is_empty() {
+            let is_vendors =
+                credential.vendor.as_ref().is_some_and(|it| it.origin() == url.origin());
+            return if is_vendors { Err(self.no_key(credential, url)) } else { Ok(None) };
+        }
+        if self.is_withheld {
+            let text = format!("plugin `{}` is not trusted, so it is given no key", self.plugin);
+            return Err(Error::new(ErrorKind::Configuration, text)
+                .with_hint("`jaato plugin list` prints the command that trusts it"));
+        }
+        let Some(key) = credential.keys.iter().find(|key| self.may_go(credential, key, url)) else {
+            return Err(self.bound_elsewhere(credential, &credential.keys[0], url));
+        };
+        if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
+            return Err(self.not_encrypted(credential, key, url));
+        }
+        let (scheme, secret) = (key.scheme.clone(), key.secret.clone());
+        Ok(Some(Grant { scheme, secret }))
+    }
+
+    /// Takes every key out of an error, in any spelling: a server may repeat one, and only the
+    /// plugin knows where in an answer the words of an error stand.
+    pub fn without_secrets(&self, mut error: Error) -> Error {
+        let keys = self.all.iter().flat_map(|credential| &credential.keys);
+        for scrubber in keys.filter_map(|key| Scrubber::of(key.secret.reveal())) {
+            error.message = scrubber.clean(&error.message);
+            error.hint = error.hint.map(|hint| scrubber.clean(&hint));
+        }
+        error
+    }
+
+    fn may_go(&self, credential: &Credential, key: &Key, url: &Url) -> bool {
+        let is_of = |base: Option<&Url>| base.is_some_and(|base| base.origin() == url.origin());
+        let workspaces = self.workspace_base.as_ref().map(|base| &base.url);
+        is_of(self.own_origin(credential)) || (key.whose == Whose::Workspaces && is_of(workspaces))
+    }
+
+    fn own_origin<'a>(&'a self, credential: &'a Credential) -> Option<&'a Url> {
+        self.own_base.as_ref().map(|base| &base.url).or(credential.vendor.as_ref())
+    }
+
+    fn no_key(&self, credential: &Credential, url: &Url) -> Error {
+        let CredentialSpec { variable, base_url_variable, .. } = &credential.spec;
+        let text = format!("there is no key for `{}`: `{variable}` is not set", shown(url));
+        let mut hint =
+            format!("set `{variable}`, or `{API_KEY}` under `[plugins.{}]`", self.plugin);
+        if !base_url_variable.is_empty() {
+            hint.push_str(&format!("; for another server set `{base_url_variable}`"));
+        }
+        Error::new(ErrorKind::NotFound, text).with_hint(hint)
+    }
+
+    fn bound_elsewhere(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
+        let bound = self.own_origin(credential).map_or_else(|| "no server".to_owned(), shown);
+        let (variable, other) = (&credential.spec.variable, shown(url));
+        let text = format!(
+            "the credential `{variable}` ({}) is for `{bound}` and is not sent to `{other}`",
+            key.place
+        );
+        let error = Error::new(ErrorKind::Configuration, text);
+        let Some(base) = self.workspace_base.as_ref().filter(|it| it.url.origin() == url.origin())
+        else {
+            return error.with_hint("a key goes only to the base url that you configure yourself");
+        };
+        let own = format!("`{BASE_URL}` under `[plugins.{}]` in your own config.toml", self.plugin);
+        error.with_hint(format!(
+            "that url comes from {}; if you want your key to go there, set {own}",
+            base.place
+        ))
+    }
+
+    fn not_encrypted(&self, credential: &Credential, key: &Key, url: &Url) -> Error {
+        let variable = &credential.spec.variable;
+        let text = format!(
+            "the credential `{variable}` ({}) is not sent to `{}`, which is not encrypted",
+            key.place,
+            shown(url)
+        );
+        Error::new(ErrorKind::Configuration, text).with_hint(format!(
+            "use https; or unset the key if the server needs none; or set `{PLAIN_HTTP} = true` \
+             under `[plugins.{}]` in your own config.toml",
+            self.plugin
+        ))
+    }
+}
+
+/// Tells whether a key may go there in the clear. Names below `localhost` may lead anywhere: not
+/// every resolver keeps them on this machine.
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// An origin as people are shown it.
+fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}

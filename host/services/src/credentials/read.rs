@@ -1,0 +1,195 @@
+//! Reads the credentials of one plugin: keys, base URLs, and whose each is.
+
+use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
+use jaato_http::header::HeaderName;
+use jaato_http::{MaskedUrl, Url};
+use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
+use serde_json::Value;
+
+use super::{
+    API_KEY, BASE_URL, BaseUrl, HOST_HEADERS, KEY_HEADER, Key, PLAIN_HTTP, Scheme, Secret, Whose,
+};
+
+/// Where the values of one plugin stand.
+pub(super) struct Found<'a> {
+    pub(super) plugin: &'a PluginName,
+    pub(super) settings: Option<&'a PluginSettings>,
+    pub(super) config: &'a Config,
+    pub(super) variables: &'a Variables,
+}
+
+impl Found<'_> {
+    /// The person's own base URL, and the workspace's where that one counts.
+    pub(super) fn base_urls(
+        &self,
+        variable: &str,
+    ) -> Result<(Option<BaseUrl>, Option<BaseUrl>), Error> {
+        let given = self.variables(variable);
+        let first = |whose| given.iter().find(|one| one.2 == whose);
+        let base = |text: &str, place: &str| self.parsed(text, place).map(Some);
+        let own = match (first(Whose::Persons), self.own(BASE_URL)) {
+            (Some((text, place, _)), _) => base(text, place)?,
+            (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
+            (None, _) => None,
+        };
+        // By rank: the process's variables, the variables file, the workspace's file, the person's.
+        let workspaces = match (given.first(), self.in_workspace(BASE_URL)) {
+            (Some((_, _, Whose::Persons)), _) => None,
+            (Some((text, place, Whose::Workspaces)), _) => base(text, place)?,
+            (None, Some((Value::String(text), origin))) => base(text, &origin.to_string())?,
+            (None, _) => None,
+        };
+        Ok((own, workspaces))
+    }
+
+    /// A variable's values by rank: text, place, whose it is.
+    fn variables(&self, name: &str) -> Vec<(String, String, Whose)> {
+        let of_process = self.variables.get(name).and_then(|value| value.to_str());
+        let place = Origin::Variable { name: name.to_owned() }.to_string();
+        let of_process = of_process.map(|text| (text.trim().to_owned(), place, Whose::Persons));
+        let of_file = self.config.env_file_variable(name).map(|found| {
+            let whose = if found.is_own { Whose::Persons } else { Whose::Workspaces };
+            (found.value.trim().to_owned(), found.origin.to_string(), whose)
+        });
+        of_process.into_iter().chain(of_file).filter(|(text, ..)| !text.is_empty()).collect()
+    }
+
+    /// How secrets are added: as the plugin declares, or in the header that the configuration
+    /// names. A workspace decides that for its own keys alone.
+    pub(super) fn schemes(&self, declared: Scheme) -> Result<Schemes, Error> {
+        let header = |found: Option<(&Value, &Origin)>| match found {
+            None => Ok(None),
+            Some((Value::String(name), _)) if is_header(name) => {
+                Ok(Some(Scheme::Header(name.clone())))
+            }
+            Some((_, origin)) => {
+                Err(self.wrong(KEY_HEADER, "the name of a header, such as `api-key`", origin))
+            }
+        };
+        let persons = header(self.own(KEY_HEADER))?.unwrap_or(declared);
+        let workspaces = header(self.in_workspace(KEY_HEADER))?.unwrap_or_else(|| persons.clone());
+        Ok(Schemes { persons, workspaces })
+    }
+
+    pub(super) fn keys_in_variables(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
+        let key = |(text, place, whose)| Key {
+            secret: Secret(text),
+            scheme: schemes.of(whose),
+            place,
+            whose,
+        };
+        self.variables(name).into_iter().map(key).collect()
+    }
+
+    pub(super) fn keys_in_files(&self, schemes: &Schemes) -> Result<Vec<Key>, Error> {
+        let workspaces = self.in_workspace(API_KEY).map(|found| (found, Whose::Workspaces));
+        let own = self.own(API_KEY).map(|found| (found, Whose::Persons));
+        let mut keys = Vec::new();
+        for ((value, origin), whose) in workspaces.into_iter().chain(own) {
+            let Value::String(text) = value else {
+                return Err(self.wrong(API_KEY, "a text", origin));
+            };
+            if !text.trim().is_empty() {
+                let secret = Secret(text.trim().to_owned());
+                let (scheme, place) = (schemes.of(whose), origin.to_string());
+                keys.push(Key { secret, scheme, place, whose });
+            }
+        }
+        Ok(keys)
+    }
+
+    pub(super) fn is_plain_http_allowed(&self) -> Result<bool, Error> {
+        if let Some((_, origin)) = self.in_workspace(PLAIN_HTTP) {
+            let text = format!(
+                "`{PLAIN_HTTP}` of `[plugins.{}]` cannot be set by a workspace ({origin})",
+                self.plugin
+            );
+            return Err(Error::new(ErrorKind::Configuration, text)
+                .with_hint("set it in your own config.toml"));
+        }
+        match self.own(PLAIN_HTTP) {
+            None => Ok(false),
+            Some((Value::Bool(flag), _)) => Ok(*flag),
+            Some((_, origin)) => Err(self.wrong(PLAIN_HTTP, "true or false", origin)),
+        }
+    }
+
+    fn own(&self, key: &str) -> Option<(&Value, &Origin)> {
+        self.settings?.own(key)
+    }
+
+    /// A value of the files that is the workspace's.
+    fn in_workspace(&self, key: &str) -> Option<(&Value, &Origin)> {
+        let settings = self.settings?;
+        let origin = settings.origin(&format!("/{key}"))?;
+        let value = settings.values().get(key)?;
+        (origin.layer() == Layer::Workspace).then_some((value, origin))
+    }
+
+    fn wrong(&self, key: &str, wants: &str, origin: &Origin) -> Error {
+        let text = format!("`{key}` of `[plugins.{}]` wants {wants} ({origin})", self.plugin);
+        Error::new(ErrorKind::Configuration, text)
+    }
+
+    fn parsed(&self, text: &str, place: &str) -> Result<BaseUrl, Error> {
+        let is_http = |url: &Url| matches!(url.scheme(), "http" | "https");
+        match Url::parse(text).ok().filter(is_http) {
+            Some(url) => Ok(BaseUrl { text: text.to_owned(), url, place: place.to_owned() }),
+            None => {
+                let shown = MaskedUrl::unreadable(text);
+                let text = format!("`{shown}` is no base url ({place})");
+                Err(Error::new(ErrorKind::Configuration, text)
+                    .with_hint("a base url looks like `http://localhost:11434/v1`"))
+            }
+        }
+    }
+}
+
+/// How secrets are added, by whose they are.
+pub(super) struct Schemes {
+    persons: Scheme,
+    workspaces: Scheme,
+}
+
+impl Schemes {
+    /// One for all.
+    pub(super) fn all(scheme: Scheme) -> Self {
+        Self { persons: scheme.clone(), workspaces: scheme }
+    }
+
+    fn of(&self, whose: Whose) -> Scheme {
+        match whose {
+            Whose::Persons => self.persons.clone(),
+            Whose::Workspaces => self.workspaces.clone(),
+        }
+    }
+}
+
+/// Tells whether a text names a header in which a secret may go.
+fn is_header(name: &str) -> bool {
+    HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| !HOST_HEADERS.contains(&name.as_str()))
+}
+
+/// Reads a declaration: scheme and vendor.
+pub(super) fn declared(
+    plugin: &PluginName,
+    spec: &CredentialSpec,
+) -> Result<(Scheme, Option<Url>), Error> {
+    let wrong = |what: &str| {
+        let text = format!("plugin `{plugin}` declares a credential with the {what}");
+        Error::new(ErrorKind::PluginMisbehaved, text)
+    };
+    let scheme = match spec.scheme.split_once(':') {
+        None if spec.scheme == "bearer" => Scheme::Bearer,
+        Some(("header", name)) if !name.is_empty() => Scheme::Header(name.to_owned()),
+        Some(("query", name)) if !name.is_empty() => Scheme::Query(name.to_owned()),
+        None | Some(_) => return Err(wrong(&format!("unknown scheme `{}`", spec.scheme))),
+    };
+    if spec.origin.is_empty() {
+        return Ok((scheme, None));
+    }
+    match Url::parse(&spec.origin) {
+        Ok(url) => Ok((scheme, Some(url))),
+        Err(_) => Err(wrong(&format!("origin `{}`, which is no url", spec.origin))),
+    }
+}

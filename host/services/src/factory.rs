@@ -1,0 +1,127 @@
+//! Makes the services of calls: the person's settings and keys are read once for each edition of a
+//! plugin.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jaato_catalog::Setup;
+use jaato_environments::declared_secrets;
+use jaato_instances::{CallServices, CallSite, PluginInUse, ServiceFactory, Tell};
+use jaato_registry::{PluginEntry, Registry, Trust};
+use jaato_types::{Asset, Error, ErrorKind, Kind, PluginName};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use crate::call::Call;
+use crate::credentials::Credentials;
+use crate::plugin::PluginServices;
+use crate::settings;
+use crate::shared::Shared;
+
+/// The services of a host.
+pub struct HostServices {
+    setup: Arc<Setup>,
+    shared: Arc<Shared>,
+    /// By plugin, with the number of the edition that it is of.
+    prepared: Mutex<HashMap<PluginName, (u64, Arc<Prepared>)>>,
+}
+
+/// What the calls of one edition of a plugin share.
+struct Prepared {
+    config: Arc<Value>,
+    credentials: Arc<Credentials>,
+    assets: Arc<[Asset]>,
+}
+
+impl HostServices {
+    /// Makes them; nothing is read.
+    pub fn new(setup: Arc<Setup>, shared: Shared) -> Self {
+        Self { setup, shared: Arc::new(shared), prepared: Mutex::default() }
+    }
+
+    /// Returns what the calls of all plugins share.
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Returns `[plugins.NAME]` as the plugin sees it; `None` where it cannot be used.
+    pub fn settings_of(&self, entry: &PluginEntry, edition: u64) -> Option<Arc<Value>> {
+        Some(Arc::clone(&self.prepared(entry, edition).ok()?.config))
+    }
+
+    /// Checks the person's settings and reads credentials, once for each edition.
+    fn prepared(&self, entry: &PluginEntry, edition: u64) -> Result<Arc<Prepared>, Error> {
+        let name = &entry.candidate.manifest.name;
+        let mut prepared = self.prepared.lock();
+        if let Some((_, prepared)) = prepared.get(name).filter(|(number, _)| *number == edition) {
+            return Ok(Arc::clone(prepared));
+        }
+        let Some(description) = entry.description() else {
+            let text = format!("plugin `{name}` cannot be used");
+            return Err(Error::new(ErrorKind::PluginDisabled, text));
+        };
+        let (config, credentials) = settings::of_plugin(entry, description, &self.setup)?;
+        let (config, credentials) = (Arc::new(config), Arc::new(credentials));
+        let assets = description.assets.clone().into();
+        let new = Arc::new(Prepared { config, credentials, assets });
+        prepared.insert(name.clone(), (edition, Arc::clone(&new)));
+        Ok(new)
+    }
+}
+
+impl ServiceFactory for HostServices {
+    fn services(
+        &self,
+        plugin: PluginInUse<'_>,
+        site: &CallSite,
+        tell: &Tell,
+    ) -> Result<Arc<dyn CallServices>, Error> {
+        let PluginInUse { entry, edition, registry } = plugin;
+        let Prepared { config, credentials, assets } = &*self.prepared(entry, edition)?;
+        let call = Call::new(
+            Arc::clone(&self.shared),
+            entry.candidate.manifest.name.clone(),
+            Arc::clone(config),
+            Arc::clone(assets),
+            site.clone(),
+            Arc::clone(tell),
+        );
+        let call = call.with_credentials(Arc::clone(credentials));
+        let call = match own_tools(entry, registry, site) {
+            Some(own_tools) => call.kept_to(own_tools),
+            None => call,
+        };
+        let is_environment = entry.candidate.manifest.kinds.contains(&Kind::Environment);
+        let call = if is_environment { call.with_processes() } else { call };
+        Ok(Arc::new(PluginServices(call)))
+    }
+
+    fn without_secrets(&self, plugin: &str, error: Error) -> Error {
+        let prepared = self.prepared.lock();
+        match prepared.get(plugin) {
+            Some((_, prepared)) => prepared.credentials.without_secrets(error),
+            // It was never called, so it was given no key.
+            None => error,
+        }
+    }
+
+    fn follows(&self, registry: &Registry) {
+        let pass = &self.setup.config.tools_cli_pass;
+        self.shared.processes.withhold(&declared_secrets(registry), pass);
+    }
+}
+
+/// Lists the tools to whose objects a plugin is kept, where it is not trusted. A command of its own
+/// counts as one, unless its name is another plugin's tool.
+fn own_tools(entry: &PluginEntry, registry: &Registry, site: &CallSite) -> Option<Arc<[String]>> {
+    if !matches!(entry.candidate.trust, Trust::No(_) | Trust::WorkspaceNot) {
+        return None;
+    }
+    let running = site.running()?;
+    let tools = entry.description().map_or(&[][..], |it| &it.tools);
+    let mut own: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
+    if registry.tool(running).is_none() {
+        own.push(running.to_owned());
+    }
+    Some(own.into())
+}

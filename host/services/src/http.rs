@@ -1,0 +1,317 @@
+//! The service `http.request`: one client for all plugins, and secrets that only this side sees.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use jaato_http::header::{HeaderName, HeaderValue};
+use jaato_http::{Client, HttpError, HttpErrorKind, Limits, Method, Redirects, Request, Response};
+use jaato_instances::Alive;
+use jaato_loader::Served;
+use jaato_types::http::HttpRequest;
+use jaato_types::{Error, ErrorKind, Frame, PluginName};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme};
+use crate::scrub::Scrubber;
+
+/// Wait for the answer's head, and for each next piece, of a request that names none.
+const WAIT: Duration = Duration::from_secs(120);
+
+/// Longest wait that a request may name: the bound of a session's own patience.
+const WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Most bytes of one answer. A streamed answer of the longest text that a session takes is a
+/// quarter of it.
+const BODY_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// First status whose body tells of a failure, and may repeat what was wrong with the request.
+const FIRST_FAILURE: u16 = 400;
+
+/// Requests of one plugin that may be going on, from being sent to the end of their body: each is a
+/// connection, and the host has 1024 descriptors on many systems.
+pub const REQUESTS_MAX: usize = 64;
+
+/// The requests that go on, by plugin.
+#[derive(Debug, Default)]
+pub struct Requests(Mutex<HashMap<PluginName, Arc<Semaphore>>>);
+
+impl Requests {
+    /// Takes a place, which is free again when it is dropped.
+    fn begin(&self, plugin: &PluginName) -> Result<OwnedSemaphorePermit, Error> {
+        let mut known = self.0.lock();
+        let places =
+            known.entry(plugin.clone()).or_insert_with(|| Arc::new(Semaphore::new(REQUESTS_MAX)));
+        Arc::clone(places).try_acquire_owned().map_err(|_| {
+            let text = format!("the plugin has {REQUESTS_MAX} requests going on already");
+            Error::new(ErrorKind::LimitReached, text)
+                .with_hint("read some to their end, or close them, first")
+                .temporary()
+        })
+    }
+}
+
+/// Answers one request of a plugin. Whoever waits for its answer hears of each piece that comes.
+pub fn request(
+    (client, requests): (&Client, &Requests),
+    plugin: &PluginName,
+    credentials: &Arc<Credentials>,
+    frame: &[u8],
+    alive: Option<Alive>,
+) -> BoxFuture<'static, Result<Served, Error>> {
+    let prepared = prepare(credentials, frame);
+    let begun = requests.begin(plugin);
+    let client = client.clone();
+    Box::pin(async move {
+        let (request, grant) = prepared?;
+        let place = begun?;
+        let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
+        let response = client.send(request).await.map_err(|error| {
+            let mut error = to_error(&error);
+            // A redirect names where it leads to, which is the server's to choose.
+            if let Some(scrubber) = &scrubber {
+                error.message = scrubber.clean(&error.message);
+            }
+            error
+        })?;
+        if let Some(alive) = &alive {
+            alive();
+        }
+        let head = head(&response, grant.is_some(), scrubber.as_ref());
+        let is_failure = response.status().as_u16() >= FIRST_FAILURE;
+        let scrubber = scrubber.filter(|_| is_failure);
+        let held = (response, place);
+        Ok(Served::StreamWith(head, Box::new(Box::pin(body(held, scrubber, alive)))))
+    })
+}
+
+fn prepare(credentials: &Credentials, frame: &[u8]) -> Result<(Request, Option<Grant>), Error> {
+    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
+    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
+    let method = Method::from_bytes(asked.method.as_bytes())
+        .ok()
+        .filter(|method| *method != Method::CONNECT)
+        .ok_or_else(|| bad_request(&format!("`{}` is no method", asked.method)))?;
+    let mut request = Request::new(method, &asked.url).map_err(|error| to_error(&error))?;
+    for (name, value) in &asked.headers {
+        let (name, value) = header(name, value)?;
+        request.headers.append(name, value);
+    }
+    request.body = parsed.bytes.to_vec().into();
+    let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
+    request.limits = Limits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
+    let Some(variable) = asked.credential else { return Ok((request, None)) };
+    request.redirects = Redirects::Refuse;
+    let grant = credentials.grant(&variable, &request.url)?;
+    if let Some(grant) = &grant {
+        add(&mut request, grant, &variable)?;
+    }
+    Ok((request, grant))
+}
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
+    let wrong = |what: &str| bad_request(&format!("the header `{name}` {what}"));
+    let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong("has no usable name"))?;
+    if HOST_HEADERS.contains(&known.as_str()) {
+        return Err(wrong("is set by the host alone"));
+    }
+    let value = HeaderValue::from_str(value).map_err(|_| wrong("has no usable value"))?;
+    Ok((known, value))
+}
+
+fn add(request: &mut Request, grant: &Grant, variable: &str) -> Result<(), Error> {
+    let secret = grant.secret.reveal();
+    let unusable = || {
+        let text = format!("the credential `{variable}` holds what no header can");
+        Error::new(ErrorKind::Configuration, text).with_hint("look for line breaks in it")
+    };
+    let (name, value) = match &grant.scheme {
+        Scheme::Query(name) => {
+            request.url.query_pairs_mut().append_pair(name, secret);
+            return Ok(());
+        }
+        Scheme::Bearer => (HeaderName::from_static("authorization"), format!("Bearer {secret}")),
+        Scheme::Header(name) => {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable())?;
+            (name, secret.to_owned())
+        }
+    };
+    let mut value = HeaderValue::from_str(&value).map_err(|_| unusable())?;
+    value.set_sensitive(true);
+    request.headers.insert(name, value);
+    Ok(())
+}
+
+/// The answer's head without its handle.
+fn head(response: &Response, granted: bool, scrubber: Option<&Scrubber>) -> Map<String, Value> {
+    let headers = response.headers().iter().map(|(name, value)| {
+        let value = String::from_utf8_lossy(value.as_bytes());
+        let value = match scrubber {
+            Some(scrubber) => scrubber.clean(&value),
+            None => value.into_owned(),
+        };
+        Value::from(vec![name.as_str().to_owned(), value])
+    });
+    let mut head = Map::new();
+    head.insert("status".to_owned(), response.status().as_u16().into());
+    head.insert("headers".to_owned(), headers.collect());
+    head.insert("with_credential".to_owned(), granted.into());
+    head
+}
+
+/// The body piece by piece. Dropping it ends the exchange.
+fn body(
+    held: (Response, OwnedSemaphorePermit),
+    scrubber: Option<Scrubber>,
+    alive: Option<Alive>,
+) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
+    let begin = (Some(held), scrubber, alive);
+    stream::try_unfold(begin, |(held, mut scrubber, alive)| async move {
+        let Some((mut response, place)) = held else { return Ok(None) };
+        match response.chunk().await.map_err(|error| to_error(&error))? {
+            Some(chunk) => {
+                if let Some(alive) = &alive {
+                    alive();
+                }
+                let piece = match &mut scrubber {
+                    Some(scrubber) => scrubber.push(&chunk),
+                    None => chunk.to_vec(),
+                };
+                Ok(Some((piece, (Some((response, place)), scrubber, alive))))
+            }
+            None => {
+                let rest = scrubber.map(Scrubber::finish).filter(|rest| !rest.is_empty());
+                Ok(rest.map(|rest| (rest, (None, None, None))))
+            }
+        }
+    })
+}
+
+fn bad_request(what: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::InvalidArguments, what.to_string())
+}
+
+fn to_error(error: &HttpError) -> Error {
+    let kind = match error.kind() {
+        HttpErrorKind::BadUrl => ErrorKind::InvalidArguments,
+        HttpErrorKind::BadProxy | HttpErrorKind::SetUp => ErrorKind::Configuration,
+        HttpErrorKind::Timeout => ErrorKind::Timeout,
+        HttpErrorKind::TooLarge => ErrorKind::LimitReached,
+        HttpErrorKind::Offline
+        | HttpErrorKind::Lookup
+        | HttpErrorKind::Connect
+        | HttpErrorKind::Tls
+        | HttpErrorKind::Redirect
+        | HttpErrorKind::Status
+        | HttpErrorKind::Truncated
+        | HttpErrorKind::Transfer => ErrorKind::Unavailable,
+    };
+    let mut made = Error::new(kind, error.to_string());
+    made.hint = error.hint();
+    made.retry = error.retry();
+    made
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_config::{Config, Variables};
+    use jaato_types::{CredentialSpec, PluginName};
+
+    use super::*;
+
+    const SECRET: &str = "sk-0123456789abcdef";
+
+    /// Prepares a request to the vendor with a credential of this scheme.
+    fn prepared(asked: &HttpRequest, scheme: &str) -> Result<(Request, Option<Grant>), Error> {
+        let spec = CredentialSpec {
+            variable: "KEY".to_owned(),
+            scheme: scheme.to_owned(),
+            origin: "https://vendor.example".to_owned(),
+            base_url_variable: String::new(),
+        };
+        let variables: Variables = [("KEY", SECRET)].into_iter().collect();
+        let (plugin, config) = (PluginName::from("provider-x"), Config::default());
+        let credentials = Credentials::read(&plugin, &[spec], None, &config, &variables)?;
+        prepare(&credentials, &Frame::write_with_bytes(asked, b"body").unwrap())
+    }
+
+    fn asked() -> HttpRequest {
+        HttpRequest {
+            method: "POST".to_owned(),
+            url: "https://vendor.example/v1?a=b".to_owned(),
+            headers: vec![("x-a".to_owned(), "1".to_owned()), ("X-A".to_owned(), "2".to_owned())],
+            timeout_ms: None,
+            credential: Some("KEY".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_plugin_has_so_many_requests_going_on_and_no_more_and_others_have_theirs() {
+        let (requests, plugin) = (Requests::default(), PluginName::from("tool-x"));
+        let mut going_on: Vec<_> =
+            (0..REQUESTS_MAX).map(|_| requests.begin(&plugin).unwrap()).collect();
+        let error = requests.begin(&plugin).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::LimitReached);
+        assert_eq!(error.message, "the plugin has 64 requests going on already");
+        assert!(requests.begin(&PluginName::from("tool-y")).is_ok());
+        going_on.pop();
+        assert!(requests.begin(&plugin).is_ok());
+    }
+
+    #[test]
+    fn each_scheme_puts_the_secret_in_its_place_and_nothing_shows_it() {
+        let header = |scheme: &str, name: &str| {
+            let (request, grant) = prepared(&asked(), scheme).unwrap();
+            assert!(grant.is_some() && !format!("{request:?} {grant:?}").contains(SECRET));
+            assert!(!format!("{:?}", request.headers).contains(SECRET));
+            assert_eq!((request.redirects, &request.body[..]), (Redirects::Refuse, &b"body"[..]));
+            assert_eq!(request.headers.get_all("x-a").iter().count(), 2);
+            (request.headers.get(name).map(|it| it.to_str().unwrap().to_owned()), request.url)
+        };
+        assert_eq!(header("bearer", "authorization").0.unwrap(), format!("Bearer {SECRET}"));
+        assert_eq!(header("header:x-api-key", "x-api-key").0.unwrap(), SECRET);
+        let (none, url) = header("query:key", "authorization");
+        assert_eq!((none, url.query()), (None, Some("a=b&key=sk-0123456789abcdef")));
+    }
+
+    #[test]
+    fn without_a_credential_nothing_is_added() {
+        let asked = HttpRequest { credential: None, ..asked() };
+        let (request, grant) = prepared(&asked, "bearer").unwrap();
+        assert_eq!((grant, request.redirects), (None, Redirects::Follow));
+        assert!(!request.headers.contains_key("authorization"));
+    }
+
+    #[test]
+    fn headers_of_the_connection_are_the_hosts() {
+        for name in ["Host", "content-length", "transfer-encoding", "connection", "bad name", ""] {
+            let headers = vec![(name.to_owned(), "x".to_owned())];
+            let error = prepared(&HttpRequest { headers, ..asked() }, "bearer").unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
+        }
+        let headers = vec![("x-a".to_owned(), "a\r\nx-b: c".to_owned())];
+        assert!(prepared(&HttpRequest { headers, ..asked() }, "bearer").is_err());
+    }
+
+    #[test]
+    fn methods_urls_and_waits_are_checked() {
+        for method in ["", "CONNECT", "GE T"] {
+            let asked = HttpRequest { method: method.to_owned(), ..asked() };
+            assert_eq!(prepared(&asked, "bearer").unwrap_err().kind, ErrorKind::InvalidArguments);
+        }
+        let file = HttpRequest { url: "file:///etc/passwd".to_owned(), ..asked() };
+        assert_eq!(prepared(&file, "bearer").unwrap_err().kind, ErrorKind::InvalidArguments);
+        let wait = |timeout_ms| {
+            let asked = HttpRequest { timeout_ms, ..asked() };
+            prepared(&asked, "bearer").unwrap().0.limits.answer
+        };
+        assert_eq!((wait(None), wait(Some(7))), (WAIT, Duration::from_millis(7)));
+        assert_eq!(wait(Some(u64::MAX)), WAIT_MAX);
+        let bad = prepare(&Credentials::default(), &Frame::empty()).unwrap_err();
+        assert_eq!(bad.kind, ErrorKind::InvalidArguments);
+    }
+}

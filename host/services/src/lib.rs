@@ -1,0 +1,27 @@
+//! What the host lends to plugins by name: session facts, configuration, assets, folders, output
+//! files, the network with the person's keys, the session's objects and environment.
+//!
+//! A service is a file in [`offered`] and a row in its table; what needs more than a few lines has
+//! a module beside it. The room decides nothing about tools and permissions, and calls no plugin.
+//!
+//! Invariants:
+//! - A key goes to the origin that its owner configured and nowhere else, and nothing shows it.
+//! - A plugin that is not trusted is given no key, and reaches its own tools' objects alone.
+
+mod assets;
+mod call;
+mod credentials;
+mod factory;
+mod facts;
+mod http;
+mod objects;
+mod offered;
+mod plugin;
+mod scrub;
+mod settings;
+mod shared;
+
+pub use assets::{Assets, delta_of};
+pub use factory::HostServices;
+pub use settings::problems as problems_of_settings;
+pub use shared::Shared;

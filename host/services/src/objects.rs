@@ -1,0 +1,43 @@
+//! The session's objects, as one call of a plugin reaches them.
+
+use jaato_instances::CallObjects;
+use jaato_loader::Served;
+use jaato_objects::service::{self, Asker, Reach};
+use jaato_types::objects::{ObjectsAdd, RESULT};
+use jaato_types::{Error, PluginName};
+
+/// Answers an operation of a plugin; `own` are the tools to whose objects it is kept.
+///
+/// # Errors
+/// As [`service::answer`].
+pub fn answer(
+    objects: &CallObjects,
+    plugin: &PluginName,
+    own: Option<&[String]>,
+    operation: &str,
+    request: &[u8],
+) -> Result<Served, Error> {
+    let reach = match own {
+        None => Reach::All,
+        Some(tools) => Reach::Own { plugin: plugin.as_str(), tools },
+    };
+    let asker = Asker { tool: &objects.tool, reach };
+    let answer = match operation {
+        RESULT => result(objects, plugin.source(), &asker, request)?,
+        _ => objects.shared.with(|all| service::answer(all, &asker, operation, request))?,
+    };
+    Ok(Served::Frame(answer))
+}
+
+/// A result is shown to whoever follows the session.
+fn result(
+    objects: &CallObjects,
+    source: &str,
+    asker: &Asker<'_>,
+    request: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let result: ObjectsAdd = service::read(request)?;
+    let named = result.tool.clone();
+    let tool = asker.tool(named.as_deref())?;
+    service::frame(&objects.shared.result(source, tool, result)?)
+}

@@ -1,0 +1,37 @@
+//! The service `session`: what a plugin may know of the session and the process.
+
+use jaato_session::SharedFacts;
+use jaato_types::service::{SESSION, SessionFacts};
+
+use super::{Answer, Service, frame, ready};
+use crate::call::Call;
+
+/// Session facts.
+pub struct Session;
+
+impl Service for Session {
+    fn has(&self, operation: &str) -> bool {
+        operation == SESSION
+    }
+
+    fn call(&self, call: &Call, _operation: &str, _request: Vec<u8>) -> Answer {
+        ready(frame(&facts(call)))
+    }
+}
+
+fn facts(call: &Call) -> SessionFacts {
+    let shared = &call.shared;
+    let has_session = call.site.facts.is_some();
+    let agent = |text: &str| if has_session { text.to_owned() } else { String::new() };
+    SessionFacts {
+        session_id: agent(call.site.session.as_str()),
+        agent_id: agent("main"),
+        agent_type: agent("main"),
+        agent_name: String::new(),
+        env_session_id: shared.env_session_id.clone(),
+        context: call.site.facts.as_ref().map(SharedFacts::read),
+        working_directory: shared.working_directory.display().to_string(),
+        terminal: shared.terminal.clone(),
+        parent_process: shared.parent_process.clone(),
+    }
+}

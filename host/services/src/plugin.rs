@@ -1,0 +1,46 @@
+//! The services of one plugin, for one call or one instance, as the loader asks them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_instances::{CallServices, WeakLease};
+use jaato_loader::{Caller, Served, Services};
+use jaato_types::{Delta, Error};
+
+use crate::call::Call;
+use crate::offered;
+
+/// The services of one plugin.
+pub struct PluginServices(pub Call);
+
+impl Services for PluginServices {
+    fn call(
+        &self,
+        caller: Caller,
+        operation: &str,
+        request: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        offered::call(&self.0, caller, operation, request)
+    }
+}
+
+impl CallServices for PluginServices {
+    fn notice(&self, text: String) {
+        (self.0.tell)(Delta::Notice { text });
+    }
+
+    fn for_instance(&self) -> Arc<dyn Services> {
+        Arc::new(Self(self.0.for_instance()))
+    }
+
+    fn program_variables(&self) -> Arc<BTreeMap<OsString, OsString>> {
+        self.0.shared.processes.variables()
+    }
+
+    fn bind(&self, lease: WeakLease) {
+        // There is but one.
+        let _ = self.0.asker.set(lease);
+    }
+}

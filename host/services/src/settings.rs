@@ -1,0 +1,253 @@
+//! Checks `[plugins.NAME]` against the plugin's own schema and says where the wrong value stands.
+
+use jaato_catalog::Setup;
+use jaato_config::{Config, PluginSettings, Variables};
+use jaato_loader::PlaceKind;
+use jaato_registry::{Candidate, PluginEntry, Registry, Trust, nearest};
+use jaato_types::{Description, Error, ErrorKind, PluginName};
+use serde_json::Value;
+
+use crate::credentials::{BASE_URL, Credentials, HOST_KEYS};
+
+/// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
+/// true` in its property. Without it the person alone does.
+pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
+
+/// Returns a plugin's settings as the plugin sees them, and its credentials, which it does not see.
+///
+/// # Errors
+/// `configuration`, with the place of what is wrong.
+pub fn of_plugin(
+    entry: &PluginEntry,
+    description: &Description,
+    setup: &Setup,
+) -> Result<(Value, Credentials), Error> {
+    let Candidate { manifest, trust, .. } = &entry.candidate;
+    let plugin = &manifest.name;
+    let settings = allowed(entry, description, &setup.config).map(|(settings, _)| settings);
+    let settings = settings.as_ref();
+    let mut values = checked(plugin, description, settings)?;
+    let (specs, variables) = (&description.credentials, &setup.variables);
+    let mut credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
+    if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
+        credentials.withhold();
+    }
+    if let (Some(url), Some(values)) = (credentials.base_url(), values.as_object_mut()) {
+        // A variable wins over the files; the plugin need not know the variable.
+        values.insert(BASE_URL.to_owned(), url.into());
+    }
+    Ok((values, credentials))
+}
+
+/// Returns a plugin's settings without those that its workspace may not give, and a line for each
+/// of these. A plugin that lies in the workspace takes all from it.
+fn allowed(
+    entry: &PluginEntry,
+    description: &Description,
+    config: &Config,
+) -> Option<(PluginSettings, Vec<String>)> {
+    let name = entry.candidate.manifest.name.as_str();
+    let mut settings = config.plugin_settings.get(name)?.clone();
+    if entry.candidate.place == PlaceKind::Workspace.name() {
+        return Some((settings, Vec::new()));
+    }
+    let is_hosts = |key: &str| !description.credentials.is_empty() && HOST_KEYS.contains(&key);
+    let dropped = settings.keep_of_workspace(|key| {
+        // Where keys go and whose they are is settled with them.
+        is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
+    });
+    let told = dropped.into_iter().map(|(key, place)| {
+        format!(
+            "`{key}` of `[plugins.{name}]` is not used ({place}): only you say it, in your own config.toml"
+        )
+    });
+    let told = told.collect();
+    Some((settings, told))
+}
+
+/// Tells whether a plugin's schema lets a workspace give a setting.
+pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
+    let property = schema.and_then(|schema| schema.get("properties")?.get(key));
+    property.is_some_and(|property| property.get(WORKSPACE_MAY) == Some(&Value::Bool(true)))
+}
+
+/// Returns a plugin's settings as JSON, without those that are the host's.
+///
+/// # Errors
+/// `configuration`, with the place of the first value that the schema refuses.
+fn checked(
+    plugin: &PluginName,
+    description: &Description,
+    settings: Option<&PluginSettings>,
+) -> Result<Value, Error> {
+    let Some(settings) = settings else { return Ok(Value::Object(serde_json::Map::new())) };
+    let mut values = settings.values().clone();
+    if !description.credentials.is_empty() {
+        values.retain(|name, _| !HOST_KEYS.contains(&name.as_str()));
+    }
+    // Nothing is left for the plugin of what was all the host's.
+    if values.is_empty() && !description.credentials.is_empty() {
+        return Ok(Value::Object(values));
+    }
+    let values = Value::Object(values);
+    let wrong = |place: String, text: &str| {
+        Error::new(ErrorKind::Configuration, format!("`[plugins.{plugin}]` {text} ({place})"))
+    };
+    let Some(schema) = &description.config_schema else {
+        let place = first_place(settings);
+        return Err(wrong(place, "is set, but the plugin takes no configuration"));
+    };
+    let validator = jsonschema::validator_for(schema).map_err(|error| {
+        let text = format!("the configuration schema of plugin `{plugin}` is broken: {error}");
+        Error::new(ErrorKind::PluginMisbehaved, text)
+    })?;
+    if let Some(error) = validator.iter_errors(&values).next() {
+        let pointer = error.instance_path().to_string();
+        let place =
+            settings.origin(&pointer).map_or_else(|| first_place(settings), ToString::to_string);
+        let at = if pointer.is_empty() { String::new() } else { format!(" at `{pointer}`") };
+        return Err(wrong(place, &format!("is wrong{at}: {error}")));
+    }
+    Ok(values)
+}
+
+/// Lists what is wrong with the settings of all plugins: names that no plugin has, values that a
+/// schema refuses.
+pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
+    let mut problems = nobodys_names(registry, config);
+    for (name, settings) in &config.plugin_settings {
+        let Some(entry) = registry.plugin(name) else {
+            let near = nearest(name, names(registry))
+                .map(|near| format!("\nhint: did you mean `[plugins.{near}]`?"));
+            let place = first_place(settings);
+            problems
+                .push(format!("there is no plugin `{name}` ({place}){}", near.unwrap_or_default()));
+            continue;
+        };
+        let name = &entry.candidate.manifest.name;
+        let Some(description) = entry.description() else { continue };
+        let specs = &description.credentials;
+        let Some((settings, told)) = allowed(entry, description, config) else { continue };
+        problems.extend(told);
+        let checked = checked(name, description, Some(&settings)).and_then(|_| {
+            Credentials::read(name, specs, Some(&settings), config, variables).map(drop)
+        });
+        if let Err(error) = checked {
+            problems.push(error.to_string());
+        }
+    }
+    problems
+}
+
+/// Lists names in `[plugins] isolated` and `disabled` that by a slip are no plugin's: it runs as if
+/// it was not named.
+fn nobodys_names(registry: &Registry, config: &Config) -> Vec<String> {
+    let lists = [("isolated", &config.plugins_isolated), ("disabled", &config.plugins_disabled)];
+    let all = lists.iter().flat_map(|(list, names)| names.iter().map(move |name| (list, name)));
+    let slips = all.filter(|(_, name)| *name != "*" && registry.plugin(name).is_none());
+    slips
+        .filter_map(|(list, name)| {
+            // A name of its own may be that of a plugin that is elsewhere or was removed.
+            let is_short = |known: &&str| known.split_once('-').is_some_and(|it| it.1 == name);
+            let near = names(registry).find(is_short).or_else(|| nearest(name, names(registry)))?;
+            Some(format!(
+                "there is no plugin `{name}`, which `[plugins] {list}` names\nhint: did you mean `{near}`?"
+            ))
+        })
+        .collect()
+}
+
+fn names(registry: &Registry) -> impl Iterator<Item = &str> {
+    registry.plugins().iter().map(|entry| entry.candidate.manifest.name.as_str())
+}
+
+fn first_place(settings: &PluginSettings) -> String {
+    let first = settings.values().keys().next();
+    let origin = first.and_then(|key| settings.origin(&format!("/{key}")));
+    origin.map_or_else(|| "the configuration".to_owned(), ToString::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_config::{Folders, Overrides, Sources, load};
+    use jaato_registry::Rules;
+    use jaato_types::Manifest;
+
+    use super::*;
+
+    fn problems_of(config: &str, schema: Option<Value>) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::below(folder.path());
+        std::fs::create_dir_all(folders.config().unwrap()).unwrap();
+        std::fs::write(folders.config_file().unwrap(), config).unwrap();
+        let config = load(Sources {
+            folders: &folders,
+            config_file: None,
+            env_file: None,
+            workspace: None,
+            variables: &Variables::default(),
+            working_directory: folder.path(),
+            overrides: Overrides::default(),
+        })
+        .unwrap();
+        let manifest =
+            br#"{"v":1,"name":"tool-moon","version":"1","api":"1.0.0","kinds":["tool"]}"#;
+        let description = Description { config_schema: schema, ..Description::default() };
+        let candidate = Candidate {
+            path: "/moon.so".into(),
+            place: "user",
+            trust: Trust::Shipped,
+            manifest: Manifest::parse(manifest).unwrap(),
+            description: Some(Ok(description)),
+        };
+        let root = folder.path().display().to_string();
+        let registry = Registry::build([candidate], &Rules::default());
+        let variables = Variables::default();
+        problems(&registry, &config, &variables)
+            .iter()
+            .map(|line| line.replace(&root, ""))
+            .collect()
+    }
+
+    fn schema() -> Option<Value> {
+        Some(serde_json::json!({
+            "type": "object",
+            "properties": { "phase": { "type": "integer" } },
+            "additionalProperties": false
+        }))
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_its_place() {
+        let problems = problems_of("[plugins.tool-moon]\nphase = \"full\"\n", schema());
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+        assert!(problem.ends_with("/config/config.toml:2)"), "{problem}");
+        assert!(problem.contains("`[plugins.tool-moon]` is wrong at `/phase`"), "{problem}");
+        assert!(problems_of("[plugins.tool-moon]\nphase = 3\n", schema()).is_empty());
+    }
+
+    #[test]
+    fn a_slip_in_a_list_of_plugins_is_told() {
+        for list in ["isolated", "disabled"] {
+            for slip in ["tool-mon", "moon"] {
+                let problems = problems_of(&format!("[plugins]\n{list} = [\"{slip}\"]\n"), None);
+                let told = format!(
+                    "there is no plugin `{slip}`, which `[plugins] {list}` names\nhint: did you mean `tool-moon`?"
+                );
+                assert_eq!(problems, [told]);
+            }
+            let fine = format!("[plugins]\n{list} = [\"tool-moon\", \"gc-elsewhere\"]\n");
+            assert!(problems_of(&fine, None).is_empty());
+        }
+        assert!(problems_of("[plugins]\nisolated = [\"*\"]\n", None).is_empty());
+    }
+
+    #[test]
+    fn settings_that_nobody_takes_are_told() {
+        let problems = problems_of("[plugins.tool-mon]\nphase = 3\n", schema());
+        assert!(problems[0].contains("there is no plugin `tool-mon`"), "{problems:?}");
+        assert!(problems[0].ends_with("did you mean `[plugins.tool-moon]`?"), "{problems:?}");
+        let problems = problems_of("[plugins.tool-moon]\nphase = 3\n", None);
+        assert!(problems[0].contains("the plugin takes no configuration"), "{problems:?}");
+    }
+}

@@ -1,0 +1,77 @@
+//! What the calls of all plugins share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jaato_catalog::Setup;
+use jaato_config::Folders;
+use jaato_environments::{Outputs, Processes};
+use jaato_http::{Client, Network, Settings as HttpSettings};
+use jaato_process::Supervisor;
+use jaato_types::service::TerminalFacts;
+
+use crate::assets::Assets;
+use crate::facts;
+use crate::http::Requests;
+
+/// What every call of every plugin may use.
+pub struct Shared {
+    /// The user's folders.
+    pub(crate) folders: Folders,
+    /// The one HTTP client: what plugins ask for goes through it.
+    pub(crate) http: Client,
+    /// The requests of plugins that go on.
+    pub(crate) requests: Requests,
+    /// Big files, where the system names a home.
+    pub(crate) assets: Option<Assets>,
+    /// Output files.
+    pub(crate) outputs: Arc<Outputs>,
+    /// Programs that run for calls.
+    pub(crate) processes: Arc<Processes>,
+    /// The person's terminal.
+    pub(crate) terminal: TerminalFacts,
+    /// The current shell.
+    pub(crate) parent_process: Option<String>,
+    /// The working directory.
+    pub(crate) working_directory: PathBuf,
+    /// `JAATO_SESSION_ID` of the process.
+    pub(crate) env_session_id: String,
+}
+
+impl Shared {
+    /// Looks at the process, and opens nothing.
+    pub fn new(
+        setup: &Setup,
+        supervisor: &Supervisor,
+        outputs: Arc<Outputs>,
+        processes: Arc<Processes>,
+    ) -> Self {
+        let network = if setup.config.offline { Network::Offline } else { Network::Online };
+        let http = Client::new(HttpSettings { network, ..HttpSettings::default() });
+        let session_id = setup.variables.get("JAATO_SESSION_ID");
+        Self {
+            folders: setup.folders.clone(),
+            assets: Assets::new(setup, supervisor, http.clone()).ok(),
+            http,
+            requests: Requests::default(),
+            outputs,
+            processes,
+            terminal: facts::terminal(&setup.variables),
+            parent_process: facts::parent_process(),
+            working_directory: setup.workspace.working_directory().to_owned(),
+            env_session_id: session_id
+                .map(|id| id.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        }
+    }
+
+    /// Returns the big files, where the system names a home.
+    pub fn assets(&self) -> Option<&Assets> {
+        self.assets.as_ref()
+    }
+
+    /// Returns the programs that run for calls.
+    pub fn processes(&self) -> &Processes {
+        &self.processes
+    }
+}

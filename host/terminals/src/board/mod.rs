@@ -1,0 +1,369 @@
+//! The board: which terminals are shown, to whom, and who is told what people do there.
+
+mod news;
+mod serve;
+pub(crate) mod shown;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use jaato_log::Log;
+use jaato_session::{Asker, Cancel, Emitter};
+use jaato_types::terminal::{TerminalScreen, TerminalShown, TerminalState};
+use jaato_types::{Error, ErrorKind, PluginName, SessionId};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::join::{Door, Listed};
+use news::{News, NewsStream};
+use serve::Server;
+use shown::{Picture, Shown, screen_event};
+
+/// Terminals on the board at once: more than a machine has sense for, each with one screen.
+const TERMINALS_MAX: usize = 1024;
+
+/// How long a program may take to read what a person typed. Longer, and they should be told that it
+/// does not.
+pub(crate) const TYPE_MAX: Duration = Duration::from_secs(1);
+
+/// Streams of news that one plugin of a session may have open: one for its instance, and one that
+/// is being replaced.
+const NEWS_MAX: usize = 4;
+
+/// Who follows a session, and who is asked.
+#[derive(Clone)]
+pub struct Audience {
+    /// The session's events.
+    pub emitter: Emitter,
+    /// The person.
+    pub asker: Arc<dyn Asker>,
+}
+
+/// The terminals of sessions, as their execution environments have them.
+pub trait SessionTerminals: Send + Sync {
+    /// Types these bytes within that time; returns how many were taken.
+    fn write(
+        &self,
+        session: &SessionId,
+        terminal: u64,
+        bytes: Vec<u8>,
+        longest: Duration,
+    ) -> BoxFuture<'static, Result<usize, Error>>;
+
+    /// Asks how a terminal reads and shows what is typed.
+    fn state(
+        &self,
+        session: &SessionId,
+        terminal: u64,
+    ) -> BoxFuture<'static, Result<TerminalState, Error>>;
+
+    /// Returns what is set when a terminal of this plugin has ended; `None` if the plugin has no
+    /// such terminal.
+    fn over(&self, session: &SessionId, plugin: &PluginName, terminal: u64) -> Option<Cancel>;
+}
+
+/// The terminals that people may see.
+pub struct Terminals {
+    state: Mutex<State>,
+    runtime: Handle,
+    sessions: OnceLock<Arc<dyn SessionTerminals>>,
+    /// Where people come in; none where that is switched off.
+    door: Option<Door>,
+    server: Mutex<Listening>,
+    log: Log,
+    /// Held by a question for a secret: a person is asked one at a time.
+    pub(crate) asking: AsyncMutex<()>,
+}
+
+/// Whether people can come in.
+#[derive(Default)]
+enum Listening {
+    /// Nothing was shown so far.
+    #[default]
+    NotYet,
+    On(Server),
+    /// It cannot be done, or it is over.
+    Off,
+}
+
+#[derive(Default)]
+struct State {
+    audiences: HashMap<SessionId, Audience>,
+    shown: BTreeMap<(SessionId, u64), Arc<Shown>>,
+    news: Vec<Reader>,
+}
+
+/// A plugin that wants to know what people do.
+struct Reader {
+    session: SessionId,
+    plugin: PluginName,
+    news: Weak<News>,
+}
+
+/// Somebody who looks at a terminal. Dropping it is going away.
+pub(crate) struct Look {
+    board: Arc<Terminals>,
+    pub(crate) shown: Arc<Shown>,
+    types: bool,
+}
+
+impl Terminals {
+    /// Begins with nothing shown.
+    pub fn new(runtime: Handle, door: Option<Door>, log: Log) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            runtime,
+            sessions: OnceLock::new(),
+            door,
+            server: Mutex::default(),
+            log,
+            asking: AsyncMutex::default(),
+        })
+    }
+
+    /// Says where the terminals are.
+    pub fn set_sessions(&self, sessions: Arc<dyn SessionTerminals>) {
+        // There is but one.
+        let _ = self.sessions.set(sessions);
+    }
+
+    /// Takes who follows a session.
+    pub fn enter(&self, session: &SessionId, audience: Audience) {
+        self.lock().audiences.insert(session.clone(), audience);
+    }
+
+    /// Takes down what a session has shown.
+    pub fn leave(&self, session: &SessionId) {
+        let ended: Vec<_> = {
+            let mut state = self.lock();
+            state.audiences.remove(session);
+            state.news.retain(|reader| reader.session != *session);
+            state.shown.extract_if(.., |(owner, _), _| owner == session).collect()
+        };
+        ended.iter().for_each(|(_, shown)| shown.end());
+    }
+
+    /// Returns who follows a session.
+    pub(crate) fn audience(&self, session: &SessionId) -> Option<Audience> {
+        self.lock().audiences.get(session).cloned()
+    }
+
+    /// Puts a screen up. `over` is set once the terminal has ended: nothing is put up of it then,
+    /// and the screen is only told.
+    ///
+    /// # Errors
+    /// `limit_reached` when too many are there.
+    pub(crate) fn show(
+        self: &Arc<Self>,
+        session: &SessionId,
+        plugin: &PluginName,
+        over: &Cancel,
+        (screen, ansi): (TerminalScreen, String),
+    ) -> Result<TerminalShown, Error> {
+        let key = (session.clone(), screen.terminal);
+        let (is_alive, number) = (screen.is_alive, screen.terminal);
+        let mut state = self.lock();
+        let emitter = state.audiences.get(session).map(|audience| audience.emitter.clone());
+        if over.is_cancelled() && !state.shown.contains_key(&key) {
+            drop(state);
+            if let Some(emitter) = emitter.filter(|_| !is_alive) {
+                emitter.emit(screen_event(plugin, &screen));
+            }
+            return Ok(TerminalShown::default());
+        }
+        let picture = Arc::new(Picture { screen, ansi, is_last: false });
+        let shown = match state.shown.get(&key) {
+            Some(shown) => {
+                let shown = Arc::clone(shown);
+                drop(state);
+                shown.put(picture);
+                shown
+            }
+            None if state.shown.len() >= TERMINALS_MAX => {
+                let text = format!("{TERMINALS_MAX} terminals are shown already");
+                return Err(Error::new(ErrorKind::LimitReached, text).with_hint("close some"));
+            }
+            None => {
+                let place = (session.clone(), number, plugin.clone());
+                let (over, runtime) = (over.clone(), self.runtime.clone());
+                let new = Shown::new(place, picture, over, emitter, runtime);
+                state.shown.insert(key, Arc::clone(&new));
+                drop(state);
+                new.tell_screen();
+                new
+            }
+        };
+        if !is_alive {
+            shown.over.cancel();
+        }
+        self.open_door();
+        Ok(TerminalShown { watchers: shown.watchers() })
+    }
+
+    /// Takes a terminal down: it has ended.
+    pub fn forget(&self, session: &SessionId, number: u64) {
+        let ended = self.lock().shown.remove(&(session.clone(), number));
+        if let Some(shown) = ended {
+            shown.end();
+        }
+    }
+
+    /// Opens a stream of what people do with a plugin's terminals. It begins with who looks at them
+    /// already.
+    ///
+    /// # Errors
+    /// `limit_reached` when the plugin has too many.
+    pub(crate) fn news(
+        &self,
+        session: &SessionId,
+        plugin: &PluginName,
+    ) -> Result<NewsStream, Error> {
+        let news = Arc::new(News::default());
+        let mut state = self.lock();
+        state.news.retain(|reader| reader.news.strong_count() > 0);
+        let own = state.news.iter().filter(|it| it.session == *session && it.plugin == *plugin);
+        if own.count() >= NEWS_MAX {
+            let text = format!("plugin `{plugin}` has {NEWS_MAX} streams of its terminals open");
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint("one is enough"));
+        }
+        for shown in state.shown.values() {
+            if shown.session == *session && shown.plugin == *plugin && shown.watchers() > 0 {
+                news.watched(shown.number, shown.watchers());
+            }
+        }
+        let (session, plugin) = (session.clone(), plugin.clone());
+        state.news.push(Reader { session, plugin, news: Arc::downgrade(&news) });
+        Ok(NewsStream(news))
+    }
+
+    /// Lists the terminals.
+    pub(crate) fn list(&self) -> Vec<Listed> {
+        self.lock().shown.values().map(|shown| shown.listed()).collect()
+    }
+
+    /// Finds a terminal that is shown.
+    pub(crate) fn find(&self, session: &SessionId, number: u64) -> Option<Arc<Shown>> {
+        self.lock().shown.get(&(session.clone(), number)).cloned()
+    }
+
+    /// Lets somebody look at a terminal, and type there.
+    pub(crate) fn look(self: &Arc<Self>, shown: Arc<Shown>, types: bool) -> Look {
+        let watchers = shown.enter(types);
+        let look = Look { board: Arc::clone(self), shown, types };
+        look.tell(watchers);
+        look
+    }
+
+    /// Types what a person typed, and tells the plugin and the session that somebody did, and how
+    /// much of it the terminal showed: what it hides may be a password, of which not even the
+    /// length is told.
+    ///
+    /// # Errors
+    /// `unavailable` when the program does not read it in that time; the rest is never typed.
+    pub(crate) async fn type_into(
+        &self,
+        shown: &Arc<Shown>,
+        bytes: Vec<u8>,
+        longest: Duration,
+    ) -> Result<(), Error> {
+        let sessions = self.sessions()?;
+        // Before, not after: it is the terminal as it was when they typed. What is not known
+        // counts as hidden.
+        let state = sessions.state(&shown.session, shown.number).await;
+        let is_shown = state.is_ok_and(|state| state.echoes == Some(true));
+        let length = bytes.len();
+        let taken = sessions.write(&shown.session, shown.number, bytes, longest).await?;
+        if taken > 0 {
+            let told = if is_shown { taken as u64 } else { 0 };
+            shown.tell_typed(told);
+            for news in self.readers(shown) {
+                news.typed(shown.number, told);
+            }
+        }
+        if taken < length { Err(not_read()) } else { Ok(()) }
+    }
+
+    /// Types into a terminal; nobody is told.
+    ///
+    /// # Errors
+    /// `unavailable` when the program does not read it.
+    pub(crate) async fn write(
+        &self,
+        session: &SessionId,
+        number: u64,
+        bytes: Vec<u8>,
+    ) -> Result<(), Error> {
+        let length = bytes.len();
+        let taken = self.sessions()?.write(session, number, bytes, TYPE_MAX).await?;
+        if taken < length { Err(not_read()) } else { Ok(()) }
+    }
+
+    /// Returns where the terminals are.
+    pub(crate) fn sessions(&self) -> Result<&Arc<dyn SessionTerminals>, Error> {
+        let none = || Error::new(ErrorKind::Unavailable, "this host has no terminals");
+        self.sessions.get().ok_or_else(none)
+    }
+
+    /// Tells whether people can join.
+    pub(crate) fn is_joinable(&self) -> bool {
+        matches!(&*self.server(), Listening::On(_))
+    }
+
+    /// Lets nobody in any more; who is there is told that it is over.
+    pub async fn close(&self) {
+        let before = std::mem::replace(&mut *self.server(), Listening::Off);
+        if let Listening::On(server) = before {
+            server.close().await;
+        }
+    }
+
+    /// Begins to listen, with the first terminal.
+    fn open_door(self: &Arc<Self>) {
+        let mut server = self.server();
+        let (Some(door), Listening::NotYet) = (&self.door, &*server) else { return };
+        *server = match Server::start(door, Arc::downgrade(self), &self.runtime) {
+            Ok(server) => Listening::On(server),
+            Err(error) => {
+                self.log.line(1, "host", &format!("nobody can join terminals: {error}"));
+                Listening::Off
+            }
+        };
+    }
+
+    fn readers(&self, shown: &Shown) -> Vec<Arc<News>> {
+        let state = self.lock();
+        let own = |it: &&Reader| it.session == shown.session && it.plugin == shown.plugin;
+        state.news.iter().filter(own).filter_map(|reader| reader.news.upgrade()).collect()
+    }
+
+    fn server(&self) -> MutexGuard<'_, Listening> {
+        self.server.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+}
+
+fn not_read() -> Error {
+    Error::new(ErrorKind::Unavailable, "the program does not read what is typed")
+        .with_hint("Ctrl-C interrupts it, and drops what it did not read")
+}
+
+impl Look {
+    fn tell(&self, watchers: u32) {
+        for news in self.board.readers(&self.shown) {
+            news.watched(self.shown.number, watchers);
+        }
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let watchers = self.shown.go(self.types);
+        self.tell(watchers);
+    }
+}

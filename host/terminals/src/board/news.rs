@@ -1,0 +1,76 @@
+//! What people do with a plugin's terminals, as a stream for the plugin.
+//!
+//! It holds no queue: of each terminal how many look at it, and how much was typed since that was
+//! told.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_util::Stream;
+use jaato_types::terminal::TerminalNews;
+use jaato_types::{Error, ErrorKind, Frame};
+use parking_lot::{Mutex, MutexGuard};
+
+/// What was not told yet.
+#[derive(Default)]
+pub(crate) struct News(Mutex<Untold>);
+
+#[derive(Default)]
+struct Untold {
+    watched: BTreeMap<u64, u32>,
+    typed: BTreeMap<u64, u64>,
+    waker: Option<Waker>,
+}
+
+/// The stream of it, for one reader.
+pub(crate) struct NewsStream(pub(crate) Arc<News>);
+
+impl News {
+    /// Takes how many look at a terminal.
+    pub(crate) fn watched(&self, terminal: u64, watchers: u32) {
+        self.add(|untold| untold.watched.insert(terminal, watchers));
+    }
+
+    /// Takes how much was typed.
+    pub(crate) fn typed(&self, terminal: u64, bytes: u64) {
+        self.add(|untold| *untold.typed.entry(terminal).or_default() += bytes);
+    }
+
+    fn add<T>(&self, change: impl FnOnce(&mut Untold) -> T) {
+        let mut untold = self.lock();
+        change(&mut untold);
+        if let Some(waker) = untold.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Untold> {
+        self.0.lock()
+    }
+}
+
+impl Untold {
+    fn next(&mut self) -> Option<TerminalNews> {
+        if let Some((terminal, watchers)) = self.watched.pop_first() {
+            return Some(TerminalNews::Watched { terminal, watchers });
+        }
+        let (terminal, bytes) = self.typed.pop_first()?;
+        Some(TerminalNews::Typed { terminal, bytes })
+    }
+}
+
+impl Stream for NewsStream {
+    type Item = Result<Vec<u8>, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let mut untold = self.0.lock();
+        let Some(news) = untold.next() else {
+            untold.waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        };
+        let frame = Frame::write(&news);
+        Poll::Ready(Some(frame.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))))
+    }
+}

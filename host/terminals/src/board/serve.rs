@@ -1,0 +1,317 @@
+//! The host's end of the socket.
+//!
+//! Nobody who is connected can hold up the session: a client is sent the newest screen when it has
+//! taken the one before, lines are bounded, clients are counted, and who says nothing or takes
+//! nothing is let go.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use jaato_config::trust::is_of_a_session;
+use jaato_types::SessionId;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::runtime::Handle;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::shown::Picture;
+use super::{Look, TYPE_MAX, Terminals};
+use crate::join::Door;
+use crate::join::line::{self, Lines};
+use crate::join::place::own_user;
+use crate::join::protocol::{REQUEST_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
+
+/// Clients at once. One more is told so.
+pub(crate) const CLIENTS_MAX: usize = 32;
+
+/// How long a client may take to say what it wants.
+const WISH_MAX: Duration = Duration::from_secs(10);
+
+/// How long a client may take nothing of what it is sent: its window is stopped, or nobody is
+/// there.
+const TAKES_NOTHING_MAX: Duration = Duration::from_secs(60);
+
+/// How soon after a screen the next one is sent.
+const SCREEN_EVERY: Duration = Duration::from_millis(33);
+
+/// Pieces of what was typed that wait for a program that does not read.
+const TYPED_WAITING_MAX: usize = 16;
+
+/// How long a program may take to read what was typed by a client that has gone.
+const HAND_OVER_MAX: Duration = Duration::from_secs(1);
+
+/// How long clients have at the end to be told that it is over.
+const FAREWELL_MAX: Duration = Duration::from_millis(200);
+
+/// How long is waited after a connection that could not be taken (no descriptor is left, say).
+const AFTER_TROUBLE: Duration = Duration::from_millis(100);
+
+/// A socket that is listened on. It goes with it.
+pub(crate) struct Server {
+    path: PathBuf,
+    task: JoinHandle<()>,
+    stop: Arc<Semaphore>,
+}
+
+impl Server {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When no folder can be used, or the system makes no socket.
+    pub(crate) fn start(door: &Door, board: Weak<Terminals>, runtime: &Handle) -> io::Result<Self> {
+        let _entered = runtime.enter();
+        let folder = door.make()?;
+        let mut number = [0; 4];
+        getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+        let number = u32::from_le_bytes(number);
+        let name = format!("{}-{number:08x}", std::process::id());
+        let (making, path) = (folder.join(&name), folder.join(format!("{name}.sock")));
+        let listener = UnixListener::bind(&making)?;
+        // It has its name once it is the user's alone and is listened on: one that refuses is a
+        // dead host's.
+        let named = fs::set_permissions(&making, fs::Permissions::from_mode(0o600))
+            .and_then(|()| fs::rename(&making, &path));
+        if let Err(error) = named {
+            // What cannot be made leaves nothing behind, as far as that can be done.
+            let _ = fs::remove_file(&making);
+            return Err(error);
+        }
+        let stop = Arc::new(Semaphore::new(0));
+        let task = runtime.spawn(accept(listener, board, Arc::clone(&stop)));
+        Ok(Self { path, task, stop })
+    }
+
+    /// Lets nobody in any more, and gives those who are there a moment to be told.
+    pub(crate) async fn close(mut self) {
+        self.remove();
+        self.stop.close();
+        // Who takes longer finds a closed socket.
+        let _ = timeout(FAREWELL_MAX, &mut self.task).await;
+    }
+
+    fn remove(&self) {
+        // One that is gone was taken for a dead host's, or its folder was cleared.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.remove();
+        self.task.abort();
+    }
+}
+
+async fn accept(listener: UnixListener, board: Weak<Terminals>, stop: Arc<Semaphore>) {
+    let places = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let mut clients = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            // The semaphore has no permits: this ends when it is closed.
+            _ = stop.acquire() => break,
+            Some(_) = clients.join_next() => continue,
+        };
+        let Ok((stream, _)) = accepted else {
+            sleep(AFTER_TROUBLE).await;
+            continue;
+        };
+        if !is_the_users(&stream) {
+            // Not a word: whoever it is finds a closed socket.
+            continue;
+        }
+        let place = Arc::clone(&places).try_acquire_owned();
+        let board = board.clone();
+        clients.spawn(async move {
+            let (from, mut to) = stream.into_split();
+            let served = match &place {
+                Ok(_) => serve(from, &mut to, &board).await,
+                Err(_) => Err(format!("{CLIENTS_MAX} clients are connected already")),
+            };
+            if let Err(message) = served {
+                // Whoever does not take it learns it from the closed socket.
+                let refused = Reply::Refused { message };
+                let _ = timeout(WISH_MAX, line::write(&mut to, &refused)).await;
+            }
+        });
+    }
+    drop(listener);
+    while clients.join_next().await.is_some() {}
+}
+
+/// Tells whether the other side is the same user's, and no program that a session runs.
+fn is_the_users(stream: &UnixStream) -> bool {
+    let Ok(peer) = stream.peer_cred() else { return false };
+    let is_of_session =
+        peer.pid().and_then(|pid| u32::try_from(pid).ok()).is_some_and(is_of_a_session);
+    peer.uid() == own_user() && !is_of_session
+}
+
+/// Serves a client to its end.
+///
+/// # Errors
+/// What it is told.
+async fn serve(
+    from: OwnedReadHalf,
+    to: &mut OwnedWriteHalf,
+    board: &Weak<Terminals>,
+) -> Result<(), String> {
+    let mut lines = Lines::new(from, REQUEST_BYTES_MAX);
+    let Ok(first) = timeout(WISH_MAX, request(&mut lines)).await else {
+        return Err(format!("nothing was asked for within {} s", WISH_MAX.as_secs()));
+    };
+    let Some(board) = board.upgrade() else { return Ok(()) };
+    match first? {
+        None => Ok(()),
+        Some(Request::List) => {
+            let reply = Reply::Terminals { terminals: board.list() };
+            // Whoever is gone needs no list.
+            let _ = timeout(TAKES_NOTHING_MAX, line::write(to, &reply)).await;
+            Ok(())
+        }
+        Some(Request::Attach { session, terminal, types }) => {
+            let found = board.find(&SessionId::from(session.as_str()), terminal);
+            let Some(shown) = found else {
+                return Err(format!("session `{session}` shows no terminal {terminal} any more"));
+            };
+            let look = board.look(shown, types);
+            attached(&mut lines, to, &board, &look, types).await
+        }
+        Some(Request::Type { .. }) => Err("nothing is typed before a terminal is shown".into()),
+    }
+}
+
+/// Shows a terminal to a client, and types what it types, until one of both ends.
+async fn attached(
+    lines: &mut Lines<OwnedReadHalf>,
+    to: &mut OwnedWriteHalf,
+    board: &Arc<Terminals>,
+    look: &Look,
+    types: bool,
+) -> Result<(), String> {
+    let (typed, to_type) = mpsc::channel(TYPED_WAITING_MAX);
+    let (say, said) = mpsc::channel(TYPED_WAITING_MAX);
+    let mut hear_and_type = pin!(async {
+        let mut handing_over = pin!(hand_over(board, look, to_type, say.clone()).fuse());
+        let heard = tokio::select! {
+            heard = hear(lines, typed, say, types) => heard,
+            () = &mut handing_over => Ok(()),
+        };
+        // What was typed before the client went is typed, but for a program that does not read.
+        let _ = timeout(HAND_OVER_MAX, handing_over).await;
+        heard
+    });
+    tokio::select! {
+        heard = &mut hear_and_type => heard,
+        shown = show(to, look, said) => {
+            // Whoever does not take what it is sent has gone, or is not told either.
+            if shown.is_err() {
+                let _ = timeout(HAND_OVER_MAX, hear_and_type).await;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Takes what a client types.
+async fn hear(
+    lines: &mut Lines<OwnedReadHalf>,
+    typed: mpsc::Sender<Vec<u8>>,
+    say: mpsc::Sender<Reply>,
+    types: bool,
+) -> Result<(), String> {
+    loop {
+        let bytes = match request(lines).await? {
+            None => break,
+            Some(Request::Type { bytes }) if types => bytes,
+            Some(Request::Type { .. }) => return Err("it was joined to look, not to type".into()),
+            Some(Request::List | Request::Attach { .. }) => {
+                return Err("one connection shows one terminal".into());
+            }
+        };
+        if bytes.len() > TYPED_BYTES_MAX {
+            return Err(format!("more than {TYPED_BYTES_MAX} bytes were typed at once"));
+        }
+        // Longer than a program is given to read it: a Ctrl-C behind much that was pasted must not
+        // get lost.
+        if typed.send_timeout(bytes, TYPE_MAX * 2).await.is_err() {
+            let message = "the program does not read what is typed".to_owned();
+            // One word of that is enough.
+            let _ = say.try_send(Reply::NotTyped { message });
+        }
+    }
+    Ok(())
+}
+
+/// Types what was heard, in its order, until nobody says more.
+async fn hand_over(
+    board: &Arc<Terminals>,
+    look: &Look,
+    mut to_type: mpsc::Receiver<Vec<u8>>,
+    say: mpsc::Sender<Reply>,
+) {
+    let mut longest = TYPE_MAX;
+    while let Some(bytes) = to_type.recv().await {
+        longest = match board.type_into(&look.shown, bytes, longest).await {
+            Ok(()) => TYPE_MAX,
+            Err(error) => {
+                // As above.
+                let _ = say.try_send(Reply::NotTyped { message: error.message });
+                // What was typed behind it is not waited for again: a Ctrl-C may be among it.
+                Duration::ZERO
+            }
+        };
+    }
+}
+
+/// Sends the newest screen, as fast as the client takes them, and what there is to say.
+async fn show(
+    to: &mut OwnedWriteHalf,
+    look: &Look,
+    mut said: mpsc::Receiver<Reply>,
+) -> io::Result<()> {
+    let mut newest = look.shown.follow();
+    send(to, &Reply::Attached { terminal: look.shown.listed() }).await?;
+    loop {
+        let picture = Arc::clone(&newest.borrow_and_update());
+        let Picture { screen, ansi, is_last } = &*picture;
+        send(to, &Reply::Screen { screen: screen.clone(), ansi: ansi.clone() }).await?;
+        if *is_last {
+            return send(to, &Reply::Ended).await;
+        }
+        sleep(SCREEN_EVERY).await;
+        loop {
+            tokio::select! {
+                changed = newest.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return send(to, &Reply::Ended).await,
+                },
+                Some(reply) = said.recv() => send(to, &reply).await?,
+            }
+        }
+    }
+}
+
+async fn send(to: &mut OwnedWriteHalf, reply: &Reply) -> io::Result<()> {
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    timeout(TAKES_NOTHING_MAX, line::write(to, reply)).await.map_err(late)?
+}
+
+/// Reads the next request; nothing where the client is gone.
+async fn request(lines: &mut Lines<OwnedReadHalf>) -> Result<Option<Request>, String> {
+    let line = match lines.next().await {
+        Ok(Some(line)) => line,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error.to_string()),
+        Ok(None) | Err(_) => return Ok(None),
+    };
+    let request = serde_json::from_slice(&line);
+    request.map(Some).map_err(|_| "that is no request that this host knows".to_owned())
+}

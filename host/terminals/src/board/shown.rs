@@ -1,0 +1,246 @@
+//! One terminal on the board: its newest screen, who looks at it, and the events that tell of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use jaato_session::{Cancel, Emitter};
+use jaato_types::terminal::TerminalScreen;
+use jaato_types::{Event, PluginName, SessionId};
+use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::join::Listed;
+
+/// How soon after an event of a screen the next one may come: as often as an eye follows.
+pub(crate) const SCREEN_EVERY: Duration = Duration::from_millis(100);
+
+/// How soon after an event of typing the next one may come. Told more often, it would tell the
+/// rhythm of a password.
+pub(crate) const TYPED_EVERY: Duration = Duration::from_secs(1);
+
+/// What is on a screen.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    pub(crate) screen: TerminalScreen,
+    /// The same as ANSI text.
+    pub(crate) ansi: String,
+    /// Whether none comes after it.
+    pub(crate) is_last: bool,
+}
+
+/// A terminal that a plugin has shown.
+pub(crate) struct Shown {
+    pub(crate) session: SessionId,
+    pub(crate) number: u64,
+    pub(crate) plugin: PluginName,
+    /// Set when its program or the terminal has ended.
+    pub(crate) over: Cancel,
+    began: Instant,
+    newest: watch::Sender<Arc<Picture>>,
+    watchers: AtomicU32,
+    typers: AtomicU32,
+    emitter: Option<Emitter>,
+    runtime: Handle,
+    told: Mutex<Told>,
+}
+
+/// What the session's events have told.
+#[derive(Default)]
+struct Told {
+    screen: Option<Arc<Picture>>,
+    screen_at: Option<Instant>,
+    screen_waits: bool,
+    /// Bytes that were typed where the terminal showed them, since that was told; none where
+    /// nothing was typed.
+    typed: Option<u64>,
+    typed_at: Option<Instant>,
+    typed_waits: bool,
+}
+
+impl Shown {
+    /// Makes a terminal with its first screen, which nobody is told yet.
+    pub(crate) fn new(
+        (session, number, plugin): (SessionId, u64, PluginName),
+        picture: Arc<Picture>,
+        over: Cancel,
+        emitter: Option<Emitter>,
+        runtime: Handle,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            session,
+            number,
+            plugin,
+            over,
+            began: Instant::now(),
+            newest: watch::Sender::new(picture),
+            watchers: AtomicU32::new(0),
+            typers: AtomicU32::new(0),
+            emitter,
+            runtime,
+            told: Mutex::default(),
+        })
+    }
+
+    /// Takes the next screen.
+    pub(crate) fn put(self: &Arc<Self>, picture: Arc<Picture>) {
+        // One that comes after the end is late.
+        self.newest.send_if_modified(|newest| {
+            let is_live = !newest.is_last;
+            if is_live {
+                *newest = picture;
+            }
+            is_live
+        });
+        self.tell_screen();
+    }
+
+    /// Takes the terminal down: its last screen is told, as one that does not live.
+    pub(crate) fn end(&self) {
+        let newest = self.newest();
+        let screen = TerminalScreen { is_alive: false, ..newest.screen.clone() };
+        let last = Picture { screen, ansi: newest.ansi.clone(), is_last: true };
+        self.newest.send_replace(Arc::new(last));
+        let mut told = self.told();
+        self.emit_screen(&mut told);
+        self.emit_typed(&mut told);
+    }
+
+    /// Returns the newest screen.
+    pub(crate) fn newest(&self) -> Arc<Picture> {
+        Arc::clone(&self.newest.borrow())
+    }
+
+    /// Lets somebody wait for screens.
+    pub(crate) fn follow(&self) -> watch::Receiver<Arc<Picture>> {
+        self.newest.subscribe()
+    }
+
+    /// Counts who comes to look, and to type; returns how many look.
+    pub(crate) fn enter(&self, types: bool) -> u32 {
+        self.typers.fetch_add(u32::from(types), Relaxed);
+        self.watchers.fetch_add(1, Relaxed) + 1
+    }
+
+    /// Counts who goes; returns how many look.
+    pub(crate) fn go(&self, types: bool) -> u32 {
+        self.typers.fetch_sub(u32::from(types), Relaxed);
+        self.watchers.fetch_sub(1, Relaxed) - 1
+    }
+
+    pub(crate) fn watchers(&self) -> u32 {
+        self.watchers.load(Relaxed)
+    }
+
+    pub(crate) fn has_typers(&self) -> bool {
+        self.typers.load(Relaxed) > 0
+    }
+
+    /// Tells what people are told of it in a list.
+    pub(crate) fn listed(&self) -> Listed {
+        let newest = self.newest();
+        let TerminalScreen { name, command, rows, columns, is_alive, .. } = &newest.screen;
+        Listed {
+            session: self.session.to_string(),
+            terminal: self.number,
+            name: name.clone(),
+            plugin: self.plugin.to_string(),
+            command: command.clone(),
+            rows: *rows,
+            columns: *columns,
+            age_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            is_alive: *is_alive,
+            watchers: self.watchers(),
+        }
+    }
+
+    /// Tells who follows the session that a person typed, and how much of it was shown: at once, or
+    /// with what else is typed soon after.
+    pub(crate) fn tell_typed(self: &Arc<Self>, bytes: u64) {
+        let mut told = self.told();
+        told.typed = Some(told.typed.unwrap_or_default() + bytes);
+        match wait(told.typed_at, TYPED_EVERY) {
+            None => self.emit_typed(&mut told),
+            Some(_) if told.typed_waits => {}
+            Some(until) => {
+                told.typed_waits = true;
+                let own = Arc::clone(self);
+                self.runtime.spawn(async move {
+                    tokio::time::sleep_until(until).await;
+                    let mut told = own.told();
+                    told.typed_waits = false;
+                    own.emit_typed(&mut told);
+                });
+            }
+        }
+    }
+
+    /// Tells who follows the session what is on the screen: at once, or the newest when that is
+    /// due.
+    pub(crate) fn tell_screen(self: &Arc<Self>) {
+        let mut told = self.told();
+        match wait(told.screen_at, SCREEN_EVERY) {
+            None => self.emit_screen(&mut told),
+            Some(_) if told.screen_waits => {}
+            Some(until) => {
+                told.screen_waits = true;
+                let own = Arc::clone(self);
+                self.runtime.spawn(async move {
+                    tokio::time::sleep_until(until).await;
+                    let mut told = own.told();
+                    told.screen_waits = false;
+                    own.emit_screen(&mut told);
+                });
+            }
+        }
+    }
+
+    /// Emitted under the lock, so that screens keep their order.
+    fn emit_screen(&self, told: &mut Told) {
+        let newest = self.newest();
+        if told.screen.as_ref().is_some_and(|screen| screen.screen == newest.screen) {
+            return;
+        }
+        if let Some(emitter) = &self.emitter {
+            emitter.emit(screen_event(&self.plugin, &newest.screen));
+        }
+        told.screen_at = Some(Instant::now());
+        told.screen = Some(newest);
+    }
+
+    fn emit_typed(&self, told: &mut Told) {
+        let Some(bytes) = told.typed.take() else { return };
+        told.typed_at = Some(Instant::now());
+        if let Some(emitter) = &self.emitter {
+            let (source, name) =
+                (self.plugin.source().to_owned(), self.newest().screen.name.clone());
+            emitter.emit(Event::TerminalTyped { source, name, bytes });
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock()
+    }
+}
+
+/// Returns until when the next event must wait; nothing where it need not.
+fn wait(last: Option<Instant>, every: Duration) -> Option<Instant> {
+    last.map(|last| last + every).filter(|until| *until > Instant::now())
+}
+
+/// Makes the event of a screen.
+pub(crate) fn screen_event(plugin: &PluginName, screen: &TerminalScreen) -> Event {
+    Event::TerminalScreen {
+        source: plugin.source().to_owned(),
+        name: screen.name.clone(),
+        command: screen.command.clone(),
+        rows: screen.rows,
+        columns: screen.columns,
+        cursor: screen.cursor,
+        is_full_screen: screen.is_full_screen,
+        lines: screen.lines.clone(),
+        is_alive: screen.is_alive,
+    }
+}

@@ -1,0 +1,159 @@
+//! The end of those who join: finds the hosts of the same user, lists their terminals, follows one.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jaato_config::Folders;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
+
+use super::line::{self, Lines};
+use super::place::{Door, own_user};
+use super::protocol::{Listed, REPLY_BYTES_MAX, Reply, Request, TYPED_BYTES_MAX};
+
+/// How long a host may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// How sockets' names end.
+const ENDING: &str = ".sock";
+
+/// Sockets that are asked at most: far more hosts than a person has.
+const HOSTS_MAX: usize = 1024;
+
+/// A terminal, and where it is joined.
+#[derive(Debug, Clone)]
+pub struct FoundTerminal {
+    /// What its host says of it.
+    pub listed: Listed,
+    socket: PathBuf,
+}
+
+/// What was found.
+#[derive(Debug, Default)]
+pub struct FoundTerminals {
+    /// The terminals of all hosts of this user, by session and number.
+    pub terminals: Vec<FoundTerminal>,
+    /// Hosts that did not answer, a line each.
+    pub problems: Vec<String>,
+}
+
+/// A terminal that is followed.
+pub struct Joined {
+    from: Lines<OwnedReadHalf>,
+    to: OwnedWriteHalf,
+}
+
+/// Finds the terminals of all hosts of this user. A socket whose host is dead is removed.
+pub async fn find_terminals(folders: &Folders) -> FoundTerminals {
+    find_in(&Door::of(folders)).await
+}
+
+/// Joins a terminal, to look at it, or to type there too.
+///
+/// # Errors
+/// When its host does not answer.
+pub async fn join_terminal(found: &FoundTerminal, types: bool) -> io::Result<Joined> {
+    let (from, mut to) = connect(&found.socket).await?.into_split();
+    let Listed { session, terminal, .. } = &found.listed;
+    let request = Request::Attach { session: session.clone(), terminal: *terminal, types };
+    in_time(line::write(&mut to, &request)).await?;
+    Ok(Joined { from: Lines::new(from, REPLY_BYTES_MAX), to })
+}
+
+impl Joined {
+    /// Waits for what its host says next; nothing where the host is gone. Dropping the wait loses
+    /// nothing.
+    ///
+    /// # Errors
+    /// When what it says cannot be read.
+    pub async fn next(&mut self) -> io::Result<Option<Reply>> {
+        let Some(line) = self.from.next().await? else { return Ok(None) };
+        Ok(Some(serde_json::from_slice(&line)?))
+    }
+
+    /// Types.
+    ///
+    /// # Errors
+    /// When the host is gone, or does not listen.
+    pub async fn type_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for piece in bytes.chunks(TYPED_BYTES_MAX) {
+            let request = Request::Type { bytes: piece.to_vec() };
+            in_time(line::write(&mut self.to, &request)).await?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) async fn find_in(door: &Door) -> FoundTerminals {
+    let mut found = FoundTerminals::default();
+    for socket in door.existing().into_iter().flat_map(sockets).take(HOSTS_MAX) {
+        match list(&socket).await {
+            Ok(terminals) => found.terminals.extend(
+                terminals
+                    .into_iter()
+                    .map(|listed| FoundTerminal { listed, socket: socket.clone() }),
+            ),
+            // Nobody listens: its host is dead, or it would have taken the name away.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                // Somebody else may have removed it meanwhile.
+                let _ = fs::remove_file(&socket);
+            }
+            // It has ended meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => found.problems.push(format!("`{}`: {error}", socket.display())),
+        }
+    }
+    let key = |it: &FoundTerminal| (it.listed.session.clone(), it.listed.terminal);
+    found.terminals.sort_by_key(key);
+    found
+}
+
+fn sockets(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_socket = |entry: &fs::DirEntry| {
+        let name = entry.file_name();
+        entry.file_type().is_ok_and(|kind| kind.is_socket())
+            && name.to_str().is_some_and(|name| name.ends_with(ENDING))
+    };
+    let mut sockets: Vec<_> = entries.filter(is_socket).map(|entry| entry.path()).collect();
+    sockets.sort();
+    sockets
+}
+
+async fn list(socket: &Path) -> io::Result<Vec<Listed>> {
+    let (from, mut to) = connect(socket).await?.into_split();
+    in_time(line::write(&mut to, &Request::List)).await?;
+    let mut lines = Lines::new(from, REPLY_BYTES_MAX);
+    let Some(line) = in_time(lines.next()).await? else { return Ok(Vec::new()) };
+    match serde_json::from_slice(&line)? {
+        Reply::Terminals { terminals } => Ok(terminals),
+        Reply::Refused { message } => Err(io::Error::other(message)),
+        Reply::Attached { .. }
+        | Reply::Screen { .. }
+        | Reply::NotTyped { .. }
+        | Reply::Ended
+        | Reply::Unknown => Err(io::Error::other("it answers with something else")),
+    }
+}
+
+/// Connects to a socket; only one that is this user's is spoken to.
+async fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let stream = in_time(UnixStream::connect(socket)).await?;
+    let peer = stream.peer_cred()?.uid();
+    if peer != own_user() {
+        return Err(io::Error::other(format!("user {peer} listens there")));
+    }
+    Ok(stream)
+}
+
+async fn in_time<T>(work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let late = || {
+        let text = format!("its host does not answer within {} s", ANSWER_MAX.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, text)
+    };
+    timeout(ANSWER_MAX, work).await.map_err(|_| late())?
+}

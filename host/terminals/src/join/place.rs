@@ -1,0 +1,186 @@
+//! Where the sockets are: a folder that is the user's alone, however the machine is set up.
+//!
+//! `jaato` in the folder that the system has for running programs (`XDG_RUNTIME_DIR`), where that
+//! is the user's and nobody else's; otherwise `jaato-UID` among temporary files. Neither is used
+//! when somebody else could have made it or may look into it, and no link is followed to it.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use jaato_config::Folders;
+use jaato_places::Owners;
+
+/// Bits of a mode that let others in.
+const OTHERS: u32 = 0o077;
+
+/// Bytes of the longest path of a socket. The system has 108 on Linux and 104 on macOS.
+const SOCKET_PATH_MAX: usize = 100;
+
+/// Bytes of the longest name of a socket.
+const SOCKET_NAME_MAX: usize = 32;
+
+/// The folders that sockets may be in.
+#[derive(Debug, Clone)]
+pub struct Door {
+    folders: Vec<PathBuf>,
+}
+
+impl Door {
+    /// Takes the user's folders.
+    pub fn of(folders: &Folders) -> Self {
+        Self::in_places(folders.runtime(), &std::env::temp_dir())
+    }
+
+    pub(crate) fn in_places(runtime: Option<&Path>, temporary: &Path) -> Self {
+        let own = own_temporary_folder(temporary);
+        let folders = runtime.map(Path::to_owned).into_iter().chain([own]);
+        Self { folders: folders.collect() }
+    }
+
+    /// Returns the folder for this host's socket; makes it where it is not there.
+    ///
+    /// # Errors
+    /// What keeps each of them from being used.
+    pub(crate) fn make(&self) -> io::Result<&Path> {
+        let mut why = Vec::new();
+        for folder in &self.folders {
+            match make(folder) {
+                Ok(()) => return Ok(folder),
+                Err(error) => why.push(format!("`{}`: {error}", folder.display())),
+            }
+        }
+        Err(io::Error::other(format!("no folder for its socket: {}", why.join("; "))))
+    }
+
+    /// Lists the folders that are there and may be looked into.
+    pub(crate) fn existing(&self) -> Vec<&Path> {
+        self.folders.iter().map(PathBuf::as_path).filter(|folder| check(folder).is_ok()).collect()
+    }
+}
+
+/// Names the folder among temporary files that is this user's alone.
+pub fn own_temporary_folder(temporary: &Path) -> PathBuf {
+    temporary.join(format!("jaato-{}", own_user()))
+}
+
+/// The user that this process acts as.
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    if folder.as_os_str().len() + 1 + SOCKET_NAME_MAX > SOCKET_PATH_MAX {
+        return Err(io::Error::other("its name is too long for a socket"));
+    }
+    jaato_places::make_one(folder)?;
+    check(folder)
+}
+
+/// Checks that a folder is the user's alone, and that nobody can put another in its place. No link
+/// is followed to it: among temporary files nobody else's choice may count.
+fn check(folder: &Path) -> io::Result<()> {
+    let found = folder.symlink_metadata()?;
+    if !found.is_dir() {
+        return Err(io::Error::other("it is no folder"));
+    }
+    if found.uid() != own_user() {
+        return Err(io::Error::other(format!("it is user {}'s", found.uid())));
+    }
+    if found.mode() & OTHERS != 0 {
+        let mode = found.mode() & 0o7777;
+        return Err(io::Error::other(format!("others may look into it (mode {mode:o}, not 700)")));
+    }
+    jaato_places::check_folder(folder, &Owners::own())?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn the_runtime_folder_is_taken_and_made_private() {
+        let root = tempfile::tempdir().unwrap();
+        let runtime = root.path().join("jaato");
+        let door = Door::in_places(Some(&runtime), root.path());
+        assert_eq!(door.existing(), Vec::<&Path>::new());
+        assert_eq!(door.make().unwrap(), runtime);
+        assert_eq!(runtime.metadata().unwrap().mode() & 0o7777, 0o700);
+        assert_eq!(door.existing(), [runtime.as_path()]);
+    }
+
+    #[test]
+    fn one_that_others_may_enter_is_left_for_one_of_ours() {
+        let root = tempfile::tempdir().unwrap();
+        let runtime = root.path().join("jaato");
+        let own = root.path().join(format!("jaato-{}", own_user()));
+        let door = Door::in_places(Some(&runtime), root.path());
+        fs::create_dir(&runtime).unwrap();
+        mode(&runtime, 0o750);
+        assert_eq!(door.make().unwrap(), own);
+        assert_eq!(door.existing(), [own.as_path()]);
+        assert_eq!(own.metadata().unwrap().mode() & 0o7777, 0o700);
+        mode(&own, 0o701);
+        let error = door.make().unwrap_err().to_string();
+        assert!(error.contains("mode 750") && error.contains("mode 701"), "{error}");
+    }
+
+    #[test]
+    fn no_link_and_no_file_is_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = root.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        mode(&elsewhere, 0o700);
+        let own = root.path().join(format!("jaato-{}", own_user()));
+        symlink(&elsewhere, &own).unwrap();
+        let door = Door::in_places(None, root.path());
+        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+        assert_eq!(door.existing(), Vec::<&Path>::new());
+        fs::remove_file(&own).unwrap();
+        fs::write(&own, "").unwrap();
+        assert!(door.make().unwrap_err().to_string().contains("it is no folder"));
+    }
+
+    #[test]
+    fn one_that_others_could_exchange_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let open = root.path().join("open");
+        fs::create_dir(&open).unwrap();
+        mode(&open, 0o777);
+        let door = Door::in_places(None, &open);
+        assert!(door.make().unwrap_err().to_string().contains("/open` is not used: others"));
+        mode(&open, 0o1777);
+        assert!(door.make().is_ok());
+    }
+
+    #[test]
+    fn one_whose_name_is_too_long_for_a_socket_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let long = root.path().join("l".repeat(90)).join("jaato");
+        let door = Door::in_places(Some(&long), Path::new("/tmp"));
+        assert!(make(&long).unwrap_err().to_string().contains("too long"));
+        drop(door);
+    }
+
+    #[test]
+    fn another_users_folder_is_not_used() {
+        if own_user() != 0 {
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("jaato-0");
+        fs::create_dir(&own).unwrap();
+        mode(&own, 0o700);
+        std::os::unix::fs::chown(&own, Some(4711), Some(4711)).unwrap();
+        let door = Door::in_places(None, root.path());
+        assert!(door.make().unwrap_err().to_string().contains("it is user 4711's"));
+    }
+}

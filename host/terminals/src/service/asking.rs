@@ -1,0 +1,185 @@
+//! Asks the person for what nobody but a program may see, and hands it to the program.
+//!
+//! What was typed goes from the person's side straight to the terminal: it is told to nobody, not
+//! even how long it was, and this side's copy is overwritten once it is on its way; those on the
+//! way are the environment's. It is handed over only while the terminal certainly does not show it:
+//! it reads lines and does not echo them. A program that reads keys one by one (a shell's prompt,
+//! an editor, a masked field) switches the echo off too, and may show them itself. And only while
+//! the program that asked reads still: one that ended meanwhile may have left a shell there.
+
+use std::sync::Arc;
+
+use jaato_session::{Cancel, SecretAnswer, SecretQuestion};
+use jaato_types::terminal::{TerminalAsk, TerminalAsked, TerminalState};
+use jaato_types::{Error, ErrorKind, Event, PluginName, SecretOutcome, SessionId};
+
+use crate::board::{Audience, Terminals};
+
+/// What stands for the key that ends a line.
+const LINE_END: u8 = b'\r';
+
+/// A question.
+pub(crate) struct Asked {
+    pub(crate) board: Arc<Terminals>,
+    pub(crate) plugin: PluginName,
+    pub(crate) session: SessionId,
+    /// Set when the terminal has ended.
+    pub(crate) over: Cancel,
+    pub(crate) ask: TerminalAsk,
+}
+
+/// Tells the session's events how a question ended, whatever ends it.
+struct Ending<'a> {
+    asked: &'a Asked,
+    audience: &'a Audience,
+    outcome: SecretOutcome,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        let (source, name) = self.asked.source_and_name();
+        let outcome = self.outcome;
+        self.audience.emitter.emit(Event::TerminalAnswered { source, name, outcome });
+    }
+}
+
+/// Asks.
+///
+/// # Errors
+/// `conflict` when the terminal shows what is typed, `io` when it is closed or ends meanwhile.
+pub(crate) async fn ask(asked: Asked) -> Result<TerminalAsked, Error> {
+    let Some(audience) = asked.board.audience(&asked.session) else {
+        return Ok(asked.nobody("nobody follows this session"));
+    };
+    let shown = asked.board.find(&asked.session, asked.ask.terminal);
+    if shown.is_some_and(|shown| shown.has_typers()) {
+        let reason = "somebody has joined the terminal and can type there".to_owned();
+        return Ok(TerminalAsked::Nobody { reason });
+    }
+    // One question at a time, whoever asks.
+    let _turn = asked.until_over(asked.board.asking.lock()).await?;
+    let before = asked.check_hidden().await?;
+    let (source, name) = asked.source_and_name();
+    let TerminalAsk { command, prompt, .. } = asked.ask.clone();
+    audience.emitter.emit(Event::TerminalAsked { source, name, command, prompt });
+    let mut ending =
+        Ending { asked: &asked, audience: &audience, outcome: SecretOutcome::Withdrawn };
+    let question = SecretQuestion {
+        plugin: &asked.plugin,
+        name: &asked.ask.name,
+        command: &asked.ask.command,
+        prompt: &asked.ask.prompt,
+    };
+    let mut secret = match asked.until_over(audience.asker.secret(question)).await? {
+        SecretAnswer::Typed(secret) => secret,
+        SecretAnswer::Declined => {
+            ending.outcome = SecretOutcome::Declined;
+            return Ok(TerminalAsked::Declined);
+        }
+        SecretAnswer::Nobody { reason } => {
+            ending.outcome = SecretOutcome::Nobody;
+            return Ok(asked.nobody(&reason));
+        }
+    };
+    let after = asked.check_hidden().await?;
+    if !is_same_reader(&before, &after) {
+        let text = "another program reads there by now than the one that asked";
+        return Err(Error::new(ErrorKind::Conflict, text).with_hint("nothing was handed over"));
+    }
+    if !secret.push(LINE_END) {
+        return Err(Error::new(ErrorKind::HostBug, "what was typed has no room for its line end"));
+    }
+    let bytes = secret.bytes().to_vec();
+    drop(secret);
+    let written = asked.board.write(&asked.session, asked.ask.terminal, bytes);
+    asked.until_over(written).await??;
+    ending.outcome = SecretOutcome::Typed;
+    Ok(TerminalAsked::Typed)
+}
+
+/// Tells whether who asked reads still: a shell at its prompt hides nothing of what it is given,
+/// though its terminal does.
+fn is_same_reader(before: &TerminalState, after: &TerminalState) -> bool {
+    let is_same_program = match (before.foreground_pid, after.foreground_pid) {
+        (Some(before), Some(after)) => before == after,
+        (Some(_) | None, _) => true,
+    };
+    is_same_program && (before.reads_lines, before.echoes) == (after.reads_lines, after.echoes)
+}
+
+/// Says why what is typed may be seen; nothing where it certainly is not.
+fn shown_how(state: &TerminalState) -> Option<&'static str> {
+    match (state.reads_lines, state.echoes) {
+        (Some(true), Some(false)) => None,
+        (_, Some(true)) => {
+            Some("the terminal shows what is typed, so nothing secret is typed there")
+        }
+        (Some(false), Some(false)) => Some(
+            "the program reads key by key and may show what is typed, so nothing secret is typed there",
+        ),
+        (None, _) | (_, None) => Some(
+            "nobody knows whether the terminal shows what is typed, so nothing secret is typed there",
+        ),
+    }
+}
+
+impl Asked {
+    fn source_and_name(&self) -> (String, String) {
+        (self.plugin.source().to_owned(), self.ask.name.clone())
+    }
+
+    /// There is nobody; but somebody may come.
+    fn nobody(&self, reason: &str) -> TerminalAsked {
+        let reason = if self.board.is_joinable() {
+            format!(
+                "{reason}; with `jaato shell attach {}/{} --type` a person can type there from another terminal",
+                self.session, self.ask.name
+            )
+        } else {
+            reason.to_owned()
+        };
+        TerminalAsked::Nobody { reason }
+    }
+
+    /// Checks that the terminal does not show what is typed. What is not known counts as shown.
+    async fn check_hidden(&self) -> Result<TerminalState, Error> {
+        let asked = self.board.sessions()?.state(&self.session, self.ask.terminal);
+        let state = match self.until_over(asked).await? {
+            Ok(state) => state,
+            Err(error) if error.kind == ErrorKind::UnknownOperation => TerminalState::default(),
+            Err(error) => return Err(error),
+        };
+        match shown_how(&state) {
+            None => Ok(state),
+            Some(text) => Err(Error::new(ErrorKind::Conflict, text).with_hint(
+                "nothing was handed over; ask while the program reads a line that the terminal hides, or let the \
+                 person type there (`jaato shell attach NAME --type`)",
+            )),
+        }
+    }
+
+    /// Waits for something as long as the terminal is there.
+    async fn until_over<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+        tokio::select! {
+            biased;
+            () = self.over.cancelled() => Err(Error::new(ErrorKind::Io, "the terminal is closed")
+                .with_hint("its program has ended")),
+            done = work => Ok(done),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_line_that_is_read_without_an_echo_is_hidden() {
+        let known = [None, Some(false), Some(true)];
+        for (reads_lines, echoes) in known.iter().flat_map(|a| known.map(|b| (*a, b))) {
+            let state = TerminalState { reads_lines, echoes, ..TerminalState::default() };
+            let is_hidden = (reads_lines, echoes) == (Some(true), Some(false));
+            assert_eq!(shown_how(&state).is_none(), is_hidden, "{reads_lines:?} {echoes:?}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The services `terminal.show`, `terminal.ask` and `terminal.watch`, for the plugin that has a
+//! terminal.
+
+mod asking;
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use jaato_loader::{Frames, Served};
+use jaato_session::Cancel;
+use jaato_types::terminal::{ASK, SHOW, TerminalAsk, TerminalScreen, WATCH};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId};
+
+use crate::board::Terminals;
+use asking::Asked;
+
+/// Rows and columns of a screen at most: more than any terminal has.
+const SIDE_MAX: u16 = 1000;
+
+/// Bytes of the lines of a screen, and of the same as ANSI text, at most. A screen of 200 by 60
+/// with a colour for each cell has half of it.
+const SCREEN_BYTES_MAX: usize = 512 * 1024;
+
+/// Characters of a terminal's name.
+const NAME_MAX: usize = 64;
+
+/// Characters of a command and of a prompt that are kept.
+const TEXT_MAX: usize = 400;
+
+/// What one plugin may do with its terminals, for people.
+pub struct TerminalServices {
+    /// The board.
+    pub board: Arc<Terminals>,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// The session that it is called in.
+    pub session: SessionId,
+}
+
+/// Tells whether an operation is one of those.
+pub fn is_operation(operation: &str) -> bool {
+    [SHOW, ASK, WATCH].contains(&operation)
+}
+
+impl TerminalServices {
+    /// Answers one request.
+    pub fn call(
+        self,
+        operation: &str,
+        request: Vec<u8>,
+    ) -> BoxFuture<'static, Result<Served, Error>> {
+        match operation {
+            ASK => Box::pin(async move { self.ask(&request).await }),
+            WATCH => Box::pin(std::future::ready(self.watch())),
+            _ => Box::pin(std::future::ready(self.show(&request))),
+        }
+    }
+
+    fn show(&self, request: &[u8]) -> Result<Served, Error> {
+        let parsed = Frame::parse(request).map_err(bad_request)?;
+        let mut screen: TerminalScreen = parsed.json().map_err(bad_request)?;
+        let ansi = std::str::from_utf8(parsed.bytes)
+            .map_err(|error| refused(format!("the screen's ANSI text is no UTF-8: {error}")))?;
+        check(&screen, ansi)?;
+        screen.command = shortened(&screen.command);
+        let over = self.own(screen.terminal)?;
+        let shown =
+            self.board.show(&self.session, &self.plugin, &over, (screen, ansi.to_owned()))?;
+        answer(&shown)
+    }
+
+    fn watch(&self) -> Result<Served, Error> {
+        let news = self.board.news(&self.session, &self.plugin)?;
+        Ok(Served::Stream(Box::new(Frames(news))))
+    }
+
+    async fn ask(&self, request: &[u8]) -> Result<Served, Error> {
+        let ask: TerminalAsk = Frame::read(request).map_err(bad_request)?;
+        check_name(&ask.name)?;
+        let asked = Asked {
+            board: Arc::clone(&self.board),
+            plugin: self.plugin.clone(),
+            session: self.session.clone(),
+            over: self.own(ask.terminal)?,
+            ask: TerminalAsk {
+                command: shortened(&ask.command),
+                prompt: shortened(&ask.prompt),
+                ..ask
+            },
+        };
+        answer(&asking::ask(asked).await?)
+    }
+
+    /// Checks that the plugin has this terminal; returns what is set when it has ended.
+    fn own(&self, number: u64) -> Result<Cancel, Error> {
+        self.board.sessions()?.over(&self.session, &self.plugin, number).ok_or_else(|| {
+            let text = format!("plugin `{}` has no terminal {number}", self.plugin);
+            Error::new(ErrorKind::NotFound, text)
+                .with_hint("only what it started itself in this session is its own")
+        })
+    }
+}
+
+fn check(screen: &TerminalScreen, ansi: &str) -> Result<(), Error> {
+    check_name(&screen.name)?;
+    let sides = [screen.rows, screen.columns];
+    if sides.iter().any(|side| !(1..=SIDE_MAX).contains(side)) {
+        let [rows, columns] = sides;
+        return Err(refused(format!(
+            "a screen of {rows} rows and {columns} columns: each must be from 1 to {SIDE_MAX}"
+        )));
+    }
+    if screen.lines.len() > usize::from(screen.rows) {
+        let (lines, rows) = (screen.lines.len(), screen.rows);
+        return Err(refused(format!("{lines} lines on a screen of {rows} rows")));
+    }
+    let bytes = screen.lines.iter().map(String::len).sum::<usize>().max(ansi.len());
+    if bytes > SCREEN_BYTES_MAX {
+        return Err(refused(format!("a screen of {bytes} bytes: at most {SCREEN_BYTES_MAX}")));
+    }
+    Ok(())
+}
+
+/// A name is part of what people type, and of one path in a list.
+fn check_name(name: &str) -> Result<(), Error> {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || "_-.".contains(sign);
+    if (1..=NAME_MAX).contains(&name.len()) && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    let name: String = name.chars().take(NAME_MAX).collect();
+    Err(refused(format!(
+        "a terminal cannot be called `{}`: letters, digits, `_`, `-` and `.`, at most {NAME_MAX}",
+        name.escape_debug()
+    )))
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(TEXT_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn refused(text: String) -> Error {
+    Error::new(ErrorKind::InvalidArguments, text)
+}
+
+fn bad_request(error: FrameError) -> Error {
+    Error::new(ErrorKind::InvalidArguments, error.to_string())
+}
+
+fn answer<T: serde::Serialize>(value: &T) -> Result<Served, Error> {
+    let written = Frame::write(value);
+    written.map(Served::Frame).map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn screen() -> TerminalScreen {
+        let name = "session_0".to_owned();
+        TerminalScreen { name, rows: 2, columns: 3, is_alive: true, ..TerminalScreen::default() }
+    }
+
+    #[track_caller]
+    fn check_error(screen: &TerminalScreen, ansi: &str, expected: &str) {
+        let text = check(screen, ansi).map_or_else(|error| error.message, |()| String::new());
+        assert!(text.contains(expected) && text.is_empty() == expected.is_empty(), "{text}");
+    }
+
+    #[test]
+    fn a_screen_is_bounded_in_every_direction() {
+        check_error(&screen(), "", "");
+        check_error(&TerminalScreen { rows: 1000, columns: 1000, ..screen() }, "", "");
+        check_error(&TerminalScreen { rows: 1001, ..screen() }, "", "1001 rows");
+        check_error(&TerminalScreen { columns: 0, ..screen() }, "", "0 columns");
+        check_error(&TerminalScreen { lines: vec![String::new(); 2], ..screen() }, "", "");
+        let three = TerminalScreen { lines: vec![String::new(); 3], ..screen() };
+        check_error(&three, "", "3 lines on a screen of 2 rows");
+        check_error(&screen(), &"x".repeat(SCREEN_BYTES_MAX), "");
+        check_error(&screen(), &"x".repeat(SCREEN_BYTES_MAX + 1), "524289 bytes");
+    }
+
+    #[test]
+    fn a_name_is_one_that_people_can_type() {
+        for (name, is_one) in [
+            ("session_0", true),
+            (&"n".repeat(64), true),
+            (&"n".repeat(65), false),
+            ("", false),
+            ("a/b", false),
+            ("a\u{1b}[2J", false),
+        ] {
+            assert_eq!(check_name(name).is_ok(), is_one, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_command_is_cut_with_a_mark() {
+        assert_eq!(shortened("bash"), "bash");
+        assert_eq!(shortened(&"é".repeat(401)), format!("{}…", "é".repeat(400)));
+    }
+}

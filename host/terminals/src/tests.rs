@@ -1,0 +1,338 @@
+//! The board and its socket, without an environment: hands that note what is typed, time that is
+//! moved.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use jaato_config::Folders;
+use jaato_log::Log;
+use jaato_session::{Answer, Asker, Cancel, Emitter, EventSink, Question};
+use jaato_types::terminal::{TerminalNews, TerminalScreen, TerminalState};
+use jaato_types::{Envelope, Error, Event, Frame, PluginName, SessionId};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+
+use crate::board::shown::{SCREEN_EVERY, TYPED_EVERY};
+use crate::board::{Audience, SessionTerminals, TYPE_MAX, Terminals};
+use crate::join::{Door, Reply, find_terminals, join_terminal};
+
+/// What somebody who follows a session has seen.
+#[derive(Default)]
+struct Seen(Mutex<Vec<Event>>);
+
+impl EventSink for Seen {
+    fn event(&self, envelope: Envelope) {
+        self.0.lock().push(envelope.event);
+    }
+}
+
+impl Seen {
+    /// Screens by their first lines, and how much was typed.
+    fn take(&self) -> Vec<String> {
+        let events = std::mem::take(&mut *self.0.lock());
+        let told = |event| match event {
+            Event::TerminalScreen { lines, is_alive, .. } => {
+                format!("{}{}", lines.concat(), if is_alive { "" } else { " ended" })
+            }
+            Event::TerminalTyped { bytes, .. } => format!("typed {bytes}"),
+            other => format!("{other:?}"),
+        };
+        events.into_iter().map(told).collect()
+    }
+}
+
+struct Nobody;
+
+impl Asker for Nobody {
+    fn nobody(&self) -> Option<String> {
+        Some("nobody".to_owned())
+    }
+
+    fn ask<'a>(&'a self, _question: Question<'a>) -> BoxFuture<'a, Answer> {
+        std::future::ready(Answer::Nobody { reason: "nobody".to_owned() }).boxed()
+    }
+}
+
+/// Notes what is typed, as a terminal that has room for so much and shows it, or does not.
+struct Noted {
+    bytes: Mutex<Vec<u8>>,
+    room: Mutex<usize>,
+    shows: Mutex<bool>,
+}
+
+impl Default for Noted {
+    fn default() -> Self {
+        let (room, shows) = (Mutex::new(usize::MAX), Mutex::new(true));
+        Self { bytes: Mutex::default(), room, shows }
+    }
+}
+
+impl SessionTerminals for Noted {
+    fn write(
+        &self,
+        _session: &SessionId,
+        _terminal: u64,
+        bytes: Vec<u8>,
+        _longest: Duration,
+    ) -> BoxFuture<'static, Result<usize, Error>> {
+        let mut room = self.room.lock();
+        let taken = bytes.len().min(*room);
+        *room -= taken;
+        self.bytes.lock().extend(&bytes[..taken]);
+        std::future::ready(Ok(taken)).boxed()
+    }
+
+    fn state(
+        &self,
+        _session: &SessionId,
+        _terminal: u64,
+    ) -> BoxFuture<'static, Result<TerminalState, Error>> {
+        let state = TerminalState { echoes: Some(*self.shows.lock()), ..TerminalState::default() };
+        std::future::ready(Ok(state)).boxed()
+    }
+
+    fn over(&self, _session: &SessionId, _plugin: &PluginName, _terminal: u64) -> Option<Cancel> {
+        None
+    }
+}
+
+struct Bench {
+    board: Arc<Terminals>,
+    seen: Arc<Seen>,
+    noted: Arc<Noted>,
+    session: SessionId,
+    plugin: PluginName,
+}
+
+impl Bench {
+    fn new(door: Option<Door>) -> Self {
+        let board = Terminals::new(Handle::current(), door, Log::in_folder(None));
+        let (seen, noted) = (Arc::<Seen>::default(), Arc::<Noted>::default());
+        board.set_sessions(Arc::clone(&noted) as Arc<dyn SessionTerminals>);
+        let session = SessionId::from("s");
+        let emitter = Emitter::new(session.clone(), Arc::clone(&seen) as Arc<dyn EventSink>);
+        board.enter(&session, Audience { emitter, asker: Arc::new(Nobody) });
+        Self { board, seen, noted, session, plugin: PluginName::from("tool-x") }
+    }
+
+    fn show(&self, text: &str) -> u32 {
+        self.show_one(1, text, true, &Cancel::new())
+    }
+
+    fn show_one(&self, terminal: u64, text: &str, is_alive: bool, over: &Cancel) -> u32 {
+        let screen = TerminalScreen {
+            terminal,
+            name: format!("session_{terminal}"),
+            rows: 2,
+            columns: 9,
+            lines: vec![text.to_owned()],
+            is_alive,
+            ..TerminalScreen::default()
+        };
+        let ansi = text.to_owned();
+        self.board.show(&self.session, &self.plugin, over, (screen, ansi)).unwrap().watchers
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn screens_are_told_ten_times_a_second_and_the_last_is_never_lost() {
+    let bench = Bench::new(None);
+    for number in 0..=100 {
+        bench.show(&number.to_string());
+        tokio::time::sleep(Duration::from_millis(9)).await;
+    }
+    tokio::time::sleep(SCREEN_EVERY).await;
+    let told = bench.seen.take();
+    assert!((10..=12).contains(&told.len()), "{told:?}");
+    assert_eq!((told[0].as_str(), told.last().unwrap().as_str()), ("0", "100"));
+    // The same again is no news.
+    bench.show("100");
+    tokio::time::sleep(SCREEN_EVERY * 2).await;
+    assert_eq!(bench.seen.take(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_shown_last_is_told_when_the_terminal_ends() {
+    let bench = Bench::new(None);
+    bench.show("a");
+    bench.show("b");
+    bench.board.forget(&bench.session, 1);
+    assert_eq!(bench.seen.take(), ["a", "b ended"]);
+    tokio::time::sleep(SCREEN_EVERY * 2).await;
+    assert_eq!(bench.seen.take(), Vec::<String>::new());
+    assert_eq!(bench.board.list().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_screen_that_comes_after_the_end_is_told_and_not_put_up() {
+    let bench = Bench::new(None);
+    let over = Cancel::new();
+    bench.show_one(1, "a", true, &over);
+    over.cancel();
+    bench.board.forget(&bench.session, 1);
+    bench.seen.take();
+    bench.show_one(1, "late", true, &over);
+    bench.show_one(1, "last", false, &over);
+    assert_eq!(bench.seen.take(), ["last ended"]);
+    assert_eq!(bench.board.list().len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_ends_takes_its_terminals_along() {
+    let bench = Bench::new(None);
+    bench.show_one(1, "a", true, &Cancel::new());
+    bench.show_one(2, "b", true, &Cancel::new());
+    assert_eq!(bench.board.list().len(), 2);
+    bench.board.leave(&bench.session);
+    assert_eq!(bench.board.list().len(), 0);
+    assert_eq!(bench.seen.take(), ["a", "b", "a ended", "b ended"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_program_that_has_ended_takes_a_question_for_it_back() {
+    let bench = Bench::new(None);
+    let over = Cancel::new();
+    bench.show_one(1, "a", true, &over);
+    assert!(!over.is_cancelled());
+    bench.show_one(1, "a", false, &over);
+    assert!(over.is_cancelled());
+    assert!(!bench.board.list()[0].is_alive);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_plugin_learns_who_looks_and_how_much_is_typed() {
+    let bench = Bench::new(None);
+    bench.show("a");
+    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let first = bench.board.look(Arc::clone(&shown), false);
+    // Who comes late is told who is there already.
+    let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
+    let mut next = async || {
+        let frame = news.next().await.unwrap().unwrap();
+        Frame::read::<TerminalNews>(&frame).unwrap()
+    };
+    assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
+    let second = bench.board.look(Arc::clone(&shown), true);
+    assert_eq!(bench.show("b"), 2);
+    assert!(shown.has_typers());
+    drop(second);
+    assert!(!shown.has_typers());
+    // No queue: of each thing the newest, or the sum.
+    for bytes in [b"ab".as_slice(), b"c"] {
+        bench.board.type_into(&shown, bytes.to_vec(), TYPE_MAX).await.unwrap();
+    }
+    assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 1 });
+    assert_eq!(next().await, TerminalNews::Typed { terminal: 1, bytes: 3 });
+    drop(first);
+    assert_eq!(next().await, TerminalNews::Watched { terminal: 1, watchers: 0 });
+    assert_eq!(*bench.noted.bytes.lock(), b"abc");
+    // Another plugin of the session learns nothing.
+    let mut others = bench.board.news(&bench.session, &PluginName::from("tool-y")).unwrap();
+    bench.board.type_into(&shown, b"d".to_vec(), TYPE_MAX).await.unwrap();
+    assert!(others.next().now_or_never().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn typing_is_counted_once_a_second_and_not_key_by_key() {
+    let bench = Bench::new(None);
+    bench.show("a");
+    let shown = bench.board.find(&bench.session, 1).unwrap();
+    for _ in 0..5 {
+        bench.board.type_into(&shown, b"k".to_vec(), TYPE_MAX).await.unwrap();
+    }
+    assert_eq!(bench.seen.take(), ["a", "typed 1"]);
+    tokio::time::sleep(TYPED_EVERY * 2).await;
+    assert_eq!(bench.seen.take(), ["typed 4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_terminal_hides_is_told_to_be_typed_and_not_how_much() {
+    let bench = Bench::new(None);
+    bench.show("Password:");
+    let shown = bench.board.find(&bench.session, 1).unwrap();
+    let mut news = bench.board.news(&bench.session, &bench.plugin).unwrap();
+    *bench.noted.shows.lock() = false;
+    for key in [b"h", b"u", b"n", b"\r"] {
+        bench.board.type_into(&shown, key.to_vec(), TYPE_MAX).await.unwrap();
+    }
+    *bench.noted.shows.lock() = true;
+    bench.board.type_into(&shown, b"ls\r".to_vec(), TYPE_MAX).await.unwrap();
+    assert_eq!(bench.seen.take(), ["Password:", "typed 0"]);
+    tokio::time::sleep(TYPED_EVERY * 2).await;
+    assert_eq!(bench.seen.take(), ["typed 3"]);
+    assert_eq!(*bench.noted.bytes.lock(), b"hun\rls\r");
+    let frame = news.next().await.unwrap().unwrap();
+    let typed = TerminalNews::Typed { terminal: 1, bytes: 3 };
+    assert_eq!(Frame::read::<TerminalNews>(&frame).unwrap(), typed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_program_does_not_read_is_an_error_and_what_it_reads_is_counted() {
+    let bench = Bench::new(None);
+    bench.show("a");
+    let shown = bench.board.find(&bench.session, 1).unwrap();
+    *bench.noted.room.lock() = 3;
+    let error = bench.board.type_into(&shown, b"four".to_vec(), TYPE_MAX).await.unwrap_err();
+    assert_eq!(error.message, "the program does not read what is typed");
+    assert!(bench.board.type_into(&shown, b"more".to_vec(), TYPE_MAX).await.is_err());
+    assert!(bench.board.write(&bench.session, 1, b"secret".to_vec()).await.is_err());
+    assert_eq!(bench.seen.take(), ["a", "typed 3"]);
+    assert_eq!(*bench.noted.bytes.lock(), b"fou");
+}
+
+#[tokio::test]
+async fn there_are_no_more_streams_of_news_than_a_plugin_needs() {
+    let bench = Bench::new(None);
+    let news = || bench.board.news(&bench.session, &bench.plugin);
+    let held: Vec<_> = (0..4).map(|_| news().unwrap()).collect();
+    assert!(news().is_err());
+    drop(held);
+    assert!(news().is_ok());
+}
+
+fn folders(root: &Path) -> Folders {
+    Folders::below(root)
+}
+
+#[tokio::test]
+async fn it_is_joined_through_the_socket_and_told_of_the_end() {
+    let root = tempfile::tempdir().unwrap();
+    let folders = folders(root.path());
+    let bench = Bench::new(Some(Door::of(&folders)));
+    assert!(find_terminals(&folders).await.terminals.is_empty());
+    assert!(!bench.board.is_joinable());
+    bench.show("first");
+    assert!(bench.board.is_joinable());
+    let found = find_terminals(&folders).await;
+    assert_eq!(found.problems, Vec::<String>::new());
+    let [found] = &found.terminals[..] else { panic!("{found:?}") };
+    assert_eq!(found.listed.full_name(), "s/session_1");
+    let mut joined = join_terminal(found, true).await.unwrap();
+    assert!(matches!(joined.next().await, Ok(Some(Reply::Attached { .. }))));
+    let mut screens = Vec::new();
+    loop {
+        match joined.next().await.unwrap() {
+            Some(Reply::Screen { screen, .. }) if screen.lines == ["first"] => {
+                joined.type_bytes(&[b'x'; 5000]).await.unwrap();
+                while bench.noted.bytes.lock().len() < 5000 {
+                    tokio::task::yield_now().await;
+                }
+                bench.show("second");
+            }
+            Some(Reply::Screen { screen, .. }) if screen.is_alive => {
+                screens.push(screen.lines.concat());
+                bench.board.forget(&bench.session, 1);
+            }
+            Some(Reply::Screen { screen, .. }) => screens.push(screen.lines.concat()),
+            Some(Reply::Ended) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(screens, ["second", "second"]);
+    bench.board.close().await;
+    assert_eq!(std::fs::read_dir(root.path().join("runtime")).unwrap().count(), 0);
+    assert!(!bench.board.is_joinable());
+}
