@@ -118,6 +118,6 @@ fn a_function_that_is_no_tool_does_not_compile() {
 fn a_plugin_whose_panics_would_end_the_host_does_not_compile() {
     let abort = ["--features", "plugin", "--", "-C", "panic=abort"];
     expect![[r#"
-        12: `jaato_plugin_sdk::export_plugin! { state: () }`: a jaato plugin must unwind: remove `panic = "abort"` from its profile, or a panic would end the host
+        13: `jaato_plugin_sdk::export_plugin! { state: () }`: a jaato plugin must unwind: remove `panic = "abort"` from its profile, or a panic would end the host
     "#]].assert_eq(&errors("lib.rs", &abort));
 }
