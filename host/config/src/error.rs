@@ -8,9 +8,10 @@ use crate::origin::Origin;
 use crate::trust::TrustError;
 
 /// A configuration that cannot be used. Always permanent: only an edit helps.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file that was asked for, or that is there, cannot be read.
+    #[error("cannot read `{path}`: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
@@ -18,6 +19,7 @@ pub enum ConfigError {
         cause: String,
     },
     /// A file is not TOML.
+    #[error("`{path}:{line}:{column}` is not valid toml: {message}")]
     Syntax {
         /// The file.
         path: PathBuf,
@@ -29,6 +31,7 @@ pub enum ConfigError {
         message: String,
     },
     /// A key that nobody knows.
+    #[error("unknown key `{key}` ({origin})")]
     UnknownKey {
         /// The place of the key.
         origin: Box<Origin>,
@@ -40,6 +43,7 @@ pub enum ConfigError {
         known: Vec<String>,
     },
     /// A value of the wrong type, or out of its range.
+    #[error("`{key}` takes {wants}, but is {} ({origin})", shorten(.has))]
     WrongValue {
         /// The place of the value.
         origin: Box<Origin>,
@@ -51,6 +55,7 @@ pub enum ConfigError {
         has: String,
     },
     /// `version` is no version.
+    #[error("`version` takes a whole number from 1, but is {has} ({origin})")]
     Version {
         /// The place of the value.
         origin: Box<Origin>,
@@ -58,8 +63,10 @@ pub enum ConfigError {
         has: String,
     },
     /// A file of the workspace cannot be used.
+    #[error("{0}")]
     Workspace(TrustError),
     /// A file cannot be changed.
+    #[error("cannot change `{path}`: {cause}")]
     Edit {
         /// The file.
         path: PathBuf,
@@ -93,28 +100,6 @@ impl ConfigError {
         }
     }
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read { path, cause } => write!(f, "cannot read `{}`: {cause}", path.display()),
-            Self::Syntax { path, line, column, message } => {
-                write!(f, "`{}:{line}:{column}` is not valid toml: {message}", path.display())
-            }
-            Self::UnknownKey { origin, key, .. } => write!(f, "unknown key `{key}` ({origin})"),
-            Self::WrongValue { origin, key, wants, has } => {
-                write!(f, "`{key}` takes {wants}, but is {} ({origin})", shorten(has))
-            }
-            Self::Version { origin, has } => {
-                write!(f, "`version` takes a whole number from 1, but is {has} ({origin})")
-            }
-            Self::Workspace(error) => error.fmt(f),
-            Self::Edit { path, cause } => write!(f, "cannot change `{}`: {cause}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 impl From<TrustError> for ConfigError {
     fn from(error: TrustError) -> Self {

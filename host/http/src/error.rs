@@ -140,19 +140,25 @@ pub enum Phase {
 }
 
 /// Why a redirect was not followed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RedirectProblem {
     /// It leads back to where we were.
+    #[error("redirects in a circle")]
     Loop,
     /// There were more than this many.
+    #[error("redirects more than {0} times")]
     TooMany(usize),
     /// It leads from `https` to `http`.
+    #[error("redirects to `{0}`, which would leave https")]
     Downgrade(MaskedUrl),
     /// A request that is not a plain read was sent elsewhere; its body stays here.
+    #[error("redirects to `{0}`, and only reads are sent on")]
     NotARead(MaskedUrl),
     /// Its target is missing or cannot be read.
+    #[error("redirects to `{0}`, which is no usable url")]
     BadTarget(MaskedUrl),
     /// The request goes to the server that it was made for and nowhere else.
+    #[error("redirects to `{0}`, and a request with a credential is not sent on")]
     Refused(MaskedUrl),
 }
 
@@ -297,25 +303,6 @@ impl fmt::Display for Phase {
             Self::Answer => "no answer from",
             Self::Body => "no more data from",
         })
-    }
-}
-
-impl fmt::Display for RedirectProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Loop => f.write_str("redirects in a circle"),
-            Self::TooMany(max) => write!(f, "redirects more than {max} times"),
-            Self::Downgrade(target) => {
-                write!(f, "redirects to `{target}`, which would leave https")
-            }
-            Self::NotARead(target) => {
-                write!(f, "redirects to `{target}`, and only reads are sent on")
-            }
-            Self::BadTarget(target) => write!(f, "redirects to `{target}`, which is no usable url"),
-            Self::Refused(target) => {
-                write!(f, "redirects to `{target}`, and a request with a credential is not sent on")
-            }
-        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Why a file that has a manifest cannot be opened: one line for a person and a hint.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use jaato_plugin_api::{API_VERSION, EXPORT_NAME, EXPORT_NAME_C1};
@@ -9,7 +8,8 @@ use crate::layout::Mismatch;
 use crate::manifest::{FileError, FileProblem};
 
 /// Why a plugin could not be opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot load plugin `{path}`: {problem}")]
 pub struct LoadError {
     /// The file.
     pub path: PathBuf,
@@ -18,22 +18,28 @@ pub struct LoadError {
 }
 
 /// What is wrong with a plugin that is to be opened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadProblem {
     /// Found without running a line of it.
+    #[error("{0}")]
     File(FileProblem),
     /// The dynamic linker refused it; its own words.
+    #[error("the system's linker refused it: {0}")]
     Linker(String),
     /// It does not export what a plugin exports.
+    #[error("it does not export `{}`", EXPORT_NAME)]
     NoSymbol,
     /// What it exports was made by something that this host does not understand.
+    #[error("what it exports as `{name}` cannot be read: {0}", name = EXPORT_NAME)]
     ForeignHeader(String),
     /// It was built against another major version of the boundary.
+    #[error("{}", FileProblem::Api { has: String::clone(.has) })]
     Api {
         /// The plugin's.
         has: String,
     },
     /// The layouts differ although the versions say that they agree.
+    #[error("its plugin-api {api} differs from this host's {}: {mismatch}", API_VERSION)]
     Layout {
         /// The version that the plugin was built against.
         api: String,
@@ -41,8 +47,10 @@ pub enum LoadProblem {
         mismatch: Mismatch,
     },
     /// Its table of functions, where it is not written in Rust, cannot be used; the text says why.
+    #[error("what it exports as `{name}` cannot be used: {0}", name = EXPORT_NAME_C1)]
     CTable(String),
     /// Its root module could not be made; its own words.
+    #[error("it failed to start: {0}")]
     Root(String),
 }
 
@@ -74,32 +82,3 @@ impl From<FileError> for LoadError {
         Self { path: error.path, problem: LoadProblem::File(error.problem) }
     }
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot load plugin `{}`: {}", self.path.display(), self.problem)
-    }
-}
-
-impl fmt::Display for LoadProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(problem) => problem.fmt(f),
-            Self::Linker(text) => write!(f, "the system's linker refused it: {text}"),
-            Self::NoSymbol => write!(f, "it does not export `{EXPORT_NAME}`"),
-            Self::ForeignHeader(text) => {
-                write!(f, "what it exports as `{EXPORT_NAME}` cannot be read: {text}")
-            }
-            Self::Api { has } => FileProblem::Api { has: has.clone() }.fmt(f),
-            Self::Layout { api, mismatch } => {
-                write!(f, "its plugin-api {api} differs from this host's {API_VERSION}: {mismatch}")
-            }
-            Self::CTable(text) => {
-                write!(f, "what it exports as `{EXPORT_NAME_C1}` cannot be used: {text}")
-            }
-            Self::Root(text) => write!(f, "it failed to start: {text}"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}

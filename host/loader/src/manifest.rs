@@ -4,7 +4,6 @@
 //! no more than be refused. Everything that is wrong with a file becomes one [`FileError`].
 
 use std::cell::Cell;
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -30,7 +29,8 @@ const NAME_BYTES_MAX: u64 = 4096;
 const SECTIONS_MAX: usize = 4096;
 
 /// Why a file cannot be a plugin of this host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot use `{path}` as a plugin: {problem}")]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
@@ -39,17 +39,22 @@ pub struct FileError {
 }
 
 /// What is wrong with a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileProblem {
     /// The system's own words.
+    #[error("it cannot be read: {0}")]
     Unreadable(String),
     /// Not a regular file.
+    #[error("it is {0}")]
     NotAFile(&'static str),
     /// More than [`FILE_BYTES_MAX`].
+    #[error("it has {0} bytes, at most {max} are allowed", max = FILE_BYTES_MAX)]
     TooLarge(u64),
     /// No header of a library.
+    #[error("it is not a dynamic library")]
     NotALibrary,
     /// Of another system's format.
+    #[error("it is a {has} file, this system wants {wants}")]
     WrongFormat {
         /// The file's.
         has: &'static str,
@@ -57,6 +62,7 @@ pub enum FileProblem {
         wants: &'static str,
     },
     /// For another processor.
+    #[error("it is built for {has}, this machine is {wants}")]
     WrongArchitecture {
         /// The file's.
         has: String,
@@ -64,19 +70,25 @@ pub enum FileProblem {
         wants: String,
     },
     /// An executable, an object file or the like.
+    #[error("it is {0}, not a dynamic library")]
     WrongKind(&'static str),
     /// The headers promise more than there is.
+    #[error("it is truncated or damaged: {0}")]
     Truncated(String),
     /// A library, but no plugin.
+    #[error("it is a library without a jaato manifest")]
     NoManifest,
     /// The manifest cannot be used.
+    #[error("{0}")]
     BadManifest(String),
     /// Built against another major version of the boundary.
+    #[error("it was built against plugin-api {has}, this host speaks {}", API_VERSION)]
     Api {
         /// The file's.
         has: String,
     },
     /// None of its kinds is known here.
+    #[error("this host knows none of the kinds that it offers")]
     UnknownKind,
 }
 
@@ -106,41 +118,6 @@ impl FileProblem {
         }
     }
 }
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot use `{}` as a plugin: {}", self.path.display(), self.problem)
-    }
-}
-
-impl fmt::Display for FileProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unreadable(text) => write!(f, "it cannot be read: {text}"),
-            Self::NotAFile(what) => write!(f, "it is {what}"),
-            Self::TooLarge(has) => {
-                write!(f, "it has {has} bytes, at most {FILE_BYTES_MAX} are allowed")
-            }
-            Self::NotALibrary => f.write_str("it is not a dynamic library"),
-            Self::WrongFormat { has, wants } => {
-                write!(f, "it is a {has} file, this system wants {wants}")
-            }
-            Self::WrongArchitecture { has, wants } => {
-                write!(f, "it is built for {has}, this machine is {wants}")
-            }
-            Self::WrongKind(what) => write!(f, "it is {what}, not a dynamic library"),
-            Self::Truncated(text) => write!(f, "it is truncated or damaged: {text}"),
-            Self::NoManifest => f.write_str("it is a library without a jaato manifest"),
-            Self::BadManifest(text) => f.write_str(text),
-            Self::Api { has } => {
-                write!(f, "it was built against plugin-api {has}, this host speaks {API_VERSION}")
-            }
-            Self::UnknownKind => f.write_str("this host knows none of the kinds that it offers"),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
 
 /// Reads the manifest of a plugin file.
 ///

@@ -1,20 +1,22 @@
 //! What can go wrong with a child process, in words for a person.
 
-use std::error::Error;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// Why a child process could not be started, watched or ended.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// The command makes no sense on any system.
+    #[error("not a command: {what}")]
     InvalidCommand {
         /// What is wrong with it.
         what: &'static str,
     },
     /// Arguments and variables are larger than what is sent to the guardian.
+    #[error(
+        "the command has {bytes} bytes of arguments and variables, at most {bytes_max} are taken"
+    )]
     CommandTooLarge {
         /// Size of program, arguments and variables.
         bytes: usize,
@@ -22,11 +24,13 @@ pub enum ProcessError {
         bytes_max: usize,
     },
     /// No such program (or the interpreter that a script names does not exist).
+    #[error("cannot start `{}`: no such program", .program.display())]
     ProgramNotFound {
         /// The program as it was named.
         program: OsString,
     },
     /// The program is there but cannot be run.
+    #[error("cannot start `{}`: not executable: {source}", .program.display())]
     NotExecutable {
         /// The program as it was named.
         program: OsString,
@@ -34,6 +38,10 @@ pub enum ProcessError {
         source: io::Error,
     },
     /// The system refused arguments and variables for their size.
+    #[error(
+        "cannot start `{}`: the system refuses {bytes} bytes of arguments and variables",
+        .program.display()
+    )]
     ArgumentsTooLong {
         /// The program as it was named.
         program: OsString,
@@ -41,6 +49,7 @@ pub enum ProcessError {
         bytes: usize,
     },
     /// The working directory does not exist or cannot be entered.
+    #[error("cannot work in `{directory}`: {source}")]
     BadDirectory {
         /// The directory as it was named.
         directory: PathBuf,
@@ -48,6 +57,7 @@ pub enum ProcessError {
         source: io::Error,
     },
     /// The system could not start one more process (memory, number of processes).
+    #[error("cannot start `{}`: {source}", .program.display())]
     CannotStart {
         /// The program as it was named.
         program: OsString,
@@ -55,11 +65,13 @@ pub enum ProcessError {
         source: io::Error,
     },
     /// No pipe or socket could be made.
+    #[error("cannot connect a child process: {source}")]
     NoDescriptors {
         /// What the system says.
         source: io::Error,
     },
     /// The guardian could not be started.
+    #[error("cannot start the guardian `{program}`: {source}")]
     GuardianNotStarted {
         /// The guardian's program.
         program: PathBuf,
@@ -67,6 +79,7 @@ pub enum ProcessError {
         source: io::Error,
     },
     /// What was started as the guardian has ended at once: its program does not become one.
+    #[error("`{program} {}` has ended at once, and should have become the guardian", words(.args))]
     NoGuardian {
         /// The guardian's program.
         program: PathBuf,
@@ -74,25 +87,31 @@ pub enum ProcessError {
         args: Vec<OsString>,
     },
     /// This process was itself started as a guardian, and has not become it.
+    #[error("this process was started to become a guardian, and starts children instead")]
     IsGuardian,
     /// The guardian (or the keeper of this child) died or was ended, and what it watched with it.
+    #[error("the guardian has ended, and everything that it watched with it")]
     GuardianLost,
     /// The guardian does not take or answer a request.
+    #[error("the guardian did not answer within {waited_ms} ms")]
     GuardianSilent {
         /// How long it was given.
         waited_ms: u64,
     },
     /// The guardian speaks another version of the protocol.
+    #[error("the guardian does not speak protocol version {wants}")]
     GuardianVersion {
         /// Version of this host.
         wants: u8,
     },
     /// The guardian sent something that is not an answer.
+    #[error("the guardian misbehaves: {what}")]
     GuardianAnswer {
         /// What is wrong with it.
         what: &'static str,
     },
     /// Some descendants could not be ended in time: not ours to kill, or stuck in the kernel.
+    #[error("could not end these processes: `{}`", numbers(.pids))]
     Survivors {
         /// Their process ids, at most [`LEFTOVERS_MAX`](crate::LEFTOVERS_MAX).
         pids: Vec<u32>,
@@ -154,90 +173,12 @@ impl ProcessError {
     }
 }
 
-impl fmt::Display for ProcessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::InvalidCommand { what } => write!(f, "not a command: {what}"),
-            Self::CommandTooLarge { bytes, bytes_max } => {
-                write!(
-                    f,
-                    "the command has {bytes} bytes of arguments and variables, at most {bytes_max} are taken"
-                )
-            }
-            Self::ProgramNotFound { program } => {
-                write!(f, "cannot start `{}`: no such program", program.display())
-            }
-            Self::NotExecutable { program, source } => {
-                write!(f, "cannot start `{}`: not executable: {source}", program.display())
-            }
-            Self::ArgumentsTooLong { program, bytes } => write!(
-                f,
-                "cannot start `{}`: the system refuses {bytes} bytes of arguments and variables",
-                program.display()
-            ),
-            Self::BadDirectory { directory, source } => {
-                write!(f, "cannot work in `{}`: {source}", directory.display())
-            }
-            Self::CannotStart { program, source } => {
-                write!(f, "cannot start `{}`: {source}", program.display())
-            }
-            Self::NoDescriptors { source } => {
-                write!(f, "cannot connect a child process: {source}")
-            }
-            Self::GuardianNotStarted { program, source } => {
-                write!(f, "cannot start the guardian `{}`: {source}", program.display())
-            }
-            Self::NoGuardian { program, args } => {
-                let args: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
-                let (program, args) = (program.display(), args.join(" "));
-                write!(
-                    f,
-                    "`{program} {args}` has ended at once, and should have become the guardian"
-                )
-            }
-            Self::IsGuardian => {
-                write!(
-                    f,
-                    "this process was started to become a guardian, and starts children instead"
-                )
-            }
-            Self::GuardianLost => {
-                write!(f, "the guardian has ended, and everything that it watched with it")
-            }
-            Self::GuardianSilent { waited_ms } => {
-                write!(f, "the guardian did not answer within {waited_ms} ms")
-            }
-            Self::GuardianVersion { wants } => {
-                write!(f, "the guardian does not speak protocol version {wants}")
-            }
-            Self::GuardianAnswer { what } => write!(f, "the guardian misbehaves: {what}"),
-            Self::Survivors { pids } => {
-                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
-                write!(f, "could not end these processes: `{}`", pids.join(" "))
-            }
-        }
-    }
+fn words(args: &[OsString]) -> String {
+    let words: Vec<_> = args.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
 }
 
-impl Error for ProcessError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotExecutable { source, .. }
-            | Self::BadDirectory { source, .. }
-            | Self::CannotStart { source, .. }
-            | Self::NoDescriptors { source }
-            | Self::GuardianNotStarted { source, .. } => Some(source),
-            Self::InvalidCommand { .. }
-            | Self::CommandTooLarge { .. }
-            | Self::ProgramNotFound { .. }
-            | Self::ArgumentsTooLong { .. }
-            | Self::NoGuardian { .. }
-            | Self::IsGuardian
-            | Self::GuardianLost
-            | Self::GuardianSilent { .. }
-            | Self::GuardianVersion { .. }
-            | Self::GuardianAnswer { .. }
-            | Self::Survivors { .. } => None,
-        }
-    }
+fn numbers(pids: &[u32]) -> String {
+    let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+    pids.join(" ")
 }

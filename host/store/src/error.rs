@@ -1,40 +1,24 @@
 //! Why a ledger cannot be written.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
 /// Why a ledger cannot be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// Nobody says where it lies.
+    #[error("there is no ledger: {0}")]
     NoPlace(String),
     /// The file holds something else, which must not be touched.
+    #[error("`{0}` is no ledger, so nothing is added to it")]
     NotALedger(PathBuf),
     /// The system refused.
+    #[error("cannot write the ledger `{0}`: {1}")]
     Io(PathBuf, io::Error),
     /// The thread that writes cannot be started.
+    #[error("cannot write the ledger: {0}")]
     NoThread(io::Error),
     /// The disk is slower than the session.
+    #[error("the disk of the ledger `{0}` is too slow")]
     TooSlow(PathBuf),
 }
-
-impl fmt::Display for LedgerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoPlace(cause) => write!(f, "there is no ledger: {cause}"),
-            Self::NotALedger(path) => {
-                write!(f, "`{}` is no ledger, so nothing is added to it", path.display())
-            }
-            Self::Io(path, error) => {
-                write!(f, "cannot write the ledger `{}`: {error}", path.display())
-            }
-            Self::NoThread(error) => write!(f, "cannot write the ledger: {error}"),
-            Self::TooSlow(path) => {
-                write!(f, "the disk of the ledger `{}` is too slow", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for LedgerError {}

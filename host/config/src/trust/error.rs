@@ -1,6 +1,5 @@
 //! What can be wrong with trust. None of it ever counts as trusted.
 
-use std::fmt;
 use std::path::PathBuf;
 
 use jaato_places::PlaceError;
@@ -8,9 +7,10 @@ use jaato_places::PlaceError;
 use super::{DEPTH_MAX, FILES_MAX, SESSION_MARKER, WORKSPACE_BYTES_MAX};
 
 /// Trust that cannot be read, written or established.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum TrustError {
     /// A file or folder cannot be read or written.
+    #[error("cannot {doing} `{path}`: {cause}")]
     Io {
         /// The file or folder.
         path: PathBuf,
@@ -20,6 +20,7 @@ pub enum TrustError {
         cause: String,
     },
     /// The record of trust is damaged.
+    #[error("the record of trust `{path}` is damaged: {cause}")]
     Corrupt {
         /// The record.
         path: PathBuf,
@@ -27,6 +28,7 @@ pub enum TrustError {
         cause: String,
     },
     /// The record was written by a newer host.
+    #[error("the record of trust `{path}` has version {has}, this host knows {knows}")]
     Newer {
         /// The record.
         path: PathBuf,
@@ -36,13 +38,22 @@ pub enum TrustError {
         knows: u64,
     },
     /// Somebody else may have written the record, so that it proves nothing.
+    #[error("the record of trust proves nothing: {0}")]
     NotBelieved(PlaceError),
     /// Another process holds the lock on the record.
+    #[error("another process is writing the record of trust (`{path}`)")]
     Locked {
         /// The lock file.
         path: PathBuf,
     },
     /// A workspace holds more than is checked.
+    #[error(
+        "cannot check the workspace `{root}`: {what} (at most {} files, {} \
+         folders deep, {} bytes)",
+        FILES_MAX,
+        DEPTH_MAX,
+        WORKSPACE_BYTES_MAX
+    )]
     TooMuch {
         /// The workspace.
         root: PathBuf,
@@ -50,21 +61,29 @@ pub enum TrustError {
         what: &'static str,
     },
     /// A path cannot be recorded because it is not UTF-8.
+    #[error("cannot record `{path}`: its name is not utf-8")]
     NotUtf8 {
         /// The path.
         path: PathBuf,
     },
     /// A file of a trusted workspace is not what the person trusted.
+    #[error("`{path}` is not what was trusted")]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// A digest is not 64 hexadecimal digits.
+    #[error("a sha-256 digest is 64 hexadecimal digits, this is `{has}`")]
     BadDigest {
         /// What is there.
         has: String,
     },
     /// A trust command was run by something that a session started.
+    #[error(
+        "only a person can trust, and this command was started by a session (`{}` \
+         is set, a parent process is jaato, or it bears the mark of a session's children)",
+        SESSION_MARKER
+    )]
     InsideSession,
 }
 
@@ -112,47 +131,3 @@ impl TrustError {
         }
     }
 }
-
-impl fmt::Display for TrustError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { path, doing, cause } => {
-                write!(f, "cannot {doing} `{}`: {cause}", path.display())
-            }
-            Self::Corrupt { path, cause } => {
-                write!(f, "the record of trust `{}` is damaged: {cause}", path.display())
-            }
-            Self::Newer { path, has, knows } => write!(
-                f,
-                "the record of trust `{}` has version {has}, this host knows {knows}",
-                path.display()
-            ),
-            Self::NotBelieved(error) => write!(f, "the record of trust proves nothing: {error}"),
-            Self::Locked { path } => {
-                write!(f, "another process is writing the record of trust (`{}`)", path.display())
-            }
-            Self::TooMuch { root, what } => write!(
-                f,
-                "cannot check the workspace `{}`: {what} (at most {FILES_MAX} files, \
-                 {DEPTH_MAX} folders deep, {WORKSPACE_BYTES_MAX} bytes)",
-                root.display()
-            ),
-            Self::NotUtf8 { path } => {
-                write!(f, "cannot record `{}`: its name is not utf-8", path.display())
-            }
-            Self::Changed { path } => {
-                write!(f, "`{}` is not what was trusted", path.display())
-            }
-            Self::BadDigest { has } => {
-                write!(f, "a sha-256 digest is 64 hexadecimal digits, this is `{has}`")
-            }
-            Self::InsideSession => write!(
-                f,
-                "only a person can trust, and this command was started by a session \
-                 (`{SESSION_MARKER}` is set, a parent process is jaato, or it bears the mark of a session's children)"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for TrustError {}

@@ -1,16 +1,16 @@
 //! What a history refuses. Pure: looks at the record and at one entry that wants to join it.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use jaato_types::{CallId, Message, Part, Role};
 
 use super::{Entry, History, Mark, Next};
 
 /// Why an entry cannot join a history.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistoryError {
     /// The role is not the one that must come next.
+    #[error("the history needs {expected} next, not a message of role `{}`", name(*.found))]
     Role {
         /// What may come: `a prompt`, `an answer`, `tool results`.
         expected: &'static str,
@@ -18,16 +18,26 @@ pub enum HistoryError {
         found: Role,
     },
     /// A role that this side does not know.
+    #[error("a message has a role that this version of jaato does not know")]
     UnknownRole,
     /// The message says nothing.
+    #[error("a message of role `{}` has no parts", name(*.0))]
     Empty(Role),
     /// A part that does not belong into a message of that role.
+    #[error("a message of role `{}` has a part that does not belong there", name(*.0))]
     Part(Role),
     /// A call's id is empty.
+    #[error("a tool call has an empty id")]
     EmptyCallId,
     /// A call's id is taken.
+    #[error("the id `{0}` of a tool call is taken")]
     DuplicateCallId(CallId),
     /// The results are not those of the calls, one each and in order.
+    #[error(
+        "the tool results {} do not answer the tool calls {} in order",
+        list(.results),
+        list(.calls)
+    )]
     Results {
         /// The calls.
         calls: Vec<CallId>,
@@ -35,10 +45,13 @@ pub enum HistoryError {
         results: Vec<CallId>,
     },
     /// A mark that does not fit the role.
+    #[error("a message of role `{}` cannot have that mark", name(*.0))]
     Mark(Role),
     /// A summary has no prompt that it could stand before.
+    #[error("a summary has no prompt that it could stand before")]
     Summary,
     /// What would be sent in a message's place is not of its kind.
+    #[error("what is sent in a message's place has another role, call or result")]
     Sent,
 }
 
@@ -142,41 +155,6 @@ fn results(history: &History, message: &Message) -> Result<(), HistoryError> {
     if in_order { Ok(()) } else { Err(HistoryError::Part(Role::Tool)) }
 }
 
-impl fmt::Display for HistoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Role { expected, found } => {
-                let found = name(*found);
-                write!(f, "the history needs {expected} next, not a message of role `{found}`")
-            }
-            Self::UnknownRole => {
-                f.write_str("a message has a role that this version of jaato does not know")
-            }
-            Self::Empty(role) => write!(f, "a message of role `{}` has no parts", name(*role)),
-            Self::Part(role) => {
-                let role = name(*role);
-                write!(f, "a message of role `{role}` has a part that does not belong there")
-            }
-            Self::EmptyCallId => f.write_str("a tool call has an empty id"),
-            Self::DuplicateCallId(id) => write!(f, "the id `{id}` of a tool call is taken"),
-            Self::Results { calls, results } => {
-                let (calls, results) = (list(calls), list(results));
-                write!(
-                    f,
-                    "the tool results {results} do not answer the tool calls {calls} in order"
-                )
-            }
-            Self::Mark(role) => {
-                write!(f, "a message of role `{}` cannot have that mark", name(*role))
-            }
-            Self::Summary => f.write_str("a summary has no prompt that it could stand before"),
-            Self::Sent => {
-                f.write_str("what is sent in a message's place has another role, call or result")
-            }
-        }
-    }
-}
-
 fn name(role: Role) -> &'static str {
     match role {
         Role::User => "user",
@@ -190,5 +168,3 @@ fn list(ids: &[CallId]) -> String {
     let quoted: Vec<String> = ids.iter().map(|id| format!("`{id}`")).collect();
     if quoted.is_empty() { "(none)".to_owned() } else { quoted.join(", ") }
 }
-
-impl std::error::Error for HistoryError {}
