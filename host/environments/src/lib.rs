@@ -11,7 +11,6 @@
 
 mod environments;
 mod outputs;
-mod platform;
 mod processes;
 
 pub use environments::{

@@ -19,7 +19,7 @@ pub use caller::{Effect, Facet, PluginCaller, PluginInUse, Reached, ServiceFacto
 pub use copies::Copies;
 pub use instances::{
     AskingInstance, CONTENTS_INSIDE_MAX, CallServices, Instances, Lease, WeakLease, drive,
-    drive_lending, misbehaved, why_in_worker,
+    misbehaved, why_in_worker,
 };
 pub use site::{
     Alive, CallObjects, CallSite, EnvironmentAccess, EnvironmentRequest, OutputSink, Tell, teller,

@@ -1,7 +1,6 @@
 //! One call of a plugin: the future that runs it, and what its session holds.
 
 use std::future::Future;
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -78,15 +77,6 @@ impl RunningCall {
         }
     }
 
-    /// Has the call begin on another thread, where it would wait for the end of the poll that made
-    /// it. It costs a wake: for whoever has long work to do meanwhile.
-    pub fn hasten(&self) {
-        match &self.work {
-            Work::Local(_) => self.core.0.executor.hasten(),
-            Work::Remote(_) => {}
-        }
-    }
-
     /// Returns what cancels the call while somebody else waits for it.
     pub fn canceller(&self) -> Canceller {
         let remote = match &self.work {
@@ -109,30 +99,17 @@ impl RunningCall {
     ///
     /// # Errors
     /// As [`RunningCall::answer`].
-    pub async fn answer_bytes(self) -> Result<Bytes, Error> {
-        self.answer_lending().await.map(|(frame, _)| frame)
-    }
-
-    /// Waits for the answer, and for the open file that a plugin in a worker lends with it: it is
-    /// whatever the worker sent, and nothing is known of it.
-    ///
-    /// # Errors
-    /// As [`RunningCall::answer`].
-    pub async fn answer_lending(mut self) -> Result<(Bytes, Option<OwnedFd>), Error> {
+    pub async fn answer_bytes(mut self) -> Result<Bytes, Error> {
         let guest = Arc::clone(&self.core.0.guest);
         let task = match &mut self.work {
             Work::Local(task) => task,
-            Work::Remote(call) => {
-                let (frame, lent) = call.answer().await?;
-                return Ok((Bytes::from(frame), lent));
-            }
+            Work::Remote(call) => return call.answer().await.map(Bytes::from),
         };
-        let answer = tokio::select! {
+        tokio::select! {
             biased;
             answer = task => answer.unwrap_or_else(|| Err(guest.lost_error())),
             () = guest.disabled() => Err(guest.disabled_error()),
-        };
-        answer.map(|frame| (frame, None))
+        }
     }
 }
 

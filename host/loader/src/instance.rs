@@ -5,12 +5,13 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use jaato_types::{Error, Frame, PluginName};
 
 use crate::call::{Canceller, Outlet, RunningCall};
 use crate::executor::Executor;
+use crate::facet::{Facet, Facets};
 use crate::local::Local;
-use crate::remote::wire::{Facet, Facets};
 use crate::remote::{self, Worker};
 use crate::services::Services;
 
@@ -20,16 +21,40 @@ pub const CLOSE_STEP_MAX: Duration = Duration::from_secs(2);
 
 /// An instance of a plugin. Share it behind an `Arc`; close it, or drop it without asking it to
 /// save.
-pub struct Instance(Place);
+pub struct Instance(Box<dyn Backend>);
 
-enum Place {
-    Local(Local),
-    Worker(Worker),
+/// What runs an instance: this process or a worker. Its methods are those of [`Instance`].
+pub(crate) trait Backend: Send + Sync + 'static {
+    fn plugin(&self) -> &PluginName;
+    fn facets(&self) -> Facets;
+    fn in_flight(&self) -> usize;
+
+    fn call(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+    ) -> Result<RunningCall, Error>;
+
+    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>>;
+    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>>;
+
+    /// Returns the instance in this process, or `None` for one in a worker.
+    fn local(&self) -> Option<&Local>;
+
+    fn refusal(&self) -> Option<&Error> {
+        None
+    }
+
+    fn ended(&self) -> Option<Error> {
+        None
+    }
 }
 
 impl Instance {
     pub(crate) fn local(local: Local) -> Self {
-        Self(Place::Local(local))
+        Self(Box::new(local))
     }
 
     /// Makes an instance in a worker that was just started. Dropping the future ends the worker.
@@ -39,73 +64,38 @@ impl Instance {
     /// long, or is gone. Where it refuses what was saved, a fresh instance is made: see
     /// [`Instance::refusal`].
     pub async fn in_worker(executor: &Executor, start: remote::Start) -> Result<Self, Error> {
-        Ok(Self(Place::Worker(Worker::start(executor, start).await?)))
+        Ok(Self(Box::new(Worker::start(executor, start).await?)))
     }
 
     /// Returns the plugin's name.
     pub fn plugin(&self) -> &PluginName {
-        match &self.0 {
-            Place::Local(local) => local.plugin(),
-            Place::Worker(worker) => worker.plugin(),
-        }
+        self.0.plugin()
     }
 
     /// Tells whether it lives in a worker.
     pub fn is_in_worker(&self) -> bool {
-        matches!(self.0, Place::Worker(_))
+        self.0.local().is_none()
     }
 
     /// Returns what the plugin in a worker said to what an earlier instance had saved, where it
     /// refused that and begins afresh. Keep the bytes, and say so.
     pub fn refusal(&self) -> Option<&Error> {
-        match &self.0 {
-            Place::Local(_) => None,
-            Place::Worker(worker) => worker.refusal(),
-        }
+        self.0.refusal()
     }
 
     /// Returns why every call fails from here on: its worker is gone. None while it lives.
     pub fn ended(&self) -> Option<Error> {
-        match &self.0 {
-            Place::Local(_) => None,
-            Place::Worker(worker) => worker.ended(),
-        }
+        self.0.ended()
     }
 
     /// Counts the calls in flight, with those that were cancelled and not yet let go of.
     pub fn in_flight(&self) -> usize {
-        match &self.0 {
-            Place::Local(local) => local.in_flight(),
-            Place::Worker(worker) => worker.in_flight(),
-        }
-    }
-
-    /// Tells whether it has tools.
-    pub fn has_tools(&self) -> bool {
-        self.facets().tools
-    }
-
-    /// Tells whether it has a gc.
-    pub fn has_gc(&self) -> bool {
-        self.facets().gc
-    }
-
-    /// Tells whether it has a provider.
-    pub fn has_provider(&self) -> bool {
-        self.facets().provider
-    }
-
-    /// Tells whether it has an execution environment.
-    pub fn has_environment(&self) -> bool {
-        self.facets().environment
+        self.0.in_flight()
     }
 
     /// Returns what it has.
     pub fn facets(&self) -> Facets {
-        match &self.0 {
-            Place::Local(local) => local.facets(),
-            Place::Worker(worker) => worker.facets(),
-        }
+        self.0.facets()
     }
 
     /// Begins a call of a tool. The frame's JSON are its arguments, checked against its schema.
@@ -130,10 +120,7 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Option<Result<impl Future<Output = Result<Vec<u8>, Error>> + use<'_>, Error>> {
-        match &self.0 {
-            Place::Local(local) => Some(local.call_tool_in_place(name, frame, services)),
-            Place::Worker(_) => None,
-        }
+        self.0.local().map(|local| local.call_tool_in_place(name, frame, services))
     }
 
     /// Begins a call of the gc: `GcRequest` in, `GcPlan` out.
@@ -190,8 +177,7 @@ impl Instance {
         self.call(Facet::Operation, name, frame, services)
     }
 
-    /// Begins a call of a facet, as its number in the worker protocol names it: what came in is
-    /// passed on whole.
+    /// Begins a call of a facet; a facet without names takes an empty one.
     ///
     /// # Errors
     /// As [`Instance::call_tool`].
@@ -202,13 +188,7 @@ impl Instance {
         frame: Vec<u8>,
         services: Arc<dyn Services>,
     ) -> Result<RunningCall, Error> {
-        match &self.0 {
-            Place::Local(local) => local.call(facet, name, frame, services),
-            Place::Worker(worker) => {
-                let (core, call) = worker.call(facet, name, &frame, services)?;
-                Ok(RunningCall::remote(core, call))
-            }
-        }
+        self.0.call(facet, name, frame, services)
     }
 
     /// Begins a call of a facet whose emissions and answer go to an outlet, and returns what
@@ -225,20 +205,14 @@ impl Instance {
         services: Arc<dyn Services>,
         outlet: Arc<dyn Outlet>,
     ) -> Option<Result<Canceller, Error>> {
-        match &self.0 {
-            Place::Local(local) => Some(local.call_into(facet, name, frame, services, outlet)),
-            Place::Worker(_) => None,
-        }
+        self.0.local().map(|local| local.call_into(facet, name, frame, services, outlet))
     }
 
     /// Waits until the plugin is disabled, and gives the error of every call that it has in flight;
     /// usually for ever. None for an instance in a worker.
     #[doc(hidden)]
     pub fn disabled(&self) -> Option<impl Future<Output = Error> + Send + use<>> {
-        match &self.0 {
-            Place::Local(local) => Some(local.disabled()),
-            Place::Worker(_) => None,
-        }
+        self.0.local().map(Local::disabled)
     }
 
     /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask
@@ -248,10 +222,7 @@ impl Instance {
     /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it
     /// had.
     pub async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        match &self.0 {
-            Place::Local(local) => local.save().await,
-            Place::Worker(worker) => worker.save().await,
-        }
+        self.0.save().await
     }
 
     /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
@@ -262,9 +233,6 @@ impl Instance {
     /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
     /// closed before.
     pub async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
-        match &self.0 {
-            Place::Local(local) => local.close().await,
-            Place::Worker(worker) => worker.close().await,
-        }
+        self.0.close().await
     }
 }

@@ -17,6 +17,7 @@ mod call;
 mod context;
 mod error;
 mod executor;
+mod facet;
 mod fence;
 mod find;
 #[cfg(test)]
@@ -49,6 +50,7 @@ pub use executor::{
     ABLE_TO_RUN_MAX, Executor, JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX,
     JOBS_WAITING_MAX, REPOLLS_PER_SECOND_MAX, STRIKES_MAX, THREADS, WALL_CLOCK_MAX,
 };
+pub use facet::{Facet, Facets};
 pub use find::{
     FILES_PER_FOLDER_MAX, Found, FoundFile, Place, PlaceKind, PlaceProblem, find, shipped_places,
 };

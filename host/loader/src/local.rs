@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use abi_stable::std_types::{ROption, RResult, RStr, RVec};
+use futures_util::future::BoxFuture;
 use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
@@ -18,9 +19,9 @@ use crate::call::{
 };
 use crate::context::{Core, EndOnDrop};
 use crate::executor::OnExecutor;
+use crate::facet::{Facet, Facets};
 use crate::fence::plugin_code;
-use crate::instance::CLOSE_STEP_MAX;
-use crate::remote::wire::{Facet, Facets};
+use crate::instance::{Backend, CLOSE_STEP_MAX};
 use crate::services::{CallerKind, Services};
 
 /// An instance's objects, kept so that the executor alone drops them.
@@ -138,43 +139,17 @@ impl Calls {
 impl Local {
     pub(crate) fn new(core: Arc<Core>, living: Living) -> Self {
         let rooms = living.get();
-        let facets = Facets {
-            tools: rooms.tools.is_some(),
-            gc: rooms.gc.is_some(),
-            provider: rooms.provider.is_some(),
-            environment: rooms.environment.is_some(),
-        };
+        let has_provider = rooms.provider.is_some();
+        let facets = Facets::default()
+            .with(Facet::Tool, rooms.tools.is_some())
+            .with(Facet::Gc, rooms.gc.is_some())
+            .with(Facet::Complete, has_provider)
+            .with(Facet::Models, has_provider)
+            .with(Facet::Operation, true)
+            .with(Facet::Environment, rooms.environment.is_some());
         let state = CallsState { living: Some(Arc::new(living)), open: Vec::new(), count: 0 };
         let calls = Calls { state: Mutex::new(state), empty: Notify::new() };
         Self { core, calls: Arc::new(calls), facets }
-    }
-
-    /// Returns the plugin's name.
-    pub(crate) fn plugin(&self) -> &PluginName {
-        self.core.guest.name()
-    }
-
-    pub(crate) fn in_flight(&self) -> usize {
-        self.calls.state.lock().count
-    }
-
-    /// What it has.
-    pub(crate) fn facets(&self) -> Facets {
-        self.facets
-    }
-
-    /// Begins a call of a facet.
-    pub(crate) fn call(
-        &self,
-        facet: Facet,
-        name: &str,
-        frame: Vec<u8>,
-        services: Arc<dyn Services>,
-    ) -> Result<RunningCall, Error> {
-        let core = self.context(services);
-        let future = self.prepare(&core, begin(facet, name.to_owned(), frame))?;
-        let task = core.executor.spawn(&core.guest, future);
-        Ok(RunningCall::new(core, task))
     }
 
     /// Begins a call of a facet whose emissions and answer go to an outlet.
@@ -214,44 +189,6 @@ impl Local {
         let core = self.context(services);
         let future = self.prepare(&core, begin(Facet::Tool, name.to_owned(), frame))?;
         Ok(async move { future.await.map(Bytes::into_vec) })
-    }
-
-    /// Asks for what the next instance is to be given; none when there is nothing to keep. Ask
-    /// after each call that is not read-only.
-    ///
-    /// # Errors
-    /// What the plugin answers, `plugin_misbehaved` for what is no answer. The host keeps what it
-    /// had.
-    pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        let living = self.calls.living().ok_or_else(Error::cancelled)?;
-        self.save_of(living).await
-    }
-
-    /// Closes the instance: no new calls, those in flight are cancelled and awaited, it saves, ends
-    /// what it has going on, loses its context, and is dropped. Each step takes at most
-    /// [`CLOSE_STEP_MAX`].
-    ///
-    /// # Errors
-    /// What was wrong with its last `save`; it is closed all the same. `cancelled` when it was
-    /// closed before.
-    pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
-        let living = self.calls.close().ok_or_else(Error::cancelled)?;
-        self.within(self.calls.wait_until_empty()).await;
-        let saved = self.within(self.save_of(Arc::clone(&living))).await;
-        self.within(self.close_of(&living)).await;
-        self.core.cancel();
-        for (_, task) in self.core.take_tasks() {
-            self.within(task.cancel()).await;
-        }
-        self.core.end();
-        // A call that did not end in time holds the instance; it goes with the call.
-        if let Ok(living) = Arc::try_unwrap(living) {
-            self.within(living.dispose()).await;
-        }
-        saved.unwrap_or_else(|| {
-            let text = format!("the plugin `{}` did not save in time", self.plugin());
-            Err(Error::new(ErrorKind::Timeout, text))
-        })
     }
 
     async fn save_of(&self, living: Arc<Living>) -> Result<Option<Vec<u8>>, Error> {
@@ -300,10 +237,70 @@ impl Local {
             return Err(guest.disabled_error());
         }
         let (place, living) = self.calls.add(core).ok_or_else(|| {
-            let text = format!("the plugin `{}` is closed", self.plugin());
+            let text = format!("the plugin `{}` is closed", self.core.guest.name());
             Error::new(ErrorKind::Cancelled, text)
         })?;
         Ok(CallFuture::new(begin, Arc::clone(core), living, place))
+    }
+}
+
+impl Backend for Local {
+    fn plugin(&self) -> &PluginName {
+        self.core.guest.name()
+    }
+
+    fn facets(&self) -> Facets {
+        self.facets
+    }
+
+    fn in_flight(&self) -> usize {
+        self.calls.state.lock().count
+    }
+
+    fn call(
+        &self,
+        facet: Facet,
+        name: &str,
+        frame: Vec<u8>,
+        services: Arc<dyn Services>,
+    ) -> Result<RunningCall, Error> {
+        let core = self.context(services);
+        let future = self.prepare(&core, begin(facet, name.to_owned(), frame))?;
+        let task = core.executor.spawn(&core.guest, future);
+        Ok(RunningCall::new(core, task))
+    }
+
+    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(async {
+            let living = self.calls.living().ok_or_else(Error::cancelled)?;
+            self.save_of(living).await
+        })
+    }
+
+    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(async {
+            let living = self.calls.close().ok_or_else(Error::cancelled)?;
+            self.within(self.calls.wait_until_empty()).await;
+            let saved = self.within(self.save_of(Arc::clone(&living))).await;
+            self.within(self.close_of(&living)).await;
+            self.core.cancel();
+            for (_, task) in self.core.take_tasks() {
+                self.within(task.cancel()).await;
+            }
+            self.core.end();
+            // A call that did not end in time holds the instance; it goes with the call.
+            if let Ok(living) = Arc::try_unwrap(living) {
+                self.within(living.dispose()).await;
+            }
+            saved.unwrap_or_else(|| {
+                let text = format!("the plugin `{}` did not save in time", self.plugin());
+                Err(Error::new(ErrorKind::Timeout, text))
+            })
+        })
+    }
+
+    fn local(&self) -> Option<&Local> {
+        Some(self)
     }
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::*;
+use jaato_loader::Facet;
 use jaato_types::{Error, ErrorKind, Frame};
 use serde_json::json;
 
@@ -89,7 +90,7 @@ async fn frames_that_are_none_are_the_plugins_error_wherever_they_come_from() {
     let mode = |mode: &str| Some(frame(&json!(mode)));
     for bad in ["empty", "short", "long"] {
         let instance = plugin.create(services(), mode(&format!("save_{bad}"))).await.unwrap();
-        assert!(!instance.has_gc() && !instance.has_provider());
+        assert!(!instance.facets().has(Facet::Gc) && !instance.facets().has(Facet::Complete));
         misbehaved(&ask(&instance, bad, json!({})).await.unwrap_err());
         let operation = instance.operation(bad, Frame::empty(), services()).unwrap();
         misbehaved(&operation.answer().await.unwrap_err());

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use crate::moon::{compile, moon};
 use crate::skip::skip;
 use crate::support::*;
-use jaato_loader::{Instance, Library, LoadProblem, Opened, describe, read_manifest};
+use jaato_loader::{Facet, Instance, Library, LoadProblem, Opened, describe, read_manifest};
 use jaato_types::{Error, ErrorKind, Frame, Kind};
 use serde_json::{Value, json};
 
@@ -81,7 +81,11 @@ fn a_table_that_cannot_be_used_is_refused_in_one_line() {
 async fn a_tool_takes_arguments_and_answers_or_refuses() {
     let house = House::new();
     let instance = instance!(house);
-    assert!(instance.has_tools() && !instance.has_gc() && !instance.has_provider());
+    assert!(
+        instance.facets().has(Facet::Tool)
+            && !instance.facets().has(Facet::Gc)
+            && !instance.facets().has(Facet::Complete)
+    );
     let phase = ask(&instance, "moon_c_phase", json!({ "day": 16 })).await;
     assert_eq!(phase, Ok(json!({ "phase": "full" })));
     let refused = ask(&instance, "moon_c_phase", json!({ "day": -1 })).await;
@@ -215,7 +219,11 @@ async fn a_gc_and_a_provider_are_reached_by_their_kinds() {
     let house = House::new();
     let Some(place) = moon(HOST, Some("ALL_KINDS")) else { return };
     let instance = house.instance(&Library::open(&place).unwrap(), None).await;
-    assert!(instance.has_tools() && instance.has_gc() && instance.has_provider());
+    assert!(
+        instance.facets().has(Facet::Tool)
+            && instance.facets().has(Facet::Gc)
+            && instance.facets().has(Facet::Complete)
+    );
     let payload = || frame(&json!("payload"));
     let bytes = payload().len();
     let plan = instance.plan(payload(), services()).unwrap();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use crate::support::*;
-use jaato_loader::{PIECE_BYTES_MAX, Plugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
+use jaato_loader::{Facet, PIECE_BYTES_MAX, Plugin, STREAMS_MAX, TASKS_MAX, WAITING_MAX};
 use jaato_types::{ErrorKind, Frame};
 use serde_json::json;
 
@@ -26,7 +26,11 @@ async fn tools_provider_gc_and_commands_share_one_state_and_instances_do_not() {
     let house = House::new();
     let plugin = house.plugin(&probe()).await;
     let instance = plugin.create(services(), None).await.unwrap();
-    assert!(instance.has_tools() && instance.has_gc() && instance.has_provider());
+    assert!(
+        instance.facets().has(Facet::Tool)
+            && instance.facets().has(Facet::Gc)
+            && instance.facets().has(Facet::Complete)
+    );
     assert_eq!(ask(&instance, "count", json!({})).await, Ok(json!({ "count": 1 })));
     let request = json!({ "v": 1, "model": "m", "messages": [], "tools": [] });
     let mut complete = instance.complete(frame(&request), services()).unwrap();

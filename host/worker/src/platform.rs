@@ -1,7 +1,7 @@
 //! Takes over the descriptor that the host gave.
 
 use std::fs::File;
-use std::os::fd::{BorrowedFd, FromRawFd as _, RawFd};
+use std::os::fd::FromRawFd as _;
 use std::os::unix::net::UnixStream;
 
 /// Returns descriptor 3, where it is open and can be written to.
@@ -22,16 +22,4 @@ pub fn socket3() -> Option<UnixStream> {
     }
     // SAFETY: as above; that it is a socket was just seen.
     Some(unsafe { UnixStream::from_raw_fd(3) })
-}
-
-/// Lends what the plugin has open under a number; nothing for a number that is never a file of a
-/// plugin's.
-pub fn lend<T>(number: RawFd, work: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
-    if number <= 3 {
-        return None;
-    }
-    // SAFETY: the number is not negative, and the plugin, whose process this is, says that it is
-    // open and stays so. Where that is a lie, the system says so to who uses it; nothing is closed
-    // by it.
-    Some(work(unsafe { BorrowedFd::borrow_raw(number) }))
 }

@@ -13,13 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
-use jaato_loader::remote::link::{Link, Message, Messages};
-use jaato_loader::remote::wire::{self, Facet, Flag, Kind, Malformed};
+use jaato_loader::remote::link::{Link, Message, Reader};
+use jaato_loader::remote::wire::{self, Flag, Kind};
 use jaato_loader::{
     ByteStream, Bytes, Caller, Canceller, EMITTED_BYTES_MAX, Executor, Instance, Library, Outlet,
     Plugin, Report, Served, Services, Watch,
 };
-use jaato_types::files::{DESCRIPTOR_KEY, READ_STREAM, WRITE_STREAM};
 use jaato_types::{Error, ErrorKind, Frame, PluginName};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -64,7 +63,7 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
     let writing = Arc::clone(&link);
     tokio::spawn(async move { writing.write_waiting().await });
     match open(&executor, file).await {
-        Ok(plugin) => talk(link, plugin, &executor).await,
+        Ok(plugin) => talk(link, plugin).await,
         Err(error) => {
             tell(&link, Kind::Ready, 0, Err(error));
             Ok(())
@@ -73,34 +72,24 @@ async fn serve(socket: UnixStream, file: &Path) -> std::io::Result<()> {
 }
 
 /// Says that the plugin is open and does what the host asks, until its end closes.
-///
-/// What the host says is read by the executor's own threads: most of it has a plugin polled, and
-/// the thread that read it does that.
-async fn talk(link: Arc<Link>, plugin: Plugin, executor: &Executor) -> std::io::Result<()> {
+async fn talk(link: Arc<Link>, plugin: Plugin) -> std::io::Result<()> {
     link.send(Kind::Ready, Flag::Frame, 0, b"", &[wire::VERSION]);
     let questions = Arc::new(Questions::new(&link));
     let house = Arc::new(House {
         link,
         plugin,
-        runtime: tokio::runtime::Handle::current(),
         questions,
         instance: Mutex::default(),
         calls: Mutex::default(),
     });
-    let (end, ended) = oneshot::channel();
-    let (mut messages, mut end) = (Messages::default(), Some(end));
-    executor.read(move || match house.read(&mut messages) {
-        Ok(true) => true,
-        over => {
-            let over = over.map(drop).map_err(|malformed| std::io::Error::other(malformed.0));
-            if let Some(end) = end.take() {
-                // Whoever waited may have gone.
-                let _ = end.send(over);
-            }
-            false
+    let mut reader = Reader::default();
+    loop {
+        match reader.next(&house.link).await {
+            Ok(Some(message)) => house.take(message),
+            Ok(None) => return Ok(()),
+            Err(malformed) => return Err(std::io::Error::other(malformed.0)),
         }
-    });
-    ended.await.unwrap_or_else(|_| Err(std::io::Error::other("nobody reads what the host says")))
+    }
 }
 
 async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
@@ -112,8 +101,6 @@ async fn open(executor: &Executor, file: &Path) -> Result<Plugin, Error> {
 struct House {
     link: Arc<Link>,
     plugin: Plugin,
-    /// For what takes longer than to pass something on.
-    runtime: tokio::runtime::Handle,
     questions: Arc<Questions>,
     instance: Mutex<Option<Arc<Instance>>>,
     /// The calls in flight.
@@ -121,22 +108,13 @@ struct House {
 }
 
 impl House {
-    /// Waits for what the host says and does it; false at the end.
-    fn read(self: &Arc<Self>, messages: &mut Messages) -> Result<bool, Malformed> {
-        let goes_on = messages.wait(&self.link)?;
-        while let Some(message) = messages.take()? {
-            self.take(message);
-        }
-        Ok(goes_on)
-    }
-
     fn take(self: &Arc<Self>, message: Message) {
         let own = Arc::clone(self);
-        let Message { kind, flag, id, payload, lent: _ } = message;
+        let Message { kind, flag, id, payload } = message;
         match kind {
             Kind::Create => {
                 let saved = (flag == Flag::Frame).then_some(payload);
-                self.runtime.spawn(async move { own.create(id, saved).await });
+                tokio::spawn(async move { own.create(id, saved).await });
             }
             Kind::Call => own.call(id, &payload),
             Kind::Cancel => {
@@ -147,7 +125,7 @@ impl House {
             }
             Kind::Served | Kind::Piece => self.questions.answered(id, flag, payload),
             Kind::Save => {
-                self.runtime.spawn(async move {
+                tokio::spawn(async move {
                     let saved = match own.instance() {
                         Some(instance) => instance.save().await,
                         None => Err(Error::cancelled()),
@@ -156,7 +134,7 @@ impl House {
                 });
             }
             Kind::Close => {
-                self.runtime.spawn(async move {
+                tokio::spawn(async move {
                     let saved = match own.instance() {
                         Some(instance) => instance.close().await,
                         None => Err(Error::cancelled()),
@@ -187,7 +165,7 @@ impl House {
         let services = Arc::new(Lender { questions: Arc::clone(&self.questions), context: 0 });
         match self.plugin.create(services, saved).await {
             Ok(instance) => {
-                let has = instance.facets().write();
+                let has = [instance.facets().bits()];
                 if let Some(disabled) = instance.disabled() {
                     // Weak: what has ended meanwhile is not held.
                     let own = Arc::downgrade(&self);
@@ -212,9 +190,7 @@ impl House {
             (Some(instance), Some((facet, name, frame))) => {
                 let questions = Arc::clone(&self.questions);
                 let services: Arc<dyn Services> = Arc::new(Lender { questions, context: id });
-                let may_lend =
-                    facet == Facet::Environment && [READ_STREAM, WRITE_STREAM].contains(&name);
-                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id, may_lend });
+                let outlet = Arc::new(ToHost { house: Arc::clone(&self), id });
                 instance.call_into(facet, name, frame.to_vec(), services, outlet)
             }
             _ => None,
@@ -241,8 +217,6 @@ impl House {
 struct ToHost {
     house: Arc<House>,
     id: u64,
-    /// Whether the answer may lend an open file.
-    may_lend: bool,
 }
 
 impl Outlet for ToHost {
@@ -263,25 +237,11 @@ impl Outlet for ToHost {
         }
         match answer {
             Ok(frame) => {
-                let (link, id) = (&self.house.link, self.id);
-                let lending = self.may_lend.then(|| descriptor(&frame)).flatten();
-                let lend = |number| {
-                    platform::lend(number, |file| link.send_lending(Kind::Answer, id, &frame, file))
-                };
-                if lending.and_then(lend).is_none() {
-                    link.send(Kind::Answer, Flag::Frame, id, b"", &frame);
-                }
+                self.house.link.send(Kind::Answer, Flag::Frame, self.id, b"", &frame);
             }
             Err(error) => tell(&self.house.link, Kind::Answer, self.id, Err(error)),
         }
     }
-}
-
-/// Reads the number of the open file that an answer lends.
-fn descriptor(answer: &[u8]) -> Option<i32> {
-    let head: Map<String, Value> = Frame::read(answer).ok()?;
-    let number = head.get(DESCRIPTOR_KEY)?.get("number")?.as_i64()?;
-    i32::try_from(number).ok()
 }
 
 /// Sends an answer; an error that does not fit is replaced by a short one.
@@ -325,7 +285,7 @@ impl Questions {
         // Whoever asked may have gone.
         let _ = sender.send(match flag {
             Flag::Error => Err(Frame::read(&payload).unwrap_or_else(misread)),
-            Flag::Frame | Flag::Nothing | Flag::Stream | Flag::Lent => Ok((flag, payload)),
+            Flag::Frame | Flag::Nothing | Flag::Stream => Ok((flag, payload)),
         });
     }
 }

@@ -9,7 +9,7 @@ use jaato_types::execution::PIECE_BYTES_MAX;
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileGlob, FilePair, FilePath, FileRead,
     FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    LentFile, ResultCut, ResultKept, WalkedPage,
+    ResultCut, ResultKept, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, MutexGuard};
@@ -148,10 +148,6 @@ impl FilePieces for HostPieces {
         locked(&self.0).skip(buffer.len() - start);
         Ok(buffer)
     }
-
-    fn lent(&self) -> Option<LentFile> {
-        locked(&self.0).lent()
-    }
 }
 
 impl FileWriter for HostWriter {
@@ -174,10 +170,6 @@ impl FileWriter for HostWriter {
             writer.ok_or_else(has_failed)?.finish()
         })
         .await?
-    }
-
-    fn lent(&self) -> Option<LentFile> {
-        locked(&self.0).as_ref().and_then(Writer::lent)
     }
 }
 

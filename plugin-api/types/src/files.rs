@@ -41,10 +41,6 @@ pub const READ_STREAM: &str = "files.read_stream";
 /// [`PIECE_BYTES_MAX`](crate::execution::PIECE_BYTES_MAX) bytes, rather than cut to 64 KiB. A host
 /// that does not know it cuts them.
 pub const WHOLE_PIECES_KEY: &str = "whole_pieces";
-/// The key of an environment's answer to [`READ_STREAM`] or [`WRITE_STREAM`] that lends its host
-/// the open file: [`LentFile`]. Who asked the host never sees it. A host that does not use it asks
-/// for pieces as ever.
-pub const DESCRIPTOR_KEY: &str = "descriptor";
 /// Begins to write a file piece by piece: [`FileWrite`], [`FileBegun`]. Until [`WRITE_FINISH`] the
 /// old file is there; closing the stream before that leaves it as it was.
 pub const WRITE_STREAM: &str = "files.write_stream";
@@ -417,22 +413,6 @@ pub struct WalkedEntry {
 pub struct FileStreamed {
     /// Bytes of the whole file when it was opened.
     pub size: u64,
-}
-
-/// An open file of the environment's process, which is what a stream reads or writes: its host may
-/// do that itself, rather than have every byte cross. What fails it leaves to the environment,
-/// which then tells what is wrong.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct LentFile {
-    /// The descriptor, open for as long as the stream is.
-    pub number: i32,
-    /// Where reading begins, in bytes. Writing goes on behind what was written: both share the
-    /// place.
-    pub offset: u64,
-    /// Bytes that are read at most; without it up to the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub length: Option<u64>,
 }
 
 /// A file that is written piece by piece.

@@ -40,6 +40,7 @@ struct Bench {
     name: &'static str,
     about: &'static str,
     when: When,
+    says: Says,
     measure: fn(&Workspace) -> Result<Outcome>,
 }
 
@@ -49,6 +50,15 @@ enum When {
     Always,
     /// With `--all`: it takes minutes.
     All,
+}
+
+/// What a bench has to say about a change (decision 42).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Says {
+    /// It measures what a person waits for: a missed target is a failure.
+    Decides,
+    /// It tells where time goes; its targets are only there to be compared with.
+    Informs,
 }
 
 /// What came of a bench.
@@ -76,84 +86,98 @@ const BENCHES: &[Bench] = &[
         name: "call",
         about: "a tool call through a loaded plugin, against a native one and one through MCP",
         when: When::Always,
+        says: Says::Informs,
         measure: boundary::call,
     },
     Bench {
         name: "hop",
         about: "the way to the plugin executor and back, against tokio's",
         when: When::Always,
+        says: Says::Informs,
         measure: boundary::hop,
     },
     Bench {
         name: "worker",
         about: "a plugin in a worker: a call, a start, a streamed piece, memory; and opening fifty without",
         when: When::Always,
+        says: Says::Informs,
         measure: worker::worker,
     },
     Bench {
         name: "list",
         about: "`jaato tool list` with 200 plugins, against 2, and with an empty cache",
         when: When::Always,
+        says: Says::Decides,
         measure: list::list,
     },
     Bench {
         name: "files",
         about: "files of an environment, alone and as tools reach them, against plain calls and `ignore`",
         when: When::Always,
+        says: Says::Informs,
         measure: files::files,
     },
     Bench {
         name: "containers",
         about: "a command in an existing container, against the engine's own exec",
         when: When::Always,
+        says: Says::Informs,
         measure: containers::containers,
     },
     Bench {
         name: "terminals",
         about: "terminals: 100 MB of output, 64 at once of which 8 flood, the wait for a result",
         when: When::Always,
+        says: Says::Decides,
         measure: |workspace| on_linux(terminals::terminals, workspace),
     },
     Bench {
         name: "objects",
         about: "a session's objects: 100,000 of them against 1,000",
         when: When::Always,
+        says: Says::Informs,
         measure: objects::objects,
     },
     Bench {
         name: "first-answer",
         about: "the README's first command: first token, memory, tokens of the prefix",
         when: When::Always,
+        says: Says::Decides,
         measure: first_answer::first_answer,
     },
     Bench {
         name: "run",
         about: "`jaato run` with one tool call and an answer, against an agent on rig-core",
         when: When::Always,
+        says: Says::Decides,
         measure: |workspace| on_linux(agent::cost, workspace),
     },
     Bench {
         name: "shell-calls",
         about: "twenty shell calls in a row and eight side by side, against the same agent",
         when: When::Always,
+        says: Says::Decides,
         measure: |workspace| on_linux(agent::shell_calls, workspace),
     },
     Bench {
         name: "flood",
         about: "a command that prints 22 MB: memory, what reaches the model, what is kept",
         when: When::Always,
+        says: Says::Decides,
         measure: |workspace| on_linux(agent::flood, workspace),
     },
     Bench {
         name: "interrupt",
         about: "Ctrl-C and `kill -9` in mid-stream and while a tool runs: until nothing is left",
         when: When::Always,
+        says: Says::Decides,
         measure: |workspace| on_linux(agent::interrupt, workspace),
     },
     Bench {
         name: "model",
         about: "right answers of the embedded model, its misses printed (minutes)",
         when: When::All,
+        says: Says::Decides,
         measure: model::model,
     },
 ];
@@ -177,6 +201,9 @@ pub fn start(words: Vec<OsString>) -> Result<ExitCode> {
     for bench in chosen {
         println!("measuring {}: {}", bench.name, bench.about);
         match (bench.measure)(&workspace) {
+            Ok(Outcome::Figures(measured)) if bench.says == Says::Informs => {
+                figures.extend(measured.into_iter().map(Figure::for_information));
+            }
             Ok(Outcome::Figures(measured)) => figures.extend(measured),
             Ok(Outcome::Void { figures: measured, why }) => {
                 voided += 1;
@@ -260,11 +287,16 @@ fn help() -> String {
          measurement is void\n\n",
     );
     for bench in BENCHES {
-        let mark = if bench.when == When::All { " (only by name, or with --all)" } else { "" };
+        let mark = match (bench.when, bench.says) {
+            (When::All, _) => " (only by name, or with --all)",
+            (When::Always, Says::Informs) => " (for information)",
+            (When::Always, Says::Decides) => "",
+        };
         text.push_str(&format!("  {}\n      {}{mark}\n", bench.name, bench.about));
     }
     text.push_str(
-        "\nA ratio to a yardstick of the same run, memory and counts miss beyond their targets. A\n\
+        "\nBenches of whole runs decide; a target of one that is for information is never missed.\n\
+         A ratio to a yardstick of the same run, memory and counts miss beyond their targets. A\n\
          time without a yardstick depends on the machine: it misses beyond twice its target.\n",
     );
     text

@@ -9,19 +9,21 @@ use jaato_instances::Tell;
 use jaato_loader::Served;
 use jaato_session::Cancel;
 use jaato_types::execution::{DESCRIBE, STREAM_KEY};
-use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_FINISH, WRITE_PIECE, WRITE_STREAM};
+use jaato_types::files::{READ_STREAM, WHOLE_PIECES_KEY, WRITE_STREAM};
 use jaato_types::process::{FORGET, LIST, PREPARE, ProcessFacts, ProcessRef, SPAWN, START, Spawn};
 use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName, SessionId, terminal};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use super::Environments;
-use super::lent::{Lent, LentReader, Upload, Uploads};
-use super::scope::{Answered, Scope, read, write};
+use super::scope::{Scope, read, write};
 use super::stream::{EnvironmentStream, OnEnd, Takes};
 
 /// Keys by which requests and answers name what runs or is open.
 const NUMBER_KEYS: [&str; 3] = ["process", "terminal", "file"];
+
+/// The key under which an older environment offers its host the descriptor of an open file.
+const DESCRIPTOR_KEY: &str = "descriptor";
 
 /// Terminals that have ended of which is still known whose they were: their last screens come in
 /// the moment after. As many as a session may have in an environment at once can end together.
@@ -36,8 +38,6 @@ pub struct Member {
     /// Of that, programs that outlive the plugin that started them.
     lasting: Mutex<HashSet<u64>>,
     terminals: Mutex<HeldTerminals>,
-    /// Files that are written here for the environment.
-    uploads: Arc<Uploads>,
 }
 
 /// The terminals of a session, those that ended last too: their last screens may come late.
@@ -71,7 +71,6 @@ impl Member {
             numbers: Mutex::default(),
             lasting: Mutex::default(),
             terminals: Mutex::default(),
-            uploads: Arc::default(),
         }
     }
 
@@ -94,7 +93,7 @@ impl Member {
         tell: &Tell,
     ) -> Result<Vec<u8>, Error> {
         let (answer, _) = self.scope.call(host, operation, frame, tell).await?;
-        Ok(answer.frame)
+        Ok(answer)
     }
 
     /// Passes on what a tool of this plugin asks for.
@@ -114,28 +113,12 @@ impl Member {
             if let Some(served) = own.run_here(&host, &operation, &request, &tell).await? {
                 return Ok(served);
             }
-            if let Some(upload) = own.upload_of(&operation, &request) {
-                if operation == WRITE_PIECE {
-                    let pass_on = async |rest| {
-                        let (answer, _) = own.scope.call(&host, WRITE_PIECE, rest, &tell).await?;
-                        Ok(answer.frame)
-                    };
-                    return upload.write(request, pass_on).await.map(Served::Frame);
-                }
-                upload.finish().await?;
-            }
             let (answer, ready) = own.scope.call(&host, &operation, request, &tell).await?;
-            own.served(&operation, answer, |stream, number, lent| {
-                let stream = EnvironmentStream::new(Arc::clone(&ready), stream, takes);
-                match (operation.as_str(), number, lent) {
-                    (terminal::SPAWN, Some(number), _) => {
+            own.served(&operation, answer, |stream, number| {
+                let stream = EnvironmentStream::new(ready, stream, takes);
+                match (operation.as_str(), number) {
+                    (terminal::SPAWN, Some(number)) => {
                         stream.with_end(own.hold_terminal(&host, number, plugin))
-                    }
-                    (WRITE_STREAM, Some(number), Some(lent)) => {
-                        stream.with_end(own.uploads.hold(number, lent, ready))
-                    }
-                    (READ_STREAM, _, lent) => {
-                        stream.of_file(lent.and_then(|lent| LentReader::new(lent, takes)))
                     }
                     _ => stream,
                 }
@@ -188,12 +171,7 @@ impl Member {
         let request = self.prepared(operation, request)?;
         let quiet: Tell = Arc::new(|_| {});
         let (answer, _) = self.scope.call(&host, operation, request, &quiet).await?;
-        Ok(answer.frame)
-    }
-
-    /// Returns the file that a request writes or finishes, where it is written here.
-    fn upload_of(&self, operation: &str, request: &[u8]) -> Option<Arc<Upload>> {
-        [WRITE_PIECE, WRITE_FINISH].contains(&operation).then(|| self.uploads.of(request))?
+        Ok(answer)
     }
 
     /// Returns what is set when a terminal of this plugin has ended; none where the plugin has no
@@ -259,10 +237,9 @@ impl Member {
     fn served(
         &self,
         operation: &str,
-        answer: Answered,
-        stream_of: impl FnOnce(u64, Option<u64>, Option<Lent>) -> EnvironmentStream,
+        answer: Vec<u8>,
+        stream_of: impl FnOnce(u64, Option<u64>) -> EnvironmentStream,
     ) -> Result<Served, Error> {
-        let Answered { frame: answer, lent } = answer;
         if operation == LIST {
             let all: Vec<ProcessFacts> = read(&answer)?;
             let numbers = self.numbers.lock();
@@ -280,10 +257,11 @@ impl Member {
                 self.lasting.lock().insert(number);
             }
         }
-        let lent = Lent::taken(&mut head, lent);
+        // An older plugin's offer to lend its open file is nothing to a tool.
+        head.remove(DESCRIPTOR_KEY);
         match head.remove(STREAM_KEY).and_then(|stream| stream.as_u64()) {
             Some(stream) => {
-                let stream = stream_of(stream, number, lent);
+                let stream = stream_of(stream, number);
                 Ok(Served::StreamWith(head, Box::new(stream)))
             }
             None => Ok(Served::Frame(answer)),

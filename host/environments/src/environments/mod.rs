@@ -9,7 +9,6 @@
 
 mod access;
 mod describe;
-mod lent;
 mod member;
 mod outputs;
 mod resources;

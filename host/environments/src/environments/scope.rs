@@ -1,10 +1,9 @@
 //! One execution environment: its life, and the calls of its plugin.
 
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use jaato_instances::{CallSite, EnvironmentAccess, Lease, Tell, drive, drive_lending, misbehaved};
+use jaato_instances::{CallSite, EnvironmentAccess, Lease, Tell, drive, misbehaved};
 use jaato_loader::Services;
 use jaato_registry::PluginEntry;
 use jaato_session::Cancel;
@@ -59,13 +58,6 @@ pub struct Scope {
 struct Life {
     /// Whether it was set up before.
     was_ready: bool,
-}
-
-/// What an environment answered.
-pub(super) struct Answered {
-    pub(super) frame: Vec<u8>,
-    /// The open file that it lends.
-    pub(super) lent: Option<OwnedFd>,
 }
 
 /// An environment that is set up.
@@ -138,11 +130,10 @@ impl Scope {
         operation: &str,
         frame: Vec<u8>,
         tell: &Tell,
-    ) -> Result<(Answered, Arc<Ready>), Error> {
+    ) -> Result<(Vec<u8>, Arc<Ready>), Error> {
         let ready = self.ready(host, tell).await?;
-        let running = ready.begin(operation, frame)?;
-        let (frame, lent) = drive_lending(running, &Cancel::new(), |delta| tell(delta)).await?;
-        Ok((Answered { frame: frame.into_vec(), lent }, ready))
+        let answer = ready.call(operation, frame, tell).await?;
+        Ok((answer, ready))
     }
 
     /// Returns the programs that the host runs for it; they count as the environment's own.
@@ -194,7 +185,7 @@ impl Scope {
         tell: &Tell,
     ) -> Result<EnvironmentFacts, Error> {
         let (answer, _) = self.call(host, DESCRIBE, Frame::empty(), tell).await?;
-        Frame::read(&answer.frame).map_err(misbehaved)
+        Frame::read(&answer).map_err(misbehaved)
     }
 
     /// Returns it set up; sets it up where that was not done, or where its worker died.
@@ -276,11 +267,6 @@ impl Scope {
 }
 
 impl Ready {
-    /// Tells whether it is gone.
-    pub(super) fn has_ended(&self) -> bool {
-        self.lease.ended().is_some()
-    }
-
     /// Runs one operation to its answer.
     pub(super) async fn call(
         &self,

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -14,21 +13,13 @@ use jaato_types::execution::{STREAM_NEXT, StreamNext};
 use jaato_types::{Error, Frame};
 use tokio::runtime::Handle;
 
-use super::lent::{Came, LentReader};
 use super::scope::{Ready, write};
 
 /// Bytes of one frame at most, without its JSON: what a tool may be given at a time.
-pub(super) const SLICE_BYTES: usize = 64 * 1024;
-
-/// To work on a piece of so many bytes takes longer than to wake another thread for the next one.
-const LARGE_BYTES: usize = 16 * 1024;
-
-/// A reader that works for so long on a piece of a file has the next one read beside that. Else one
-/// thread does both: what another processor has read is farther away than what this one has.
-const LONG_WORK: Duration = Duration::from_micros(100);
+const SLICE_BYTES: usize = 64 * 1024;
 
 /// Bytes of a frame's length.
-pub(super) const HEAD_BYTES: usize = 4;
+const HEAD_BYTES: usize = 4;
 
 /// The JSON of a stream's end.
 const END: &[u8] = b"false";
@@ -52,20 +43,9 @@ pub(super) struct EnvironmentStream {
     runtime: Handle,
     /// The piece that is on its way.
     coming: Option<Coming>,
-    /// When the last piece was handed out; none while another is waited for.
-    handed_out: Option<Instant>,
-    /// How long the reader worked on the piece before.
-    worked: Duration,
-    /// Whether it is a file, which waits for its reader; a program that writes is held up by a slow
-    /// one.
-    is_file: bool,
     /// A large piece, and how far it was handed out.
     rest: Option<(Bytes, usize)>,
     takes: Takes,
-    /// The open file, where it is read here.
-    lent: Option<LentReader>,
-    /// Bytes that were read here before that failed, which the environment gives once more.
-    skip: u64,
     is_over: bool,
     /// Done when what it stands for has ended.
     end: Option<OnEnd>,
@@ -93,28 +73,7 @@ impl EnvironmentStream {
     /// Makes it. Must be called with the runtime entered.
     pub(super) fn new(ready: Arc<Ready>, stream: u64, takes: Takes) -> Self {
         let runtime = Handle::current();
-        Self {
-            ready,
-            stream,
-            runtime,
-            coming: None,
-            handed_out: None,
-            worked: Duration::ZERO,
-            is_file: false,
-            rest: None,
-            takes,
-            lent: None,
-            skip: 0,
-            is_over: false,
-            end: None,
-        }
-    }
-
-    /// Makes it one of a file, whose bytes are read here where the environment lends it.
-    pub(super) fn of_file(mut self, lent: Option<LentReader>) -> Self {
-        self.is_file = true;
-        self.lent = lent;
-        self
+        Self { ready, stream, runtime, coming: None, rest: None, takes, is_over: false, end: None }
     }
 
     /// Adds what is to be done when what it stands for has ended: when it is lost or dropped.
@@ -123,13 +82,9 @@ impl EnvironmentStream {
         self
     }
 
-    /// Asks for the next piece; the environment begins at once where the last one gives its reader
-    /// work.
-    fn ask(&self, last_bytes: usize) -> Result<Coming, Error> {
+    /// Asks for the next piece.
+    fn ask(&self) -> Result<Coming, Error> {
         let running = self.ready.begin(STREAM_NEXT, write(&StreamNext { stream: self.stream })?)?;
-        if last_bytes >= LARGE_BYTES && (!self.is_file || self.worked >= LONG_WORK) {
-            running.hasten();
-        }
         Ok(answer(running).boxed())
     }
 
@@ -147,39 +102,12 @@ impl EnvironmentStream {
         Some(frame)
     }
 
-    /// Gives the next piece: of the file that is lent, or what the environment answers.
-    fn poll_whole(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
-        if let Some(lent) = &mut self.lent {
-            match ready!(lent.poll(&self.runtime, cx)) {
-                Came::Piece(frame) => return Poll::Ready(Some(Ok(frame.into()))),
-                Came::End => {
-                    self.lent = None;
-                    self.is_over = true;
-                }
-                // The environment does the same, and says what is wrong.
-                Came::Failed(bytes) => (self.lent, self.skip) = (None, bytes),
-            }
-        }
-        loop {
-            let piece = match ready!(self.poll_answer(cx)) {
-                Some(Ok(piece)) if self.skip > 0 => piece,
-                other => return Poll::Ready(other),
-            };
-            if let Some(rest) = behind(piece, &mut self.skip) {
-                return Poll::Ready(Some(Ok(rest)));
-            }
-        }
-    }
-
     /// Waits for what the environment answers, and asks for what comes next.
     fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Error>>> {
         if self.is_over {
             return Poll::Ready(None);
         }
-        if let Some(handed_out) = self.handed_out.take() {
-            self.worked = handed_out.elapsed();
-        }
-        let mut coming = match self.coming.take().map_or_else(|| self.ask(0), Ok) {
+        let mut coming = match self.coming.take().map_or_else(|| self.ask(), Ok) {
             Ok(coming) => coming,
             Err(error) => {
                 self.is_over = true;
@@ -203,8 +131,7 @@ impl EnvironmentStream {
             return Poll::Ready(None);
         }
         // One that cannot be asked for is told when this one was read.
-        self.coming = self.ask(piece.len()).ok();
-        self.handed_out = Some(Instant::now());
+        self.coming = self.ask().ok();
         Poll::Ready(Some(Ok(piece)))
     }
 }
@@ -212,15 +139,6 @@ impl EnvironmentStream {
 async fn answer(mut running: RunningCall) -> Result<Bytes, Error> {
     while running.next_emission().await.is_some() {}
     running.answer_bytes().await
-}
-
-/// Leaves out what comes a second time; none where that is all of it.
-fn behind(piece: Bytes, skip: &mut u64) -> Option<Bytes> {
-    let bytes = parsed(&piece).bytes;
-    let skipped = usize::try_from(*skip).unwrap_or(usize::MAX).min(bytes.len());
-    *skip -= skipped as u64;
-    let rest = &bytes[skipped..];
-    (!rest.is_empty()).then(|| [&[0; HEAD_BYTES], rest].concat().into())
 }
 
 fn parsed(piece: &Bytes) -> Frame<'_> {
@@ -237,7 +155,7 @@ impl ByteStream for EnvironmentStream {
         if let Some(frame) = self.slice() {
             return Poll::Ready(Some(Ok(frame.into())));
         }
-        let piece = match ready!(self.poll_whole(cx)) {
+        let piece = match ready!(self.poll_answer(cx)) {
             Some(Ok(piece)) => piece,
             over => return Poll::Ready(over),
         };
@@ -263,22 +181,5 @@ impl Drop for EnvironmentStream {
         self.coming = None;
         let (ready, stream) = (Arc::clone(&self.ready), self.stream);
         self.runtime.spawn(async move { ready.close_stream(stream).await });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_came_before_is_left_out_wherever_pieces_begin() {
-        let mut skip = 5;
-        let mut left = Vec::new();
-        for piece in [&b"moo"[..], b"n a", b"nd sun"] {
-            let frame = [&[0; HEAD_BYTES], piece].concat().into();
-            left.extend(behind(frame, &mut skip).map(|rest| parsed(&rest).bytes.to_vec()));
-        }
-        assert_eq!(left, [b"a".to_vec(), b"nd sun".to_vec()]);
-        assert_eq!(skip, 0);
     }
 }

@@ -1,26 +1,15 @@
 //! Waits for a call on an instance: what it emits on the way, and its answer.
 
-use std::os::fd::OwnedFd;
-
-use jaato_loader::{Bytes, RunningCall};
+use jaato_loader::RunningCall;
 use jaato_session::Cancel;
 use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError};
 
 /// Reads what a call emits until its answer is there. A cancel ends it at once.
 pub async fn drive(
-    running: RunningCall,
-    cancel: &Cancel,
-    take: impl FnMut(Delta),
-) -> Result<Vec<u8>, Error> {
-    drive_lending(running, cancel, take).await.map(|(frame, _)| frame.into_vec())
-}
-
-/// Does the same, and gives the open file beside the answer, where a plugin in a worker lends one.
-pub async fn drive_lending(
     mut running: RunningCall,
     cancel: &Cancel,
     mut take: impl FnMut(Delta),
-) -> Result<(Bytes, Option<OwnedFd>), Error> {
+) -> Result<Vec<u8>, Error> {
     let work = async {
         while let Some(emission) = running.next_emission().await {
             match Frame::read::<Delta>(&emission) {
@@ -28,7 +17,7 @@ pub async fn drive_lending(
                 Err(error) => return Err(misbehaved(error)),
             }
         }
-        running.answer_lending().await
+        running.answer().await
     };
     tokio::select! {
         biased;

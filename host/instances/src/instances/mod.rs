@@ -25,7 +25,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use crate::copies::Copies;
 use crate::workers::Workers;
-pub use drive::{drive, drive_lending, misbehaved};
+pub use drive::{drive, misbehaved};
 pub use living::{Lease, WeakLease};
 use make::Trouble;
 use slot::{Slot, Source};

@@ -19,7 +19,7 @@ use super::lent::{Crossed, Crossing, Lent, Refusable, error_answer};
 use super::streams::{self, Next, STREAMS_MAX};
 use super::{Core, TASKS_MAX, next_number};
 use crate::bounds::{STREAMS_PER_PLUGIN_MAX, check_json};
-use crate::executor::{HostCode, Job, JobState, before_looking};
+use crate::executor::{HostCode, Job, JobState};
 use crate::fence::host_code;
 use crate::services::{ByteStream, CallerKind, Served};
 
@@ -189,10 +189,8 @@ impl Core {
             }
             drop(job);
             job_state.finish();
-            before_looking(|| {
-                // Whoever waited may have gone.
-                let _ = done.send(wanted);
-            });
+            // The waiting call may have gone.
+            let _ = done.send(wanted);
         });
         let mut held = self.held.lock();
         held.jobs.retain(|job| !job.is_over());

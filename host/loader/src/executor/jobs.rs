@@ -66,16 +66,6 @@ impl JobState {
     }
 }
 
-/// What becomes of a job.
-pub(super) enum Admitted {
-    /// It is to be run now.
-    ToRun(Job),
-    /// It runs when one of its plugin's has ended.
-    Waits,
-    /// Too many wait already.
-    Refused,
-}
-
 /// The jobs of one plugin.
 #[derive(Default)]
 pub(super) struct Lane {
@@ -110,34 +100,29 @@ impl Jobs {
         Self { pool: Arc::new(pool), watch }
     }
 
-    /// Takes a job into its plugin's lane.
-    pub(super) fn admit(guest: &Guest, job: Job) -> Admitted {
+    /// Has a thread of the pool run a job as soon as its plugin's lane has room. Returns false if
+    /// too much waits for that, or the system gives no thread.
+    pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let mut lane = guest.lane.lock();
-        if lane.running < JOBS_PER_PLUGIN_MAX {
-            lane.running += 1;
-            return Admitted::ToRun(job);
+        if lane.running >= JOBS_PER_PLUGIN_MAX {
+            let has_room = lane.waiting.len() < JOBS_WAITING_MAX;
+            if has_room {
+                lane.waiting.push_back(job);
+            }
+            return has_room;
         }
-        if lane.waiting.len() >= JOBS_WAITING_MAX {
-            return Admitted::Refused;
-        }
-        lane.waiting.push_back(job);
-        Admitted::Waits
+        lane.running += 1;
+        drop(lane);
+        self.start(guest, job)
     }
 
     /// Has an admitted job run by a thread of the pool; false where the system gives none.
-    pub(super) fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
+    fn start(&self, guest: &Arc<Guest>, job: Job) -> bool {
         let started = self.pool_up(guest, job);
         if !started {
             guest.lane.lock().running -= 1;
         }
         started
-    }
-
-    /// Runs an admitted job on the calling thread. What waits behind it goes to the pool.
-    pub(super) fn run(&self, guest: &Arc<Guest>, job: Job) {
-        if let Some(next) = run(guest, job) {
-            self.start(guest, next);
-        }
     }
 
     /// Gives up those of a plugin's jobs that run; others that wait have their places. Returns how
@@ -155,11 +140,6 @@ impl Jobs {
             }
         }
         lost
-    }
-
-    /// Makes the calling thread one of the pool, until there is nothing left to do.
-    pub(super) fn work(&self) {
-        self.pool.work();
     }
 
     /// Lets idle threads end.

@@ -13,8 +13,6 @@ mod guest;
 mod jobs;
 mod queue;
 mod slot;
-#[cfg(test)]
-mod tests;
 mod watchdog;
 
 use std::future::Future;
@@ -33,12 +31,11 @@ pub use guest::{REPOLLS_PER_SECOND_MAX, STRIKES_MAX};
 pub use jobs::{JOB_OVERDUE_MAX, JOBS_LOST_MAX, JOBS_PER_PLUGIN_MAX, JOBS_WAITING_MAX};
 pub(crate) use jobs::{Job, JobState};
 use queue::Shared;
-pub(crate) use slot::{HostCode, before_looking};
+pub(crate) use slot::HostCode;
 pub use watchdog::{ABLE_TO_RUN_MAX, WALL_CLOCK_MAX};
 
 /// Threads that an executor runs. Two, so that one plugin's long poll does not hold up all others;
-/// more buys nothing, for polls are short. Some more may wait for a while after blocking work was
-/// done.
+/// more buys nothing, for polls are short.
 pub const THREADS: usize = 2;
 
 /// The plugin executor. Cloning gives another handle; its threads end with the last one and the
@@ -124,24 +121,9 @@ impl Executor {
         task.fallible()
     }
 
-    /// Has another thread take tasks that were woken in this poll: for one that goes on for longer.
-    pub(crate) fn hasten(&self) {
-        self.shared().hasten();
-    }
-
-    /// Has a thread that is without a task read messages, and poll itself what they wake: to wake
-    /// another one takes longer than most polls. For one source an executor.
-    ///
-    /// `source` waits for messages, does what they ask for, which must be short, and returns true;
-    /// false at their end. One thread at a time calls it, not always the same: another one while
-    /// that runs blocking work, or is in a poll that goes on for more than some 25 ms.
-    pub fn read(&self, source: impl FnMut() -> bool + Send + 'static) {
-        self.shared().read(Box::new(source));
-    }
-
     /// Hands blocking work of a plugin to the pool. False: too much of it waits already.
     pub(crate) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
-        self.shared().submit(guest, job)
+        self.shared().jobs.submit(guest, job)
     }
 
     /// Gives up jobs whose context has ended, unless they end within [`JOB_OVERDUE_MAX`]: others

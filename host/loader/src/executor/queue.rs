@@ -4,33 +4,22 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
-use std::time::Duration;
 
 use async_task::Runnable;
 use jaato_types::PluginName;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 
 use super::TaskFacts;
 use super::guest::{Disabled, Guest};
-use super::jobs::{Admitted, JOBS_LOST_MAX, Job, JobState, Jobs};
-use super::slot::{self, Slot};
+use super::jobs::{JOBS_LOST_MAX, JobState, Jobs};
+use super::slot::Slot;
 use super::watchdog::{self, Bell};
 use crate::fence::bury;
 use crate::live::Live;
 use crate::watch::{Misdeed, Report, Watch};
 
 type Task = Runnable<TaskFacts>;
-
-/// Waits for messages and does what they ask for; false at their end.
-pub(super) type Source = Box<dyn FnMut() -> bool + Send>;
-
-/// Threads beyond those that are wanted which may wait for tasks: others took the places of some
-/// that did blocking work, and will be wanted again when those do more.
-const SPARE_MAX: usize = 2;
-
-/// How long one waits before it ends.
-const SPARE_IDLE_MAX: Duration = Duration::from_secs(10);
 
 /// What handles, tasks, threads and the watchdog of one executor share.
 pub(super) struct Shared {
@@ -39,7 +28,9 @@ pub(super) struct Shared {
     pub(super) jobs: Jobs,
     pub(super) live: Live,
     pub(super) bell: Bell,
+    threads_wanted: usize,
     queue: Mutex<Queue>,
+    /// Rung when an idle thread is to look at the queue.
     ready: Condvar,
     hop_guest: OnceLock<Arc<Guest>>,
 }
@@ -51,10 +42,8 @@ struct Queue {
     parked: Vec<Task>,
     /// Threads that work, without those that are written off.
     threads: Vec<Arc<Slot>>,
-    threads_wanted: usize,
-    /// What a thread without a task reads. Away while one does.
-    source: Option<Source>,
     guests: Vec<Weak<Guest>>,
+    /// How many of the threads wait for a task.
     idle: usize,
     threads_started: usize,
     watched: bool,
@@ -69,7 +58,8 @@ impl Shared {
             watch,
             live: Live::default(),
             bell: Bell::default(),
-            queue: Mutex::new(Queue { threads_wanted, ..Queue::default() }),
+            threads_wanted,
+            queue: Mutex::default(),
             ready: Condvar::new(),
             hop_guest: OnceLock::new(),
         }
@@ -103,104 +93,17 @@ impl Shared {
             return;
         }
         queue.tasks.push_back(task);
-        // To wake another thread takes longer than most polls: this one takes it when it is done,
-        // unless another is free before. The watchdog sees to it that it does not wait for a poll
-        // that blocks.
-        if queue.tasks.len() > 1 || !slot::looks_next(self.number()) {
-            self.call_a_thread(queue);
-        }
-    }
-
-    /// Has a thread that is without a task read from here on.
-    pub(super) fn read(self: &Arc<Self>, source: Source) {
-        let mut queue = self.queue.lock();
-        // Who reads is beside those who poll.
-        queue.threads_wanted += 1;
-        queue.source = Some(source);
-        self.call_a_reader(queue);
-    }
-
-    /// Has somebody read who does nothing else, if nobody does. Tells whether nobody did.
-    fn call_a_reader(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) -> bool {
-        let is_read = queue.source.is_none();
-        if is_read || queue.closing {
-            return false;
-        }
-        if queue.idle > 0 {
-            drop(queue);
-            self.ready.notify_one();
-        } else if queue.threads.len() < queue.threads_wanted + SPARE_MAX {
-            self.start_thread(&mut queue);
-        }
-        true
-    }
-
-    /// Has a thread look for tasks.
-    fn call_a_thread(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
-        if queue.tasks.len() > queue.idle && queue.threads.len() < queue.threads_wanted {
+        if queue.tasks.len() > queue.idle && queue.threads.len() < self.threads_wanted {
             self.start_thread(&mut queue);
         }
         if queue.idle > 0 {
             drop(queue);
             self.ready.notify_one();
         }
-    }
-
-    /// Has a thread take what waits for the end of the calling thread's poll.
-    pub(super) fn hasten(self: &Arc<Self>) {
-        let queue = self.queue.lock();
-        if !queue.tasks.is_empty() {
-            self.call_a_thread(queue);
-        }
-    }
-
-    /// Tells executors apart while they live.
-    fn number(&self) -> usize {
-        std::ptr::from_ref(self).addr()
-    }
-
-    /// Takes blocking work of a plugin; false where too much of it waits.
-    ///
-    /// What a poll hands over is kept for its end: a thread that has nothing else to do then runs
-    /// it itself, as to wake another one takes longer than most of such work.
-    pub(super) fn submit(&self, guest: &Arc<Guest>, job: Job) -> bool {
-        let job = match Jobs::admit(guest, job) {
-            Admitted::ToRun(job) => job,
-            Admitted::Waits => return true,
-            Admitted::Refused => return false,
-        };
-        match slot::keep_job(self.number(), guest, job) {
-            Some(job) => self.jobs.start(guest, job),
-            None => true,
-        }
-    }
-
-    /// Runs what a poll has handed over, in the pool where other tasks wait. False when another
-    /// thread has taken this one's place meanwhile.
-    fn work_off(self: &Arc<Self>, slot: &Arc<Slot>, (guest, job): (Arc<Guest>, Job)) -> bool {
-        let mut queue = self.queue.lock();
-        if !queue.tasks.is_empty() || slot.is_written_off() {
-            drop(queue);
-            self.jobs.start(&guest, job);
-            return true;
-        }
-        // Tasks that come while it blocks are another's.
-        queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
-        self.call_a_reader(queue);
-        self.jobs.run(&guest, job);
-        let mut queue = self.queue.lock();
-        let has_room = queue.threads.len() < queue.threads_wanted + SPARE_MAX && !queue.closing;
-        if has_room {
-            queue.threads.push(Arc::clone(slot));
-        } else if !queue.tasks.is_empty() {
-            // What the job's end woke.
-            self.call_a_thread(queue);
-        }
-        has_room
     }
 
     fn start_thread(self: &Arc<Self>, queue: &mut Queue) {
-        let slot = Arc::new(Slot::new(queue.threads_started + 1, self.number()));
+        let slot = Arc::new(Slot::new(queue.threads_started + 1));
         let name = format!("jaato-plugin-{}", slot.number);
         let (shared, own) = (Arc::clone(self), Arc::clone(&slot));
         match thread::Builder::new().name(name).spawn(move || shared.work(&own)) {
@@ -220,12 +123,6 @@ impl Shared {
         slot.adopt();
         while let Some(task) = self.next_task(slot) {
             self.run(slot, task);
-            if let Some(job) = slot.take_job()
-                && !self.work_off(slot, job)
-            {
-                Slot::leave();
-                return self.jobs.work();
-            }
         }
     }
 
@@ -244,39 +141,9 @@ impl Shared {
                 self.bell.ring();
                 return None;
             }
-            if let Some(source) = queue.source.take() {
-                drop(queue);
-                let source = self.read_on(source);
-                queue = self.queue.lock();
-                queue.source = source;
-                continue;
-            }
             queue.idle += 1;
-            let is_spare = |queue: &mut Queue| {
-                let has_work = !queue.tasks.is_empty() || queue.source.is_some();
-                !has_work && !queue.closing && !slot.is_written_off()
-            };
-            self.ready.wait_while_for(&mut queue, is_spare, SPARE_IDLE_MAX);
+            self.ready.wait(&mut queue);
             queue.idle -= 1;
-            if is_spare(&mut queue) && queue.threads.len() > queue.threads_wanted {
-                queue.threads.retain(|thread| !Arc::ptr_eq(thread, slot));
-                return None;
-            }
-        }
-    }
-
-    /// Reads once, and gives the source back; none at its end. The tasks that messages wake are for
-    /// the calling thread, which looks next; while it polls nobody reads, until the watchdog finds
-    /// that this goes on.
-    fn read_on(&self, mut source: Source) -> Option<Source> {
-        let read = slot::before_looking(|| catch_unwind(AssertUnwindSafe(&mut source)));
-        match read {
-            Ok(goes_on) => goes_on.then_some(source),
-            Err(payload) => {
-                self.watch.trouble("reading messages panicked; nobody reads them any more");
-                bury(payload);
-                None
-            }
         }
     }
 
@@ -332,20 +199,6 @@ impl Shared {
 
     pub(super) fn has_parked(&self) -> bool {
         !self.queue.lock().parked.is_empty()
-    }
-
-    /// Has others do what waits for the end of a poll that does not come to it.
-    pub(super) fn relieve(self: &Arc<Self>, slot: &Slot) {
-        if let Some((guest, job)) = slot.take_job() {
-            self.jobs.start(&guest, job);
-        }
-        self.hasten();
-    }
-
-    /// Has another thread read where who read is at something that goes on. Tells whether nobody
-    /// did.
-    pub(super) fn see_to_reading(self: &Arc<Self>) -> bool {
-        self.call_a_reader(self.queue.lock())
     }
 
     /// Gives up a thread that a plugin blocks, and starts another in its place.

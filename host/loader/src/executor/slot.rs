@@ -8,7 +8,6 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use super::guest::Guest;
-use super::jobs::Job;
 use crate::running;
 
 thread_local! {
@@ -18,8 +17,6 @@ thread_local! {
 /// One thread of the executor.
 pub(super) struct Slot {
     pub(super) number: usize,
-    /// Tells executors apart.
-    executor: usize,
     /// The system's number of the thread; set by the thread itself.
     thread: OnceLock<Option<u64>>,
     /// Odd while a plugin's code runs. No clock is read per poll: the watchdog compares.
@@ -27,41 +24,24 @@ pub(super) struct Slot {
     in_host_code: AtomicBool,
     written_off: AtomicBool,
     guest: Mutex<Option<Arc<Guest>>>,
-    /// Blocking work that the poll has handed over.
-    job: Mutex<Option<(Arc<Guest>, Job)>>,
-    /// Whether the thread looks for tasks as soon as what it does is done, though that is no poll.
-    looks_next: AtomicBool,
 }
 
 impl Slot {
-    pub(super) fn new(number: usize, executor: usize) -> Self {
+    pub(super) fn new(number: usize) -> Self {
         Self {
             number,
-            executor,
             thread: OnceLock::new(),
             sequence: AtomicU64::new(0),
             in_host_code: AtomicBool::new(false),
             written_off: AtomicBool::new(false),
             guest: Mutex::new(None),
-            job: Mutex::new(None),
-            looks_next: AtomicBool::new(false),
         }
-    }
-
-    /// Takes the blocking work that a poll of this thread handed over.
-    pub(super) fn take_job(&self) -> Option<(Arc<Guest>, Job)> {
-        self.job.lock().take()
     }
 
     /// Makes the slot the calling thread's own.
     pub(super) fn adopt(self: &Arc<Self>) {
         self.thread.get_or_init(super::clock::thread_number);
         OWN_SLOT.with(|own| own.replace(Some(Arc::clone(self))));
-    }
-
-    /// The calling thread is the executor's no more.
-    pub(super) fn leave() {
-        OWN_SLOT.with(|own| own.replace(None));
     }
 
     pub(super) fn thread(&self) -> Option<u64> {
@@ -106,44 +86,6 @@ impl Slot {
 /// down.
 fn with_own<T>(work: impl FnOnce(&Slot) -> T) -> Option<T> {
     OWN_SLOT.try_with(|own| own.try_borrow().ok()?.as_deref().map(work)).ok().flatten()
-}
-
-/// Keeps blocking work for the end of the calling thread's poll. Gives it back where that polls
-/// nothing for this executor, and where work is kept already.
-pub(super) fn keep_job(executor: usize, guest: &Arc<Guest>, job: Job) -> Option<Job> {
-    let mut job = Some(job);
-    with_own(|slot| {
-        let mut kept = slot.job.lock();
-        if slot.executor == executor && is_polling(slot.sequence()) && kept.is_none() {
-            *kept = job.take().map(|job| (Arc::clone(guest), job));
-        }
-    });
-    job
-}
-
-/// Tells whether the calling thread looks for tasks of this executor as soon as it is done with
-/// what it does.
-pub(super) fn looks_next(executor: usize) -> bool {
-    let looks = with_own(|slot| {
-        let is_at_it = is_polling(slot.sequence()) || slot.looks_next.load(Relaxed);
-        slot.executor == executor && is_at_it && !slot.is_written_off()
-    });
-    looks.unwrap_or(false)
-}
-
-/// Does work after which the calling thread looks for tasks at once: the last thing of a job, or
-/// what messages ask for.
-pub(crate) fn before_looking<T>(work: impl FnOnce() -> T) -> T {
-    /// A waker may panic.
-    struct Done;
-    impl Drop for Done {
-        fn drop(&mut self) {
-            with_own(|slot| slot.looks_next.store(false, Relaxed));
-        }
-    }
-    with_own(|slot| slot.looks_next.store(true, Relaxed));
-    let _done = Done;
-    work()
 }
 
 /// Tells whether a sequence number stands for a poll that goes on.

@@ -117,16 +117,12 @@ impl Watchdog {
         for slot in threads {
             active |= self.look_at(&slot);
         }
-        // Whoever read is at something that goes on.
-        active | self.shared.see_to_reading()
+        active
     }
 
     fn look_at(&mut self, slot: &Arc<Slot>) -> bool {
         let sequence = slot.sequence();
         let polling = is_polling(sequence);
-        if polling {
-            self.shared.relieve(slot);
-        }
         let seen = self.seen.entry(slot.number).or_insert(Seen { sequence: 0, meter: None });
         if seen.sequence != sequence {
             let meter = polling.then(|| Meter::start(slot.thread()));

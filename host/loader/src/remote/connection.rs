@@ -2,7 +2,6 @@
 //! comes.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use jaato_types::{Error, Frame};
@@ -17,8 +16,8 @@ use crate::bounds::check_json;
 use crate::context::{Core, Crossed, Crossing, Lent, Refusable as _};
 use crate::fence::host_code;
 
-/// What a call is answered with: a frame, and the file that it lends.
-pub(super) type Answer = Result<(Vec<u8>, Option<OwnedFd>), Error>;
+/// What a call is answered with: a frame.
+pub(super) type Answer = Result<Vec<u8>, Error>;
 /// What one of the instance's steps is answered with: a frame or nothing.
 pub(super) type Step = Result<Option<Vec<u8>>, Error>;
 
@@ -152,7 +151,7 @@ impl Connection {
 
     /// Reads until the worker is gone, then tells everybody who waits.
     pub(super) async fn serve(self: Arc<Self>) {
-        let mut reader = super::link::Reader::taking_files();
+        let mut reader = super::link::Reader::default();
         let talk = loop {
             match reader.next(&self.link).await {
                 Ok(Some(message)) => {
@@ -195,11 +194,10 @@ impl Connection {
 
     /// Does what a message asks for; an error says why it is none of ours.
     fn take(self: &Arc<Self>, message: Message) -> Result<(), String> {
-        // What is lent with anything but an answer is closed.
-        let Message { kind, flag, id, payload, lent } = message;
+        let Message { kind, flag, id, payload } = message;
         match kind {
             Kind::Emit => self.emit(id, &payload),
-            Kind::Answer => self.answer(id, flag, payload, lent),
+            Kind::Answer => self.answer(id, flag, payload),
             Kind::Ask => {
                 let (context, operation, frame) =
                     wire::read_ask(&payload).ok_or("a question that cannot be read")?;
@@ -246,7 +244,7 @@ impl Connection {
         }
     }
 
-    fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>, lent: Option<OwnedFd>) {
+    fn answer(&self, id: u64, flag: Flag, payload: Vec<u8>) {
         let Some(Pending { core, answer }) = self.state.lock().calls.remove(&id) else { return };
         let fault = core.take_fault();
         core.end();
@@ -254,13 +252,13 @@ impl Connection {
         let result = match (fault, flag) {
             (Some(fault), _) => Err(fault),
             (None, Flag::Error) => Err(self.read_error(&payload)),
-            (None, Flag::Frame | Flag::Nothing | Flag::Stream | Flag::Lent) => {
+            (None, Flag::Frame | Flag::Nothing | Flag::Stream) => {
                 let misbehaved =
                     |error| core.guest.misbehaved(format_args!("its answer is no frame: {error}"));
                 let checked = Frame::parse(&payload).map_err(misbehaved);
                 checked
                     .and_then(|frame| check_json(core.guest.name(), frame.json))
-                    .map(|()| (payload, lent))
+                    .map(|()| payload)
             }
         };
         let _ = answer.send(result);
@@ -271,7 +269,7 @@ impl Connection {
         let _ = reply.send(match flag {
             Flag::Error => Err(self.read_error(&payload)),
             Flag::Nothing => Ok(None),
-            Flag::Frame | Flag::Stream | Flag::Lent => Ok(Some(payload)),
+            Flag::Frame | Flag::Stream => Ok(Some(payload)),
         });
     }
 

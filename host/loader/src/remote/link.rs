@@ -3,21 +3,19 @@
 //! What the socket does not take at once waits here, so that no sender blocks; an end that does not
 //! read is given up once too much waits for it.
 
-use std::io::ErrorKind::{Interrupted, WouldBlock};
+use std::io::ErrorKind::WouldBlock;
 use std::io::{self, Write as _};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use parking_lot::{Mutex, MutexGuard};
 use rustix::buffer::spare_capacity;
-use rustix::event::{PollFd, PollFlags, poll};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 
-use super::lend::Files;
 use super::wire::{Flag, HEADER_BYTES, Header, Kind, Malformed};
-use crate::platform::{waited_for, write_with_file};
+use crate::platform::waited_for;
 
 /// Bytes that may wait for an end that does not read.
 pub const WAITING_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -36,8 +34,6 @@ pub struct Message {
     pub id: u64,
     /// The payload.
     pub payload: Vec<u8>,
-    /// The open file that it lends.
-    pub lent: Option<OwnedFd>,
 }
 
 /// One end of the socket.
@@ -96,21 +92,6 @@ impl Link {
             }
         }
         self.keep_rest(out, [&header, head, frame], sent)
-    }
-
-    /// Sends a frame and lends the other end an open file with it. Where that cannot be right now,
-    /// the frame alone: a file waits for nobody.
-    pub fn send_lending(&self, kind: Kind, id: u64, frame: &[u8], file: BorrowedFd<'_>) -> bool {
-        let header = Header { kind, flag: Flag::Lent, id, length: frame.len() }.write();
-        let out = self.out.lock();
-        if !out.closed && out.bytes.is_empty() {
-            let parts = [&header, frame].map(io::IoSlice::new);
-            if let Ok(sent) = write_with_file(&self.socket, &parts, file) {
-                return self.keep_rest(out, [&header, frame, b""], sent);
-            }
-        }
-        drop(out);
-        self.send(kind, Flag::Frame, id, b"", frame)
     }
 
     /// Keeps what the socket did not take; false when that is too much.
@@ -195,23 +176,18 @@ impl Link {
     }
 }
 
-/// Reads messages off a link, as a task. One reader an end.
+/// Reads messages off a link. One reader an end.
 #[derive(Debug, Default)]
 pub struct Reader {
     /// The socket, waited for to read and for nothing else: who waits to write is woken by whatever
     /// the other end reads.
     incoming: Option<AsyncFd<OwnedFd>>,
-    messages: Messages,
+    buffer: Vec<u8>,
+    /// What of the buffer was handed out.
+    read: usize,
 }
 
 impl Reader {
-    /// Makes one that takes the open files which the other end lends.
-    pub fn taking_files() -> Self {
-        let room = vec![0; READ_BYTES].into_boxed_slice();
-        let lending = Some(Lending { files: Files::default(), room });
-        Self { messages: Messages { lending, ..Messages::default() }, incoming: None }
-    }
-
     /// Waits for the next message; none at the end. May be dropped and asked again.
     ///
     /// # Errors
@@ -222,7 +198,7 @@ impl Reader {
     pub async fn next(&mut self, link: &Link) -> Result<Option<Message>, Malformed> {
         let failed = |error: io::Error| Malformed(error.to_string());
         loop {
-            if let Some(message) = self.messages.take()? {
+            if let Some(message) = self.take()? {
                 return Ok(Some(message));
             }
             let incoming = match &self.incoming {
@@ -235,48 +211,11 @@ impl Reader {
             };
             let mut ready = incoming.readable().await.map_err(failed)?;
             // Where there was nothing, it waits again.
-            if let Ok(read) = ready.try_io(|_| self.messages.fill(&link.socket))
-                && self.messages.is_over(read)?
+            let read = ready.try_io(|_| fill(&mut self.buffer, &mut self.read, &link.socket));
+            if let Ok(read) = read
+                && self.is_over(read)?
             {
                 return Ok(None);
-            }
-        }
-    }
-}
-
-/// Messages in the bytes that were read.
-#[derive(Debug, Default)]
-pub struct Messages {
-    buffer: Vec<u8>,
-    /// What of the buffer was handed out.
-    read: usize,
-    /// What the other end may lend, where this one takes it.
-    lending: Option<Lending>,
-}
-
-/// What is needed to take open files.
-#[derive(Debug)]
-struct Lending {
-    files: Files,
-    /// What a read goes to first: the system call wants room that somebody has zeroed, once.
-    room: Box<[u8]>,
-}
-
-impl Messages {
-    /// Waits on the calling thread until there is something, and reads it; false at the end.
-    ///
-    /// # Errors
-    /// When the socket fails, or ends in the middle of a message.
-    pub fn wait(&mut self, link: &Link) -> Result<bool, Malformed> {
-        loop {
-            let waits = poll(&mut [PollFd::new(&link.socket, PollFlags::IN)], None);
-            let read = match waits {
-                Ok(_) => self.fill(&link.socket),
-                Err(errno) => Err(errno.into()),
-            };
-            match read {
-                Err(error) if [WouldBlock, Interrupted].contains(&error.kind()) => {}
-                read => return self.is_over(read).map(|is_over| !is_over),
             }
         }
     }
@@ -299,22 +238,12 @@ impl Messages {
     }
 
     /// Takes the next message, if it was read whole.
-    ///
-    /// # Errors
-    /// When what came is none.
-    pub fn take(&mut self) -> Result<Option<Message>, Malformed> {
-        // Not through `rest`: what is lent is taken meanwhile.
-        let Some((header, rest)) = self.buffer[self.read..].split_first_chunk::<HEADER_BYTES>()
-        else {
+    fn take(&mut self) -> Result<Option<Message>, Malformed> {
+        let Some((header, rest)) = self.rest().split_first_chunk::<HEADER_BYTES>() else {
             return Ok(None);
         };
         let Header { kind, flag, id, length } = Header::read(header)?;
         let Some(payload) = rest.get(..length) else { return Ok(None) };
-        let lent = match (flag, &mut self.lending) {
-            (Flag::Lent, Some(lending)) => lending.files.take(self.buffer.len() - self.read),
-            (Flag::Lent, None) => return Err(Malformed("a file for who takes none".to_owned())),
-            (Flag::Frame | Flag::Error | Flag::Nothing | Flag::Stream, _) => None,
-        };
         let ends_here = self.read + HEADER_BYTES + length == self.buffer.len();
         let payload = if length >= READ_BYTES && self.read == 0 && ends_here {
             // A large one that came alone: its memory goes along.
@@ -331,31 +260,23 @@ impl Messages {
             self.buffer.clear();
             // One large message must not hold its memory for ever.
             self.buffer.shrink_to(READ_BYTES);
-            if let Some(lending) = &self.lending {
-                lending.files.check_is_empty()?;
-            }
         }
-        Ok(Some(Message { kind, flag, id, payload, lent }))
+        Ok(Some(Message { kind, flag, id, payload }))
     }
+}
 
-    fn fill(&mut self, socket: &UnixStream) -> io::Result<usize> {
-        self.buffer.drain(..self.read);
-        self.read = 0;
-        let wanted = match self.buffer.first_chunk::<4>() {
-            Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
-            None => 0,
-        };
-        // A length that is too great is refused as soon as the whole header is there.
-        let room = wanted.saturating_sub(self.buffer.len());
-        self.buffer.reserve_exact(room.clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX));
-        if let Some(Lending { files, room }) = &mut self.lending {
-            let count = files.read(socket, room)?;
-            self.buffer.extend_from_slice(&room[..count]);
-            return Ok(count);
-        }
-        // Into room that nobody has zeroed: a message may come byte by byte.
-        Ok(rustix::io::read(socket, spare_capacity(&mut self.buffer))?)
-    }
+/// Reads what is there behind what of the buffer was not handed out.
+fn fill(buffer: &mut Vec<u8>, handed_out: &mut usize, socket: &UnixStream) -> io::Result<usize> {
+    buffer.drain(..std::mem::take(handed_out));
+    let wanted = match buffer.first_chunk::<4>() {
+        Some(length) => u32::from_le_bytes(*length) as usize + HEADER_BYTES,
+        None => 0,
+    };
+    // A length that is too great is refused as soon as the whole header is there.
+    let room = wanted.saturating_sub(buffer.len());
+    buffer.reserve_exact(room.clamp(READ_BYTES, super::wire::PAYLOAD_BYTES_MAX));
+    // Into room that nobody has zeroed: a message may come byte by byte.
+    Ok(rustix::io::read(socket, spare_capacity(buffer))?)
 }
 
 #[cfg(test)]
@@ -390,7 +311,7 @@ mod tests {
                     && message.payload.ends_with(&[7][..size.min(1)])
             );
         }
-        let room = reader.messages.buffer.capacity();
+        let room = reader.buffer.capacity();
         assert!(room <= 2 * READ_BYTES, "{room}");
         host.close();
         writing.await.unwrap();

@@ -8,7 +8,6 @@
 
 mod connection;
 mod death;
-mod lend;
 pub mod link;
 pub mod wire;
 mod worker;

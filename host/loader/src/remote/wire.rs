@@ -3,8 +3,7 @@
 //! ```text
 //! length of the payload  u32, little-endian
 //! kind                   u8
-//! flag                   u8: 0 a frame, 1 an error's frame, 2 nothing, 3 a frame and a stream,
-//!                        4 a frame, and an open file beside the message's first byte
+//! flag                   u8: 0 a frame, 1 an error's frame, 2 nothing, 3 a frame and a stream
 //! (zero)                 u16
 //! id                     u64, little-endian: the call, or the question
 //! payload                the frame; some kinds put a number or a name before it
@@ -15,9 +14,11 @@
 
 use jaato_types::FRAME_BYTES_MAX;
 
+use crate::facet::Facet;
+
 /// The version of what they say, one more with each change of it. The worker's [`Kind::Ready`]
 /// holds it.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 16;
@@ -67,7 +68,7 @@ byte_enum! {
         Close = 7,
         /// Worker: the plugin is open, or could not be opened; the payload is the version.
         Ready = 65,
-        /// Worker: the instance is made; the payload is its facets.
+        /// Worker: the instance is made; the payload is the bits of its facets.
         Created = 66,
         /// Worker: a call emits.
         Emit = 67,
@@ -102,52 +103,6 @@ byte_enum! {
         Nothing = 2,
         /// A frame whose object holds the handle of a stream.
         Stream = 3,
-        /// A frame; an open file came with the message. Only of an environment's answer.
-        Lent = 4,
-    }
-}
-
-byte_enum! {
-    /// A facet of an instance, or its open operation.
-    Facet {
-        /// A call of a tool.
-        Tool = 0,
-        /// A gc's plan.
-        Gc = 1,
-        /// A provider's completion.
-        Complete = 2,
-        /// A provider's models.
-        Models = 3,
-        /// An operation by name.
-        Operation = 4,
-        /// An operation of an execution environment, by name.
-        Environment = 5,
-    }
-}
-
-/// What an instance has: the payload of [`Kind::Created`], a byte each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Facets {
-    /// Tools.
-    pub tools: bool,
-    /// A gc.
-    pub gc: bool,
-    /// A provider.
-    pub provider: bool,
-    /// An execution environment.
-    pub environment: bool,
-}
-
-impl Facets {
-    /// Writes them.
-    pub fn write(self) -> [u8; 4] {
-        [self.tools, self.gc, self.provider, self.environment].map(u8::from)
-    }
-
-    /// Reads them; what is not there is not had.
-    pub fn read(payload: &[u8]) -> Self {
-        let has = |index: usize| payload.get(index) == Some(&1);
-        Self { tools: has(0), gc: has(1), provider: has(2), environment: has(3) }
     }
 }
 
@@ -213,7 +168,7 @@ pub fn call_head(facet: Facet, name: &str) -> Vec<u8> {
 pub fn read_call(payload: &[u8]) -> Option<(Facet, &str, &[u8])> {
     let (&facet, rest) = payload.split_first()?;
     let (name, frame) = take_name(rest)?;
-    Some((Facet::read(facet)?, name, frame))
+    Some((Facet::from_number(facet)?, name, frame))
 }
 
 /// What stands before the frame of a question.
@@ -270,7 +225,7 @@ mod tests {
     #[test]
     fn a_header_is_read_as_it_was_written() {
         for kind in [Kind::Create, Kind::Closed] {
-            for flag in [Flag::Frame, Flag::Stream, Flag::Lent] {
+            for flag in [Flag::Frame, Flag::Stream] {
                 let header = Header { kind, flag, id: u64::MAX - 7, length: PAYLOAD_BYTES_MAX };
                 assert_eq!(Header::read(&header.write()), Ok(header));
             }

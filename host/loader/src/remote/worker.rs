@@ -10,10 +10,13 @@ use tokio::sync::oneshot;
 
 use super::connection::{Answer, Connection, State};
 use super::link::Link;
-use super::wire::{Facet, Facets, Flag, Kind, VERSION, call_head};
+use super::wire::{Flag, Kind, VERSION, call_head};
+use crate::call::RunningCall;
 use crate::context::Core;
 use crate::executor::Executor;
-use crate::instance::CLOSE_STEP_MAX;
+use crate::facet::{Facet, Facets};
+use crate::instance::{Backend, CLOSE_STEP_MAX};
+use crate::local::Local;
 use crate::services::{CallerKind, Services};
 
 /// How long a worker may take to open its plugin and to make the instance.
@@ -131,39 +134,39 @@ impl Worker {
             }
         };
         given_up.made();
-        Ok(Self { facets: Facets::read(&facets), refusal, connection })
+        let facets = Facets::of_bits(facets.first().copied().unwrap_or_default());
+        Ok(Self { facets, refusal, connection })
     }
+}
 
-    /// What the plugin said to what an earlier instance had saved, where it refused that.
-    pub(crate) fn refusal(&self) -> Option<&Error> {
+impl Backend for Worker {
+    fn refusal(&self) -> Option<&Error> {
         self.refusal.as_ref()
     }
 
-    pub(crate) fn plugin(&self) -> &PluginName {
+    fn plugin(&self) -> &PluginName {
         self.connection.core.guest.name()
     }
 
-    pub(crate) fn in_flight(&self) -> usize {
+    fn in_flight(&self) -> usize {
         self.connection.in_flight()
     }
 
-    /// What it has.
-    pub(crate) fn facets(&self) -> Facets {
+    fn facets(&self) -> Facets {
         self.facets
     }
 
-    /// Why it is of no use any more.
-    pub(crate) fn ended(&self) -> Option<Error> {
+    fn ended(&self) -> Option<Error> {
         self.connection.ended()
     }
 
-    pub(crate) fn call(
+    fn call(
         &self,
         facet: Facet,
         name: &str,
-        frame: &[u8],
+        frame: Vec<u8>,
         services: Arc<dyn Services>,
-    ) -> Result<(Arc<Core>, RemoteCall), Error> {
+    ) -> Result<RunningCall, Error> {
         let own = &self.connection.core;
         if !own.is_live() {
             let text = format!("the plugin `{}` is closed", self.plugin());
@@ -171,29 +174,35 @@ impl Worker {
         }
         let core = Core::new(CallerKind::Call, &own.executor, &own.guest, services);
         let head = call_head(facet, name);
-        let (id, answer) = self.connection.begin(&core, &head, frame)?;
+        let (id, answer) = self.connection.begin(&core, &head, &frame)?;
         let connection = Arc::clone(&self.connection);
-        Ok((core, RemoteCall { connection, id, answer, is_over: false }))
+        Ok(RunningCall::remote(core, RemoteCall { connection, id, answer, is_over: false }))
     }
 
-    pub(crate) async fn save(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.connection.step(Kind::Save, Flag::Nothing, b"").await
+    fn save(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(self.connection.step(Kind::Save, Flag::Nothing, b""))
     }
 
     /// Closes the instance and ends the worker.
-    pub(crate) async fn close(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.connection.cancel_all();
-        let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
-        // The worker holds each of its steps to that bound, of which there are four.
-        let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
-        self.connection.core.cancel();
-        self.connection.core.end();
-        self.connection.link.close();
-        self.connection.process.end().await;
-        closed.unwrap_or_else(|_| {
-            let text = format!("the plugin `{}` did not close in time", self.plugin());
-            Err(Error::new(ErrorKind::Timeout, text))
+    fn close(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, Error>> {
+        Box::pin(async {
+            self.connection.cancel_all();
+            let closing = self.connection.step(Kind::Close, Flag::Nothing, b"");
+            // The worker holds each of its steps to that bound, of which there are four.
+            let closed = tokio::time::timeout(CLOSE_STEP_MAX * 5, closing).await;
+            self.connection.core.cancel();
+            self.connection.core.end();
+            self.connection.link.close();
+            self.connection.process.end().await;
+            closed.unwrap_or_else(|_| {
+                let text = format!("the plugin `{}` did not close in time", self.plugin());
+                Err(Error::new(ErrorKind::Timeout, text))
+            })
         })
+    }
+
+    fn local(&self) -> Option<&Local> {
+        None
     }
 }
 

@@ -153,7 +153,7 @@ fn said(random: &mut Random) -> Vec<u8> {
         Kind::Ready,
         Kind::Call,
     ];
-    const FLAGS: [Flag; 5] = [Flag::Frame, Flag::Error, Flag::Nothing, Flag::Stream, Flag::Lent];
+    const FLAGS: [Flag; 4] = [Flag::Frame, Flag::Error, Flag::Nothing, Flag::Stream];
     let kind = KINDS[random.below(KINDS.len())];
     let flag = FLAGS[random.below(FLAGS.len())];
     let id = random.below(4) as u64;
@@ -208,7 +208,7 @@ async fn whatever_a_worker_says_each_call_has_an_end_and_nothing_is_kept() {
             worker.read_exact(&mut create).await.unwrap();
             let create = Header::read(&create).unwrap();
             assert_eq!(create.kind, Kind::Create);
-            let created = message(Kind::Created, Flag::Frame, create.id, &[1, 0, 0]);
+            let created = message(Kind::Created, Flag::Frame, create.id, &[1]);
             worker.write_all(&created).await.unwrap();
         };
         let (made, ()) = tokio::join!(Instance::in_worker(&house.executor, start), greet);

@@ -81,7 +81,7 @@ impl WorkerHost {
             let link = Arc::new(Link::new(theirs).unwrap());
             let writing = Arc::clone(&link);
             tokio::spawn(async move { writing.write_waiting().await });
-            talk(link, plugin, &executor).await.unwrap();
+            talk(link, plugin).await.unwrap();
         });
         let instance = host.block_on(async {
             let start = Start {

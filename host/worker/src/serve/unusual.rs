@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jaato_loader::remote::Start;
 use jaato_loader::remote::wire::Header;
-use jaato_loader::{NoServices, RunningCall, STRIKES_MAX};
+use jaato_loader::{Facet, NoServices, RunningCall, STRIKES_MAX};
 use jaato_types::{Completion, Delta, GcPlan, Manifest, Message as Said, Part};
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -170,7 +170,8 @@ async fn a_plugin_of_the_frozen_boundary_runs_in_a_worker_of_today() {
     let file = library(&build("abi-1", &["frozen-1"]), "frozen_1");
     let saved = Frame::write(&json!(41)).unwrap();
     let instance = worker.instance_of(file, Some(saved)).await;
-    assert!(instance.has_tools() && instance.has_gc() && instance.has_provider());
+    let facets = instance.facets();
+    assert!([Facet::Tool, Facet::Gc, Facet::Complete].iter().all(|facet| facets.has(*facet)));
     let arguments = Frame::write(&json!({ "service": "of the future" })).unwrap();
     let call = instance.call_tool("ask_frozen", arguments, Arc::new(NoServices)).unwrap();
     let (emitted, answer) = ended(call).await;
@@ -231,8 +232,8 @@ async fn calls_of_a_plugin_that_hangs_until_it_is_disabled_are_answered() {
 struct ByHand(UnixStream);
 
 impl ByHand {
-    fn send(&mut self, kind: Kind, flag: Flag, payload: &[u8]) {
-        let header = Header { kind, flag, id: 1, length: payload.len() }.write();
+    fn send(&mut self, kind: Kind, flag: Flag, id: u64, payload: &[u8]) {
+        let header = Header { kind, flag, id, length: payload.len() }.write();
         self.0.write_all(&[&header, payload].concat()).unwrap();
     }
 
@@ -244,6 +245,41 @@ impl ByHand {
         self.0.read_exact(&mut payload).unwrap();
         (header, payload)
     }
+}
+
+#[test]
+fn while_polls_block_the_worker_goes_on_reading() {
+    let worker = Worker::new();
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(PATIENCE)).unwrap();
+    ours.set_write_timeout(Some(PATIENCE)).unwrap();
+    let file = fixture("probe");
+    worker.0.spawn(async move { serve(theirs, &file).await });
+    let mut host = ByHand(ours);
+    assert_eq!(host.next().0.kind, Kind::Ready);
+    host.send(Kind::Create, Flag::Nothing, 1, b"");
+    assert_eq!(host.next().0.kind, Kind::Created);
+    let folder = tempfile::tempdir().unwrap();
+    let until = folder.path().join("until");
+    for id in [2, 3] {
+        let arguments = Frame::write(&json!({ "how": "sleep", "until": until })).unwrap();
+        let head = wire::call_head(Facet::Tool, "block");
+        host.send(Kind::Call, Flag::Frame, id, &[head, arguments].concat());
+        while host.next().0.kind != Kind::Emit {}
+    }
+    // More than the socket holds: it is written only if it is read.
+    let unknown = Header { kind: Kind::Cancel, flag: Flag::Nothing, id: 4, length: 0 }.write();
+    host.0.write_all(&unknown.repeat(256 * 1024)).unwrap();
+    std::fs::write(&until, "").unwrap();
+    let answers = std::iter::repeat_with(|| host.next().0);
+    let mut answered: Vec<u64> = answers
+        .filter(|header| header.kind == Kind::Answer)
+        .map(|header| header.id)
+        .take(2)
+        .collect();
+    answered.sort_unstable();
+    assert_eq!(answered, [2, 3]);
+    worker.end();
 }
 
 #[test]
@@ -259,16 +295,16 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
         give.send((Arc::clone(&link), executor.clone())).unwrap();
         let writing = Arc::clone(&link);
         tokio::spawn(async move { writing.write_waiting().await });
-        talk(link, open(&executor, &file).await.unwrap(), &executor).await
+        talk(link, open(&executor, &file).await.unwrap()).await
     });
     let mut host = ByHand(ours);
     assert_eq!(host.next().0.kind, Kind::Ready);
-    host.send(Kind::Create, Flag::Nothing, b"");
+    host.send(Kind::Create, Flag::Nothing, 1, b"");
     assert_eq!(host.next().0.kind, Kind::Created);
     let piece = 1024 * 1024;
     let arguments = Frame::write(&json!({ "pieces": 100, "bytes": piece })).unwrap();
     let head = wire::call_head(Facet::Tool, "emit");
-    host.send(Kind::Call, Flag::Frame, &[head, arguments].concat());
+    host.send(Kind::Call, Flag::Frame, 1, &[head, arguments].concat());
     let (link, executor) = worker_of.recv().unwrap();
     let begun = std::time::Instant::now();
     // Until the call has ended: the instance's own context is left.
@@ -288,7 +324,7 @@ fn emissions_that_nobody_reads_end_the_call_and_not_the_worker() {
     assert_eq!((answer.0.kind, answer.0.flag), (Kind::Answer, Flag::Error));
     let error: Error = Frame::read(&answer.1).unwrap();
     assert_eq!(error.kind, ErrorKind::LimitReached, "{error}");
-    host.send(Kind::Save, Flag::Nothing, b"");
+    host.send(Kind::Save, Flag::Nothing, 1, b"");
     assert_eq!(host.next().0.kind, Kind::Saved);
     worker.end();
 }

@@ -1,10 +1,9 @@
 //! Files piece by piece, both ways.
 
-use std::os::fd::{AsRawFd as _, RawFd};
 use std::path::PathBuf;
 
 use jaato_types::Result;
-use jaato_types::files::{FileFacts, FileRead, FileStreamed, FileWrite, LentFile, WriteMode};
+use jaato_types::files::{FileFacts, FileRead, FileStreamed, FileWrite, WriteMode};
 use rustix::buffer::spare_capacity;
 use rustix::fd::OwnedFd;
 use rustix::fs::fstat;
@@ -29,9 +28,6 @@ pub struct Pieces {
     shown: PathBuf,
     offset: u64,
     left: u64,
-    /// Whether it is one that others may read: a file of the kernel's own, which has no size, may
-    /// make them wait.
-    is_stored: bool,
 }
 
 /// A file that is written piece by piece. Dropped before it is finished, it leaves the old one as
@@ -51,8 +47,7 @@ impl Confined {
         let asked = self.roots.asked(&request.path)?;
         let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
         let left = request.length.unwrap_or(u64::MAX);
-        let is_stored = facts.size > 0;
-        let pieces = Pieces { file, shown: asked.shown(), offset: request.offset, left, is_stored };
+        let pieces = Pieces { file, shown: asked.shown(), offset: request.offset, left };
         Ok((FileStreamed { size: facts.size }, pieces))
     }
 
@@ -117,13 +112,6 @@ impl Pieces {
         Ok(buffer)
     }
 
-    /// Lends the open file, to be read from where this has come to.
-    pub fn lent(&self) -> Option<LentFile> {
-        let length = (self.left < u64::MAX).then_some(self.left);
-        let lent = LentFile { offset: self.offset, length, ..lent(self.file.as_raw_fd())? };
-        self.is_stored.then_some(lent)
-    }
-
     /// Goes past bytes.
     pub fn skip(&mut self, bytes: usize) {
         self.offset = self.offset.saturating_add(bytes as u64);
@@ -136,11 +124,6 @@ impl Writer {
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let place = &self.place;
         self.draft.write(bytes).map_err(|errno| errors::failed(Verb::Write, &place.shown, errno))
-    }
-
-    /// Lends the open file, to be written behind what was written.
-    pub fn lent(&self) -> Option<LentFile> {
-        lent(self.draft.file.as_raw_fd())
     }
 
     /// Puts the file in its place.
@@ -156,10 +139,4 @@ impl Writer {
         let stat = fstat(&self.draft.file).map_err(failed)?;
         Ok(Facts::from(&stat).told(&place.shown))
     }
-}
-
-/// Elsewhere a descriptor cannot be taken over without children that are born meanwhile inheriting
-/// it.
-fn lent(number: RawFd) -> Option<LentFile> {
-    cfg!(target_os = "linux").then(|| LentFile { number, ..LentFile::default() })
 }

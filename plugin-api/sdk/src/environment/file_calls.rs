@@ -2,17 +2,17 @@
 
 use jaato_types::execution::STREAM_KEY;
 use jaato_types::files::{
-    COPY, CUT_RESULT, DELETE, DESCRIPTOR_KEY, EDIT, EXISTS, FileExists, FileNumber, FilePath, GLOB,
-    LIST, LentFile, MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, STAT, WALK, WRITE,
-    WRITE_FINISH, WRITE_PIECE, WRITE_STREAM,
+    COPY, CUT_RESULT, DELETE, EDIT, EXISTS, FileExists, FileNumber, FilePath, GLOB, LIST,
+    MAKE_FOLDER, MOVE, READ, READ_STREAM, READ_TEXT, ResultCut, STAT, WALK, WRITE, WRITE_FINISH,
+    WRITE_PIECE, WRITE_STREAM,
 };
 use jaato_types::{Error, ErrorKind, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::desk::{Desk, Open, unknown};
 use super::dispatch::{done, framed, read, read_with_bytes, unknown_operation};
 use super::held::Held;
-use super::{ExecutionEnvironment, FilePieces, FileWriter, Files};
+use super::{ExecutionEnvironment, FileWriter, Files};
 use crate::context::Cx;
 use crate::instance::value_frame;
 
@@ -61,16 +61,14 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         READ_STREAM => {
             desk.has_room()?;
             let (size, pieces) = files.open(cx, read(frame)?).await?;
-            let lent = pieces.lent();
             let stream = desk.add(Open::Pieces(Held::new(pieces)));
-            value_frame(&with_lent(json!({ "size": size, STREAM_KEY: stream }), lent))
+            value_frame(&json!({ "size": size, STREAM_KEY: stream }))
         }
         WRITE_STREAM => {
             desk.has_room()?;
             let writer = files.create(cx, read(frame)?).await?;
-            let lent = writer.lent();
             let file = desk.add(Open::Writer(Held::new(writer)));
-            value_frame(&with_lent(json!({ "file": file, STREAM_KEY: file }), lent))
+            value_frame(&json!({ "file": file, STREAM_KEY: file }))
         }
         WRITE_PIECE => {
             let (FileNumber { file }, bytes) = read_with_bytes(frame)?;
@@ -89,13 +87,6 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         }
         other => Err(unknown_operation(other)),
     }
-}
-
-fn with_lent(mut answer: Value, lent: Option<LentFile>) -> Value {
-    if let Some(lent) = lent {
-        answer[DESCRIPTOR_KEY] = json!(lent);
-    }
-    answer
 }
 
 async fn exists<S, F: Files>(cx: &Cx<S>, files: &F, path: FilePath) -> Result<FileExists> {

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use jaato_types::files::{
     FileBytes, FileDelete, FileEdit, FileEdited, FileFacts, FileGlob, FilePair, FilePath, FileRead,
     FileReadText, FileText, FileWalk, FileWrite, FilesFound, FolderEntries, FolderList, FolderMake,
-    LentFile, ResultCut, ResultKept, WalkedPage,
+    ResultCut, ResultKept, WalkedPage,
 };
 use jaato_types::{Error, ErrorKind, Result};
 
@@ -203,13 +203,6 @@ pub trait FilePieces: Send + 'static {
         host: &Reporter,
         buffer: Vec<u8>,
     ) -> impl Future<Output = Result<Vec<u8>>> + Send;
-
-    /// Lends the open file, where it is a regular file that a host may read itself at its own
-    /// places. Asked once, before the first piece; where a host uses it, it asks for no piece
-    /// unless something fails, and then for all from the first one on.
-    fn lent(&self) -> Option<LentFile> {
-        None
-    }
 }
 
 /// A file that is written piece by piece. Dropping it leaves what was there.
@@ -226,13 +219,6 @@ pub trait FileWriter: Send + 'static {
     /// # Errors
     /// What keeps it from its place.
     fn finish(self, host: &Reporter) -> impl Future<Output = Result<FileFacts>> + Send;
-
-    /// Lends the open file, where it is a regular file that a host may write itself, from the place
-    /// on at which [`FileWriter::write`] would. Asked once, before the first piece; where a host
-    /// uses it, it gives no piece unless something fails, and then what is left of that one.
-    fn lent(&self) -> Option<LentFile> {
-        None
-    }
 }
 
 /// A tree that is gone through.

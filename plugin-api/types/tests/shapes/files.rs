@@ -84,7 +84,6 @@ fn find(shapes: &mut Shapes) {
 fn streams(shapes: &mut Shapes) {
     shapes.add(&FileStreamed { size: 4 });
     shapes.add(&FileBegun { file: 1 });
-    shapes.add(&LentFile { number: 17, offset: 1, length: Some(2) });
     shapes.add(&FileNumber { file: 1 });
     shapes.add(&ResultCut { name: "build.log".to_owned(), chars_max: Some(2) });
     let (text, path) = ("mo".to_owned(), Some("/tmp/build-1.log".to_owned()));

@@ -19,6 +19,8 @@ pub enum Verdict {
     /// Beyond the target, but not beyond twice of it.
     Slow,
     Missed,
+    /// Beyond a target that decides nothing.
+    Beyond,
     None,
 }
 
@@ -29,17 +31,24 @@ pub struct Figure {
     pub unit: &'static str,
     pub measured: f64,
     pub target: Target,
+    /// Whether the target decides nothing.
+    informs: bool,
 }
 
 impl Figure {
     /// Makes a figure.
     pub fn new(what: &str, measured: f64, unit: &'static str, target: Target) -> Self {
-        Self { what: what.to_owned(), unit, measured, target }
+        Self { what: what.to_owned(), unit, measured, target, informs: false }
     }
 
     /// The same figure, compared with nothing.
     pub fn without_target(self) -> Self {
         Self { target: Target::None, ..self }
+    }
+
+    /// The same figure, whose target decides nothing.
+    pub fn for_information(self) -> Self {
+        Self { informs: true, ..self }
     }
 
     /// Compares with the target. What could not be measured meets none.
@@ -48,6 +57,9 @@ impl Figure {
         match self.target {
             Target::AtMost(limit) | Target::AboutAtMost(limit) if measured <= limit => Verdict::Met,
             Target::AtLeast(limit) if measured >= limit => Verdict::Met,
+            Target::AtMost(_) | Target::AtLeast(_) | Target::AboutAtMost(_) if self.informs => {
+                Verdict::Beyond
+            }
             Target::AboutAtMost(limit) if measured <= 2.0 * limit => Verdict::Slow,
             Target::AtMost(_) | Target::AtLeast(_) | Target::AboutAtMost(_) => Verdict::Missed,
             Target::None => Verdict::None,
@@ -71,6 +83,7 @@ impl Verdict {
             Self::Met => "met",
             Self::Slow => "slow: beyond the target, within twice of it",
             Self::Missed => "MISSED",
+            Self::Beyond => "beyond, for information",
             Self::None => "",
         }
     }
@@ -133,6 +146,14 @@ mod tests {
         check(1e9, Target::None, Verdict::None);
         check(f64::NAN, Target::AtMost(4.0), Verdict::Missed);
         check(f64::NAN, Target::AtLeast(4.0), Verdict::Missed);
+    }
+
+    #[test]
+    fn what_only_informs_misses_nothing() {
+        let beyond = Figure::new("a call", 5.0, "µs", Target::AtMost(4.0)).for_information();
+        assert_eq!(beyond.verdict(), Verdict::Beyond);
+        let within = Figure::new("a call", 4.0, "µs", Target::AtMost(4.0)).for_information();
+        assert_eq!(within.verdict(), Verdict::Met);
     }
 
     #[test]

@@ -1,0 +1,73 @@
+//! What an instance can be asked for.
+
+/// A facet of an instance, or its open operation. Its number is what crosses to a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Facet {
+    /// A call of a tool.
+    Tool = 0,
+    /// A gc's plan.
+    Gc = 1,
+    /// A provider's completion.
+    Complete = 2,
+    /// A provider's models.
+    Models = 3,
+    /// An operation by name.
+    Operation = 4,
+    /// An operation of an execution environment, by name.
+    Environment = 5,
+}
+
+/// The facets that an instance has: a bit each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facets(u8);
+
+impl Facet {
+    const ALL: [Self; 6] =
+        [Self::Tool, Self::Gc, Self::Complete, Self::Models, Self::Operation, Self::Environment];
+
+    /// Returns the facet of a number, or `None` if no facet has it.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|facet| *facet as u8 == number)
+    }
+}
+
+impl Facets {
+    /// Adds a facet if `has` is true.
+    #[must_use]
+    pub fn with(self, facet: Facet, has: bool) -> Self {
+        Self(self.0 | u8::from(has) << facet as u8)
+    }
+
+    /// Returns true if the facet is among them.
+    pub fn has(self, facet: Facet) -> bool {
+        self.0 & 1 << facet as u8 != 0
+    }
+
+    /// Returns the bits.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Makes them of bits. Bits that stand for no facet are kept and never asked about.
+    pub fn of_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_has_what_was_added_and_nothing_else() {
+        for added in Facet::ALL {
+            let set = Facets::default().with(added, true).with(Facet::Tool, false);
+            let has = Facet::ALL.into_iter().filter(|facet| set.has(*facet));
+            assert_eq!(has.collect::<Vec<_>>(), [added]);
+            assert_eq!(Facets::of_bits(set.bits()), set);
+            assert_eq!(Facet::from_number(added as u8), Some(added));
+        }
+        assert_eq!(Facet::from_number(6), None);
+    }
+}
