@@ -69,6 +69,17 @@ pub struct EnvironmentArgs {
     /// Work in this container, which runs already and stays
     #[arg(long, value_name = "CONTAINER")]
     pub container: Option<String>,
+
+    /// Set something of the environment for this session, over its configuration; may be given
+    /// again
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub environment_option: Vec<(String, String)>,
+}
+
+/// Takes `KEY=VALUE` apart.
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("an option is KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -58,7 +58,7 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let view = View::start(OutputForm::Text, cancel.clone());
     // A call that a person typed is the person's own act: nobody is asked.
     let mut options = SessionOptions::unattended(Arc::new(LiveEvents(Arc::clone(&view))));
-    options.environment_options = start::environment_options(&args.environment);
+    options.environment_options = start::environment_options(&runtime, &args.environment)?;
     if !args.batch {
         let terminal = TerminalAsker::new(Arc::clone(&view), Arc::default());
         options.asker = Arc::new(SecretsAlone { rest: options.asker, terminal });

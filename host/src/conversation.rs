@@ -50,6 +50,16 @@ pub fn start(
     view: Arc<View>,
     stage: &Arc<Stage>,
 ) -> Result<Session, Failure> {
+    let failure = |error: Error| {
+        let exit = if error.kind == ErrorKind::PluginDisabled {
+            Exit::Plugin
+        } else {
+            Exit::Configuration
+        };
+        Failure { exit, message: error.message, hint: error.hint }
+    };
+    let environment_options =
+        start::environment_options(runtime, &args.environment).map_err(failure)?;
     let options = SessionOptions {
         asker: Arc::new(TerminalAsker::new(Arc::clone(&view), Arc::clone(stage))),
         events: view,
@@ -57,16 +67,9 @@ pub fn start(
         allow_all: args.yes,
         system: args.system.clone(),
         environment: None,
-        environment_options: start::environment_options(&args.environment),
+        environment_options,
     };
-    runtime.session(options).map_err(|error| {
-        let exit = if error.kind == ErrorKind::PluginDisabled {
-            Exit::Plugin
-        } else {
-            Exit::Configuration
-        };
-        Failure { exit, message: error.message, hint: error.hint }
-    })
+    runtime.session(options).map_err(failure)
 }
 
 /// A name in `--tools` or `--allow` that no tool has is a slip of the keyboard, not a wish.

@@ -205,7 +205,7 @@ async fn session(global: Global, args: &EnvironmentArgs) -> Result<(Runtime, Ses
     start::in_environment(&mut arguments, args);
     let runtime = start::runtime(arguments).await?;
     let mut options = SessionOptions::unattended(Arc::new(Unseen));
-    options.environment_options = start::environment_options(args);
+    options.environment_options = start::environment_options(&runtime, args)?;
     let session = runtime.session_for_calls(options)?;
     Ok((runtime, session))
 }

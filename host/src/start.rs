@@ -4,6 +4,7 @@ use jaato_runtime::config::Overrides;
 use jaato_runtime::config::trust::{ChangeKind, WorkspaceState};
 use jaato_runtime::loader::tell_last_words;
 use jaato_runtime::registry::Status;
+use jaato_runtime::types::Error;
 use jaato_runtime::{Arguments, Runtime, Setup, problem_line, visible};
 use serde_json::{Map, Value};
 
@@ -36,12 +37,20 @@ pub fn in_environment(arguments: &mut Arguments, environment: &EnvironmentArgs) 
     arguments.overrides.environment = environment.environment.clone().or(implied);
 }
 
-/// Returns what the command line says of the execution environment.
-pub fn environment_options(environment: &EnvironmentArgs) -> Map<String, Value> {
-    let EnvironmentArgs { image, container, .. } = environment;
-    let given = [("image", image), ("container_id", container)];
-    let given = given.into_iter().filter_map(|(key, value)| Some((key, value.clone()?)));
-    given.map(|(key, value)| (key.to_owned(), value.into())).collect()
+/// Returns what the command line says of the execution environment. `--image` and `--container` are
+/// short for options of `docker`.
+pub fn environment_options(
+    runtime: &Runtime,
+    environment: &EnvironmentArgs,
+) -> Result<Map<String, Value>, Error> {
+    let EnvironmentArgs { image, container, environment_option: given, .. } = environment;
+    let short = [("image", image), ("container_id", container)];
+    let short = short.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?)));
+    let given: Vec<_> = short.chain(given.iter().cloned()).collect();
+    if given.is_empty() {
+        return Ok(Map::new());
+    }
+    runtime.environment_options(&runtime.setup().config.environment, &given)
 }
 
 /// Reads folders, trust and configuration.

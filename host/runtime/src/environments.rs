@@ -16,10 +16,25 @@ impl Runtime {
         self.host().environments.list()
     }
 
-    /// Makes an environment that several sessions may share. Nothing is set up yet.
+    /// Reads options of an environment as a command line gives them, each a key and a text: by what
+    /// the plugin says of its settings.
     ///
     /// # Errors
-    /// When no plugin offers it.
+    /// `configuration` when no plugin offers the environment, for a setting that it has not, and
+    /// for one that is given twice.
+    pub fn environment_options(
+        &self,
+        name: &str,
+        given: &[(String, String)],
+    ) -> Result<Map<String, Value>, Error> {
+        self.host().environments.options(name, given)
+    }
+
+    /// Makes an environment that several sessions may share. Nothing is set up yet. The options win
+    /// over its plugin's configuration.
+    ///
+    /// # Errors
+    /// When no plugin offers it, or it has no such option.
     pub fn environment(
         &self,
         name: &str,

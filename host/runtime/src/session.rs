@@ -41,7 +41,8 @@ pub struct SessionOptions {
     /// Where its files lie and its commands run; with none an environment of its own, as
     /// configured.
     pub environment: Option<SharedEnvironment>,
-    /// What is said of an environment of its own, over its configuration: `image`, `container_id`.
+    /// Settings of an environment of its own, over those of its plugin's configuration, such as
+    /// `image`. [`Runtime::environment_options`] reads them from texts.
     pub environment_options: Map<String, Value>,
 }
 

@@ -342,6 +342,56 @@ fn an_environment_that_there_is_not_is_told_with_those_that_there_are() {
 }
 
 #[test]
+fn options_of_the_command_line_win_over_the_configuration_for_one_session() {
+    let Some(house) = furnish("") else { return };
+    house.configure_more("[plugins.environment-local]\nshell_timeout = 7.0\n");
+    let timeout = |words: &[&str]| {
+        let shown = house.run(&[&["environment", "show", "--json"], words].concat()).code(0).json();
+        shown["shell_timeout_ms"].clone()
+    };
+    assert_eq!(timeout(&[]), 7000);
+    assert_eq!(timeout(&["--environment-option", "shell_timeout=3"]), 3000);
+    let options =
+        ["--environment-option", "shell_timeout=3", "--environment-option", "enable_tmp_dir=false"];
+    assert_eq!(timeout(&options), 3000);
+    let words = [&["environment", "show", "--json"][..], &options].concat();
+    let shown = house.run(&words).code(0).json();
+    assert!(shown.get("temporary_directory").is_none_or(Value::is_null), "{shown}");
+    // A setting that no workspace may give, for a person who calls a tool and for one who runs.
+    let path = house.workspace().join("sub");
+    std::fs::create_dir(&path).unwrap();
+    let arguments = shell("pwd");
+    let option = "default_path=sub";
+    let words = ["call", "--environment-option", option, "cli_based_tool", &arguments];
+    let printed = house.run(&words).code(0).json()["stdout"].as_str().unwrap().to_owned();
+    assert!(printed.ends_with("/sub\n"), "{printed}");
+    let words = ["environment", "exec", "--environment-option", option, "--", "pwd"];
+    assert_eq!(house.run(&words).code(0).stdout, printed);
+}
+
+#[test]
+fn options_that_there_are_not_are_told_before_anything_runs() {
+    let Some(house) = furnish("") else { return };
+    let arguments = shell("true");
+    let refused = |option: &str, code| {
+        let words = ["call", "--environment-option", option, "cli_based_tool", &arguments];
+        house.run(&words).code(code).stderr
+    };
+    let expected = "error: the environment `local` has no option `shell_timeot`\n\
+                    hint: did you mean `shell_timeout`?\n";
+    assert_eq!(refused("shell_timeot=3", 3), expected);
+    let wrong = "error: the option `shell_timeout` of the environment `local` is wrong: ";
+    let told = refused("shell_timeout=soon", 3);
+    assert_eq!(told, format!("{wrong}\"soon\" is not of type \"number\"\n"));
+    assert!(refused("shell_timeout=0", 3).starts_with(wrong));
+    assert!(refused("shell_timeout", 2).contains("an option is KEY=VALUE"));
+    let words = ["run", "--environment-option", "q=1", "--yes", "go"];
+    house.script(&json!({ "answers": [] }));
+    let told = house.run(&words).code(3).stderr;
+    assert!(told.contains("has no option `q`"), "{told}");
+}
+
+#[test]
 fn without_its_plugin_commands_are_refused_and_all_else_works() {
     let Some(house) = House::new() else { return };
     let plugins = fixtures::house().unwrap().join("plugins");

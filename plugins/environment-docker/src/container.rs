@@ -25,6 +25,7 @@ use crate::probe::{self, Facts};
 use crate::settings::{CONTAINER_TMP, CONTAINER_WORKDIR, Settings, Wanted};
 use crate::shared::{SharedFolders, Users};
 use crate::terminal::{Size, Terminal};
+use crate::volumes;
 use crate::watch::Watch;
 
 /// Stands in the name of a container before the number of those that were made in its place.
@@ -75,8 +76,12 @@ impl Container {
     pub async fn open(engine: Engine, settings: &Settings, workspace: &Path) -> Result<Self> {
         let wanted = settings.wanted()?;
         let workspace = workspace.canonicalize().map_err(|error| no_folder(workspace, &error))?;
+        let session = workspace.clone();
+        let workspace = volumes::workspace(settings.mount_dir.as_deref(), &session)?;
         match wanted {
-            Wanted::Image(image) => Self::make(engine, settings, image, workspace).await,
+            Wanted::Image(image) => {
+                Self::make(engine, settings, image, (workspace, &session)).await
+            }
             Wanted::Container(name) => Self::take(engine, settings, name, workspace).await,
         }
     }
@@ -85,15 +90,16 @@ impl Container {
         engine: Engine,
         settings: &Settings,
         image: &str,
-        workspace: PathBuf,
+        (workspace, session): (PathBuf, &Path),
     ) -> Result<Self> {
         check_name("image", image)?;
         let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
         let workdir = settings.container_workdir.clone();
         let container = workdir.unwrap_or_else(|| CONTAINER_WORKDIR.into());
+        let tmp = Path::new(CONTAINER_TMP);
+        let volumes = volumes::read(&settings.mounts, session, &[&container, tmp])?;
         let workspace = Shared { host: workspace, container };
-        let folders =
-            SharedFolders::to_mount(&base, workspace, Path::new(CONTAINER_TMP), users(settings))?;
+        let folders = SharedFolders::to_mount(&base, workspace, tmp, volumes, users(settings))?;
         let user = user(&engine, settings, &folders);
         let name = folders.name();
         let made =
@@ -116,6 +122,11 @@ impl Container {
         workspace: PathBuf,
     ) -> Result<Self> {
         check_name("container", name)?;
+        if let Some(mount) = settings.mounts.first() {
+            let text = format!("the container `{name}` runs already: `{mount}` cannot be mounted");
+            let hint = "name an image instead, or set `mounts` to `[]`";
+            return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
+        }
         let seen = engine.docker().inspect_container(name, None::<InspectContainerOptions>).await;
         let seen = seen.map_err(|error| engine.explain(&error, Doing::Container(name)))?;
         must_run(&seen, name)?;

@@ -30,6 +30,7 @@ mod sweep;
 mod terminal;
 mod terminals;
 mod tmp;
+mod volumes;
 mod watch;
 mod wrapper;
 

@@ -16,6 +16,7 @@ use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, StartContainerOptions,
 };
 use jaato_plugin_sdk::types::{Error, Result};
+use jaato_plugin_sdk_environment::files::Access;
 use tokio::runtime::Handle;
 
 use crate::engine::Engine;
@@ -86,7 +87,7 @@ fn body(
     }
     let script = if stays { WAIT } else { guardian::SCRIPT };
     let host = HostConfig {
-        mounts: Some(vec![mount(paths.workspace()), mount(paths.tmp())]),
+        mounts: Some(mounts(paths)),
         network_mode: settings.network.clone(),
         auto_remove: Some(!stays),
         // What the guardian's shell says is for us alone.
@@ -116,12 +117,18 @@ fn body(
     }
 }
 
-fn mount(shared: &Shared) -> Mount {
+fn mounts(paths: &Paths) -> Vec<Mount> {
+    let own = [paths.workspace(), paths.tmp()].map(|shared| mount(shared, Access::Write));
+    let more = paths.volumes().iter().map(|volume| mount(&volume.folder, volume.access));
+    own.into_iter().chain(more).collect()
+}
+
+fn mount(shared: &Shared, access: Access) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
         source: Some(text(&shared.host)),
         target: Some(text(&shared.container)),
-        read_only: Some(false),
+        read_only: Some(access == Access::Read),
         ..Mount::default()
     }
 }

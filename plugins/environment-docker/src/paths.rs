@@ -6,11 +6,14 @@ use std::path::{Component, Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 
+use crate::volumes::Volume;
+
 /// The folders that both sides share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     workspace: Shared,
     tmp: Shared,
+    volumes: Vec<Volume>,
 }
 
 /// A folder by both of its names.
@@ -25,7 +28,18 @@ pub struct Shared {
 impl Paths {
     /// Takes the two folders.
     pub fn new(workspace: Shared, tmp: Shared) -> Self {
-        Self { workspace, tmp }
+        Self { workspace, tmp, volumes: Vec::new() }
+    }
+
+    /// Adds folders that are shared beside them.
+    #[must_use]
+    pub fn with_volumes(self, volumes: Vec<Volume>) -> Self {
+        Self { volumes, ..self }
+    }
+
+    /// The folders that are shared beside the two.
+    pub fn volumes(&self) -> &[Volume] {
+        &self.volumes
     }
 
     /// The workspace.
@@ -69,8 +83,9 @@ impl Paths {
         path: &Path,
         sides: impl Fn(&'a Shared) -> (&'a Path, &'a Path),
     ) -> Option<PathBuf> {
-        let pairs = [&self.workspace, &self.tmp].map(sides);
-        let fitting = pairs.into_iter().filter(|(from, _)| path.starts_with(from));
+        let others = self.volumes.iter().map(|volume| &volume.folder);
+        let pairs = [&self.workspace, &self.tmp].into_iter().chain(others).map(sides);
+        let fitting = pairs.filter(|(from, _)| path.starts_with(from));
         let (from, to) = fitting.max_by_key(|(from, _)| from.components().count())?;
         let rest = path.strip_prefix(from).ok()?;
         // Joining an empty path would leave a slash at the end.

@@ -10,6 +10,7 @@ use jaato_plugin_sdk::types::execution::{
 };
 use jaato_plugin_sdk::{schemars, serde_json};
 use jaato_plugin_sdk_environment::HostFiles;
+use jaato_plugin_sdk_environment::files::Access;
 
 use crate::address::Address;
 use crate::container::{Container, Origin};
@@ -19,16 +20,16 @@ use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::shell::DockerShell;
 use crate::terminals::DockerTerminals;
-use crate::{sweep, tmp};
+use crate::{sweep, tmp, volumes};
 
 /// The plugin's state: what the user has set.
 pub struct Docker {
-    settings: Settings,
+    config: Value,
 }
 
 impl State for Docker {
     async fn create(home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self { settings: home.config().await? })
+        Ok(Self { config: home.config().await? })
     }
 
     fn describe(description: &mut Description) {
@@ -56,7 +57,7 @@ impl ExecutionEnvironment for Ready {
     }
 
     async fn setup(cx: &Cx<Docker>, setup: EnvironmentSetup) -> Result<Self> {
-        let settings = cx.state().settings.clone().with_options(&setup.options)?;
+        let settings = Settings::chosen(&cx.state().config, &setup.options)?;
         // Before anything is asked of the engine.
         settings.wanted()?;
         let shell_timeout_ms = settings.shell_timeout_ms();
@@ -108,6 +109,7 @@ impl ExecutionEnvironment for Ready {
 async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<String>)> {
     let address = Address::find(settings.engine.as_deref(), |name| std::env::var_os(name))?;
     let engine = Engine::connect(address, settings.engine_deadline()).await?;
+    let mounted = volumes::workspace(settings.mount_dir.as_deref(), workspace)?;
     let mut notes = Vec::new();
     match sweep::remove_left_behind(&engine).await {
         Ok(removed) => notes.extend(removed.into_iter().map(|name| {
@@ -117,7 +119,7 @@ async fn open(settings: &Settings, workspace: &Path) -> Result<(Container, Vec<S
         Err(error) => notes.push(format!("cannot look for containers left behind: {error}")),
     }
     let base = settings.tmp_base_dir.clone().unwrap_or_else(std::env::temp_dir);
-    for base in [base.as_path(), workspace] {
+    for base in [base.as_path(), mounted.as_path()] {
         notes.extend(tmp::remove_left_behind(base).into_iter().map(|path| {
             format!("removed `{}`, which a killed host had left behind", path.display())
         }));
@@ -148,14 +150,19 @@ fn told(container: &Container) -> EnvironmentFacts {
         "origin": origin,
         "host_workspace": shown(&container.paths().workspace().host),
     });
+    let more = container.paths().volumes().iter().map(|volume| AllowedPath {
+        path: shown(&volume.folder.container),
+        read_only: volume.access == Access::Read,
+    });
+    let own = [
+        AllowedPath { path: workspace.clone(), read_only: !facts.workspace_is_writable },
+        AllowedPath { path: tmp.clone(), read_only: false },
+    ];
     EnvironmentFacts {
         name: Ready::spec().name,
         is_host: false,
-        working_directory: workspace.clone(),
-        allowed_paths: vec![
-            AllowedPath { path: workspace, read_only: !facts.workspace_is_writable },
-            AllowedPath { path: tmp.clone(), read_only: false },
-        ],
+        working_directory: workspace,
+        allowed_paths: own.into_iter().chain(more).collect(),
         temporary_directory: Some(tmp),
         os: Some(os(facts)),
         shell: Some(ShellFacts {

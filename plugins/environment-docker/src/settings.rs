@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jaato_plugin_sdk::environment::settings;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json::{Map, Value};
 
@@ -34,6 +35,13 @@ pub struct Settings {
     /// tell.
     #[schemars(extend("x-jaato-workspace" = true))]
     pub container_workdir: Option<PathBuf>,
+    /// The folder of this machine that the container has as its workspace; a relative one starts at
+    /// the workspace, which is the default.
+    pub mount_dir: Option<PathBuf>,
+    /// More folders of this machine that a container which is made shall have, each
+    /// `FOLDER:FOLDER_IN_CONTAINER`, with `:ro` behind it to be read only. Files in them may be
+    /// touched as those of the workspace.
+    pub mounts: Vec<String>,
     /// Who commands run as: a name, `UID`, `UID:GID`, or `container` for the image's own user. By
     /// default whoever runs jaato, so that files stay theirs.
     pub user: Option<String>,
@@ -77,6 +85,8 @@ impl Default for Settings {
             image: None,
             container_id: None,
             container_workdir: None,
+            mount_dir: None,
+            mounts: Vec::new(),
             user: None,
             network: None,
             cleanup_on_exit: true,
@@ -104,25 +114,14 @@ impl Settings {
     ///
     /// # Errors
     /// Kind `configuration` for an option that is none.
-    pub fn with_options(mut self, options: &Map<String, Value>) -> Result<Self> {
-        for (name, value) in options {
-            let chosen = value.as_str().map(str::to_owned);
-            match (name.as_str(), chosen) {
-                ("image", Some(image)) => {
-                    self.container_id = None;
-                    self.image = Some(image);
-                }
-                ("container_id", Some(container)) => {
-                    self.image = None;
-                    self.container_id = Some(container);
-                }
-                _ => {
-                    let text = format!("the environment `docker` has no option `{name}={value}`");
-                    return Err(Error::new(ErrorKind::Configuration, text));
-                }
+    pub fn chosen(config: &Value, options: &Map<String, Value>) -> Result<Self> {
+        let mut config = config.as_object().cloned().unwrap_or_default();
+        for (chosen, other) in [("image", "container_id"), ("container_id", "image")] {
+            if options.contains_key(chosen) {
+                config.remove(other);
             }
         }
-        Ok(self)
+        settings(&Value::Object(config), options)
     }
 
     /// Tells what is asked for.
@@ -187,18 +186,21 @@ mod tests {
 
     #[test]
     fn what_a_person_chose_wins_over_the_configuration() {
-        let chosen = |settings: Settings, options: Value| {
-            settings
-                .with_options(options.as_object().unwrap())
-                .map(|it| (it.image, it.container_id))
-        };
-        let image = Settings { image: Some("a".to_owned()), ..Settings::default() };
+        let chosen =
+            |config: Value, options: Value| Settings::chosen(&config, options.as_object().unwrap());
+        let names = |settings: Settings| (settings.image, settings.container_id);
+        let image = json!({ "image": "a", "network": "none" });
         let found = chosen(image.clone(), json!({ "container_id": "web" })).unwrap();
-        assert_eq!(found, (None, Some("web".to_owned())));
-        let found = chosen(image.clone(), json!({ "image": "b" })).unwrap();
-        assert_eq!(found, (Some("b".to_owned()), None));
+        assert_eq!(found.network.as_deref(), Some("none"));
+        assert_eq!(names(found), (None, Some("web".to_owned())));
+        let found = chosen(image.clone(), json!({ "image": "b", "network": "host" })).unwrap();
+        assert_eq!(found.network.as_deref(), Some("host"));
+        assert_eq!(names(found), (Some("b".to_owned()), None));
+        let both = chosen(image.clone(), json!({ "image": "b", "container_id": "web" })).unwrap();
+        assert_eq!(both.wanted().unwrap_err().kind, ErrorKind::Configuration);
         let error = chosen(image, json!({ "moon": 1 })).unwrap_err();
-        assert_eq!(error.message, "the environment `docker` has no option `moon=1`");
+        assert_eq!(error.kind, ErrorKind::Configuration);
+        assert!(error.message.contains("unknown field `moon`"), "{}", error.message);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use jaato_plugin_sdk_environment::files::{
 use crate::errors;
 use crate::paths::{Paths, Shared};
 use crate::tmp::{self, Tmp};
+use crate::volumes::Volume;
 
 /// The home of a user that has none in the container, below the temporary folder.
 const HOME: &str = "home";
@@ -42,9 +43,16 @@ impl SharedFolders {
     ///
     /// # Errors
     /// Kind `io` or `configuration` for folders that cannot be used.
-    pub fn to_mount(base: &Path, workspace: Shared, tmp: &Path, users: Users) -> Result<Self> {
+    pub fn to_mount(
+        base: &Path,
+        workspace: Shared,
+        tmp: &Path,
+        volumes: Vec<Volume>,
+        users: Users,
+    ) -> Result<Self> {
         let folder = Tmp::make(base, tmp::PREFIX)?;
-        let shared = Self::open(folder, workspace, Access::Write, tmp.to_owned())?;
+        let workspace = (workspace, Access::Write);
+        let shared = Self::open(folder, workspace, volumes, tmp.to_owned())?;
         // On this machine nobody comes so far: the folder around it is not mounted.
         shared.let_in(&shared.paths.tmp().host, users)?;
         Ok(shared)
@@ -59,7 +67,7 @@ impl SharedFolders {
         let folder = Tmp::make(&workspace.host, tmp::HIDDEN_PREFIX)?;
         let name = folder.path().file_name().unwrap_or_default();
         let shown = workspace.container.join(name).join(LINK);
-        let shared = Self::open(folder, workspace, access, shown)?;
+        let shared = Self::open(folder, (workspace, access), Vec::new(), shown)?;
         let true_name = shared.paths.tmp().host.file_name().unwrap_or_default();
         let link = shared.tmp.path().join(LINK);
         symlink(true_name, &link).map_err(|error| cannot_make(&link, &error))?;
@@ -69,13 +77,20 @@ impl SharedFolders {
         Ok(shared)
     }
 
-    fn open(folder: Tmp, workspace: Shared, access: Access, shown: PathBuf) -> Result<Self> {
+    fn open(
+        folder: Tmp,
+        (workspace, access): (Shared, Access),
+        volumes: Vec<Volume>,
+        shown: PathBuf,
+    ) -> Result<Self> {
+        let root = |Shared { host, container }: &Shared, access| Root {
+            host: host.clone(),
+            shown: container.clone(),
+            access,
+        };
+        let more = volumes.iter().map(|volume| root(&volume.folder, volume.access));
         let settings = FileSettings {
-            roots: vec![Root {
-                host: workspace.host.clone(),
-                shown: workspace.container.clone(),
-                access,
-            }],
+            roots: std::iter::once(root(&workspace, access)).chain(more).collect(),
             default_folder: workspace.container.clone(),
             temporary: Some(TemporarySettings {
                 base: Some(folder.path().to_owned()),
@@ -87,7 +102,7 @@ impl SharedFolders {
             unreachable!("asked for in the settings")
         };
         let tmp = Shared { host: host.to_owned(), container: container.to_owned() };
-        let paths = Paths::new(workspace, tmp);
+        let paths = Paths::new(workspace, tmp).with_volumes(volumes);
         Ok(Self { files: HostFiles::new(confined), paths, tmp: folder })
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jaato_plugin_sdk::environment::ExecutionEnvironment;
+use jaato_plugin_sdk::environment::{ExecutionEnvironment, settings};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
@@ -18,7 +18,7 @@ use crate::terminal::LocalTerminals;
 /// The plugin's state.
 pub struct Local {
     home: Home,
-    config: Config,
+    config: Value,
 }
 
 impl State for Local {
@@ -52,10 +52,7 @@ impl ExecutionEnvironment for Ready {
 
     async fn setup(cx: &Cx<Local>, setup: EnvironmentSetup) -> Result<Self> {
         let Local { home, config } = cx.state();
-        if let Some(option) = setup.options.keys().next() {
-            let text = format!("the environment `local` has no option `{option}`");
-            return Err(Error::new(ErrorKind::Configuration, text));
-        }
+        let config: Config = settings(config, &setup.options)?;
         let workspace = Path::new(&setup.workspace);
         let default_path = config.default_path(workspace);
         let base = config.tmp_base_dir.as_ref().map(|base| workspace.join(base));

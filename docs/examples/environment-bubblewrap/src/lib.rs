@@ -12,7 +12,7 @@ mod shell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoTerminals};
+use jaato_plugin_sdk::environment::{ExecutionEnvironment, NoTerminals, settings};
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::types::execution::{
     AllowedPath, EnvironmentFacts, EnvironmentSetup, EnvironmentSpec,
@@ -29,7 +29,7 @@ pub use sandbox::{Network, Sandbox};
 /// The plugin's state: what the person has set, and the host for what outlives a call.
 pub struct Bubblewrap {
     home: Home,
-    config: Config,
+    config: Value,
 }
 
 impl State for Bubblewrap {
@@ -63,10 +63,7 @@ impl ExecutionEnvironment for Ready {
 
     async fn setup(cx: &Cx<Bubblewrap>, setup: EnvironmentSetup) -> Result<Self> {
         let Bubblewrap { home, config } = cx.state();
-        if let Some(option) = setup.options.keys().next() {
-            let text = format!("the environment `bubblewrap` has no option `{option}`");
-            return Err(Error::new(ErrorKind::Configuration, text));
-        }
+        let config: Config = settings(config, &setup.options)?;
         let workspace = PathBuf::from(setup.workspace);
         // Opening folders blocks, and this runs on the host's executor.
         let (workspace, files) = cx.blocking(move |_| open(&workspace)).await??;

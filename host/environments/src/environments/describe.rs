@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::scope::write;
-use super::{Environments, Member, Scope, SessionEnvironment, SharedEnvironment, choose};
+use super::{Environments, Member, Scope, SessionEnvironment, SharedEnvironment, choose, with_options_of};
 
 /// An environment in the list.
 #[derive(Debug, Clone)]
@@ -48,10 +48,25 @@ impl Environments {
         listed.collect()
     }
 
-    /// Makes an environment that several sessions may share. Nothing is set up yet.
+    /// Reads options of an environment as a command line gives them, each a key and a text: by what
+    /// the plugin says of its settings.
     ///
     /// # Errors
-    /// When no plugin offers it.
+    /// `configuration` when no plugin offers the environment, for a setting that it has not, and
+    /// for one that is given twice.
+    pub fn options(
+        &self,
+        name: &str,
+        given: &[(String, String)],
+    ) -> Result<Map<String, Value>, Error> {
+        with_options_of(self, name, |_, known| known.read(given))
+    }
+
+    /// Makes an environment that several sessions may share. Nothing is set up yet. The options win
+    /// over its plugin's configuration.
+    ///
+    /// # Errors
+    /// When no plugin offers it, or it has no such option.
     pub fn shared(
         &self,
         name: &str,
@@ -163,7 +178,7 @@ impl Environments {
     /// the default one is not there is told when a tool needs it.
     ///
     /// # Errors
-    /// When no plugin offers what is configured.
+    /// When no plugin offers what is configured, or it has no such option.
     pub fn enter(
         &self,
         session: &SessionId,
@@ -174,11 +189,11 @@ impl Environments {
             Some(shared) => Arc::clone(&shared.0),
             None => {
                 let name = &self.plugins.setup.config.environment;
-                match choose(self, name, options) {
-                    Ok(choice) => Arc::new(Scope::new(choice)),
-                    Err(_) if name == DEFAULT_ENVIRONMENT => return Ok(()),
-                    Err(error) => return Err(error),
+                let is_there = self.plugins.registry().environment(name).is_some();
+                if !is_there && options.is_empty() && name == DEFAULT_ENVIRONMENT {
+                    return Ok(());
                 }
+                Arc::new(Scope::new(choose(self, name, options)?))
             }
         };
         self.join(session, scope);

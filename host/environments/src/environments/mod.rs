@@ -10,6 +10,7 @@
 mod access;
 mod describe;
 mod member;
+mod options;
 mod outputs;
 mod resources;
 mod scope;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use jaato_instances::PluginCaller;
 use jaato_terminals::Terminals;
-use jaato_types::{Error, ErrorKind, SessionId};
+use jaato_types::{Description, Error, ErrorKind, PluginName, SessionId};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
@@ -32,6 +33,7 @@ pub use resources::{Resources, SavedResources, is_operation as is_resource_opera
 pub use scope::{Choice, Scope};
 
 use access::SessionEnvironment;
+use options::Options;
 use terminals::EnvironmentTerminals;
 
 use crate::outputs::Outputs;
@@ -131,8 +133,21 @@ impl Environments {
     }
 }
 
-/// Finds the plugin of an environment that a person named.
+/// Finds the plugin of an environment that a person named, and checks the options.
 fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Result<Choice, Error> {
+    let plugin = with_options_of(host, name, |plugin, known| {
+        known.check(&options)?;
+        Ok(plugin.clone())
+    })?;
+    Ok(Choice { name: name.to_owned(), plugin, options })
+}
+
+/// Finds the plugin of an environment that a person named, and what it says of its settings.
+fn with_options_of<T>(
+    host: &Environments,
+    name: &str,
+    work: impl FnOnce(&PluginName, &Options<'_>) -> Result<T, Error>,
+) -> Result<T, Error> {
     let registry = host.plugins.registry();
     let Some(entry) = registry.environment(name) else {
         let known: Vec<_> = registry.environments().collect();
@@ -147,5 +162,7 @@ fn choose(host: &Environments, name: &str, options: Map<String, Value>) -> Resul
         };
         return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
     };
-    Ok(Choice { name: name.to_owned(), plugin: entry.candidate.manifest.name.clone(), options })
+    let none = Description::default();
+    let described = entry.description().unwrap_or(&none);
+    work(&entry.candidate.manifest.name, &Options::of(name, described))
 }

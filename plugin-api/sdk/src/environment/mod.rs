@@ -21,10 +21,12 @@ use std::future::{Future, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use jaato_types::Result;
 use jaato_types::execution::{
     EnvironmentFacts, EnvironmentPart, EnvironmentSetup, EnvironmentSpec,
 };
+use jaato_types::{Error, ErrorKind, Result};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use crate::context::{Cx, Home};
 use crate::state::State;
@@ -91,6 +93,20 @@ pub trait ExecutionEnvironment: Sized + Send + Sync + 'static {
     fn terminals(&self) -> Option<&Self::Terminals> {
         None
     }
+}
+
+/// Reads an environment's settings: those of its configuration, and over them the options that a
+/// person chose for this environment. The host has checked both against the plugin's schema.
+///
+/// # Errors
+/// `configuration` for an option that is none, or whose value does not fit.
+pub fn settings<T: DeserializeOwned>(config: &Value, options: &Map<String, Value>) -> Result<T> {
+    let mut all = config.as_object().cloned().unwrap_or_default();
+    all.extend(options.clone());
+    serde_json::from_value(Value::Object(all)).map_err(|error| {
+        let text = format!("the settings of the execution environment are wrong: {error}");
+        Error::new(ErrorKind::Configuration, text)
+    })
 }
 
 /// A desk, whatever it is of.

@@ -86,3 +86,50 @@ fn files_outside_of_what_is_shared_are_refused_by_the_containers_names() {
         container.close().await.unwrap();
     });
 }
+
+#[test]
+fn more_folders_are_mounted_and_their_files_agree() {
+    with_engine(async |lab| {
+        let (folder, other) = (workspace(), workspace());
+        std::fs::create_dir(folder.path().join("sub")).unwrap();
+        std::fs::create_dir(folder.path().join("kept")).unwrap();
+        std::fs::write(folder.path().join("kept/file"), "kept").unwrap();
+        let settings = Settings {
+            mount_dir: Some("sub".into()),
+            mounts: vec![format!("{}:/other", other.path().display()), "kept:/kept:ro".to_owned()],
+            ..settings()
+        };
+        let container = open(&lab, settings, folder.path()).await;
+        agree(&container).await;
+        assert!(folder.path().join("sub/by-command").is_file());
+        write(&container, "/other/by-files", "one");
+        assert_eq!(stdout(&container, "cat /other/by-files; echo two > /other/told").await, "one");
+        assert_eq!(std::fs::read_to_string(other.path().join("told")).unwrap(), "two\n");
+        assert_eq!(read(&container, "/kept/file"), "kept");
+        let write = FileWrite { path: "/kept/file".to_owned(), ..FileWrite::default() };
+        let refused = container.files().confined().write(&write, b"x").unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::PermissionDenied, "{refused}");
+        assert_eq!(
+            stdout(&container, "(echo x > /kept/file) 2>/dev/null || cat /kept/file").await,
+            "kept"
+        );
+        container.close().await.unwrap();
+    });
+}
+
+#[test]
+fn nothing_more_is_mounted_in_a_container_that_runs() {
+    with_engine(async |lab| {
+        let (folder, id) = running(&lab).await;
+        let settings = Settings {
+            container_id: Some(id.clone()),
+            mounts: vec![format!("{}:/other", folder.path().display())],
+            ..Settings::default()
+        };
+        let opened = Container::open(lab.engine.clone(), &settings, folder.path()).await;
+        let error = opened.err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Configuration, "{error}");
+        assert!(error.message.contains("runs already"), "{error}");
+        lab.remove(&id).await;
+    });
+}

@@ -1,0 +1,229 @@
+//! What a person chooses of an environment for one session: settings of its plugin, over those of
+//! the configuration.
+//!
+//! Pure. What a workspace may not set the person's command line may.
+
+use jaato_registry::nearest;
+use jaato_types::{Description, Error, ErrorKind};
+use serde_json::{Map, Value};
+
+/// Schemas that one may stand for another: a `$ref` of a `$ref` is followed so far.
+const REFERENCES_MAX: usize = 8;
+
+/// The settings of an environment, as its plugin describes them.
+pub(super) struct Options<'a> {
+    environment: &'a str,
+    schema: Option<&'a Value>,
+}
+
+impl<'a> Options<'a> {
+    /// Takes what a plugin says of its settings.
+    pub(super) fn of(environment: &'a str, description: &'a Description) -> Self {
+        Self { environment, schema: description.config_schema.as_ref() }
+    }
+
+    /// Reads options as a command line gives them: a text stays one where the setting is a text,
+    /// anything else is JSON. A list may be given item by item.
+    ///
+    /// # Errors
+    /// `configuration` for a setting that there is not, or that is given twice.
+    pub(super) fn read(&self, given: &[(String, String)]) -> Result<Map<String, Value>, Error> {
+        let mut read = Map::new();
+        for (key, text) in given {
+            self.check_name(key)?;
+            let value = self.value(key, text);
+            match (read.get_mut(key), value) {
+                (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
+                (Some(_), _) => {
+                    let text = format!("the option `{key}` is given twice");
+                    return Err(Error::new(ErrorKind::Configuration, text));
+                }
+                (None, value) => drop(read.insert(key.clone(), value)),
+            }
+        }
+        Ok(read)
+    }
+
+    /// Checks options, each by itself. A plugin without a schema checks its own.
+    ///
+    /// # Errors
+    /// `configuration` for a setting that there is not, or whose value the schema refuses.
+    pub(super) fn check(&self, options: &Map<String, Value>) -> Result<(), Error> {
+        let Some(schema) = self.schema.filter(|_| !options.is_empty()) else { return Ok(()) };
+        options.keys().try_for_each(|key| self.check_name(key))?;
+        let validator = jsonschema::validator_for(schema).map_err(|error| {
+            let environment = self.environment;
+            let text = format!("the settings of `{environment}` have a broken schema: {error}");
+            Error::new(ErrorKind::PluginMisbehaved, text)
+        })?;
+        // What is required and not among them the configuration gives.
+        let all = Value::Object(options.clone());
+        let wrong = validator.iter_errors(&all).find_map(|error| {
+            let path = error.instance_path().to_string();
+            let key = path.split('/').nth(1)?.to_owned();
+            options.contains_key(&key).then(|| (key, error.to_string()))
+        });
+        let Some((key, error)) = wrong else { return Ok(()) };
+        let text = format!(
+            "the option `{key}` of the environment `{}` is wrong: {error}",
+            self.environment
+        );
+        Err(Error::new(ErrorKind::Configuration, text))
+    }
+
+    fn check_name(&self, key: &str) -> Result<(), Error> {
+        let Some(schema) = self.schema else { return Ok(()) };
+        let known = schema.get("properties").and_then(Value::as_object);
+        let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+        if !is_closed || known.is_some_and(|known| known.contains_key(key)) {
+            return Ok(());
+        }
+        let text = format!("the environment `{}` has no option `{key}`", self.environment);
+        let names: Vec<_> = known.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+        let hint = match nearest(key, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.is_empty() => "it has none".to_owned(),
+            None => format!("its options are: {}", names.join(", ")),
+        };
+        Err(Error::new(ErrorKind::Configuration, text).with_hint(hint))
+    }
+
+    fn value(&self, key: &str, text: &str) -> Value {
+        let property = self.schema.and_then(|schema| schema.get("properties")?.get(key));
+        let Some(property) = property else { return plain(text) };
+        let types = self.types(property, REFERENCES_MAX);
+        let has = |name: &str| types.iter().any(|known| known == name);
+        if has("string") {
+            return Value::from(text);
+        }
+        if has("array") && !text.trim_start().starts_with('[') {
+            let item = property.get("items").map(|items| self.types(items, REFERENCES_MAX));
+            let is_text = item.is_some_and(|types| types.iter().any(|known| known == "string"));
+            return Value::Array(vec![if is_text { Value::from(text) } else { plain(text) }]);
+        }
+        plain(text)
+    }
+
+    /// Lists the types that a schema allows.
+    fn types(&self, schema: &Value, references: usize) -> Vec<String> {
+        let named = match schema.get("type") {
+            Some(Value::String(name)) => vec![name.clone()],
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+            }
+            _ => Vec::new(),
+        };
+        let Some(references) = references.checked_sub(1) else { return named };
+        let target = schema.get("$ref").and_then(Value::as_str).and_then(|reference| {
+            self.schema?.pointer(reference.strip_prefix('#').unwrap_or(reference))
+        });
+        let ways = ["anyOf", "oneOf"].into_iter().filter_map(|key| schema.get(key)?.as_array());
+        let others = target.into_iter().chain(ways.flatten());
+        named.into_iter().chain(others.flat_map(|it| self.types(it, references))).collect()
+    }
+}
+
+/// Reads JSON; what is none is a text, which the schema may refuse.
+fn plain(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn description() -> Description {
+        let schema = json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["keep"],
+            "properties": {
+                "image": { "type": ["string", "null"] },
+                "timeout": { "type": "number", "maximum": 9 },
+                "keep": { "type": "boolean" },
+                "pull": { "$ref": "#/$defs/Pull" },
+                "mounts": { "type": "array", "items": { "type": "string" } },
+            },
+            "$defs": { "Pull": { "oneOf": [{ "type": "string", "enum": ["never", "missing"] }] } },
+        });
+        Description { config_schema: Some(schema), ..Description::default() }
+    }
+
+    /// Reads options and checks them over settings; gives them as JSON, or error and hint.
+    #[track_caller]
+    fn check(given: &[(&str, &str)], expected: &str) {
+        let description = description();
+        let options = Options::of("moon", &description);
+        let given: Vec<_> =
+            given.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
+        let checked = options.read(&given).and_then(|read| {
+            options.check(&read)?;
+            Ok(Value::Object(read).to_string())
+        });
+        let told = checked.unwrap_or_else(|error| {
+            [Some(error.message), error.hint].into_iter().flatten().collect::<Vec<_>>().join("; ")
+        });
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_value_is_read_as_the_setting_is_described() {
+        check(&[("image", "7")], r#"{"image":"7"}"#);
+        check(&[("image", "")], r#"{"image":""}"#);
+        check(&[("timeout", "7"), ("keep", "false")], r#"{"timeout":7,"keep":false}"#);
+        check(&[("pull", "missing")], r#"{"pull":"missing"}"#);
+    }
+
+    #[test]
+    fn a_list_is_given_item_by_item_or_at_once() {
+        let both = r#"{"mounts":["/a:/b","/c:/d"]}"#;
+        check(&[("mounts", "/a:/b"), ("mounts", "/c:/d")], both);
+        check(&[("mounts", r#"["/a:/b","/c:/d"]"#)], both);
+        check(&[("mounts", "[]")], r#"{"mounts":[]}"#);
+    }
+
+    #[test]
+    fn what_there_is_not_is_told_with_what_there_is() {
+        check(
+            &[("imag", "a")],
+            "the environment `moon` has no option `imag`; did you mean `image`?",
+        );
+        check(
+            &[("q", "a")],
+            "the environment `moon` has no option `q`; its options are: image, timeout, keep, pull, mounts",
+        );
+        check(
+            &[("", "a")],
+            "the environment `moon` has no option ``; its options are: image, timeout, keep, pull, mounts",
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_told_with_its_name() {
+        let wrong = "of the environment `moon` is wrong:";
+        check(
+            &[("timeout", "soon")],
+            &format!("the option `timeout` {wrong} \"soon\" is not of type \"number\""),
+        );
+        check(
+            &[("timeout", "10")],
+            &format!("the option `timeout` {wrong} 10 is greater than the maximum of 9"),
+        );
+        check(
+            &[("mounts", "[1]")],
+            &format!("the option `mounts` {wrong} 1 is not of type \"string\""),
+        );
+        check(&[("image", "a"), ("image", "b")], "the option `image` is given twice");
+    }
+
+    #[test]
+    fn a_plugin_without_a_schema_is_given_what_the_person_says() {
+        let description = Description::default();
+        let options = Options::of("moon", &description);
+        let read = options.read(&[("a".to_owned(), "7".to_owned())]).unwrap();
+        assert_eq!(Value::Object(read.clone()), json!({ "a": 7 }));
+        assert!(options.check(&read).is_ok());
+    }
+}

@@ -1,0 +1,193 @@
+//! More folders of this machine in a container that is made: `mount_dir` in place of the workspace,
+//! and `mounts` beside it.
+
+use std::path::{Component, Path, PathBuf};
+
+use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
+use jaato_plugin_sdk_environment::files::Access;
+
+use crate::paths::Shared;
+
+/// A folder of this machine that a container sees beside the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// By both of its names.
+    pub folder: Shared,
+    /// Whether the container may change what is there.
+    pub access: Access,
+}
+
+/// Finds the folder that a container has as its workspace: `mount_dir`, or the session's own.
+/// Blocks.
+///
+/// # Errors
+/// Kind `configuration` for a folder that is not there.
+pub fn workspace(mount_dir: Option<&Path>, workspace: &Path) -> Result<PathBuf> {
+    match mount_dir {
+        Some(folder) => {
+            found(&workspace.join(folder), &format!("`mount_dir` `{}`", folder.display()))
+        }
+        None => Ok(workspace.to_owned()),
+    }
+}
+
+/// Reads `mounts`; a relative folder of this machine begins at the workspace, and none may appear
+/// where another does. `taken` are the container's folders that something else has. Blocks.
+///
+/// # Errors
+/// Kind `configuration`, naming the mount.
+pub fn read(mounts: &[String], workspace: &Path, taken: &[&Path]) -> Result<Vec<Volume>> {
+    let mut volumes: Vec<Volume> = Vec::new();
+    for text in mounts {
+        let volume = one(text, workspace)?;
+        let own = volumes.iter().map(|other| other.folder.container.as_path());
+        let target = &volume.folder.container;
+        let overlaps = |other: &&Path| target.starts_with(other) || other.starts_with(target);
+        if let Some(other) = taken.iter().copied().chain(own).find(overlaps) {
+            let why = format!("overlaps `{}`, which the container has already", other.display());
+            return Err(wrong(text, &format!("its folder `{}` {why}", target.display())));
+        }
+        volumes.push(volume);
+    }
+    Ok(volumes)
+}
+
+fn one(text: &str, workspace: &Path) -> Result<Volume> {
+    let (rest, access) = match text.rsplit_once(':') {
+        Some((rest, "ro")) => (rest, Access::Read),
+        Some((rest, "rw")) => (rest, Access::Write),
+        _ => (text, Access::Write),
+    };
+    let Some((host, container)) = rest.rsplit_once(':').filter(|(host, _)| !host.is_empty()) else {
+        return Err(wrong(text, "it is not `FOLDER:FOLDER_IN_CONTAINER`"));
+    };
+    let container = PathBuf::from(container);
+    if !container.is_absolute() {
+        return Err(wrong(text, "its folder in the container is not absolute"));
+    }
+    let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
+    if !container.components().all(is_plain) {
+        return Err(wrong(text, "its folder in the container holds `..`"));
+    }
+    if container.parent().is_none() {
+        return Err(wrong(text, "nothing can be mounted at the container's root"));
+    }
+    let host = found(&workspace.join(host), &format!("the mount `{text}`"))?;
+    // Without a slash at the end.
+    let container = container.components().collect();
+    Ok(Volume { folder: Shared { host, container }, access })
+}
+
+fn found(folder: &Path, what: &str) -> Result<PathBuf> {
+    let bad = |why: &str| {
+        let text = format!("{what} cannot be used: `{}` {why}", folder.display());
+        Error::new(ErrorKind::Configuration, text)
+    };
+    let real = folder.canonicalize().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => bad("is not there"),
+        _ => bad(&format!("cannot be looked at: {error}")),
+    })?;
+    if !real.is_dir() {
+        return Err(bad("is no folder"));
+    }
+    if real.parent().is_none() {
+        return Err(bad("is all of this machine"));
+    }
+    Ok(real)
+}
+
+fn wrong(mount: &str, why: &str) -> Error {
+    let text = format!("the mount `{mount}` cannot be used: {why}");
+    let hint = "`/data:/data:ro` shows the container the folder `/data`, to be read";
+    Error::new(ErrorKind::Configuration, text).with_hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads mounts over a workspace that holds the folder `data` and the file `file`.
+    #[track_caller]
+    fn check(mounts: &[&str], expected: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("data")).unwrap();
+        std::fs::write(root.join("file"), "").unwrap();
+        let shown = root.display().to_string();
+        let mounts: Vec<_> = mounts.iter().map(|it| it.replace('$', &shown)).collect();
+        let taken = [Path::new("/workspace"), Path::new("/tmp/jaato")];
+        let told = match read(&mounts, &root, &taken) {
+            Ok(volumes) => {
+                let one = |it: &Volume| {
+                    let Shared { host, container } = &it.folder;
+                    format!("{} {} {:?}", host.display(), container.display(), it.access)
+                };
+                volumes.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            Err(error) => {
+                assert_eq!(error.kind, ErrorKind::Configuration);
+                error.message
+            }
+        };
+        assert_eq!(told.replace(&shown, "$"), expected);
+    }
+
+    #[test]
+    fn a_mount_names_both_folders_and_whether_it_may_be_changed() {
+        check(&["$/data:/data"], "$/data /data Write");
+        check(&["$/data:/srv/data/:ro", "$:/all:rw"], "$/data /srv/data Read, $ /all Write");
+        check(&["data:/data"], "$/data /data Write");
+        check(&[], "");
+    }
+
+    #[test]
+    fn what_is_no_mount_is_told() {
+        let no = |text: &str, why: &str| {
+            check(&[text], &format!("the mount `{text}` cannot be used: {why}"));
+        };
+        for text in ["", "$/data", ":/data", "ro", "$/data:ro"] {
+            no(text, "it is not `FOLDER:FOLDER_IN_CONTAINER`");
+        }
+        no("$/data:data", "its folder in the container is not absolute");
+        no("$/data:", "its folder in the container is not absolute");
+        no("$/data:/srv/../etc", "its folder in the container holds `..`");
+        no("$/data:/", "nothing can be mounted at the container's root");
+        no("$/none:/data", "`$/none` is not there");
+        no("$/file:/data", "`$/file` is no folder");
+        no("/:/data", "`/` is all of this machine");
+    }
+
+    #[test]
+    fn two_things_do_not_appear_in_one_place() {
+        let no = |mounts: &[&str], target: &str, other: &str| {
+            let [.., last] = mounts else { panic!("none") };
+            let why = format!(
+                "its folder `{target}` overlaps `{other}`, which the container has already"
+            );
+            check(mounts, &format!("the mount `{last}` cannot be used: {why}"));
+        };
+        no(&["data:/a", "$:/a"], "/a", "/a");
+        no(&["data:/a", "$:/a/b"], "/a/b", "/a");
+        no(&["data:/workspace"], "/workspace", "/workspace");
+        no(&["data:/workspace/data"], "/workspace/data", "/workspace");
+        no(&["data:/tmp"], "/tmp", "/tmp/jaato");
+        check(&["data:/a", "$:/ab"], "$/data /a Write, $ /ab Write");
+    }
+
+    #[test]
+    fn another_folder_may_be_the_workspace() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::write(root.join("file"), "").unwrap();
+        let found = |path: &str| workspace(Some(Path::new(path)), &root);
+        assert_eq!(workspace(None, &root).unwrap(), root);
+        assert_eq!(found("sub").unwrap(), root.join("sub"));
+        assert_eq!(found(root.join("sub").to_str().unwrap()).unwrap(), root.join("sub"));
+        for (path, why) in [("none", "is not there"), ("file", "is no folder"), ("/", "machine")] {
+            let error = found(path).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Configuration);
+            assert!(error.message.contains(why), "{}", error.message);
+        }
+    }
+}
