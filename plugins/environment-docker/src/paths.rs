@@ -5,8 +5,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
-
-use crate::volumes::Volume;
+use jaato_plugin_sdk_environment::files::Access;
 
 /// The folders that both sides share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +22,15 @@ pub struct Shared {
     pub host: PathBuf,
     /// In the container.
     pub container: PathBuf,
+}
+
+/// A folder of this machine that a container sees beside the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// By both of its names.
+    pub folder: Shared,
+    /// Whether the container may change what is there.
+    pub access: Access,
 }
 
 impl Paths {

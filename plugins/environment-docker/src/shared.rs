@@ -11,9 +11,8 @@ use jaato_plugin_sdk_environment::files::{
 };
 
 use crate::errors;
-use crate::paths::{Paths, Shared};
+use crate::paths::{Paths, Shared, Volume};
 use crate::tmp::{self, Tmp};
-use crate::volumes::Volume;
 
 /// The home of a user that has none in the container, below the temporary folder.
 const HOME: &str = "home";

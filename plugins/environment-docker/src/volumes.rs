@@ -6,16 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use jaato_plugin_sdk::types::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_environment::files::Access;
 
-use crate::paths::Shared;
-
-/// A folder of this machine that a container sees beside the workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Volume {
-    /// By both of its names.
-    pub folder: Shared,
-    /// Whether the container may change what is there.
-    pub access: Access,
-}
+use crate::paths::{Shared, Volume};
 
 /// Finds the folder that a container has as its workspace: `mount_dir`, or the session's own.
 /// Blocks.

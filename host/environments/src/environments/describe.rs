@@ -16,7 +16,9 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::scope::write;
-use super::{Environments, Member, Scope, SessionEnvironment, SharedEnvironment, choose, with_options_of};
+use super::{
+    Environments, Member, Scope, SessionEnvironment, SharedEnvironment, choose, with_options_of,
+};
 
 /// An environment in the list.
 #[derive(Debug, Clone)]
