@@ -41,7 +41,8 @@ enum {
 
 /* What a plugin is asked. */
 enum {
-    /* The first call of an instance. The frame is what an earlier one saved, or has no bytes at all. */
+    /* The first call of an instance. The frame is what an earlier one saved, or has no bytes at
+       all. */
     JAATO_CALL_OPEN = 0,
     /* A tool, by name. The frame's JSON are arguments that match its schema. */
     JAATO_CALL_TOOL = 1,
@@ -86,7 +87,8 @@ struct jaato_host_c1 {
     uint32_t version;
     /* Returns a number that is unique to this call or instance within the process. */
     uint64_t (*context_id)(const struct jaato_context *context);
-    /* Keeps a context beyond its call: it becomes an empty shell rather than a dangling pointer. */
+    /* Keeps a context beyond its call: it becomes an empty shell rather than a dangling
+       pointer. */
     void (*context_keep)(const struct jaato_context *context);
     /* Lets go of a context that was kept. */
     void (*context_drop)(const struct jaato_context *context);
@@ -116,8 +118,8 @@ struct jaato_host_c1 {
     void (*waker_drop)(struct jaato_waker *waker);
 };
 
-/* What a plugin exports. No function may block, and no exception may leave one.
-   Instances are used from several threads at once; a call by one thread at a time, but not always the same. */
+/* What a plugin exports. No function may block, and no exception may leave one. Instances are
+   used from several threads at once; a call by one thread at a time, but not always the same. */
 struct jaato_plugin_c1 {
     /* Bytes of this table: sizeof(struct jaato_plugin_c1). */
     uint32_t size;
@@ -125,13 +127,16 @@ struct jaato_plugin_c1 {
     uint32_t version;
     /* Describes the plugin: a frame with a Description. Makes no instance. Ready or failed. */
     int32_t (*describe)(struct jaato_buffer *out);
-    /* Begins the plugin's life in a process, before all but describe; the host lives as long. Ready or failed. */
+    /* Begins the plugin's life in a process, before all but describe; the host lives as
+       long. Ready or failed. */
     int32_t (*start)(const struct jaato_host_c1 *host, struct jaato_buffer *out);
     /* Makes an instance; its context is lent until destroy. Null when that is not possible. */
     void *(*create)(const struct jaato_context *context);
-    /* Begins a call. Name and frame are lent until this returns, the context until end. Null when that is not possible. */
+    /* Begins a call. Name and frame are lent until this returns, the context until end. Null
+       when that is not possible. */
     void *(*begin)(void *instance, uint32_t kind, const char *name, size_t name_length, const struct jaato_context *context, const uint8_t *frame, size_t length);
-    /* Goes on with a call until it is pending, ready or failed. The waker is lent until this returns. */
+    /* Goes on with a call until it is pending, ready or failed. The waker is lent until this
+       returns. */
     int32_t (*poll)(void *call, const struct jaato_waker *waker, struct jaato_buffer *out);
     /* Ends a call, once: done, or cancelled. */
     void (*end)(void *call);
