@@ -5,7 +5,7 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -116,8 +116,9 @@ impl Guardian {
         })
     }
 
-    /// Makes it end everything, and waits for its own end, which comes last.
-    pub(crate) async fn end(self) -> Result<(), ProcessError> {
+    /// Makes it end everything, and waits for its own end, which comes last. Returns true if it was
+    /// killed instead, and may have left something.
+    pub(crate) async fn end(mut self) -> Result<bool, ProcessError> {
         let broken = |source| ProcessError::NoDescriptors { source };
         let socket = self.socket.try_clone().map_err(broken)?;
         socket.set_nonblocking(true).map_err(broken)?;
@@ -125,9 +126,16 @@ impl Guardian {
         // Fails only where the guardian is gone already.
         let _ = self.socket.shutdown(Shutdown::Write);
         match tokio::time::timeout(END_PATIENCE, until_closed(&socket)).await {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(self.was_killed().await),
             Err(_) => Err(ProcessError::Survivors { pids: self.survivors() }),
         }
+    }
+
+    /// Waits for the process, whose socket is closed, and looks how it has ended.
+    async fn was_killed(&mut self) -> bool {
+        let Some(mut process) = self.process.take() else { return false };
+        let waited = tokio::task::spawn_blocking(move || process.wait()).await;
+        waited.is_ok_and(|status| status.is_ok_and(|status| status.signal().is_some()))
     }
 
     /// Who lives below the guardian, keepers aside.

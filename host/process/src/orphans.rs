@@ -66,12 +66,16 @@ pub fn prepare_host() -> io::Result<()> {
 }
 
 /// Ends the orphans of a guardian that was lost, and tells who they were.
-pub(crate) async fn end_orphans() -> Vec<Orphan> {
+pub(crate) async fn end_orphans(guardian: u32) -> Vec<Orphan> {
     let began = Instant::now();
     let mut looks = Looks::default();
     while looks.quiet < QUIET_LOOKS && began.elapsed() < PATIENCE {
         // Those that live end what they watch by themselves; one may have been stopped.
         looks.look(began.elapsed() > KEEPERS_ALONE);
+        // A process that ends closes its socket first, and gives its children away later.
+        if name_if_alive(guardian as i32).is_some() {
+            looks.quiet = 0;
+        }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     looks.ended

@@ -116,12 +116,13 @@ impl Supervisor {
     /// meanwhile gets [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
-        let was_lost = guardian.is_lost();
+        let (was_lost, pid) = (guardian.is_lost(), guardian.pid());
         let ended = guardian.end().await;
-        if was_lost {
-            self.shared.end_orphans().await;
+        // One that is being killed may look alive at first.
+        if was_lost || ended.as_ref().is_ok_and(|was_killed| *was_killed) {
+            self.shared.end_orphans(pid).await;
         }
-        ended
+        ended.map(drop)
     }
 
     /// Tells once what the host had to end itself because a command had ended its keeper and the
@@ -245,20 +246,20 @@ impl Shared {
     /// Ends what a guardian leaves that is lost: at once, and not with the next child.
     fn watch(self: &Arc<Self>, guardian: &Guardian) {
         let Ok(lost) = guardian.lost() else { return };
-        let own = Arc::downgrade(self);
+        let (own, pid) = (Arc::downgrade(self), guardian.pid());
         tokio::spawn(async move {
             lost.await;
             // One that was asked to end leaves nothing.
             if let Some(own) = own.upgrade().filter(|own| own.guardian().is_some()) {
-                own.end_orphans().await;
+                own.end_orphans(pid).await;
             }
         });
     }
 
-    async fn end_orphans(&self) {
+    async fn end_orphans(&self, guardian: u32) {
         // One after the other, so that whoever asks afterwards is told what both have found.
         let _alone = self.ending.lock().await;
-        let orphans = end_orphans().await;
+        let orphans = end_orphans(guardian).await;
         self.orphans.lock().extend(orphans);
     }
 
