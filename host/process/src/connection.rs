@@ -3,15 +3,13 @@
 use std::ffi::OsString;
 use std::io;
 use std::net::Shutdown;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::net::UnixStream as BlockingStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recv};
 use tokio::net::UnixStream;
 
 use crate::error::ProcessError;
@@ -95,14 +93,6 @@ impl Guardian {
         platform::send_summons(&self.socket, summons, descriptors)
     }
 
-    /// Tells whether it has ended, though nobody asked it to.
-    pub(crate) fn is_lost(&self) -> bool {
-        let look =
-            recv(self.socket.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT);
-        // It says nothing: all that can be read is its end.
-        !matches!(look, Err(Errno::EAGAIN))
-    }
-
     /// Returns what waits for its end, however it comes.
     pub(crate) fn lost(&self) -> io::Result<impl Future<Output = ()> + Send + use<>> {
         let socket = self.socket.try_clone()?;
@@ -116,8 +106,8 @@ impl Guardian {
         })
     }
 
-    /// Makes it end everything, and waits for its own end, which comes last. Returns true if it was
-    /// killed instead, and may have left something.
+    /// Makes it end everything, and waits for its own end, which comes last. Returns false if it
+    /// ended in another way, and may have left something.
     pub(crate) async fn end(mut self) -> Result<bool, ProcessError> {
         let broken = |source| ProcessError::NoDescriptors { source };
         let socket = self.socket.try_clone().map_err(broken)?;
@@ -126,16 +116,17 @@ impl Guardian {
         // Fails only where the guardian is gone already.
         let _ = self.socket.shutdown(Shutdown::Write);
         match tokio::time::timeout(END_PATIENCE, until_closed(&socket)).await {
-            Ok(()) => Ok(self.was_killed().await),
+            Ok(()) => Ok(self.has_done_its_work().await),
             Err(_) => Err(ProcessError::Survivors { pids: self.survivors() }),
         }
     }
 
-    /// Waits for the process, whose socket is closed, and looks how it has ended.
-    async fn was_killed(&mut self) -> bool {
+    /// Waits for the process, whose socket is closed; a kill and a failure show in its status. Before
+    /// that nothing is certain: one that is being killed may look alive.
+    async fn has_done_its_work(&mut self) -> bool {
         let Some(mut process) = self.process.take() else { return false };
         let waited = tokio::task::spawn_blocking(move || process.wait()).await;
-        waited.is_ok_and(|status| status.is_ok_and(|status| status.signal().is_some()))
+        waited.is_ok_and(|status| status.is_ok_and(|status| status.success()))
     }
 
     /// Who lives below the guardian, keepers aside.

@@ -116,13 +116,11 @@ impl Supervisor {
     /// meanwhile gets [`ProcessError::GuardianLost`].
     pub async fn end_all(&self) -> Result<(), ProcessError> {
         let Some(guardian) = self.shared.guardian().take() else { return Ok(()) };
-        let (was_lost, pid) = (guardian.is_lost(), guardian.pid());
-        let ended = guardian.end().await;
-        // One that is being killed may look alive at first.
-        if was_lost || ended.as_ref().is_ok_and(|was_killed| *was_killed) {
+        let pid = guardian.pid();
+        if !guardian.end().await? {
             self.shared.end_orphans(pid).await;
         }
-        ended.map(drop)
+        Ok(())
     }
 
     /// Tells once what the host had to end itself because a command had ended its keeper and the
