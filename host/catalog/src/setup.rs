@@ -1,6 +1,5 @@
 //! Reads everything that a host is made of before it does anything: folders, trust, configuration.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jaato_config::trust::{TrustError, TrustStore, TrustedWorkspace, Workspace, WorkspaceState};
@@ -48,35 +47,25 @@ pub struct Setup {
 }
 
 /// Why a host cannot be set up.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The configuration is wrong.
+    #[error("{0}")]
     Config(ConfigError),
     /// The record of what is trusted cannot be used.
+    #[error("{0}")]
     Trust(TrustError),
     /// This process was itself started as a guardian or a worker of another host, and has not
     /// become it.
+    #[error(
+        "this process was started by jaato as `{0}`, and is about to be a host itself: it would start \
+         the next one without end"
+    )]
     StartedAsChild(String),
     /// The system does not say where the executable or the working directory is.
+    #[error("cannot find {0}: {1}")]
     System(&'static str, std::io::Error),
 }
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(error) => error.fmt(f),
-            Self::Trust(error) => error.fmt(f),
-            Self::StartedAsChild(argument) => write!(
-                f,
-                "this process was started by jaato as `{argument}`, and is about to be a host itself: it would start \
-                 the next one without end"
-            ),
-            Self::System(what, error) => write!(f, "cannot find {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for SetupError {}
 
 impl SetupError {
     /// Returns what to do about it.

@@ -9,11 +9,16 @@ use jaato_registry::{PluginEntry, Status, Trust};
 use sha2::{Digest as _, Sha256};
 
 /// Why there is no private copy.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// Reading or writing failed.
+    #[error("cannot copy plugin `{}` to where it is opened: {error}", .0.display(), error = .1)]
     Io(PathBuf, io::Error),
     /// The file is not the one that was trusted.
+    #[error(
+        "plugin `{}` changed since it was trusted: its sha256 is {has}, {trusted} is trusted",
+        path.display()
+    )]
     Changed {
         /// The file.
         path: PathBuf,
@@ -23,23 +28,6 @@ pub enum CopyError {
         has: String,
     },
 }
-
-impl std::fmt::Display for CopyError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Io(path, error) => {
-                write!(f, "cannot copy plugin `{}` to where it is opened: {error}", path.display())
-            }
-            Self::Changed { path, trusted, has } => write!(
-                f,
-                "plugin `{}` changed since it was trusted: its sha256 is {has}, {trusted} is trusted",
-                path.display()
-            ),
-        }
-    }
-}
-
-impl std::error::Error for CopyError {}
 
 /// Returns the SHA-256 of a file in lower-case hex.
 ///

@@ -2,7 +2,6 @@
 //!
 //! Nothing is created here; whoever writes first makes the folder.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Where the user's files lie. Each is absent when the system names no home, and asking for an
@@ -22,7 +21,8 @@ struct Places {
 }
 
 /// A folder was needed, and the system does not say where the user's home is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot tell where the user\'s files lie: the system names no home folder")]
 pub struct NoHome;
 
 impl Folders {
@@ -120,14 +120,6 @@ impl NoHome {
         "set `HOME` to a folder that you can write"
     }
 }
-
-impl fmt::Display for NoHome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("cannot tell where the user's files lie: the system names no home folder")
-    }
-}
-
-impl std::error::Error for NoHome {}
 
 #[cfg(test)]
 mod tests {

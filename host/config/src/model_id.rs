@@ -1,7 +1,5 @@
 //! Reads a model's name, `provider/model`, at the edge: from here on it is a [`ModelId`].
 
-use std::fmt;
-
 use jaato_types::ModelId;
 
 /// Provider of the embedded default model.
@@ -11,7 +9,8 @@ pub const DEFAULT_PROVIDER: &str = "local";
 pub const DEFAULT_MODEL: &str = "qwen2.5-coder-1.5b";
 
 /// A text that names no model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{has}` is no model: wants `provider/model`, as `{}`", default_model())]
 pub struct BadModelId {
     has: String,
 }
@@ -31,14 +30,6 @@ pub fn parse_model_id(text: &str) -> Result<ModelId, BadModelId> {
 pub(crate) fn default_model() -> ModelId {
     ModelId::new(format!("{DEFAULT_PROVIDER}/{DEFAULT_MODEL}"))
 }
-
-impl fmt::Display for BadModelId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no model: wants `provider/model`, as `{}`", self.has, default_model())
-    }
-}
-
-impl std::error::Error for BadModelId {}
 
 #[cfg(test)]
 mod tests {

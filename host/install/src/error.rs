@@ -1,6 +1,5 @@
 //! Why a plugin cannot be installed, in words for people.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,21 +9,33 @@ use crate::limits::{ARCHIVE_FILES_MAX, UNPACKED_BYTES_MAX};
 use crate::system::target_triple;
 
 /// Why a plugin cannot be installed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// An address was given.
+    #[error("`{0}` is an address; what is installed must lie on this machine")]
     Address(String),
     /// What was given cannot be read.
+    #[error("cannot read `{}`: {error}", .0.display(), error = .1)]
     Read(PathBuf, io::Error),
     /// The file cannot be used as a plugin.
+    #[error("{0}")]
     File(FileError),
     /// No library lies where one should.
+    #[error("`{}` holds no dynamic library of this system", .0.display())]
     NoLibrary(PathBuf),
     /// A crate that is to be built first.
+    #[error("`{}` is a crate's sources, not a plugin", .0.display())]
     Crate(PathBuf),
     /// More libraries than one.
+    #[error("`{}` holds more than one dynamic library: {}", .0.display(), quoted(.1))]
     Several(PathBuf, Vec<String>),
     /// Libraries for other systems only.
+    #[error(
+        "`{}` holds plugins for {}, this system is `{}`",
+        path.display(),
+        quoted(has),
+        target_triple()
+    )]
     OtherSystems {
         /// The folder or archive.
         path: PathBuf,
@@ -32,8 +43,10 @@ pub enum InstallError {
         has: Vec<String>,
     },
     /// An archive that cannot be unpacked.
+    #[error("cannot unpack `{}`: {error}", .0.display(), error = .1)]
     Archive(PathBuf, String),
     /// The place is held by something else.
+    #[error("plugin `{name}` belongs at `{}`, where something else lies", path.display())]
     Taken {
         /// The place.
         path: PathBuf,
@@ -41,50 +54,9 @@ pub enum InstallError {
         name: String,
     },
     /// The user's folder cannot be written.
+    #[error("cannot install `{}`: {error}", .0.display(), error = .1)]
     Write(PathBuf, io::Error),
 }
-
-impl fmt::Display for InstallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address(text) => {
-                write!(f, "`{text}` is an address; what is installed must lie on this machine")
-            }
-            Self::Read(path, error) => write!(f, "cannot read `{}`: {error}", path.display()),
-            Self::File(error) => error.fmt(f),
-            Self::NoLibrary(path) => {
-                write!(f, "`{}` holds no dynamic library of this system", path.display())
-            }
-            Self::Crate(path) => {
-                write!(f, "`{}` is a crate's sources, not a plugin", path.display())
-            }
-            Self::Several(path, names) => write!(
-                f,
-                "`{}` holds more than one dynamic library: {}",
-                path.display(),
-                quoted(names)
-            ),
-            Self::OtherSystems { path, has } => write!(
-                f,
-                "`{}` holds plugins for {}, this system is `{}`",
-                path.display(),
-                quoted(has),
-                target_triple()
-            ),
-            Self::Archive(path, text) => {
-                write!(f, "cannot unpack `{}`: {text}", path.display())
-            }
-            Self::Taken { path, name } => write!(
-                f,
-                "plugin `{name}` belongs at `{}`, where something else lies",
-                path.display()
-            ),
-            Self::Write(path, error) => write!(f, "cannot install `{}`: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for InstallError {}
 
 impl InstallError {
     /// Returns what to do about it, where there is something.
