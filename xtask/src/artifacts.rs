@@ -232,12 +232,9 @@ mod tests {
     fn workspace(plugins: &[&str]) -> Workspace {
         let package = |name: &&str| Package {
             name: (*name).to_owned(),
-            version: "0.1.0".to_owned(),
             folder: format!("plugins/{name}"),
-            asked_by: Vec::new(),
-            license: None,
             targets: vec![Target { kinds: vec!["cdylib".to_owned()], source: String::new() }],
-            dependencies: Vec::new(),
+            ..Package::default()
         };
         Workspace {
             root: "/w".into(),

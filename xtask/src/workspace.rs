@@ -19,7 +19,7 @@ pub struct Workspace {
 }
 
 /// A member of the workspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Package {
     /// Its name in `Cargo.toml`.
     pub name: String,

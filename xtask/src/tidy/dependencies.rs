@@ -179,15 +179,12 @@ mod tests {
     fn package(name: &str, folder: &str, uses: &[(&str, DependencyKind)]) -> Package {
         Package {
             name: name.into(),
-            version: "1.0.0".into(),
             folder: folder.into(),
-            asked_by: Vec::new(),
-            license: None,
-            targets: Vec::new(),
             dependencies: uses
                 .iter()
                 .map(|(name, kind)| Dependency { name: (*name).into(), kind: *kind })
                 .collect(),
+            ..Package::default()
         }
     }
 

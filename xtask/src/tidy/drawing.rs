@@ -93,12 +93,9 @@ mod tests {
             |name: &&str| Dependency { name: (*name).into(), kind: DependencyKind::Normal };
         Package {
             name: name.into(),
-            version: "1.0.0".into(),
             folder: folder.into(),
-            asked_by: Vec::new(),
-            license: None,
-            targets: Vec::new(),
             dependencies: uses.iter().map(normal).collect(),
+            ..Package::default()
         }
     }
 

@@ -88,12 +88,9 @@ mod tests {
     fn package(license: Option<&str>) -> Package {
         Package {
             name: "jaato-a".into(),
-            version: "1.0.0".into(),
             folder: "host/a".into(),
-            asked_by: Vec::new(),
             license: license.map(str::to_owned),
-            targets: Vec::new(),
-            dependencies: Vec::new(),
+            ..Package::default()
         }
     }
 

@@ -134,15 +134,12 @@ mod tests {
             .collect();
         let package = Package {
             name: "tool-a".into(),
-            version: "1.0.0".into(),
             folder: "plugins/tool-a".into(),
-            asked_by: Vec::new(),
-            license: None,
             targets: vec![Target {
                 kinds: vec!["cdylib".into()],
                 source: "plugins/tool-a/src/lib.rs".into(),
             }],
-            dependencies: Vec::new(),
+            ..Package::default()
         };
         lines(&check(&sources, &[package]))
     }

@@ -39,15 +39,12 @@ mod tests {
     fn check_files(files: &[(&str, &str)], expected: &[&str]) {
         let package = Package {
             name: "tool-a".into(),
-            version: "1.0.0".into(),
             folder: "plugins/tool-a".into(),
-            asked_by: Vec::new(),
-            license: None,
             targets: vec![Target {
                 kinds: vec!["cdylib".into()],
                 source: "plugins/tool-a/src/lib.rs".into(),
             }],
-            dependencies: Vec::new(),
+            ..Package::default()
         };
         let files: Vec<TextFile> = files.iter().map(|(path, text)| file(path, text)).collect();
         assert_eq!(lines(&check(&[package], &files)), expected);

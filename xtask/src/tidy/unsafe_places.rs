@@ -62,15 +62,7 @@ mod tests {
     const CODE: &str = "fn a() {\n    unsafe { b() }\n}\n";
 
     fn package(folder: &str) -> Package {
-        Package {
-            name: folder.replace('/', "-"),
-            version: "1.0.0".into(),
-            folder: folder.into(),
-            asked_by: Vec::new(),
-            license: None,
-            targets: Vec::new(),
-            dependencies: Vec::new(),
-        }
+        Package { name: folder.replace('/', "-"), folder: folder.into(), ..Package::default() }
     }
 
     fn found(paths: &[&str]) -> Vec<String> {
