@@ -179,10 +179,10 @@ fn reporter(view: &Arc<View>) -> jaato_runtime::AssetReport {
     Arc::new(move |event| {
         let source = "models".to_owned();
         let event = match delta_of(&event) {
-            Delta::Progress { label, done, total } => {
+            Delta::Progress { label, done, total, .. } => {
                 Event::Progress { source, label, done, total }
             }
-            Delta::Notice { text } => Event::Notice { source, text },
+            Delta::Notice { text, .. } => Event::Notice { source, text },
             Delta::Text { .. }
             | Delta::Thought { .. }
             | Delta::ToolCall(_)

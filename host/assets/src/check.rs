@@ -33,7 +33,8 @@ pub(crate) fn check(asset: &Asset) -> Result<(), AssetError> {
         return refuse(format!("its size is {} bytes", asset.bytes));
     }
     for source in &asset.sources {
-        if let AssetSource::Wheels { package_pattern, version, parts, member_pattern } = source {
+        if let AssetSource::Wheels { package_pattern, version, parts, member_pattern, .. } = source
+        {
             let package = expand(package_pattern, 1);
             let plain = is_name(&package) && is_name(version);
             if !plain || *parts == 0 || *parts > PARTS_MAX || member_pattern.is_empty() {
@@ -87,12 +88,7 @@ mod tests {
     }
 
     fn wheels(package_pattern: &str, version: &str, parts: u32) -> Asset {
-        let source = AssetSource::Wheels {
-            package_pattern: package_pattern.to_owned(),
-            version: version.to_owned(),
-            parts,
-            member_pattern: "d/part{nn}.bin".to_owned(),
-        };
+        let source = AssetSource::wheels(package_pattern, version, parts, "d/part{nn}.bin");
         Asset { sources: vec![source], ..asset() }
     }
 

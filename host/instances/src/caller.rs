@@ -223,14 +223,14 @@ impl PluginCaller {
         }
         if let Some(text) = self.instances.save(instance).await {
             self.log.line(2, "host", &text);
-            tell(Delta::Notice { text });
+            tell(Delta::notice(text));
         }
     }
 
     /// Tells whoever follows a call what has become of its plugin.
     fn tell_news(&self, session: &SessionId, plugin: &str, tell: &Tell) {
         for text in self.plugins.news(session, Some(plugin)) {
-            tell(Delta::Notice { text });
+            tell(Delta::notice(text));
         }
     }
 

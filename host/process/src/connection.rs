@@ -121,8 +121,8 @@ impl Guardian {
         }
     }
 
-    /// Waits for the process, whose socket is closed; a kill and a failure show in its status. Before
-    /// that nothing is certain: one that is being killed may look alive.
+    /// Waits for the process, whose socket is closed; a kill and a failure show in its status.
+    /// Before that nothing is certain: one that is being killed may look alive.
     async fn has_done_its_work(&mut self) -> bool {
         let Some(mut process) = self.process.take() else { return false };
         let waited = tokio::task::spawn_blocking(move || process.wait()).await;

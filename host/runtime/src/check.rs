@@ -98,14 +98,10 @@ impl Runtime {
             let prompt = Message::user(format!("question {number}"));
             [prompt, Message::model(vec![Part::text(format!("answer {number}"))])]
         };
-        let request = GcRequest {
-            v: GcRequest::VERSION,
-            reason: GcReason::Threshold,
-            messages: (0..TURNS).flat_map(turn).collect(),
-            context_limit: 1000,
-            total_tokens: 950,
-            settings: serde_json::json!({}),
-        };
+        let mut request = GcRequest::new(GcReason::Threshold, (0..TURNS).flat_map(turn).collect());
+        request.context_limit = 1000;
+        request.total_tokens = 950;
+        request.settings = serde_json::json!({});
         let GcPlan { drop, .. } = gc.plan(&request, cancel).await?;
         let count = request.messages.len();
         match drop.iter().find(|&&at| at >= count) {

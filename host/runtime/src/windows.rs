@@ -154,7 +154,13 @@ mod tests {
     use super::*;
 
     fn info(name: &str) -> ModelInfo {
-        ModelInfo { name: name.to_owned(), title: String::new(), context_limit: None, asset: None }
+        ModelInfo {
+            name: name.to_owned(),
+            title: String::new(),
+            context_limit: None,
+            asset: None,
+            ..ModelInfo::default()
+        }
     }
 
     #[test]

@@ -96,10 +96,8 @@ impl Assets {
 /// shown.
 pub fn delta_of(event: &Event) -> Delta {
     match event {
-        Event::Progress { done, total } => {
-            Delta::Progress { label: "fetching".to_owned(), done: *done, total: *total }
-        }
-        other => Delta::Notice { text: other.to_string() },
+        Event::Progress { done, total } => Delta::progress("fetching", *done, *total),
+        other => Delta::notice(other.to_string()),
     }
 }
 

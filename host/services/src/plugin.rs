@@ -28,7 +28,7 @@ impl Services for PluginServices {
 
 impl CallServices for PluginServices {
     fn notice(&self, text: String) {
-        (self.0.tell)(Delta::Notice { text });
+        (self.0.tell)(Delta::notice(text));
     }
 
     fn for_instance(&self) -> Arc<dyn Services> {

@@ -94,7 +94,7 @@ impl Session {
         };
         let name = ToolName::from(command.name.as_str());
         Running::new(Start {
-            call: ToolCall { id: call_id.clone(), name, arguments: Value::Null },
+            call: ToolCall::new(call_id.clone(), name, Value::Null),
             source: command.source.clone(),
             stop,
             clock: self.shared.ports.clock.clone(),

@@ -64,12 +64,20 @@ fn join(parts: &[Part], kind: Kind) -> String {
 
 fn text_of(part: &Part, kind: Kind) -> Option<&str> {
     match (part, kind) {
-        (Part::Text { text }, Kind::Text) | (Part::Thought { text, .. }, Kind::Thought) => {
+        (Part::Text { text, .. }, Kind::Text) | (Part::Thought { text, .. }, Kind::Thought) => {
             Some(text)
         }
         (Part::Text { .. }, Kind::Thought)
         | (Part::Thought { .. }, Kind::Text)
-        | (Part::ToolCall(_) | Part::ToolResult(_) | Part::Data(_) | Part::Unknown(_), _) => None,
+        | (
+            Part::ToolCall(_)
+            | Part::ToolResult(_)
+            | Part::Data(_)
+            | Part::Opaque(_)
+            | Part::ToolsChanged(_)
+            | Part::Unknown(_),
+            _,
+        ) => None,
     }
 }
 
@@ -90,20 +98,25 @@ fn lost(shown: &str, mut whole: String) -> Lost {
 /// Tells whether a part says anything.
 fn has_content(part: &Part) -> bool {
     match part {
-        Part::Text { text } => !text.is_empty(),
-        Part::Thought { text, signature } => !text.is_empty() || signature.is_some(),
+        Part::Text { text, signature, .. } | Part::Thought { text, signature, .. } => {
+            !text.is_empty() || signature.is_some()
+        }
         // What a newer provider says is kept, so that it gets it back.
-        Part::ToolCall(_) | Part::Data(_) | Part::Unknown(_) => true,
-        Part::ToolResult(_) => false,
+        Part::ToolCall(_) | Part::Data(_) | Part::Opaque(_) | Part::Unknown(_) => true,
+        Part::ToolResult(_) | Part::ToolsChanged(_) => false,
     }
 }
 
 /// Tells whether parts answer anything: more than blanks and thoughts.
 pub(crate) fn answers(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
-        Part::Text { text } => !text.trim().is_empty(),
+        Part::Text { text, .. } => !text.trim().is_empty(),
         Part::ToolCall(_) | Part::Data(_) => true,
-        Part::Thought { .. } | Part::ToolResult(_) | Part::Unknown(_) => false,
+        Part::Thought { .. }
+        | Part::ToolResult(_)
+        | Part::Opaque(_)
+        | Part::ToolsChanged(_)
+        | Part::Unknown(_) => false,
     })
 }
 
@@ -132,6 +145,8 @@ pub(crate) fn clean(parts: Vec<Part>, history: &History, ids: &dyn Ids) -> Vec<P
             | Part::Thought { .. }
             | Part::Data(_)
             | Part::ToolResult(_)
+            | Part::Opaque(_)
+            | Part::ToolsChanged(_)
             | Part::Unknown(_) => part,
         })
         .collect()

@@ -122,7 +122,7 @@ impl Session {
             self.conditions.ran.insert(name.clone(), revision);
             self.shared.emitter.notice(format!("the tool `{name}` runs by itself: {condition}"));
             let arguments = answer.arguments.unwrap_or_else(|| json!({}));
-            let call = ToolCall { id: self.shared.ports.ids.call(), name: name.clone(), arguments };
+            let call = ToolCall::new(self.shared.ports.ids.call(), name.clone(), arguments);
             let runner = self.shared.runner(Initiative::Tool, cancel);
             let CallsDone { results, nobody_asked, .. } =
                 runner.run(std::slice::from_ref(&call)).await;
@@ -176,7 +176,7 @@ impl Session {
         if let Some(holds) = self.declared(condition) {
             return ConditionAnswer { holds, ..ConditionAnswer::default() };
         }
-        let request = ConditionRequest { tool: tool.clone(), deciding };
+        let request = ConditionRequest::new(tool.clone(), deciding);
         match self.ask_plugin(request, cancel).await {
             Ok(answer) => answer,
             Err(error) => {
@@ -201,9 +201,9 @@ impl Session {
         match condition {
             Condition::ObjectsPresent => Some(!is_empty(None)),
             Condition::NoObjects => Some(is_empty(None)),
-            Condition::ObjectsOf { tool } => Some(!is_empty(Some(tool))),
-            Condition::NoObjectsOf { tool } => Some(is_empty(Some(tool))),
-            Condition::EnvironmentHas { part } => {
+            Condition::ObjectsOf { tool, .. } => Some(!is_empty(Some(tool))),
+            Condition::NoObjectsOf { tool, .. } => Some(is_empty(Some(tool))),
+            Condition::EnvironmentHas { part, .. } => {
                 Some(self.shared.ports.tools.environment_has(*part))
             }
             Condition::Asked => None,

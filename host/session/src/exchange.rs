@@ -133,6 +133,9 @@ fn complete(
         | FinishReason::MaxTokens
         | FinishReason::ToolUse
         | FinishReason::Safety
+        | FinishReason::Paused
+        | FinishReason::ContextExceeded
+        | FinishReason::Refused
         | FinishReason::Unknown => Exchange::Complete(completion),
         FinishReason::Cancelled if cancel.is_cancelled() => {
             Exchange::Cancelled { partial: completion::without_calls(completion.parts) }

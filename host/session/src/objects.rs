@@ -87,8 +87,8 @@ impl SharedObjects {
         let mut state = self.state();
         let shown = state.environment.render(state.seen, tokens_max);
         state.seen = state.environment.revision();
-        let content = DataContent::Json { json: shown? };
-        Some(Part::Data(Data { mime_type: SHOWN_TYPE.to_owned(), content }))
+        let content = DataContent::json(shown?);
+        Some(Part::Data(Data { mime_type: SHOWN_TYPE.to_owned(), content, ..Data::default() }))
     }
 
     /// Everything is new to the model again: what it was shown may be gone.
@@ -104,9 +104,14 @@ impl SharedObjects {
         }
         for part in parts {
             match part {
-                Part::Text { text } => state.environment.note_named(text),
+                Part::Text { text, .. } => state.environment.note_named(text),
                 Part::ToolCall(call) => state.environment.note_named(&call.arguments.to_string()),
-                Part::Thought { .. } | Part::ToolResult(_) | Part::Data(_) | Part::Unknown(_) => {}
+                Part::Thought { .. }
+                | Part::ToolResult(_)
+                | Part::Data(_)
+                | Part::Opaque(_)
+                | Part::ToolsChanged(_)
+                | Part::Unknown(_) => {}
             }
         }
     }

@@ -159,12 +159,12 @@ impl DeltaSink {
     fn take(&self, seen: &mut Seen, delta: Delta) -> Option<Event> {
         let source = || self.0.source.clone();
         match delta {
-            Delta::Text { text } => (!text.is_empty()).then(|| {
+            Delta::Text { text, .. } => (!text.is_empty()).then(|| {
                 seen.begun = true;
                 push_text(&mut seen.parts, &text);
                 Event::TextDelta { source: MODEL.to_owned(), text }
             }),
-            Delta::Thought { text } => (!text.is_empty()).then(|| {
+            Delta::Thought { text, .. } => (!text.is_empty()).then(|| {
                 seen.begun = true;
                 push_thought(&mut seen.parts, &text);
                 Event::ThoughtDelta { source: MODEL.to_owned(), text }
@@ -175,10 +175,10 @@ impl DeltaSink {
                 None
             }
             // A provider has no tool call that its output could belong to.
-            Delta::Output { text } | Delta::Notice { text } => {
+            Delta::Output { text, .. } | Delta::Notice { text, .. } => {
                 Some(Event::Notice { source: source(), text })
             }
-            Delta::Progress { label, done, total } => {
+            Delta::Progress { label, done, total, .. } => {
                 Some(Event::Progress { source: source(), label, done, total })
             }
             Delta::Alive | Delta::Unknown => None,
@@ -257,7 +257,7 @@ fn says_something(delta: &Delta) -> bool {
 
 fn answer_bytes(delta: &Delta) -> usize {
     match delta {
-        Delta::Text { text } | Delta::Thought { text } => text.len(),
+        Delta::Text { text, .. } | Delta::Thought { text, .. } => text.len(),
         Delta::ToolCall(_)
         | Delta::Output { .. }
         | Delta::Notice { .. }
@@ -268,7 +268,7 @@ fn answer_bytes(delta: &Delta) -> usize {
 }
 
 fn push_text(parts: &mut Vec<Part>, piece: &str) {
-    if let Some(Part::Text { text }) = parts.last_mut() {
+    if let Some(Part::Text { text, .. }) = parts.last_mut() {
         text.push_str(piece);
     } else {
         parts.push(Part::text(piece));
@@ -279,6 +279,6 @@ fn push_thought(parts: &mut Vec<Part>, piece: &str) {
     if let Some(Part::Thought { text, .. }) = parts.last_mut() {
         text.push_str(piece);
     } else {
-        parts.push(Part::Thought { text: piece.to_owned(), signature: None });
+        parts.push(Part::thought(piece.to_owned()));
     }
 }

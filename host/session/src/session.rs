@@ -98,17 +98,12 @@ impl Session {
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
         let answer_tokens_max = (limits.answer_tokens_max > 0).then_some(limits.answer_tokens_max);
-        let prefix = Request {
-            v: Request::VERSION,
-            model: model.split().map_or(model.as_str(), |(_, name)| name).to_owned(),
-            system: system.text(),
-            tools: toolbox.active().cloned().collect(),
-            messages: Vec::new(),
-            options: RequestOptions {
-                max_output_tokens: options.max_output_tokens.or(answer_tokens_max),
-                ..options
-            },
-        };
+        let name = model.split().map_or(model.as_str(), |(_, name)| name);
+        let mut prefix = Request::new(name, Vec::new());
+        prefix.system = system.text();
+        prefix.tools = toolbox.active().cloned().collect();
+        prefix.options = options;
+        prefix.options.max_output_tokens = prefix.options.max_output_tokens.or(answer_tokens_max);
         let facts = SharedFacts::new(ContextFacts {
             model: model.as_str().to_owned(),
             context_limit,
@@ -214,7 +209,9 @@ impl Session {
 
     /// Returns the request that would be sent next.
     pub fn request(&self) -> Request {
-        Request { messages: self.history.messages().cloned().collect(), ..self.prefix.clone() }
+        let mut request = self.prefix.clone();
+        request.messages = self.history.messages().cloned().collect();
+        request
     }
 
     /// Runs a call that a person typed. It is the person's own act: nobody is asked, nothing of it

@@ -132,11 +132,11 @@ impl OutputSink {
     /// model's answer (text, thoughts) is output here; a tool call is none of a tool's deltas.
     pub fn delta(&self, delta: Delta) -> bool {
         match delta {
-            Delta::Output { text } | Delta::Text { text } | Delta::Thought { text } => {
+            Delta::Output { text, .. } | Delta::Text { text, .. } | Delta::Thought { text, .. } => {
                 self.write(text)
             }
-            Delta::Notice { text } => self.notice(text),
-            Delta::Progress { label, done, total } => self.progress(label, done, total),
+            Delta::Notice { text, .. } => self.notice(text),
+            Delta::Progress { label, done, total, .. } => self.progress(label, done, total),
             Delta::ToolCall(_) | Delta::Alive | Delta::Unknown => self.is_open(),
         }
     }

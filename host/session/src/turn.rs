@@ -406,9 +406,14 @@ fn text_and_calls(parts: &[Part]) -> (String, Vec<ToolCall>) {
     let mut calls = Vec::new();
     for part in parts {
         match part {
-            Part::Text { text: piece } => text.push_str(piece),
+            Part::Text { text: piece, .. } => text.push_str(piece),
             Part::ToolCall(call) => calls.push(call.clone()),
-            Part::ToolResult(_) | Part::Data(_) | Part::Thought { .. } | Part::Unknown(_) => {}
+            Part::ToolResult(_)
+            | Part::Data(_)
+            | Part::Thought { .. }
+            | Part::Opaque(_)
+            | Part::ToolsChanged(_)
+            | Part::Unknown(_) => {}
         }
     }
     (text, calls)

@@ -164,7 +164,7 @@ async fn a_turn_whose_future_is_dropped_leaves_a_session_that_goes_on() {
     let cancel = Cancel::new();
     let turn = tokio::time::timeout(Duration::from_millis(100), session.turn("x", &cancel));
     turn.await.unwrap_err();
-    stage.provider.then([Beat::Shown(Delta::Notice { text: "hm".into() }), Beat::text("fine")]);
+    stage.provider.then([Beat::Shown(Delta::notice("hm")), Beat::text("fine")]);
     assert_eq!(session.turn("y", &Cancel::new()).await.outcome, Outcome::Done);
     History::restore(session.history().entries().iter().cloned()).unwrap();
 }

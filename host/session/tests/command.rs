@@ -34,7 +34,7 @@ fn told(stage: &Stage) -> Vec<Value> {
     let request = stage.provider.requests().pop().unwrap();
     let parts = request.messages.into_iter().flat_map(|message| message.parts);
     let json = |part| match part {
-        Part::Data(Data { content: DataContent::Json { json }, .. }) => Some(json),
+        Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => Some(json),
         _ => None,
     };
     parts.filter_map(json).collect()

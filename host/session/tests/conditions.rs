@@ -32,7 +32,7 @@ fn changer(name: &'static str) -> Tool {
 }
 
 fn of(tool: &str) -> Condition {
-    Condition::ObjectsOf { tool: ToolName::from(tool) }
+    Condition::objects_of(ToolName::from(tool))
 }
 
 fn names(request: &Request) -> Vec<&str> {
@@ -46,7 +46,7 @@ fn ran(request: &Request) -> Vec<Value> {
     let parts = request.messages.last().unwrap().parts.iter();
     let values = parts.filter_map(|part| match part {
         Part::Data(data) => match &data.content {
-            DataContent::Json { json } => Some(json.clone()),
+            DataContent::Json { json, .. } => Some(json.clone()),
             _ => None,
         },
         _ => None,
@@ -112,7 +112,7 @@ async fn conditions_follow_from_the_objects_and_an_unknown_one_never_holds() {
     let stage = Stage::new([
         offered("any", Condition::ObjectsPresent),
         offered("none", Condition::NoObjects),
-        offered("none_of", Condition::NoObjectsOf { tool: "catch".into() }),
+        offered("none_of", Condition::no_objects_of("catch")),
         offered("other", of("other")),
         offered("moonlight", Condition::Unknown),
         changer("catch"),
@@ -227,8 +227,8 @@ async fn where_nobody_can_be_asked_the_turn_says_so() {
 async fn tools_that_wait_for_each_other_do_not_go_on_for_ever() {
     // Each is a reason for the other to run again; by itself it is none.
     let stage = Stage::new([
-        changer("ping").run_if(Condition::NoObjectsOf { tool: "x".into() }),
-        changer("pong").run_if(Condition::NoObjectsOf { tool: "x".into() }),
+        changer("ping").run_if(Condition::no_objects_of("x")),
+        changer("pong").run_if(Condition::no_objects_of("x")),
         changer("other"),
     ]);
     let mut session = stage.start(Stage::setup()).unwrap();
@@ -377,7 +377,7 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_is_offered_where_the_environment_has_what_it_needs() {
-    let has = |part| Condition::EnvironmentHas { part };
+    let has = |part| Condition::environment_has(part);
     // The stage's environment runs commands, and nothing else.
     let tools = [
         Tool::echo("a"),

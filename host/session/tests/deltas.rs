@@ -14,7 +14,7 @@ async fn play(stage: &Stage) -> Session {
 }
 
 fn shown(text: &str) -> Beat {
-    Beat::Shown(Delta::Text { text: text.to_owned() })
+    Beat::Shown(Delta::text(text.to_owned()))
 }
 
 /// What the history holds as the last answer, what a person saw, what they were told beside it.
@@ -67,7 +67,11 @@ async fn thoughts_are_events_of_their_own_and_stay_in_place() {
             Part::Text { .. } => "text",
             Part::Thought { .. } => "thought",
             Part::ToolCall(_) => "call",
-            Part::ToolResult(_) | Part::Data(_) | Part::Unknown(_) => "other",
+            Part::ToolResult(_)
+            | Part::Data(_)
+            | Part::Opaque(_)
+            | Part::ToolsChanged(_)
+            | Part::Unknown(_) => "other",
         })
         .collect();
     assert_eq!(kinds, ["thought", "text", "call", "text", "call"]);
@@ -102,6 +106,7 @@ async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() 
         name: "look".into(),
         content: Map::new(),
         is_error: false,
+        ..ToolResult::default()
     };
     stage.provider.then([
         Beat::Unseen(Part::ToolResult(result)),
@@ -110,6 +115,7 @@ async fn what_a_model_cannot_say_is_dropped_and_bad_names_are_made_acceptable() 
             id: "1".into(),
             name: "fs.look at".into(),
             arguments: json!({}),
+            ..ToolCall::default()
         })),
     ]);
     stage.provider.then([Beat::text("done")]);
@@ -136,8 +142,8 @@ async fn a_part_of_a_newer_provider_is_kept_and_given_back_as_it_was() {
 async fn progress_and_notices_carry_the_providers_name() {
     let stage = Stage::new([]);
     stage.provider.then([
-        Beat::Shown(Delta::Notice { text: "loading".into() }),
-        Beat::Shown(Delta::Progress { label: "weights".into(), done: 1, total: 4 }),
+        Beat::Shown(Delta::notice("loading")),
+        Beat::Shown(Delta::progress("weights", 1, 4)),
         Beat::text("hi"),
     ]);
     play(&stage).await;

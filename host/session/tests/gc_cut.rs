@@ -158,7 +158,7 @@ async fn requests_share_their_beginning_but_for_recorded_events() {
 fn notes(request: &Request) -> Vec<String> {
     let parts = &request.messages[0].parts;
     let texts = parts.iter().filter_map(|part| match part {
-        Part::Text { text } if text.starts_with("[Left out here") => Some(text.clone()),
+        Part::Text { text, .. } if text.starts_with("[Left out here") => Some(text.clone()),
         _ => None,
     });
     texts.collect()

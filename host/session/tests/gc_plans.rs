@@ -180,7 +180,7 @@ async fn whatever_a_plan_says_the_history_stays_whole() {
                     Ok(session.history())
                 );
                 let last = session.history().messages().next_back().unwrap();
-                assert!(matches!(&last.parts[..], [Part::Text { text }] if text == "so"));
+                assert!(matches!(&last.parts[..], [Part::Text { text, .. }] if text == "so"));
                 assert_eq!(session.history().entries().len(), before.entries().len());
             }
         }

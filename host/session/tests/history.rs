@@ -6,19 +6,16 @@ use jaato_types::{CallId, Data, DataContent, Message, Part, Role, ToolCall, Tool
 use serde_json::{Map, json};
 
 fn call(id: &str) -> Part {
-    Part::ToolCall(ToolCall { id: id.into(), name: "look".into(), arguments: json!({}) })
+    Part::ToolCall(ToolCall::new(id, "look", json!({})))
 }
 
 fn result(id: &str) -> Part {
     let (call_id, content) = (CallId::from(id), Map::new());
-    Part::ToolResult(ToolResult { call_id, name: "look".into(), content, is_error: false })
+    Part::ToolResult(ToolResult { call_id, name: "look".into(), content, ..ToolResult::default() })
 }
 
 fn data() -> Part {
-    Part::Data(Data {
-        mime_type: "image/png".into(),
-        content: DataContent::Blob { blob: "b1".into() },
-    })
+    Part::Data(Data { mime_type: "image/png".into(), content: DataContent::blob("b1") })
 }
 
 fn text() -> Part {

@@ -38,7 +38,7 @@ fn remover() -> Tool {
 fn shown(request: &Request) -> Option<Value> {
     request.messages.last()?.parts.iter().find_map(|part| match part {
         Part::Data(data) => match &data.content {
-            DataContent::Json { json } => Some(json.clone()),
+            DataContent::Json { json, .. } => Some(json.clone()),
             _ => None,
         },
         _ => None,

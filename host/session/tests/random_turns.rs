@@ -303,7 +303,7 @@ fn check_news(played: &Played) {
     for entry in entries.iter().filter(|entry| entry.mark != Some(Mark::Unsent)) {
         for part in &entry.message.parts {
             match part {
-                Part::Data(Data { content: DataContent::Json { json }, .. }) => {
+                Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
                     if let Some(id) = json["task_outcome"]["task_id"].as_str() {
                         sent.push(id.to_owned());
                     } else if json["tool_ran_by_itself"].is_string() {
@@ -312,7 +312,7 @@ fn check_news(played: &Played) {
                         assert!(json["environment"].is_object(), "who says {json}?");
                     }
                 }
-                Part::Text { text } if text.starts_with("said in turn") => heard += 1,
+                Part::Text { text, .. } if text.starts_with("said in turn") => heard += 1,
                 _ => {}
             }
         }
@@ -346,7 +346,7 @@ fn check_requests(played: &Played) {
         check_messages(&request.messages);
         assert!(matches!(request.messages.last().unwrap().role, Role::User | Role::Tool));
         for message in &request.messages {
-            let is_note = |part: &&Part| matches!(part, Part::Text { text } if text.starts_with("[Left out here"));
+            let is_note = |part: &&Part| matches!(part, Part::Text { text, .. } if text.starts_with("[Left out here"));
             let notes = message.parts.iter().filter(is_note).count();
             assert!(notes <= usize::from(message.is_prompt()), "{message:?}");
         }

@@ -23,14 +23,18 @@ fn stage() -> Stage {
 /// Shows what a message says, a part each.
 fn parts(message: &Message) -> Vec<String> {
     let part = |part: &Part| match part {
-        Part::Text { text } => format!("text {text}"),
+        Part::Text { text, .. } => format!("text {text}"),
         Part::ToolCall(call) => format!("call {}", call.id),
         Part::ToolResult(result) => format!("result {}", result.call_id),
-        Part::Data(Data { content: DataContent::Json { json }, .. }) => {
+        Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
             let outcome = &json["task_outcome"];
             format!("{} {}", outcome["task_id"], outcome["status"]).replace('"', "")
         }
-        Part::Data(_) | Part::Thought { .. } | Part::Unknown(_) => "other".to_owned(),
+        Part::Data(_)
+        | Part::Thought { .. }
+        | Part::Opaque(_)
+        | Part::ToolsChanged(_)
+        | Part::Unknown(_) => "other".to_owned(),
     };
     message.parts.iter().map(part).collect()
 }
@@ -39,7 +43,9 @@ fn outcome_of(session: &Session) -> Value {
     let found =
         session.history().messages().flat_map(|message| &message.parts).find_map(
             |part| match part {
-                Part::Data(Data { content: DataContent::Json { json }, .. }) => Some(json.clone()),
+                Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
+                    Some(json.clone())
+                }
                 _ => None,
             },
         );

@@ -34,7 +34,7 @@ fn outline(history: &History) -> Vec<String> {
 
 fn line(entry: &Entry) -> String {
     let parts = entry.message.parts.iter().map(|part| match part {
-        Part::Text { text } => format!("{text:?}"),
+        Part::Text { text, .. } => format!("{text:?}"),
         Part::Thought { text, .. } => format!("thought {text:?}"),
         Part::ToolCall(call) => format!("call {} {}", call.id, call.name),
         Part::ToolResult(result) if result.is_error => {
@@ -42,6 +42,8 @@ fn line(entry: &Entry) -> String {
         }
         Part::ToolResult(result) => format!("result {}", result.call_id),
         Part::Data(data) => format!("data {}", serde_json::to_string(data).unwrap()),
+        Part::Opaque(part) => format!("opaque {} {} {}", part.provider, part.model, part.item),
+        Part::ToolsChanged(change) => format!("tools {:?}", change.removed),
         Part::Unknown(part) => format!("unknown {}", part["type"]),
     });
     let parts: Vec<String> = parts.collect();
@@ -56,7 +58,12 @@ async fn a_call_and_an_answer_make_a_turn_of_two_steps() {
     stage.provider.then([
         Beat::text("it is "),
         Beat::text("blue"),
-        Beat::Usage(Usage { prompt_tokens: 90, output_tokens: 10, cached_tokens: 50 }),
+        Beat::Usage(Usage {
+            prompt_tokens: 90,
+            output_tokens: 10,
+            cached_tokens: 50,
+            ..Usage::default()
+        }),
     ]);
     let (session, report) = play(&stage, Stage::setup(), "what colour?").await;
     assert_eq!(
@@ -274,9 +281,7 @@ async fn temporary_failures_before_the_first_delta_are_tried_again_and_told() {
     let stage = Stage::new([]);
     let told = Error { retry_after_ms: Some(7_000), ..overloaded() };
     stage.provider.then([Beat::Fail(overloaded())]).then([Beat::Fail(told)]);
-    stage
-        .provider
-        .then([Beat::Shown(Delta::Notice { text: "loading".into() }), Beat::Fail(overloaded())]);
+    stage.provider.then([Beat::Shown(Delta::notice("loading")), Beat::Fail(overloaded())]);
     stage.provider.then([Beat::text("at last")]);
     let (_, report) = play(&stage, Stage::setup(), "x").await;
     assert_eq!((report.outcome, report.steps), (Outcome::Done, 1));
@@ -320,7 +325,7 @@ async fn a_silent_provider_is_given_up_after_its_idle_time_and_progress_is_no_si
     assert_eq!(outline(session.history()), ["User: \"x\" Unsent"]);
 
     let stage = Stage::new([]);
-    let progress = || Beat::Shown(Delta::Progress { label: "loading".into(), done: 1, total: 2 });
+    let progress = || Beat::Shown(Delta::progress("loading", 1, 2));
     stage.provider.then([
         Beat::Wait(999),
         progress(),
@@ -469,7 +474,7 @@ async fn a_filtered_answer_never_runs_its_calls() {
 #[tokio::test(start_paused = true)]
 async fn usage_is_that_of_the_last_request_that_told_it() {
     let usage = |prompt_tokens, output_tokens| {
-        Beat::Usage(Usage { prompt_tokens, output_tokens, cached_tokens: 0 })
+        Beat::Usage(Usage { prompt_tokens, output_tokens, ..Usage::default() })
     };
     let stage = Stage::new([Tool::echo("look")]);
     stage.provider.then([Beat::call("1", "look", json!({})), usage(1_000, 20)]);
@@ -493,7 +498,7 @@ async fn the_open_turn_counts_for_a_tool_that_asks_for_the_facts() {
     let stage = Stage::new([facts]);
     stage.provider.then([
         Beat::call("1", "facts", json!({})),
-        Beat::Usage(Usage { prompt_tokens: 7, output_tokens: 3, cached_tokens: 0 }),
+        Beat::Usage(Usage { prompt_tokens: 7, output_tokens: 3, ..Usage::default() }),
     ]);
     stage.provider.then([Beat::text("done")]);
     let (session, _) = play(&stage, Stage::setup(), "x").await;

@@ -84,7 +84,7 @@ fn ended(outcome: Outcome, error: Option<Error>) -> Vec<Event> {
 
 #[test]
 fn a_turn_becomes_its_requests_calls_decisions_and_end() {
-    let usage = Usage { prompt_tokens: 20, output_tokens: 5, cached_tokens: 8 };
+    let usage = Usage { prompt_tokens: 20, output_tokens: 5, cached_tokens: 8, ..Usage::default() };
     let made = records(
         [
             started(),

@@ -13,17 +13,16 @@ impl Provider for TemplateName {
             title: "says what was said to it".to_owned(),
             default_model: "echo".to_owned(),
             models: vec![ModelInfo {
-                name: "echo".to_owned(),
                 title: "for trying out".to_owned(),
-                context_limit: None,
-                asset: None,
+                ..ModelInfo::new("echo")
             }],
+            ..ProviderSpec::default()
         }
     }
 
     async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
         let text = answer(&request.messages);
-        cx.emit(&Delta::Text { text: text.clone() });
+        cx.emit(&Delta::text(text.clone()));
         Ok(Completion::new(
             vec![Part::text(text)],
             FinishReason::Stop,

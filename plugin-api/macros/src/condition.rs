@@ -58,7 +58,7 @@ impl Condition {
         };
         let condition = self.condition();
         Ok(quote! {
-            ::jaato_plugin_sdk::types::Offer { condition: #condition, reason: #reason.to_owned() }
+            ::jaato_plugin_sdk::types::Offer::new(#condition, #reason)
         })
     }
 
@@ -74,11 +74,11 @@ impl Condition {
         let variant = match &self.what {
             What::Plain(variant) => quote!(#variant),
             What::Of(variant, tool) => {
-                quote!(#variant { tool: ::jaato_plugin_sdk::types::ToolName::from(#tool) })
+                quote!(#variant(#tool))
             }
             What::Part(part) => {
                 let parts = quote!(::jaato_plugin_sdk::types::execution::EnvironmentPart);
-                quote!(EnvironmentHas { part: #parts::#part })
+                quote!(environment_has(#parts::#part))
             }
         };
         quote!(::jaato_plugin_sdk::types::Condition::#variant)
@@ -103,8 +103,7 @@ impl Parse for Item {
             ("objects_present", None) => Self::What(What::Plain(variant("ObjectsPresent"))),
             ("no_objects", None) => Self::What(What::Plain(variant("NoObjects"))),
             ("asked", None) => Self::What(What::Plain(variant(ASKED))),
-            ("objects_of", Some(tool)) => Self::What(What::Of(variant("ObjectsOf"), tool)),
-            ("no_objects_of", Some(tool)) => Self::What(What::Of(variant("NoObjectsOf"), tool)),
+            ("objects_of" | "no_objects_of", Some(tool)) => Self::What(What::Of(key, tool)),
             ("environment_has", Some(part)) => Self::What(What::Part(Self::part(&part)?)),
             _ => {
                 let known = "objects_present, no_objects, objects_of = \"TOOL\", \

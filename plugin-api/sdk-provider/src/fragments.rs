@@ -175,7 +175,7 @@ impl Fragments {
             }
             seen.push(id.clone());
             let arguments = arguments_of(call.arguments);
-            calls.push(ToolCall { id: id.into(), name: call.name.into(), arguments });
+            calls.push(ToolCall::new(id, call.name, arguments));
         }
         calls
     }

@@ -202,12 +202,12 @@ impl Reporter {
 
     /// Shows a person what the tool does, while it does it. False when nobody takes it: stop then.
     pub fn output(&self, text: impl Into<String>) -> bool {
-        self.emit(&Delta::Output { text: text.into() })
+        self.emit(&Delta::output(text.into()))
     }
 
     /// Shows a person one line of what is going on while nothing else is to be seen.
     pub fn notice(&self, text: impl Into<String>) -> bool {
-        self.emit(&Delta::Notice { text: text.into() })
+        self.emit(&Delta::notice(text.into()))
     }
 
     /// Emits a piece of what the call produces. False when nobody takes it: stop then.

@@ -113,7 +113,7 @@ impl ProcessEvents {
     pub async fn next(&mut self) -> Result<Option<Happened>> {
         while let Some((event, bytes)) = self.0.next_event().await? {
             return Ok(Some(match event {
-                ProcessEvent::Output { stream } => Happened::Output { stream, bytes },
+                ProcessEvent::Output { stream, .. } => Happened::Output { stream, bytes },
                 ProcessEvent::Exited(exit) => Happened::Exited(exit),
                 // A newer host tells more than this sdk knows.
                 ProcessEvent::Unknown => continue,

@@ -45,11 +45,11 @@ fn specs_say_what_the_attributes_say() {
     let [catch, fry, warn, weigh] = &tools[..] else { panic!("{tools:?}") };
     assert_eq!((&catch.available_if, &catch.run_if), (&None, &None));
     let offer = fry.available_if.as_ref().unwrap();
-    assert_eq!(offer.condition, Condition::ObjectsOf { tool: "catch_fish".into() });
+    assert_eq!(offer.condition, Condition::objects_of("catch_fish"));
     assert_eq!(offer.reason, "once `catch_fish` has caught some");
     assert_eq!(warn.available_if.as_ref().unwrap().condition, Condition::Asked);
     assert_eq!((&warn.run_if, &fry.run_if), (&Some(Condition::Asked), &None));
-    assert_eq!(weigh.run_if, Some(Condition::ObjectsOf { tool: "catch_fish".into() }));
+    assert_eq!(weigh.run_if, Some(Condition::objects_of("catch_fish")));
     // What was there before says what it said.
     let json = serde_json::to_value(catch).unwrap();
     assert!(json.get("available_if").is_none() && json.get("run_if").is_none(), "{json}");

@@ -217,11 +217,12 @@ mod liar {
                 title: String::new(),
                 default_model: String::new(),
                 models: Vec::new(),
+                ..ProviderSpec::default()
             }
         }
 
         async fn complete(cx: &Cx, _request: Request) -> Result<Completion> {
-            cx.emit(&Delta::Text { text: "yes".into() });
+            cx.emit(&Delta::text("yes"));
             let parts = vec![Part::text("no")];
             Ok(Completion::new(parts, FinishReason::Stop, Usage::default()))
         }

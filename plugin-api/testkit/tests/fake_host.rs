@@ -158,7 +158,7 @@ fn a_sleep_costs_no_time() {
 fn a_manual_clock_is_moved_by_the_test() {
     let host = host().with_clock(Clock::Manual);
     let mut call = host.start("act", json!({ "what": "sleep" })).unwrap();
-    assert_eq!(call.next_delta().unwrap(), Some(Delta::Output { text: "sleeping".into() }));
+    assert_eq!(call.next_delta().unwrap(), Some(Delta::output("sleeping")));
     host.advance(Duration::from_secs(3599)).unwrap();
     assert_eq!(lines(&host), json!([]), "a second is missing");
     host.advance(Duration::from_secs(1)).unwrap();
@@ -172,7 +172,7 @@ fn a_cancelled_call_is_dropped_on_the_executor_and_goes_no_further() {
     call.settle().unwrap();
     let finished = call.cancel();
     assert_eq!(finished.result.unwrap_err(), Error::cancelled());
-    assert_eq!(finished.deltas, [Delta::Output { text: "sleeping".into() }]);
+    assert_eq!(finished.deltas, [Delta::output("sleeping")]);
     host.advance(Duration::from_secs(7200)).unwrap();
     assert_eq!(lines(&host), json!([format!("dropped on {EXECUTOR_THREAD}")]));
 }
@@ -192,7 +192,7 @@ fn all_that_was_emitted_before_an_answer_is_there() {
     let host = host();
     let finished = host.start("act", json!({ "what": "emit" })).unwrap().wait();
     assert_eq!(finished.result.unwrap(), Output::json(json!(1000)));
-    let expected = (0..1000).map(|number| Delta::Output { text: number.to_string() });
+    let expected = (0..1000).map(|number| Delta::output(number.to_string()));
     assert!(finished.deltas.into_iter().eq(expected));
 }
 

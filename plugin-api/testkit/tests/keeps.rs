@@ -33,7 +33,8 @@ fn what_is_registered_has_a_number_by_which_the_host_asks() {
     let asked = host.asked();
     let set: ResourceSet = asked.iter().find(|it| it.operation == SET).unwrap().read().unwrap();
     assert_eq!((set.number, set.kind.as_deref()), (1, Some("counter")));
-    let count = ResourceRequest { operation: "count".to_owned(), ..to(ResourceAction::Call, 1) };
+    let mut count = to(ResourceAction::Call, 1);
+    count.operation = "count".to_owned();
     assert_eq!(ask(instance, count.clone()), Ok(json!(2)));
     assert_eq!(ask(instance, to(ResourceAction::Save, 1)), Ok(json!(2)));
     assert_eq!(ask(instance, to(ResourceAction::Close, 1)), Ok(Value::Null));
@@ -68,7 +69,8 @@ fn a_factory_makes_what_it_describes_from_what_was_saved() {
     let described = &host.description().unwrap().resources;
     assert_eq!(described[0].name, "made");
     let instance = host.instance().unwrap();
-    let create = ResourceRequest { saved: Some(json!(5)), ..to(ResourceAction::Create, 0) };
+    let mut create = to(ResourceAction::Create, 0);
+    create.saved = Some(json!(5));
     let made: ResourceSet = serde_json::from_value(ask(instance, create).unwrap()).unwrap();
     assert_eq!(ask(instance, to(ResourceAction::Save, made.number)), Ok(json!(5)));
     assert!(host.asked().iter().all(|it| it.operation != SET), "the host registers it itself");

@@ -44,14 +44,9 @@ mod with_a_place_for_images {
 
 fn request(messages: Vec<Message>) -> Request {
     let options = RequestOptions::default();
-    Request {
-        v: 1,
-        model: "canvas".into(),
-        system: String::new(),
-        tools: vec![],
-        messages,
-        options,
-    }
+    let mut request = Request::new("canvas", messages);
+    request.options = options;
+    request
 }
 
 #[test]
@@ -63,7 +58,7 @@ fn images_are_put_beside_the_history_and_read_from_there_again() {
     assert_eq!(thoughts.count(), 4);
     let parts = first.result.unwrap().parts;
     let image = |blob: &str| {
-        let content = DataContent::Blob { blob: blob.to_owned() };
+        let content = DataContent::blob(blob.to_owned());
         Part::Data(Data { mime_type: "image/x-portable-pixmap".to_owned(), content })
     };
     assert_eq!(parts[2..], [image("b-0"), image("b-1")]);

@@ -13,14 +13,11 @@ use serde_json::json;
 jaato_plugin_testkit::conformance!(crate::recalls: gc);
 
 fn request(messages: Vec<Message>) -> GcRequest {
-    GcRequest {
-        v: GcRequest::VERSION,
-        reason: GcReason::Manual,
-        messages,
-        context_limit: 100,
-        total_tokens: 99,
-        settings: json!({}),
-    }
+    let mut request = GcRequest::new(GcReason::Manual, messages);
+    request.context_limit = 100;
+    request.total_tokens = 99;
+    request.settings = json!({});
+    request
 }
 
 fn turns(names: &[&str]) -> Vec<Message> {

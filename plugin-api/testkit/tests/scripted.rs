@@ -9,8 +9,7 @@ use std::fs;
 
 use jaato_plugin_testkit::{FakeHost, Finished};
 use jaato_types::{
-    Completion, Delta, Error, ErrorKind, FinishReason, Message, Part, Request, RequestOptions,
-    ToolCall, Usage,
+    Completion, Delta, Error, ErrorKind, FinishReason, Message, Part, Request, ToolCall, Usage,
 };
 use serde_json::{Value, json};
 
@@ -31,14 +30,9 @@ fn play(script: &Value) -> (FakeHost, tempfile::TempDir) {
 }
 
 fn request(prompt: &str) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: "test".into(),
-        system: "Be brief.".into(),
-        tools: Vec::new(),
-        messages: vec![Message::user(prompt)],
-        options: RequestOptions::default(),
-    }
+    let mut request = Request::new("test", vec![Message::user(prompt)]);
+    request.system = "Be brief.".into();
+    request
 }
 
 fn ask(host: &FakeHost, prompt: &str) -> Finished<Completion> {
@@ -54,14 +48,9 @@ fn answers_come_in_order_with_their_calls_and_usage() {
         { "steps": [], "finish_reason": "max_tokens" },
     ]}));
     let first = ask(&host, "where?");
-    let call =
-        ToolCall { id: "call-0-2".into(), name: "look".into(), arguments: json!({ "at": "moon" }) };
-    let parts = vec![
-        Part::Thought { text: "hm".into(), signature: None },
-        Part::text("I look."),
-        Part::ToolCall(call.clone()),
-    ];
-    let usage = Usage { prompt_tokens: 9, output_tokens: 4, cached_tokens: 0 };
+    let call = ToolCall::new("call-0-2", "look", json!({ "at": "moon" }));
+    let parts = vec![Part::thought("hm"), Part::text("I look."), Part::ToolCall(call.clone())];
+    let usage = Usage { prompt_tokens: 9, output_tokens: 4, ..Usage::default() };
     let expected = Completion::new(parts, FinishReason::ToolUse, usage);
     assert_eq!(first.result.unwrap(), expected);
     assert_eq!(first.deltas.last(), Some(&Delta::ToolCall(call)));
@@ -99,7 +88,7 @@ fn a_request_that_was_not_expected_fails_with_all_reasons() {
 fn a_hang_ends_with_the_cancel_alone() {
     let (host, _folder) = play(&json!({ "answers": [{ "steps": [{ "text": "so" }, "hang"] }] }));
     let mut call = host.instance().unwrap().start_complete(&request("and?")).unwrap();
-    assert_eq!(call.next_delta().unwrap(), Some(Delta::Text { text: "so".into() }));
+    assert_eq!(call.next_delta().unwrap(), Some(Delta::text("so")));
     assert_eq!(call.cancel().result.unwrap_err().kind, ErrorKind::Cancelled);
 }
 

@@ -117,7 +117,9 @@ impl Provider for Parrot {
                 title: String::new(),
                 context_limit: Some(100),
                 asset: None,
+                ..ModelInfo::default()
             }],
+            ..ProviderSpec::default()
         }
     }
 
@@ -125,7 +127,7 @@ impl Provider for Parrot {
         let text = request.messages.last().map(Message::text).unwrap_or_default();
         for word in text.split_inclusive(' ') {
             cx.sleep(Duration::from_millis(10)).await?;
-            cx.emit(&Delta::Text { text: word.to_owned() });
+            cx.emit(&Delta::text(word.to_owned()));
         }
         Ok(Completion::new(vec![Part::text(text)], FinishReason::Stop, Usage::default()))
     }

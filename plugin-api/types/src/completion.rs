@@ -1,11 +1,14 @@
 //! What a provider is asked and what it answers.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{Message, Part, ToolCall, ToolSpec};
 
-/// One request to a model. Providers are stateless: it holds everything.
+/// One request to a model. Providers are stateless: it holds everything. The host makes it; a test
+/// begins with [`Request::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Request {
     /// Version of this shape.
     pub v: u32,
@@ -17,7 +20,8 @@ pub struct Request {
     /// The tools, in a fixed order.
     #[serde(default)]
     pub tools: Vec<ToolSpec>,
-    /// The history; its last message is the user's or a tool's.
+    /// The history; its last message is the user's or a tool's, or the model's where an answer that
+    /// ended as [`FinishReason::Paused`] is to go on.
     pub messages: Vec<Message>,
     /// Settings that most requests leave alone.
     #[serde(default)]
@@ -27,11 +31,26 @@ pub struct Request {
 impl Request {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
+
+    /// Makes a request without system text, tools and options.
+    pub fn new(model: impl Into<String>, messages: Vec<Message>) -> Self {
+        Self {
+            v: Self::VERSION,
+            model: model.into(),
+            system: String::new(),
+            tools: Vec::new(),
+            messages,
+            options: RequestOptions::default(),
+        }
+    }
 }
 
-/// Settings of a request; what is absent is the provider's choice.
+/// Settings of a request; what is absent is the provider's choice. A provider is asked only for
+/// what it lists in [`ProviderSpec::options`](crate::ProviderSpec::options), by the names of these
+/// fields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RequestOptions {
     /// Most tokens that the model may produce.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,18 +58,83 @@ pub struct RequestOptions {
     /// Sampling temperature; 0 is greedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
+    /// `false` asks for the whole answer at once, for servers that stream badly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+    /// How much the model thinks before it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Whether the model calls a tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// JSON Schema of the answer: its text is one JSON value that matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Texts before which the answer stops; they are no part of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Makes sampling repeatable where the server can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// The same for all requests of a session: a server that caches prompts finds its cache by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_key: Option<String>,
 }
 
-/// What a provider or a tool emits while it works, in order.
+/// The name, in [`ProviderSpec::options`](crate::ProviderSpec::options), by which a provider says
+/// that it takes [`Part::ToolsChanged`]: the request's list of tools then stays as it was first
+/// sent.
+pub const TOOLS_CHANGED: &str = "tools_changed";
+
+/// How much a model thinks before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Not at all, where the model can be told so.
+    None,
+    /// As little as it can.
+    Minimal,
+    /// Little.
+    Low,
+    /// As much as most tasks need.
+    Medium,
+    /// Much.
+    High,
+    /// As much as it can.
+    Max,
+    /// An amount that this side does not know: to be taken for the provider's own choice.
+    #[serde(other)]
+    Unknown,
+}
+
+/// Whether a model calls a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// It must.
+    Required,
+    /// It must not, though tools are listed.
+    None,
+    /// Something that this side does not know: to be taken for `auto`.
+    #[serde(other)]
+    Unknown,
+}
+
+/// What a provider or a tool emits while it works, in order. There will be more: a `match` over
+/// deltas ends with `_`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "delta", rename_all = "snake_case")]
 pub enum Delta {
     /// More of the answer's text.
+    #[non_exhaustive]
     Text {
         /// The piece.
         text: String,
     },
     /// More of the model's reasoning.
+    #[non_exhaustive]
     Thought {
         /// The piece.
         text: String,
@@ -58,17 +142,20 @@ pub enum Delta {
     /// A tool call is complete.
     ToolCall(ToolCall),
     /// A running tool shows a person something; not part of its result.
+    #[non_exhaustive]
     Output {
         /// The piece.
         text: String,
     },
     /// What is going on while nothing else is to be seen ("loading the model"); not part of the
     /// answer.
+    #[non_exhaustive]
     Notice {
         /// The text, one line.
         text: String,
     },
     /// How far a long step has come; not part of the answer.
+    #[non_exhaustive]
     Progress {
         /// What is going on.
         label: String,
@@ -87,7 +174,7 @@ pub enum Delta {
 
 /// What a provider answers in the end: the whole, so that nothing hangs on the deltas having
 /// arrived.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
     /// Version of this shape.
     pub v: u32,
@@ -109,12 +196,12 @@ impl Completion {
 
     /// Makes a completion that stopped for a reason that has a name here.
     pub fn new(parts: Vec<Part>, finish_reason: FinishReason, usage: Usage) -> Self {
-        Self { v: Self::VERSION, parts, finish_reason, finish_word: None, usage }
+        Self { v: Self::VERSION, parts, finish_reason, usage, ..Self::default() }
     }
 }
 
 /// Why a model stopped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// It said all it had to say.
@@ -129,21 +216,42 @@ pub enum FinishReason {
     Error,
     /// It was cancelled.
     Cancelled,
+    /// The server broke off a long answer: the same request with the answer so far as its last
+    /// message goes on with it.
+    Paused,
+    /// The context window was full before the answer was whole.
+    ContextExceeded,
+    /// The model declined to answer.
+    Refused,
     /// The provider did not say, or said what this side does not know.
+    #[default]
     #[serde(other)]
     Unknown,
 }
 
-/// Tokens of one completion.
+/// Tokens of one completion. What the server does not tell stays 0 or absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens of the request.
+    /// Tokens of the request: all of them, those that a cache gave or took included.
     pub prompt_tokens: u64,
-    /// Tokens of the answer.
+    /// Tokens of the answer, its reasoning included.
     pub output_tokens: u64,
     /// Tokens of the request that a cache gave.
     pub cached_tokens: u64,
+    /// Tokens of the request that were written to a cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Tokens of the answer that went into reasoning.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+    /// What the server says that the request cost, in millionths of a US dollar.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_micro_usd: Option<u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -154,7 +262,7 @@ impl Usage {
 }
 
 /// A model that a provider offers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// The model, without its provider.
     pub name: String,
@@ -167,6 +275,45 @@ pub struct ModelInfo {
     /// The asset that holds its weights, where it runs on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asset: Option<String>,
+    /// Media types of what it can look at, beside text: `image/png`, or `image/*` for all of a
+    /// kind. What is not listed the host tells it in words. Absent where nobody knows: then what
+    /// the provider says for all its models counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepts: Option<Vec<String>>,
+}
+
+impl ModelInfo {
+    /// Makes a model of that name of which nothing else is known.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+}
+
+impl Delta {
+    /// Makes a piece of the answer's text.
+    pub fn text(piece: impl Into<String>) -> Self {
+        Self::Text { text: piece.into() }
+    }
+
+    /// Makes a piece of the model's reasoning.
+    pub fn thought(piece: impl Into<String>) -> Self {
+        Self::Thought { text: piece.into() }
+    }
+
+    /// Makes a piece of a running tool's output.
+    pub fn output(piece: impl Into<String>) -> Self {
+        Self::Output { text: piece.into() }
+    }
+
+    /// Makes a line about what is going on.
+    pub fn notice(text: impl Into<String>) -> Self {
+        Self::Notice { text: text.into() }
+    }
+
+    /// Makes a report of how far a long step has come.
+    pub fn progress(label: impl Into<String>, done: u64, total: u64) -> Self {
+        Self::Progress { label: label.into(), done, total }
+    }
 }
 
 #[cfg(test)]

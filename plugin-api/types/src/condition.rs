@@ -16,7 +16,7 @@ use crate::execution::EnvironmentPart;
 pub const CONDITION: &str = "condition";
 
 /// What must be so.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "when", rename_all = "snake_case")]
 pub enum Condition {
     /// The session has objects, of whatever tool.
@@ -24,21 +24,25 @@ pub enum Condition {
     /// The session has no objects.
     NoObjects,
     /// A tool has objects.
+    #[non_exhaustive]
     ObjectsOf {
         /// The tool.
         tool: ToolName,
     },
     /// A tool has no objects.
+    #[non_exhaustive]
     NoObjectsOf {
         /// The tool.
         tool: ToolName,
     },
     /// The session's execution environment has something.
+    #[non_exhaustive]
     EnvironmentHas {
         /// What.
         part: EnvironmentPart,
     },
     /// The plugin says whether, each time that it matters.
+    #[default]
     Asked,
     /// A condition that this side does not know. It never holds: the tool is not offered, and does
     /// not run by itself.
@@ -46,14 +50,31 @@ pub enum Condition {
     Unknown,
 }
 
+impl Condition {
+    /// A tool has objects.
+    pub fn objects_of(tool: impl Into<ToolName>) -> Self {
+        Self::ObjectsOf { tool: tool.into() }
+    }
+
+    /// A tool has no objects.
+    pub fn no_objects_of(tool: impl Into<ToolName>) -> Self {
+        Self::NoObjectsOf { tool: tool.into() }
+    }
+
+    /// The session's execution environment has something.
+    pub fn environment_has(part: EnvironmentPart) -> Self {
+        Self::EnvironmentHas { part }
+    }
+}
+
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ObjectsPresent => f.write_str("there are objects"),
             Self::NoObjects => f.write_str("there are no objects"),
-            Self::ObjectsOf { tool } => write!(f, "there are objects of `{tool}`"),
-            Self::NoObjectsOf { tool } => write!(f, "there are no objects of `{tool}`"),
-            Self::EnvironmentHas { part } => {
+            Self::ObjectsOf { tool, .. } => write!(f, "there are objects of `{tool}`"),
+            Self::NoObjectsOf { tool, .. } => write!(f, "there are no objects of `{tool}`"),
+            Self::EnvironmentHas { part, .. } => {
                 write!(f, "the session's execution environment has {part}")
             }
             Self::Asked => f.write_str("its plugin says so"),
@@ -65,7 +86,7 @@ impl fmt::Display for Condition {
 }
 
 /// When a tool is offered to the model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
     /// What must be so.
     #[serde(flatten)]
@@ -73,6 +94,13 @@ pub struct Offer {
     /// Written for a model that wants the tool before: when it will be there, and what to do for
     /// it.
     pub reason: String,
+}
+
+impl Offer {
+    /// Makes an offer.
+    pub fn new(condition: Condition, reason: impl Into<String>) -> Self {
+        Self { condition, reason: reason.into() }
+    }
 }
 
 /// What a condition decides.
@@ -90,11 +118,19 @@ pub enum Deciding {
 
 /// Asks a plugin whether a condition of one of its tools holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ConditionRequest {
     /// The tool.
     pub tool: ToolName,
     /// What it decides.
     pub deciding: Deciding,
+}
+
+impl ConditionRequest {
+    /// Makes a request; the host does, and tests.
+    pub fn new(tool: impl Into<ToolName>, deciding: Deciding) -> Self {
+        Self { tool: tool.into(), deciding }
+    }
 }
 
 /// A plugin's answer.

@@ -50,7 +50,7 @@ impl Description {
 }
 
 /// A command: what a person types behind `/` or at the shell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandSpec {
     /// The name that is typed.
     pub name: String,
@@ -78,10 +78,38 @@ pub struct ProviderSpec {
     /// Models that are known without asking a server.
     #[serde(default)]
     pub models: Vec<ModelInfo>,
+    /// What it honours of a request's options, by their names in
+    /// [`RequestOptions`](crate::RequestOptions), and [`TOOLS_CHANGED`](crate::TOOLS_CHANGED). The
+    /// host refuses what is not listed before it asks. A provider that says nothing honours
+    /// `max_output_tokens` and `temperature`.
+    #[serde(default = "first_options")]
+    pub options: Vec<String>,
+    /// Media types of what its models can look at, beside text, where a model does not say so
+    /// itself: `image/png`, or `image/*` for all of a kind.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepts: Vec<String>,
+}
+
+/// The options that there were before a provider could list them.
+fn first_options() -> Vec<String> {
+    ["max_output_tokens", "temperature"].map(str::to_owned).to_vec()
+}
+
+impl Default for ProviderSpec {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            title: String::new(),
+            default_model: String::new(),
+            models: Vec::new(),
+            options: first_options(),
+            accepts: Vec::new(),
+        }
+    }
 }
 
 /// A secret that the host adds to a plugin's requests; the plugin never sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CredentialSpec {
     /// The variable that holds it: `OPENAI_API_KEY`.
     pub variable: String,

@@ -39,6 +39,7 @@ pub const PIECE_BYTES_MAX: usize = 1024 * 1024;
 /// What an environment is made ready for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct EnvironmentSetup {
     /// Names this environment: unique on this machine.
     pub id: String,

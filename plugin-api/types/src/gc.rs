@@ -22,8 +22,9 @@ pub enum GcReason {
     Other,
 }
 
-/// What a gc is asked.
+/// What a gc is asked. The host makes it; a test begins with [`GcRequest::new`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct GcRequest {
     /// Version of this shape.
     pub v: u32,
@@ -43,6 +44,18 @@ pub struct GcRequest {
 impl GcRequest {
     /// The version that this crate writes.
     pub const VERSION: u32 = 1;
+
+    /// Makes the request of a session of whose size nothing is known.
+    pub fn new(reason: GcReason, messages: Vec<Message>) -> Self {
+        Self {
+            v: Self::VERSION,
+            reason,
+            messages,
+            context_limit: 0,
+            total_tokens: 0,
+            settings: Value::Null,
+        }
+    }
 }
 
 /// What a gc proposes.

@@ -31,6 +31,7 @@ pub struct HttpRequest {
 
 /// The head of an answer; its body is the stream of this handle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct HttpAnswer {
     /// The status code.
     pub status: u16,

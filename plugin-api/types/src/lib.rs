@@ -5,6 +5,11 @@
 //! and converting these values. Both the host and every plugin stand on this crate, each with its
 //! own compiled copy; only the JSON is shared. So: fields are added with a default, never removed
 //! or retyped, and unknown fields are ignored, except where a person writes the JSON.
+//!
+//! Sources of plugins survive that too. A struct that an author writes has `Default` or a
+//! constructor, and is written with `..`; one that an author only reads, and each enum variant with
+//! fields, is `#[non_exhaustive]`. An enum reads a word that it does not know as its `Unknown`
+//! (`Other`); those few that refuse it instead say so.
 
 #[cfg(not(unix))]
 compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
@@ -32,7 +37,10 @@ mod tool;
 mod worker_variable;
 
 pub use asset::{Asset, AssetSource};
-pub use completion::{Completion, Delta, FinishReason, ModelInfo, Request, RequestOptions, Usage};
+pub use completion::{
+    Completion, Delta, Effort, FinishReason, ModelInfo, Request, RequestOptions, TOOLS_CHANGED,
+    ToolChoice, Usage,
+};
 pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};
@@ -43,6 +51,8 @@ pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
 pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
-pub use message::{Data, DataContent, Message, Part, Role, ToolCall, ToolResult};
+pub use message::{
+    Data, DataContent, Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged,
+};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;

@@ -4,13 +4,14 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::{CallId, Error, ErrorKind, ToolName};
+use crate::{CallId, Error, ErrorKind, ToolName, ToolSpec};
 
 /// Who a message is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The person.
+    #[default]
     User,
     /// The model.
     Model,
@@ -23,7 +24,7 @@ pub enum Role {
 }
 
 /// One entry of the history.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// Who it is from.
     pub role: Role,
@@ -31,13 +32,20 @@ pub struct Message {
     pub parts: Vec<Part>,
 }
 
-/// A typed piece of a message.
+/// A typed piece of a message. There will be more: a `match` over parts ends with `_`.
+///
+/// What a model made may carry a *signature*: bytes of its maker, verbatim, that the maker wants
+/// back. The host gives signatures and opaque parts back to the provider and model that made them
+/// and to nobody else, and drops them where the history before them changed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
-    /// Text for a person.
+    /// Text for a person. Two neighbours stay two. An empty one is kept where it is signed.
+    #[non_exhaustive]
     Text {
         /// The text.
         text: String,
+        /// What the provider wants back with it.
+        signature: Option<String>,
     },
     /// The model asks for a tool.
     ToolCall(ToolCall),
@@ -46,13 +54,19 @@ pub enum Part {
     /// What is no text: bytes in the session's blob store, or a value that the host tells the
     /// model.
     Data(Data),
-    /// The model's reasoning, shown apart from its answer.
+    /// The model's reasoning, shown apart from its answer. An empty one is kept where it is signed.
+    #[non_exhaustive]
     Thought {
         /// The text.
         text: String,
-        /// What the provider wants back with it, verbatim.
+        /// What the provider wants back with it.
         signature: Option<String>,
     },
+    /// What only its maker understands, at its place in the order; never shown.
+    Opaque(Opaque),
+    /// The tools are others from here on. Only a provider that lists [`TOOLS_CHANGED`] among its
+    /// options is sent such a part; for any other the request's list of tools is the new one.
+    ToolsChanged(ToolsChanged),
     /// A type that this side does not know: passed over, and kept as it is, `type` and all, so that
     /// a history gives it back to who understands it.
     Unknown(Map<String, Value>),
@@ -62,23 +76,30 @@ pub enum Part {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Part", tag = "type", rename_all = "snake_case")]
 enum Known {
+    #[non_exhaustive]
     Text {
         text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
     },
     ToolCall(ToolCall),
     ToolResult(ToolResult),
     Data(Data),
+    #[non_exhaustive]
     Thought {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
+    Opaque(Opaque),
+    ToolsChanged(ToolsChanged),
     #[serde(skip)]
     Unknown(Map<String, Value>),
 }
 
 /// The types that are read as parts of their own.
-const KNOWN_TYPES: [&str; 5] = ["text", "tool_call", "tool_result", "data", "thought"];
+const KNOWN_TYPES: [&str; 7] =
+    ["text", "tool_call", "tool_result", "data", "thought", "opaque", "tools_changed"];
 
 impl Serialize for Part {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -88,7 +109,9 @@ impl Serialize for Part {
             | Self::ToolCall(_)
             | Self::ToolResult(_)
             | Self::Data(_)
-            | Self::Thought { .. } => Known::serialize(self, serializer),
+            | Self::Thought { .. }
+            | Self::Opaque(_)
+            | Self::ToolsChanged(_) => Known::serialize(self, serializer),
         }
     }
 }
@@ -107,7 +130,7 @@ impl<'de> Deserialize<'de> for Part {
 }
 
 /// What is no text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Data {
     /// Media type, such as `image/png`.
     pub mime_type: String,
@@ -120,13 +143,15 @@ pub struct Data {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum DataContent {
-    /// In the session's blob store.
+    /// In the session's blob store: read by the service `blob.get`.
+    #[non_exhaustive]
     Blob {
         /// Its id.
         blob: String,
     },
     /// Here: what the host itself tells the model, such as the outcome of a task. A provider
     /// without data parts sends it as text.
+    #[non_exhaustive]
     Json {
         /// The value.
         json: Value,
@@ -149,8 +174,50 @@ impl<'de> Deserialize<'de> for DataContent {
     }
 }
 
+impl DataContent {
+    /// Names bytes in the session's blob store.
+    pub fn blob(blob: impl Into<String>) -> Self {
+        Self::Blob { blob: blob.into() }
+    }
+
+    /// Holds a value.
+    pub fn json(json: Value) -> Self {
+        Self::Json { json }
+    }
+}
+
+impl Default for DataContent {
+    fn default() -> Self {
+        Self::Json { json: Value::Null }
+    }
+}
+
+/// What only its maker understands.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Opaque {
+    /// The provider that made it, as people name it: `openai`. The host writes it.
+    pub provider: String,
+    /// The model that made it, as its provider names it. The host writes it.
+    pub model: String,
+    /// The maker's own.
+    pub item: Value,
+}
+
+/// How the tools of a session became others.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolsChanged {
+    /// Tools that may be called from here on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub added: Vec<ToolSpec>,
+    /// Tools that cannot be called any more.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<ToolName>,
+}
+
 /// A model's wish to use a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Pairs the call with its result; unique within the session.
     pub id: CallId,
@@ -158,10 +225,13 @@ pub struct ToolCall {
     pub name: ToolName,
     /// What the model gave. An object when it is valid; whatever it was when it is not.
     pub arguments: Value,
+    /// What the provider wants back with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
 
 /// What came of a tool call. Each call has exactly one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// The call.
     pub call_id: CallId,
@@ -172,6 +242,50 @@ pub struct ToolResult {
     /// Whether it is an error.
     #[serde(default)]
     pub is_error: bool,
+    /// What the tool attached, in order. The host sends a model that cannot look at one a line of
+    /// words in its place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Data>,
+}
+
+impl ToolCall {
+    /// Makes a call without a signature.
+    pub fn new(id: impl Into<CallId>, name: impl Into<ToolName>, arguments: Value) -> Self {
+        Self { id: id.into(), name: name.into(), arguments, ..Self::default() }
+    }
+}
+
+impl ToolResult {
+    /// Makes the result of a call that worked, without attachments.
+    pub fn new(
+        call_id: impl Into<CallId>,
+        name: impl Into<ToolName>,
+        content: Map<String, Value>,
+    ) -> Self {
+        Self { call_id: call_id.into(), name: name.into(), content, ..Self::default() }
+    }
+}
+
+impl Data {
+    /// Names bytes in the session's blob store; the media type is one such as `image/png`.
+    pub fn blob(mime_type: impl Into<String>, blob: impl Into<String>) -> Self {
+        let content = DataContent::Blob { blob: blob.into() };
+        Self { mime_type: mime_type.into(), content, ..Self::default() }
+    }
+
+    /// Makes data of a value that the host tells the model.
+    pub fn json(json: Value) -> Self {
+        let content = DataContent::Json { json };
+        Self { mime_type: "application/json".to_owned(), content, ..Self::default() }
+    }
+
+    /// Returns the id of the blob that it names.
+    pub fn blob_id(&self) -> Option<&str> {
+        match &self.content {
+            DataContent::Blob { blob, .. } => Some(blob),
+            DataContent::Json { .. } | DataContent::Unknown(_) => None,
+        }
+    }
 }
 
 impl Role {
@@ -186,17 +300,18 @@ impl Role {
 impl Message {
     /// Makes a user's message of one text.
     pub fn user(text: impl Into<String>) -> Self {
-        Self { role: Role::User, parts: vec![Part::text(text)] }
+        Self { role: Role::User, parts: vec![Part::text(text)], ..Self::default() }
     }
 
     /// Makes a model's message.
     pub fn model(parts: Vec<Part>) -> Self {
-        Self { role: Role::Model, parts }
+        Self { role: Role::Model, parts, ..Self::default() }
     }
 
     /// Makes the message that answers the tool calls of the model's message before it.
     pub fn tool(results: impl IntoIterator<Item = ToolResult>) -> Self {
-        Self { role: Role::Tool, parts: results.into_iter().map(Part::ToolResult).collect() }
+        let parts = results.into_iter().map(Part::ToolResult).collect();
+        Self { role: Role::Tool, parts, ..Self::default() }
     }
 
     /// Tells whether a person's prompt begins here: a user's message that holds more than what the
@@ -211,11 +326,13 @@ impl Message {
     /// Joins the text parts.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text { text } => Some(text.as_str()),
+            Part::Text { text, .. } => Some(text.as_str()),
             Part::ToolCall(_)
             | Part::ToolResult(_)
             | Part::Data(_)
             | Part::Thought { .. }
+            | Part::Opaque(_)
+            | Part::ToolsChanged(_)
             | Part::Unknown(_) => None,
         });
         texts.collect()
@@ -235,13 +352,58 @@ impl Message {
 impl Part {
     /// Makes a text part.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text { text: text.into() }
+        Self::Text { text: text.into(), signature: None }
+    }
+
+    /// Makes a thought.
+    pub fn thought(text: impl Into<String>) -> Self {
+        Self::Thought { text: text.into(), signature: None }
+    }
+
+    /// Makes a part that only the provider which calls this understands. The host writes down
+    /// which provider and model that is, and gives it back to no other.
+    pub fn opaque(item: Value) -> Self {
+        Self::Opaque(Opaque { item, ..Opaque::default() })
     }
 
     /// Makes a data part of a value that the host tells the model.
     pub fn json(json: Value) -> Self {
-        let mime_type = "application/json".to_owned();
-        Self::Data(Data { mime_type, content: DataContent::Json { json } })
+        Self::Data(Data::json(json))
+    }
+
+    /// Signs a text, a thought or a call; other parts stay as they are.
+    #[must_use]
+    pub fn signed(mut self, with: impl Into<String>) -> Self {
+        if let Some(place) = self.signature_mut() {
+            *place = Some(with.into());
+        }
+        self
+    }
+
+    /// Returns the signature of a text, a thought or a call.
+    pub fn signature(&self) -> Option<&str> {
+        match self {
+            Self::Text { signature, .. } | Self::Thought { signature, .. } => signature.as_deref(),
+            Self::ToolCall(call) => call.signature.as_deref(),
+            Self::ToolResult(_)
+            | Self::Data(_)
+            | Self::Opaque(_)
+            | Self::ToolsChanged(_)
+            | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Returns the place of a signature; nothing where the part can have none.
+    pub fn signature_mut(&mut self) -> Option<&mut Option<String>> {
+        match self {
+            Self::Text { signature, .. } | Self::Thought { signature, .. } => Some(signature),
+            Self::ToolCall(call) => Some(&mut call.signature),
+            Self::ToolResult(_)
+            | Self::Data(_)
+            | Self::Opaque(_)
+            | Self::ToolsChanged(_)
+            | Self::Unknown(_) => None,
+        }
     }
 
     /// Returns the tool call, if it is one.
@@ -252,6 +414,8 @@ impl Part {
             | Self::ToolResult(_)
             | Self::Data(_)
             | Self::Thought { .. }
+            | Self::Opaque(_)
+            | Self::ToolsChanged(_)
             | Self::Unknown(_) => None,
         }
     }
@@ -264,6 +428,8 @@ impl Part {
             | Self::ToolCall(_)
             | Self::Data(_)
             | Self::Thought { .. }
+            | Self::Opaque(_)
+            | Self::ToolsChanged(_)
             | Self::Unknown(_) => None,
         }
     }
@@ -294,11 +460,27 @@ mod tests {
     }
 
     #[test]
+    fn signatures_opaque_parts_and_changes_of_tools_survive_the_way() {
+        let part = kept(json!({ "type": "text", "text": "", "signature": "sig" }));
+        assert_eq!(part, Part::text("").signed("sig"));
+        let call = json!({ "type": "tool_call", "id": "1", "name": "a", "arguments": {}, "signature": "s" });
+        assert_eq!(kept(call).signature(), Some("s"));
+        let item = json!({ "id": "rs_1", "encrypted_content": "…" });
+        let opaque = json!({ "type": "opaque", "provider": "openai", "model": "m", "item": item });
+        assert!(matches!(kept(opaque), Part::Opaque(Opaque { item: kept, .. }) if kept == item));
+        let changed = json!({ "type": "tools_changed", "removed": ["a"] });
+        let removed = vec![ToolName::from("a")];
+        let expected = ToolsChanged { removed, ..ToolsChanged::default() };
+        assert_eq!(kept(changed), Part::ToolsChanged(expected));
+    }
+
+    #[test]
     fn data_in_a_place_from_the_future_is_kept_as_it_is() {
         let place = json!({ "cloud": 9, "drop": [1] });
         let data = json!({ "type": "data", "mime_type": "image/png", "cloud": 9, "drop": [1] });
         let content = DataContent::Unknown(place.as_object().unwrap().clone());
-        assert_eq!(kept(data), Part::Data(Data { mime_type: "image/png".to_owned(), content }));
+        let expected = Data { mime_type: "image/png".to_owned(), content, ..Data::default() };
+        assert_eq!(kept(data), Part::Data(expected));
     }
 
     #[test]
@@ -318,8 +500,8 @@ mod tests {
     #[test]
     fn every_known_type_is_read_as_itself() {
         for name in KNOWN_TYPES {
-            // Nothing but its type is there, so that one that is known is an error.
-            serde_json::from_value::<Part>(json!({ "type": name })).unwrap_err();
+            let part = serde_json::from_value::<Part>(json!({ "type": name }));
+            assert!(!matches!(part, Ok(Part::Unknown(_))), "{name}");
         }
     }
 

@@ -169,7 +169,7 @@ impl Spawn {
 }
 
 /// A program that was started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spawned {
     /// Its number, by which the call names it.
     pub process: u64,
@@ -257,14 +257,14 @@ pub struct ProcessWaited {
 }
 
 /// Names a program of the same call, or one that was started by [`START`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessRef {
     /// Its number.
     pub process: u64,
 }
 
 /// Writes to a program's standard input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessWrite {
     /// Its number.
     pub process: u64,
@@ -274,7 +274,7 @@ pub struct ProcessWrite {
 }
 
 /// Sends a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessSignal {
     /// The program's number.
     pub process: u64,
@@ -283,7 +283,7 @@ pub struct ProcessSignal {
 }
 
 /// A signal that a call may send. A host refuses one that it does not know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Signal {
     /// SIGHUP.
@@ -293,6 +293,7 @@ pub enum Signal {
     /// SIGQUIT.
     Quit,
     /// SIGTERM.
+    #[default]
     Terminate,
     /// SIGKILL.
     Kill,
@@ -311,6 +312,7 @@ pub enum Signal {
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ProcessEvent {
     /// It has printed the bytes behind this JSON.
+    #[non_exhaustive]
     Output {
         /// Where to.
         stream: OutputStream,
@@ -320,6 +322,13 @@ pub enum ProcessEvent {
     /// Something that this side does not know; it is passed over, with the bytes behind it.
     #[serde(other)]
     Unknown,
+}
+
+impl ProcessEvent {
+    /// Makes the event of printed bytes.
+    pub fn output(stream: OutputStream) -> Self {
+        Self::Output { stream }
+    }
 }
 
 /// Where a program prints to. There are no others: what is printed elsewhere would be an event of
@@ -351,7 +360,7 @@ pub struct ProcessExit {
 }
 
 /// A process that outlived the program which started it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftRunning {
     /// Its process id.
     pub pid: u32,
@@ -397,7 +406,7 @@ mod tests {
 
     #[test]
     fn events_are_told_apart_by_their_name() {
-        let output = ProcessEvent::Output { stream: OutputStream::Stderr };
+        let output = ProcessEvent::output(OutputStream::Stderr);
         assert_eq!(
             serde_json::to_value(&output).unwrap(),
             json!({ "event": "output", "stream": "stderr" })

@@ -124,6 +124,7 @@ pub enum ResourceAction {
 
 /// Asks a plugin for what it keeps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ResourceRequest {
     /// What to do.
     #[serde(rename = "do")]

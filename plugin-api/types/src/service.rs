@@ -61,7 +61,7 @@ pub struct ContextFacts {
 }
 
 /// Settings of a session's gc.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GcFacts {
     /// Usage at which it runs, in percent of the context window.
     pub threshold_percent: f64,
@@ -98,14 +98,15 @@ pub struct TerminalFacts {
 }
 
 /// Asks for an asset.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssetRequest {
     /// The id in the plugin's description, or the name of an imported file.
     pub id: String,
 }
 
 /// Where an asset lies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AssetAnswer {
     /// Absolute path; the file is verified and stays as it is.
     pub path: String,
@@ -113,11 +114,26 @@ pub struct AssetAnswer {
     pub sha256: String,
 }
 
+impl AssetAnswer {
+    /// Makes an answer; the host does.
+    pub fn new(path: impl Into<String>, sha256: impl Into<String>) -> Self {
+        Self { path: path.into(), sha256: sha256.into() }
+    }
+}
+
 /// A folder that the plugin may write to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FolderAnswer {
     /// Absolute path; exists, mode 0700.
     pub path: String,
+}
+
+impl FolderAnswer {
+    /// Makes an answer; the host does.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into() }
+    }
 }
 
 /// Writes the frame's bytes to the call's output file.
@@ -129,7 +145,8 @@ pub struct OutputWrite {
 }
 
 /// What the call's output file holds by then.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OutputAnswer {
     /// Absolute path.
     pub path: String,
@@ -137,8 +154,15 @@ pub struct OutputAnswer {
     pub bytes: u64,
 }
 
+impl OutputAnswer {
+    /// Makes an answer; the host does.
+    pub fn new(path: impl Into<String>, bytes: u64) -> Self {
+        Self { path: path.into(), bytes }
+    }
+}
+
 /// What a streaming service answers: a stream to be read by `next` and ended by `close`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamAnswer {
     /// The handle.
     pub handle: u64,

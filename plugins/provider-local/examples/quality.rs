@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use jaato_plugin_sdk::types::{
-    Completion, Error, Message, Request, RequestOptions, Result, ToolSpec,
-};
+use jaato_plugin_sdk::types::{Completion, Error, Message, Request, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use serde::Deserialize;
@@ -133,14 +131,11 @@ fn score(model: &mut LocalModel, bench: &Bench, system: &str) -> Result<bool> {
 }
 
 fn request(tools: &[ToolSpec], system: &str, prompt: &str) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: String::new(),
-        system: system.to_owned(),
-        tools: tools.to_vec(),
-        messages: vec![Message::user(prompt)],
-        options: RequestOptions { max_output_tokens: Some(96), temperature: None },
-    }
+    let mut request = Request::new(String::new(), vec![Message::user(prompt)]);
+    request.system = system.to_owned();
+    request.tools = tools.to_vec();
+    request.options.max_output_tokens = Some(96);
+    request
 }
 
 fn is_right(task: &Task, completion: &Completion) -> bool {

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use jaato_plugin_sdk::types::{Error, Message, Request, RequestOptions, Result, ToolSpec};
+use jaato_plugin_sdk::types::{Error, Message, Request, Result, ToolSpec};
 use provider_local::cancel::CancelFlag;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::state::{BYTES_MAX, Store};
@@ -55,14 +55,9 @@ fn main() -> Result<()> {
 }
 
 fn ask(model: &mut LocalModel, tools: &[ToolSpec], prompt: &str, tokens: u32) -> Result<()> {
-    let request = Request {
-        v: Request::VERSION,
-        model: String::new(),
-        system: String::new(),
-        tools: tools.to_vec(),
-        messages: vec![Message::user(prompt)],
-        options: RequestOptions { max_output_tokens: Some(tokens), temperature: None },
-    };
+    let mut request = Request::new(String::new(), vec![Message::user(prompt)]);
+    request.tools = tools.to_vec();
+    request.options.max_output_tokens = Some(tokens);
     let started = Instant::now();
     let answer = model.complete(&request, &CancelFlag::default(), &mut Said)?;
     let seconds = started.elapsed().as_secs_f64();

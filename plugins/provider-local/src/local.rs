@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jaato_plugin_sdk::types::{
-    CallId, Completion, Error, ErrorKind, FinishReason, Part, Request, Result, ToolCall, ToolName,
-    ToolSpec, Usage,
+    CallId, Completion, Error, ErrorKind, FinishReason, Part, Request, Result, ToolCall, ToolSpec,
+    Usage,
 };
 use sha2::{Digest, Sha256};
 
@@ -294,6 +294,7 @@ fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
         prompt_tokens: prompt.tokens.len() as u64,
         output_tokens: answer.tokens.len() as u64,
         cached_tokens: reused as u64,
+        ..Usage::default()
     };
     let mut parts = Vec::new();
     if !answer.text.is_empty() {
@@ -303,7 +304,7 @@ fn completion(answer: Answer, prompt: &Prompt, reused: usize) -> Completion {
     if let Some((name, arguments)) = answer.call {
         let id = call_id(&prompt.tokens, &answer.tokens);
         let arguments = serde_json::Value::Object(arguments);
-        parts.push(Part::ToolCall(ToolCall { id, name: ToolName::new(name), arguments }));
+        parts.push(Part::ToolCall(ToolCall::new(id, name, arguments)));
     }
     Completion::new(parts, finish_reason, usage)
 }

@@ -150,7 +150,7 @@ struct Emitter(Reporter);
 
 impl Sink for Emitter {
     fn text(&mut self, text: &str) -> bool {
-        self.0.emit(&Delta::Text { text: text.to_owned() })
+        self.0.emit(&Delta::text(text.to_owned()))
     }
 
     fn call(&mut self, call: &ToolCall) {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_digest_is_read_and_anything_else_refused() {
-        let asset = |sha256: &str| AssetAnswer { path: "p".to_owned(), sha256: sha256.to_owned() };
+        let asset = |sha256: &str| AssetAnswer::new("p".to_owned(), sha256.to_owned());
         assert_eq!(digest(&asset(&"0f".repeat(32))), Ok([15; 32]));
         for bad in [
             "",

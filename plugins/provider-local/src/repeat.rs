@@ -29,9 +29,14 @@ mod tests {
 
     fn turn(arguments: &Value, is_error: bool) -> Vec<Message> {
         let id = jaato_plugin_sdk::types::CallId::from("c");
-        let call = ToolCall { id: id.clone(), name: "shell".into(), arguments: arguments.clone() };
-        let result =
-            ToolResult { call_id: id, name: "shell".into(), content: Map::new(), is_error };
+        let call = ToolCall::new(id.clone(), "shell", arguments.clone());
+        let result = ToolResult {
+            call_id: id,
+            name: "shell".into(),
+            content: Map::new(),
+            is_error,
+            ..ToolResult::default()
+        };
         vec![
             Message::user("do it"),
             Message::model(vec![Part::ToolCall(call)]),

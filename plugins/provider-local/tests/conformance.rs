@@ -32,7 +32,7 @@ fn a_person_is_told_that_the_model_is_loaded() {
     let finished = host().complete(&request);
     assert_eq!(finished.result.unwrap().usage.output_tokens, 3);
     let loading = format!("loading the local model `{DEFAULT_MODEL}`");
-    assert!(finished.deltas.contains(&Delta::Notice { text: loading }), "{:?}", finished.deltas);
+    assert!(finished.deltas.contains(&Delta::notice(loading)), "{:?}", finished.deltas);
 }
 
 #[test]

@@ -5,9 +5,7 @@
 use std::path::PathBuf;
 
 use crate::support::Kept;
-use jaato_plugin_sdk::types::{
-    CallId, FinishReason, Message, Request, RequestOptions, ToolResult, ToolSpec,
-};
+use jaato_plugin_sdk::types::{CallId, FinishReason, Message, Request, ToolResult, ToolSpec};
 use provider_local::cancel::CancelFlag;
 use provider_local::catalog;
 use provider_local::local::LocalModel;
@@ -38,14 +36,10 @@ fn the_real_model_asks_for_the_system_and_tells_it() {
         return;
     };
     let mut model = LocalModel::load(&path, 4096).unwrap();
-    let mut request = Request {
-        v: Request::VERSION,
-        model: String::new(),
-        system: String::new(),
-        tools: vec![get_environment()],
-        messages: vec![Message::user("What operating system am I running on?")],
-        options: RequestOptions { max_output_tokens: Some(96), temperature: None },
-    };
+    let mut request =
+        Request::new(String::new(), vec![Message::user("What operating system am I running on?")]);
+    request.tools = vec![get_environment()];
+    request.options.max_output_tokens = Some(96);
     let asked = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();
     assert_eq!(asked.finish_reason, FinishReason::ToolUse, "{:?}", asked.parts);
     let call = asked.parts.last().and_then(|part| part.as_tool_call()).unwrap().clone();
@@ -61,6 +55,7 @@ fn the_real_model_asks_for_the_system_and_tells_it() {
         name: call.name,
         content,
         is_error: false,
+        ..ToolResult::default()
     };
     request.messages.extend([Message::model(asked.parts), Message::tool([result])]);
     let told = model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap();

@@ -70,7 +70,7 @@ fn the_second_of_two_equal_calls_becomes_text() {
 
     let call = first.parts[0].as_tool_call().unwrap().clone();
     let content = Map::from_iter([("files".to_owned(), json!("a, b, c"))]);
-    let result = ToolResult { call_id: call.id, name: call.name, content, is_error: false };
+    let result = ToolResult::new(call.id, call.name, content);
     request.messages.extend([Message::model(first.parts), Message::tool([result])]);
     let mut kept = Kept::default();
     let second = model.complete(&request, &CancelFlag::default(), &mut kept).unwrap();

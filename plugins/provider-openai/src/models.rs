@@ -47,7 +47,13 @@ fn info(model: &Value) -> Option<ModelInfo> {
     let name = model["id"].as_str().filter(|name| !name.is_empty())?;
     let told = |key: &str| model[key].as_u64().filter(|tokens| *tokens > 0);
     let context_limit = CONTEXT_KEYS.into_iter().find_map(told);
-    Some(ModelInfo { name: name.to_owned(), title: String::new(), context_limit, asset: None })
+    Some(ModelInfo {
+        name: name.to_owned(),
+        title: String::new(),
+        context_limit,
+        asset: None,
+        ..ModelInfo::default()
+    })
 }
 
 #[cfg(test)]

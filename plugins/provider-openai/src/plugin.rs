@@ -118,6 +118,7 @@ impl Provider for OpenAiProvider {
                 .to_owned(),
             default_model: String::new(),
             models: Vec::new(),
+            ..ProviderSpec::default()
         }
     }
 

@@ -280,7 +280,7 @@ impl Reply {
         }
         let says = |one: &Fragment<'_>| !(one.name.is_empty() && one.arguments.is_empty());
         if deltas.is_empty() && fragments.iter().any(says) {
-            deltas.push(Delta::Text { text: String::new() });
+            deltas.push(Delta::text(String::new()));
         }
         self.calls.push_list(&fragments)
     }
@@ -302,11 +302,12 @@ impl Reply {
         let calls = std::mem::take(&mut self.calls);
         let calls = match reason {
             // Calls of an answer that was stopped from outside may be half of what was meant.
-            FinishReason::Safety | FinishReason::Error => Vec::new(),
-            FinishReason::MaxTokens => calls.finish_cut(),
+            FinishReason::Safety | FinishReason::Refused | FinishReason::Error => Vec::new(),
+            FinishReason::MaxTokens | FinishReason::ContextExceeded => calls.finish_cut(),
             FinishReason::Stop
             | FinishReason::ToolUse
             | FinishReason::Cancelled
+            | FinishReason::Paused
             | FinishReason::Unknown => calls.finish(),
         };
         for mut call in calls {
@@ -409,5 +410,6 @@ fn usage(usage: &Value) -> Option<Usage> {
         prompt_tokens: usage["prompt_tokens"].as_u64().unwrap_or(0),
         output_tokens: usage["completion_tokens"].as_u64().unwrap_or(0),
         cached_tokens: usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0),
+        ..Usage::default()
     })
 }

@@ -153,7 +153,7 @@ fn assistant(message: &Message) -> Value {
 /// Joins the thoughts that came under the name by which their server wants them back.
 fn reasoning(parts: &[Part]) -> String {
     let thoughts = parts.iter().filter_map(|part| match part {
-        Part::Thought { text, signature } if signature.as_deref() == Some(REASONING) => {
+        Part::Thought { text, signature, .. } if signature.as_deref() == Some(REASONING) => {
             Some(text.as_str())
         }
         Part::Thought { .. }
@@ -161,6 +161,8 @@ fn reasoning(parts: &[Part]) -> String {
         | Part::Data(_)
         | Part::ToolCall(_)
         | Part::ToolResult(_)
+        | Part::Opaque(_)
+        | Part::ToolsChanged(_)
         | Part::Unknown(_) => None,
     });
     thoughts.collect()
@@ -203,11 +205,16 @@ fn is_said(parts: &[Part]) -> bool {
 /// Joins what parts say in words; a part of its own begins a line of its own.
 fn texts(parts: &[Part]) -> String {
     let said = parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.clone()),
+        Part::Text { text, .. } => Some(text.clone()),
         Part::Data(data) => Some(data_text(data)),
         // Reasoning is no answer: it goes back in a field of its own, or not at all.
         // So does a part that only a newer provider understands.
-        Part::Thought { .. } | Part::ToolCall(_) | Part::ToolResult(_) | Part::Unknown(_) => None,
+        Part::Thought { .. }
+        | Part::ToolCall(_)
+        | Part::ToolResult(_)
+        | Part::Opaque(_)
+        | Part::ToolsChanged(_)
+        | Part::Unknown(_) => None,
     });
     said.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -215,7 +222,7 @@ fn texts(parts: &[Part]) -> String {
 /// What is said of a data part. The one place that knows what can be sent of it.
 fn data_text(data: &Data) -> String {
     match &data.content {
-        DataContent::Json { json } => json.to_string(),
+        DataContent::Json { json, .. } => json.to_string(),
         DataContent::Blob { .. } | DataContent::Unknown(_) => {
             format!("[{}: cannot be sent to this model]", data.mime_type)
         }

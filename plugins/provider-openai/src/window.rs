@@ -151,6 +151,7 @@ mod tests {
             title: String::new(),
             context_limit,
             asset: None,
+            ..ModelInfo::default()
         };
         let added = |context_limit, is_vendors| {
             let mut infos = [info(context_limit)];

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Completion, Delta, FinishReason, Message, Part, Request, RequestOptions, Retry, ToolCall,
-    ToolResult,
+    Completion, Delta, FinishReason, Message, Part, Request, Retry, ToolCall, ToolResult,
 };
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
@@ -24,14 +23,7 @@ fn host(answer: impl Fn(&FakeHttpRequest) -> FakeHttpAnswer + Send + Sync + 'sta
 }
 
 fn request(messages: Vec<Message>) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: "m".to_owned(),
-        system: String::new(),
-        tools: Vec::new(),
-        messages,
-        options: RequestOptions::default(),
-    }
+    Request::new("m", messages)
 }
 
 /// Streams these pieces, then leaves the connection open; gives what came of it and how long it
@@ -98,7 +90,7 @@ fn the_body_is_read_to_its_end_behind_the_mark() {
 #[test]
 fn what_says_nothing_shows_that_the_server_lives() {
     let (_, deltas, _) = stays_open(&["\n", ": ping\n\n", HELLO, ": ping\n\n", STOP, DONE]);
-    let text = Delta::Text { text: "hello".to_owned() };
+    let text = Delta::text("hello");
     assert_eq!(deltas.iter().filter(|delta| **delta == text).count(), 1);
     assert_eq!(deltas.first(), Some(&Delta::Alive));
     assert!(deltas.iter().all(|delta| *delta == text || *delta == Delta::Alive), "{deltas:?}");
@@ -196,9 +188,9 @@ fn chunks_a_line_each_end_as_a_stream_does() {
 
 /// A conversation in which something is said behind a tool's result.
 fn with_outcome() -> Request {
-    let call = ToolCall { id: "a".into(), name: "run".into(), arguments: json!({}) };
+    let call = ToolCall::new("a", "run", json!({}));
     let content = json!({ "n": 1 }).as_object().unwrap().clone();
-    let result = ToolResult { call_id: "a".into(), name: "run".into(), content, is_error: false };
+    let result = ToolResult::new("a", "run", content);
     let mut results = Message::tool([result]);
     results.parts.push(Part::text("The task is done."));
     let answer = Message::model(vec![Part::ToolCall(call)]);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Message, Request, RequestOptions, Retry};
+use jaato_plugin_sdk::types::{Message, Request, Retry};
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeHttpRequest, FakeStream};
 
@@ -26,14 +26,7 @@ fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost
 }
 
 fn request() -> Request {
-    Request {
-        v: Request::VERSION,
-        model: "m".to_owned(),
-        system: String::new(),
-        tools: Vec::new(),
-        messages: vec![Message::user("hi")],
-        options: RequestOptions::default(),
-    }
+    Request::new("m", vec![Message::user("hi")])
 }
 
 /// Answers with this status and body; gives the error.
@@ -67,7 +60,7 @@ fn pieces_go_out_as_they_come() {
     let mut call = host.instance().unwrap().start_complete(&request()).unwrap();
     feed.push("data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\ndata: {\"choi");
     assert!(
-        matches!(call.next_delta(), Ok(Some(delta)) if delta == jaato_plugin_sdk::types::Delta::Text { text: "hel".into() })
+        matches!(call.next_delta(), Ok(Some(delta)) if delta == jaato_plugin_sdk::types::Delta::text("hel"))
     );
     feed.push("ces\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\n");
     feed.finish();

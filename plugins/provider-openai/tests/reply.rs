@@ -49,8 +49,8 @@ fn run<'a>(
 
 fn delta(delta: &Delta) -> String {
     match delta {
-        Delta::Text { text } => format!("text {text:?}"),
-        Delta::Thought { text } => format!("thought {text:?}"),
+        Delta::Text { text, .. } => format!("text {text:?}"),
+        Delta::Thought { text, .. } => format!("thought {text:?}"),
         Delta::ToolCall(call) => format!("call {} {} {}", call.id, call.name, call.arguments),
         other => format!("{other:?}"),
     }
@@ -58,9 +58,9 @@ fn delta(delta: &Delta) -> String {
 
 fn part(part: &Part) -> String {
     match part {
-        Part::Text { text } => format!("text:{text:?}"),
-        Part::Thought { text, signature: None } => format!("thought:{text:?}"),
-        Part::Thought { text, signature: Some(name) } => format!("{name}:{text:?}"),
+        Part::Text { text, .. } => format!("text:{text:?}"),
+        Part::Thought { text, signature: None, .. } => format!("thought:{text:?}"),
+        Part::Thought { text, signature: Some(name), .. } => format!("{name}:{text:?}"),
         Part::ToolCall(call) => format!("call:{}", call.id),
         other => format!("{other:?}"),
     }

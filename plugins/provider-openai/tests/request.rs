@@ -5,20 +5,16 @@ use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{
-    Annotations, Availability, Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request,
-    RequestOptions, Role, ToolCall, ToolResult, ToolSpec,
+    Annotations, Availability, Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request, Role,
+    ToolCall, ToolResult, ToolSpec,
 };
 use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
 
 fn request(messages: Vec<Message>) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: "m".to_owned(),
-        system: "Be brief.".to_owned(),
-        tools: vec![tool("get_time"), tool("run")],
-        messages,
-        options: RequestOptions::default(),
-    }
+    let mut request = Request::new("m", messages);
+    request.system = "Be brief.".to_owned();
+    request.tools = vec![tool("get_time"), tool("run")];
+    request
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -40,12 +36,12 @@ fn tool(name: &str) -> ToolSpec {
 }
 
 fn call(id: &str, arguments: Value) -> Part {
-    Part::ToolCall(ToolCall { id: id.into(), name: "run".into(), arguments })
+    Part::ToolCall(ToolCall::new(id, "run", arguments))
 }
 
 fn result(id: &str, content: Value) -> ToolResult {
     let content = content.as_object().unwrap().clone();
-    ToolResult { call_id: id.into(), name: "run".into(), content, is_error: false }
+    ToolResult::new(id, "run", content)
 }
 
 fn written(request: &Request, dialect: Dialect) -> String {
@@ -75,12 +71,11 @@ fn what_never_changes_comes_first() {
 
 #[test]
 fn without_system_text_and_tools_neither_is_sent() {
-    let request = Request {
-        system: String::new(),
-        tools: Vec::new(),
-        options: RequestOptions { max_output_tokens: Some(16), temperature: Some(0.7) },
-        ..request(vec![Message::user("hi")])
-    };
+    let mut request = request(vec![Message::user("hi")]);
+    request.system = String::new();
+    request.tools = Vec::new();
+    request.options.max_output_tokens = Some(16);
+    request.options.temperature = Some(0.7);
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
     .assert_eq(&written(&request, Dialect::Common));
     expect![[r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"temperature":0.7,"max_completion_tokens":16,"messages":[{"role":"user","content":"hi"}]}"#]]
@@ -113,7 +108,7 @@ fn calls_and_results_are_paired_by_id() {
         vec![
             Message::user("go"),
             Message::model(vec![
-                Part::Thought { text: "hm".to_owned(), signature: None },
+                Part::thought("hm"),
                 Part::text("I look."),
                 call("a", json!({ "x": 1 })),
                 call("b", json!({})),
@@ -140,9 +135,9 @@ fn calls_alone_have_no_text() {
 
 #[test]
 fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want_it() {
-    let thought = |signature: Option<&str>| Part::Thought {
-        text: "hm".to_owned(),
-        signature: signature.map(str::to_owned),
+    let thought = |signature: Option<&str>| match signature {
+        Some(signature) => Part::thought("hm").signed(signature),
+        None => Part::thought("hm"),
     };
     check(
         vec![
@@ -159,7 +154,7 @@ fn reasoning_goes_back_to_servers_that_gave_it_under_the_name_by_which_they_want
 
 #[test]
 fn an_answer_of_thoughts_alone_keeps_its_place() {
-    let thought = Part::Thought { text: "hm".to_owned(), signature: Some("s".to_owned()) };
+    let thought = Part::thought("hm").signed("s");
     check(vec![Message::model(vec![thought])], expect![[r#"{"role":"assistant","content":""}"#]]);
 }
 
@@ -179,7 +174,7 @@ fn arguments_that_were_no_object_are_sent_as_one_so_that_servers_can_read_them()
 
 #[test]
 fn what_follows_results_is_said_by_the_user() {
-    let json = DataContent::Json { json: json!({ "task": "t-1" }) };
+    let json = DataContent::json(json!({ "task": "t-1" }));
     let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
     message.parts.extend([
         Part::Data(Data { mime_type: "application/json".to_owned(), content: json }),
@@ -234,7 +229,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
 
 #[test]
 fn blobs_are_told_of() {
-    let content = DataContent::Blob { blob: "b-1".to_owned() };
+    let content = DataContent::blob("b-1");
     let image = Part::Data(Data { mime_type: "image/png".to_owned(), content });
     check(
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],

@@ -215,7 +215,7 @@ fn of_a_file_that_got_too_large_what_is_in_it_is_told_and_the_command_goes_on() 
             return Err(Error::new(ErrorKind::LimitReached, "it is too much"));
         }
         let bytes = before + request.bytes.len() as u64;
-        Reply::of(&OutputAnswer { path: "/o/f.txt".to_owned(), bytes })
+        Reply::of(&OutputAnswer::new("/o/f.txt".to_owned(), bytes))
     });
     let told = call(&host, json!({ "command": "seq 100000; exit 7" }));
     let asked = host.asked();
@@ -253,7 +253,7 @@ fn a_person_sees_what_is_printed_while_it_is() {
     let host = host();
     let command = "printf 'one\\n'; while [ ! -e go ]; do sleep 0.01; done; printf '\\303'; printf '\\266\\n' >&1";
     let mut call = host.start("cli_based_tool", json!({ "command": command })).unwrap();
-    assert_eq!(call.next_delta().unwrap(), Some(Delta::Output { text: "one\n".to_owned() }));
+    assert_eq!(call.next_delta().unwrap(), Some(Delta::output("one\n")));
     // Another call runs beside it, in the same folder.
     assert_eq!(self::call(&host, json!({ "command": "touch go" })), printed(""));
     let finished = call.wait();
@@ -264,7 +264,7 @@ fn a_person_sees_what_is_printed_while_it_is() {
 
 fn text_of(delta: &Delta) -> &str {
     match delta {
-        Delta::Output { text } => text,
+        Delta::Output { text, .. } => text,
         other => panic!("{other:?}"),
     }
 }

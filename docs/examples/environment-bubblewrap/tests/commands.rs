@@ -36,11 +36,9 @@ impl Lab {
     fn set_up(&self) -> Result<EnvironmentFacts, ErrorKind> {
         let workspace = self.workspace.join("work");
         std::fs::create_dir_all(&workspace).unwrap();
-        let setup = EnvironmentSetup {
-            id: "test".to_owned(),
-            workspace: workspace.to_string_lossy().into_owned(),
-            ..EnvironmentSetup::default()
-        };
+        let mut setup = EnvironmentSetup::default();
+        setup.id = "test".to_owned();
+        setup.workspace = workspace.to_string_lossy().into_owned();
         let answer = asked(self.host.instance().unwrap(), SETUP, &json!(setup));
         answer.map(|answer| Frame::read(&answer).unwrap())
     }

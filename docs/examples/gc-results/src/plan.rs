@@ -37,7 +37,7 @@ pub fn plan(request: &GcRequest, bounds: &Bounds) -> GcPlan {
     let drop: Vec<usize> = going.places.into_iter().collect();
     let note = (!drop.is_empty())
         .then(|| format!("left out {results} large results of tools, and {whole} whole turns"));
-    GcPlan { v: GcPlan::VERSION, drop, summary: None, note }
+    GcPlan { v: GcPlan::VERSION, drop, note, ..GcPlan::default() }
 }
 
 /// The turns of which something may go, the oldest first.

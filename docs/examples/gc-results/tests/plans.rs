@@ -13,12 +13,10 @@ fn turn(results: &[usize]) -> Vec<Message> {
     let mut messages = vec![Message::user("look")];
     for (at, bytes) in results.iter().enumerate() {
         let (id, name) = (format!("call-{at}"), "read");
-        let call = ToolCall { id: id.as_str().into(), name: name.into(), arguments: json!({}) };
+        let call = ToolCall::new(id.as_str(), name, json!({}));
         messages.push(Message::model(vec![Part::ToolCall(call)]));
         let content = Map::from_iter([("text".to_owned(), json!("x".repeat(*bytes)))]);
-        let result =
-            ToolResult { call_id: id.as_str().into(), name: name.into(), content, is_error: false };
-        messages.push(Message::tool([result]));
+        messages.push(Message::tool([ToolResult::new(id, name, content)]));
     }
     messages.push(Message::model(vec![Part::text("seen")]));
     messages
@@ -36,14 +34,8 @@ fn check(
     expected: &[usize],
 ) -> Option<String> {
     let messages: Vec<Message> = turns.iter().flat_map(|results| turn(results)).collect();
-    let request = GcRequest {
-        v: GcRequest::VERSION,
-        reason: GcReason::Threshold,
-        messages: messages.clone(),
-        context_limit: 1_000,
-        total_tokens,
-        settings: Value::Null,
-    };
+    let mut request = GcRequest::new(GcReason::Threshold, messages.clone());
+    (request.context_limit, request.total_tokens) = (1_000, total_tokens);
     let plan = plan(&request, bounds);
     check_plan(&messages, &plan).unwrap();
     assert_eq!(plan.drop, expected);

@@ -74,8 +74,7 @@ impl Provider for Ollama {
         ProviderSpec {
             name: "ollama".to_owned(),
             title: "Models of an Ollama server".to_owned(),
-            default_model: String::new(),
-            models: Vec::new(),
+            ..ProviderSpec::default()
         }
     }
 
@@ -109,10 +108,8 @@ impl Provider for Ollama {
         let models = list["models"].as_array().ok_or_else(|| reply::foreign(&url))?;
         let names = models.iter().filter_map(|model| model["name"].as_str());
         let model = |name: &str| ModelInfo {
-            name: name.to_owned(),
-            title: String::new(),
             context_limit: Some(u64::from(*context_tokens)),
-            asset: None,
+            ..ModelInfo::new(name)
         };
         Ok(names.map(model).collect())
     }

@@ -56,7 +56,7 @@ impl Reply {
         let id = format!("call-{number}");
         self.ids.insert(id.clone());
         let arguments = function["arguments"].clone();
-        Ok(ToolCall { id: id.as_str().into(), name: name.into(), arguments })
+        Ok(ToolCall::new(id.as_str(), name, arguments))
     }
 
     fn end(&mut self, line: &Value) {
@@ -69,7 +69,7 @@ impl Reply {
         self.answer.set_usage(Usage {
             prompt_tokens: count("prompt_eval_count"),
             output_tokens: count("eval_count"),
-            cached_tokens: 0,
+            ..Usage::default()
         });
     }
 

@@ -79,15 +79,11 @@ fn call(call: &ToolCall) -> Value {
 /// thought.
 fn text(message: &Message) -> String {
     let text = |part: &Part| match part {
-        Part::Text { text } => Some(text.clone()),
-        Part::Data(Data { content: DataContent::Json { json }, .. }) => {
+        Part::Text { text, .. } => Some(text.clone()),
+        Part::Data(Data { content: DataContent::Json { json, .. }, .. }) => {
             serde_json::to_string(json).ok()
         }
-        Part::Data(_)
-        | Part::Thought { .. }
-        | Part::ToolCall(_)
-        | Part::ToolResult(_)
-        | Part::Unknown(_) => None,
+        _ => None,
     };
     message.parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
 }

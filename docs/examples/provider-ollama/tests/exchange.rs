@@ -3,18 +3,15 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::{RequestOptions, ToolResult};
+use jaato_plugin_sdk::types::ToolResult;
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
 
 fn request(messages: Vec<Message>) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: "qwen3:8b".to_owned(),
-        system: "Be brief.".to_owned(),
-        tools: Vec::new(),
-        messages,
-        options: RequestOptions { max_output_tokens: Some(100), temperature: Some(0.5) },
-    }
+    let mut request = Request::new("qwen3:8b", messages);
+    request.system = "Be brief.".to_owned();
+    request.options.max_output_tokens = Some(100);
+    request.options.temperature = Some(0.5);
+    request
 }
 
 fn host(answer: impl Fn() -> FakeHttpAnswer + Send + Sync + 'static) -> FakeHost {
@@ -30,11 +27,9 @@ fn asked(host: &FakeHost, request: &Request) -> Finished<Completion> {
 #[test]
 fn the_whole_conversation_is_asked_with_its_size() {
     let host = host(|| FakeHttpAnswer::status(200).body("{\"done\":true}\n"));
-    let call =
-        ToolCall { id: "call-1".into(), name: "look".into(), arguments: json!({ "at": "it" }) };
+    let call = ToolCall::new("call-1", "look", json!({ "at": "it" }));
     let content = serde_json::Map::from_iter([("seen".to_owned(), json!(true))]);
-    let result =
-        ToolResult { call_id: "call-1".into(), name: "look".into(), content, is_error: false };
+    let result = ToolResult::new("call-1", "look", content);
     let history = vec![
         Message::user("look"),
         Message::model(vec![Part::text("I look."), Part::ToolCall(call)]),
@@ -70,13 +65,8 @@ fn pieces_are_shown_as_they_come_and_a_call_gets_an_id_of_its_own() {
     let host = host(move || {
         FakeHttpAnswer::status(200).stream(FakeStream::of(stream.as_bytes().chunks(5)))
     });
-    let earlier = ToolCall { id: "call-2".into(), name: "look".into(), arguments: json!({}) };
-    let result = ToolResult {
-        call_id: "call-2".into(),
-        name: "look".into(),
-        content: serde_json::Map::new(),
-        is_error: false,
-    };
+    let earlier = ToolCall::new("call-2", "look", json!({}));
+    let result = ToolResult::new("call-2", "look", serde_json::Map::new());
     let history = vec![
         Message::user("look"),
         Message::model(vec![Part::ToolCall(earlier)]),
@@ -84,13 +74,13 @@ fn pieces_are_shown_as_they_come_and_a_call_gets_an_id_of_its_own() {
     ];
     let finished = asked(&host, &request(history));
     let completion = finished.result.unwrap();
-    let call = ToolCall { id: "call-3".into(), name: "look".into(), arguments: json!({ "at": 1 }) };
-    let thought = Part::Thought { text: "hm".to_owned(), signature: None };
+    let call = ToolCall::new("call-3", "look", json!({ "at": 1 }));
+    let thought = Part::thought("hm");
     assert_eq!(completion.parts, [thought, Part::text("I look."), Part::ToolCall(call.clone())]);
     assert_eq!(completion.finish_reason, FinishReason::ToolUse);
-    assert_eq!(completion.usage, Usage { prompt_tokens: 7, output_tokens: 4, cached_tokens: 0 });
-    let text = |text: &str| Delta::Text { text: text.to_owned() };
-    let thought = Delta::Thought { text: "hm".to_owned() };
+    assert_eq!(completion.usage, Usage { prompt_tokens: 7, output_tokens: 4, ..Usage::default() });
+    let text = |text: &str| Delta::text(text);
+    let thought = Delta::thought("hm");
     assert_eq!(finished.deltas, [thought, text("I "), text("look."), Delta::ToolCall(call)]);
 }
 

@@ -61,8 +61,7 @@ impl State for Todo {
         description.commands = vec![CommandSpec {
             name: "todo".to_owned(),
             description: "Shows what is left to do".to_owned(),
-            parameters: Value::Null,
-            share_with_model: false,
+            ..CommandSpec::default()
         }];
     }
 

@@ -44,7 +44,7 @@ pub fn asset(bytes: &[u8], sources: Vec<AssetSource>) -> Asset {
 }
 
 pub fn at(url: String) -> AssetSource {
-    AssetSource::Url { url }
+    AssetSource::url(url)
 }
 
 /// A store in a folder that goes with the test.

@@ -127,7 +127,7 @@ impl Environments {
                 };
                 let frame = Frame::parse(&piece).map_err(misbehaved)?;
                 match frame.json().map_err(misbehaved)? {
-                    ProcessEvent::Output { stream } => take(stream, frame.bytes),
+                    ProcessEvent::Output { stream, .. } => take(stream, frame.bytes),
                     ProcessEvent::Exited(exit) => return Ok(exit),
                     ProcessEvent::Unknown => {}
                 }
@@ -163,7 +163,7 @@ impl Environments {
     ) -> Result<EnvironmentFacts, Error> {
         let member = self.member(session)?;
         let tell: Tell = Arc::new(move |delta| {
-            if let Delta::Notice { text } = delta {
+            if let Delta::Notice { text, .. } = delta {
                 notice(text);
             }
         });

@@ -210,17 +210,14 @@ impl Scope {
         let ready = Arc::new(Ready { lease, services, runs_programs: AtomicBool::new(false) });
         if life.was_ready {
             let name = self.name();
-            tell(Delta::Notice {
-                text: format!(
-                    "the execution environment `{name}` was lost and begins anew: what ran in it has ended"
-                ),
-            });
+            tell(Delta::notice(format!(
+                "the execution environment `{name}` was lost and begins anew: what ran in it has ended"
+            )));
         }
-        let setup = EnvironmentSetup {
-            id: self.id.to_string(),
-            workspace: host.plugins.setup.workspace.working_directory().display().to_string(),
-            options: self.choice.options.clone(),
-        };
+        let mut setup = EnvironmentSetup::default();
+        setup.id = self.id.to_string();
+        setup.workspace = host.plugins.setup.workspace.working_directory().display().to_string();
+        setup.options = self.choice.options.clone();
         let made = ready.call(SETUP, write(&setup)?, tell).await;
         if let Err(error) = made {
             // Nothing of a half-made one stays.

@@ -217,7 +217,7 @@ impl Program {
             }
             Ok(bytes) => {
                 pipe.drained += if is_draining { bytes } else { 0 };
-                let event = ProcessEvent::Output { stream };
+                let event = ProcessEvent::output(stream);
                 frame(&event, &self.buffer[..bytes]).map(Some)
             }
             Err(error) if is_passing(&error) => Ok(None),

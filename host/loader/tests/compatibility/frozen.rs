@@ -84,7 +84,7 @@ async fn its_provider_its_gc_and_its_command_answer() {
     let request = json!({ "v": 2, "model": "one", "messages": messages, "colour": "blue" });
     let mut call = instance.complete(frame(&request), services()).unwrap();
     let thought = guarded(call.next_emission()).await.unwrap();
-    assert_eq!(Frame::read::<Delta>(&thought).unwrap(), Delta::Thought { text: "hm".to_owned() });
+    assert_eq!(Frame::read::<Delta>(&thought).unwrap(), Delta::thought("hm"));
     wait_for(&mut call, "3 messages, 42").await;
     let completion: Completion = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
     assert_eq!(completion.parts[1], Part::text("3 messages, 42"));

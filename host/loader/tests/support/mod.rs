@@ -156,7 +156,7 @@ pub fn json_of(frame: &[u8]) -> Value {
 
 pub fn output_of(frame: &[u8]) -> String {
     match Frame::read(frame).unwrap() {
-        Delta::Output { text } | Delta::Text { text } => text,
+        Delta::Output { text, .. } | Delta::Text { text, .. } => text,
         other => panic!("emitted {other:?}"),
     }
 }

@@ -26,7 +26,7 @@ impl Service for AssetFiles {
             let report: jaato_assets::Report = Arc::new(move |event| tell(delta_of(&event)));
             let found = assets.get(&request.id, &declared, &report).await?;
             let path = found.path.display().to_string();
-            frame(&AssetAnswer { path, sha256: found.sha256 })
+            frame(&AssetAnswer::new(path, found.sha256))
         })
     }
 }

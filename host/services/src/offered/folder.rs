@@ -27,5 +27,5 @@ fn folder(call: &Call) -> Result<Served, Error> {
         let made = Error::new(ErrorKind::Io, error.to_string());
         error.hint().into_iter().fold(made, Error::with_hint)
     })?;
-    frame(&FolderAnswer { path: folder.display().to_string() })
+    frame(&FolderAnswer::new(folder.display().to_string()))
 }

@@ -38,7 +38,7 @@ impl Service for Output {
         Box::pin(async move {
             let (write, bytes) = parsed?;
             if write.live && !bytes.is_empty() {
-                tell(Delta::Output { text: String::from_utf8_lossy(&bytes).into_owned() });
+                tell(Delta::output(String::from_utf8_lossy(&bytes).into_owned()));
             }
             let mut output = output.lock().await;
             if output.is_none() {
@@ -52,7 +52,7 @@ impl Service for Output {
             }
             let Some(output) = output.as_mut() else { unreachable!("made above") };
             output.write(&bytes).await?;
-            frame(&OutputAnswer { path: output.path(), bytes: output.bytes() })
+            frame(&OutputAnswer::new(output.path(), output.bytes()))
         })
     }
 }

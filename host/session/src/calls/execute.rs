@@ -152,7 +152,8 @@ struct Begun {
 }
 
 fn result(call: &ToolCall, content: Map<String, Value>) -> ToolResult {
-    ToolResult { call_id: call.id.clone(), name: call.name.clone(), content, is_error: false }
+    let (call_id, name) = (call.id.clone(), call.name.clone());
+    ToolResult::new(call_id, name, content)
 }
 
 /// Makes the result of a call that did not run.

@@ -82,14 +82,10 @@ impl Session {
         let (tokens_before, bytes_before) = (self.tokens_in_use(), self.bytes_in_use());
         let pinned = self.pinned_places();
         let messages: Vec<Message> = self.history.messages().cloned().collect();
-        let request = GcRequest {
-            v: GcRequest::VERSION,
-            reason,
-            messages,
-            context_limit: self.gc.limit,
-            total_tokens: tokens_before,
-            settings: settings::for_request(&self.gc.settings, &pinned),
-        };
+        let mut request = GcRequest::new(reason, messages);
+        request.context_limit = self.gc.limit;
+        request.total_tokens = tokens_before;
+        request.settings = settings::for_request(&self.gc.settings, &pinned);
         let GcPlan { drop, summary, note, .. } = self.ask(&*gc, &request, cancel).await?;
         let mut report = GcReport {
             messages_removed: drop.len() as u64,

@@ -110,7 +110,7 @@ impl Session {
             usize::try_from(most.saturating_sub(frame)).unwrap_or(usize::MAX)
         };
         match whole {
-            Part::Text { text } => {
+            Part::Text { text, .. } => {
                 let kept = store.keep(place.turn, &label, text.as_bytes()).await;
                 let file = match kept {
                     Ok(path) => format!("the whole text is in the file `{path}`"),
@@ -118,7 +118,7 @@ impl Session {
                 };
                 let room = usize::try_from(most).unwrap_or(usize::MAX);
                 let (text, told) = head_and_tail(text, &file, room);
-                (Part::Text { text }, told)
+                (Part::text(text), told)
             }
             Part::ToolResult(result) => {
                 // Files of the call itself are left alone.
@@ -130,19 +130,23 @@ impl Session {
                 let told = format!("the result of `{}` is sent as head and tail", result.name);
                 (Part::ToolResult(result), told)
             }
-            Part::Data(Data { mime_type, content: DataContent::Json { json } }) => {
+            Part::Data(Data { mime_type, content: DataContent::Json { json, .. }, .. }) => {
                 let Value::Object(content) = json else { return (whole.clone(), String::new()) };
                 let call = CallId::new(format!("{}-{label}", place.turn));
                 let bytes_max = bytes_max(&|| json_bytes(content));
                 let fitting = Fitting { call: &call, bytes_max, store };
                 let json = Value::Object(output::fit(content.clone(), fitting).await);
-                let content = DataContent::Json { json };
+                let content = DataContent::json(json);
                 let told = "what came of a task is sent as head and tail".to_owned();
-                (Part::Data(Data { mime_type: mime_type.clone(), content }), told)
+                let mime_type = mime_type.clone();
+                (Part::Data(Data { mime_type, content, ..Data::default() }), told)
             }
-            Part::ToolCall(_) | Part::Data(_) | Part::Thought { .. } | Part::Unknown(_) => {
-                (whole.clone(), String::new())
-            }
+            Part::ToolCall(_)
+            | Part::Data(_)
+            | Part::Thought { .. }
+            | Part::Opaque(_)
+            | Part::ToolsChanged(_)
+            | Part::Unknown(_) => (whole.clone(), String::new()),
         }
     }
 }
@@ -151,9 +155,13 @@ pub(super) fn can_be_shorter(part: &Part) -> bool {
     match part {
         Part::Text { .. } | Part::ToolResult(_) => true,
         Part::Data(data) => {
-            matches!(&data.content, DataContent::Json { json } if json.is_object())
+            matches!(&data.content, DataContent::Json { json, .. } if json.is_object())
         }
-        Part::ToolCall(_) | Part::Thought { .. } | Part::Unknown(_) => false,
+        Part::ToolCall(_)
+        | Part::Thought { .. }
+        | Part::Opaque(_)
+        | Part::ToolsChanged(_)
+        | Part::Unknown(_) => false,
     }
 }
 

@@ -172,7 +172,7 @@ fn note<'a>(names: impl Iterator<Item = &'a ToolName>) -> String {
 }
 
 fn is_note(part: &Part) -> bool {
-    matches!(part, Part::Text { text } if text.starts_with(NOTE_BEGIN))
+    matches!(part, Part::Text { text, .. } if text.starts_with(NOTE_BEGIN))
 }
 
 #[cfg(test)]
@@ -200,12 +200,17 @@ mod tests {
 
     fn call(id: &str) -> Message {
         let (id, name) = (CallId::from(id), ToolName::from("look"));
-        Message::model(vec![Part::ToolCall(ToolCall { id, name, arguments: json!({}) })])
+        Message::model(vec![Part::ToolCall(ToolCall {
+            id,
+            name,
+            arguments: json!({}),
+            ..ToolCall::default()
+        })])
     }
 
     fn result(id: &str) -> Message {
         let (call_id, name) = (CallId::from(id), ToolName::from("look"));
-        let result = ToolResult { call_id, name, content: Map::new(), is_error: false };
+        let result = ToolResult { call_id, name, content: Map::new(), ..ToolResult::default() };
         Message::tool(vec![result])
     }
 

@@ -69,7 +69,7 @@ pub(super) fn check(
     if let Some(index) = pinned.iter().filter_map(|at| turns.get(*at)).find_map(first_in) {
         return Err(PlanError::Pinned(index));
     }
-    let is_text = |part: &Part| matches!(part, Part::Text { text } if !text.is_empty());
+    let is_text = |part: &Part| matches!(part, Part::Text { text, .. } if !text.is_empty());
     if let Some(summary) = &plan.summary
         && !(summary.role == Role::User
             && !summary.parts.is_empty()

@@ -124,7 +124,7 @@ fn parts(message: &Message, fits: impl Fn(&Part) -> bool) -> Result<(), HistoryE
 /// What a user's message is made of, and what may follow results. A part that this version does not
 /// know comes from a newer one, which took it.
 pub(super) fn says_something_beside_results(part: &Part) -> bool {
-    matches!(part, Part::Text { .. } | Part::Data(_) | Part::Unknown(_))
+    matches!(part, Part::Text { .. } | Part::Data(_) | Part::ToolsChanged(_) | Part::Unknown(_))
 }
 
 fn calls(history: &History, message: &Message) -> Result<(), HistoryError> {

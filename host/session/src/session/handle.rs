@@ -73,7 +73,7 @@ impl Shared {
         initiative: Initiative,
         cancel: &Cancel,
     ) -> Result<Output> {
-        let call = ToolCall { id: self.ports.ids.call(), name: name.clone(), arguments };
+        let call = ToolCall::new(self.ports.ids.call(), name.clone(), arguments);
         self.runner(initiative, cancel).run_whole(&call).await
     }
 

@@ -4,10 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use jaato_types::{
-    CallId, Completion, Delta, Error, FinishReason, Part, Request, Result, ToolCall, ToolName,
-    Usage,
-};
+use jaato_types::{Completion, Delta, Error, FinishReason, Part, Request, Result, ToolCall, Usage};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -50,8 +47,7 @@ impl Beat {
 
     /// Makes a call beat.
     pub fn call(id: &str, name: &str, arguments: Value) -> Self {
-        let (id, name) = (CallId::from(id), ToolName::from(name));
-        Self::Call(ToolCall { id, name, arguments })
+        Self::Call(ToolCall::new(id, name, arguments))
     }
 }
 
@@ -145,15 +141,15 @@ async fn play(beats: Vec<Beat>, sink: &DeltaSink) -> Result<Completion> {
     for beat in beats {
         match beat {
             Beat::Text(text) => {
-                sink.emit(Delta::Text { text: text.clone() });
+                sink.emit(Delta::text(text.clone()));
                 match parts.last_mut() {
-                    Some(Part::Text { text: said }) => said.push_str(&text),
-                    _ => parts.push(Part::Text { text }),
+                    Some(Part::Text { text: said, .. }) => said.push_str(&text),
+                    _ => parts.push(Part::text(text)),
                 }
             }
             Beat::Thought(text) => {
-                sink.emit(Delta::Thought { text: text.clone() });
-                parts.push(Part::Thought { text, signature: None });
+                sink.emit(Delta::thought(text.clone()));
+                parts.push(Part::thought(text));
             }
             Beat::Call(call) => {
                 sink.emit(Delta::ToolCall(call.clone()));

@@ -6,7 +6,7 @@ use jaato_types::{Error, ErrorKind, Event, Message, Outcome, Request, Usage};
 
 /// Tokens that a provider tells.
 pub fn used(prompt_tokens: u64) -> Beat {
-    Beat::Usage(Usage { prompt_tokens, output_tokens: 10, cached_tokens: 0 })
+    Beat::Usage(Usage { prompt_tokens, output_tokens: 10, ..Usage::default() })
 }
 
 pub fn overflow() -> Beat {

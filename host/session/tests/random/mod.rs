@@ -135,9 +135,9 @@ fn beat(random: &SeededRandom) -> Beat {
         4 => Beat::Thought("hm".to_owned()),
         5..=8 => call(random),
         9 => Beat::Wait(random.below(900)),
-        10 => Beat::Shown(Delta::Text { text: "shown alone ".to_owned() }),
+        10 => Beat::Shown(Delta::text("shown alone ")),
         11 => Beat::Unseen(Part::text("never streamed ")),
-        12 => Beat::Shown(Delta::Notice { text: "loading".to_owned() }),
+        12 => Beat::Shown(Delta::notice("loading")),
         _ => Beat::Usage(Usage { prompt_tokens: random.below(900), ..Usage::default() }),
     }
 }

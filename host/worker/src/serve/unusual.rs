@@ -112,7 +112,7 @@ async fn a_hundred_tools_answer_and_twenty_thousand_lines_arrive() {
     let call = instance.call_tool("stream_lines", arguments, Arc::new(NoServices)).unwrap();
     let (lines, answer) = ended(call).await;
     let last = "line 19999 of a hundred tools' output\n".to_owned();
-    assert_eq!((lines.len(), lines.last()), (20_000, Some(&Delta::Output { text: last })));
+    assert_eq!((lines.len(), lines.last()), (20_000, Some(&Delta::output(last))));
     assert_eq!(Frame::read::<Value>(&answer).unwrap()["shown"], 20_000);
     worker.end();
 }
@@ -175,7 +175,7 @@ async fn a_plugin_of_the_frozen_boundary_runs_in_a_worker_of_today() {
     let arguments = Frame::write(&json!({ "service": "of the future" })).unwrap();
     let call = instance.call_tool("ask_frozen", arguments, Arc::new(NoServices)).unwrap();
     let (emitted, answer) = ended(call).await;
-    assert_eq!(emitted, [Delta::Output { text: "asks".to_owned() }]);
+    assert_eq!(emitted, [Delta::output("asks")]);
     let expected = json!({ "count": 42, "cancelled": false, "answer": "unknown_operation" });
     assert_eq!(Frame::read::<Value>(&answer).unwrap(), expected);
     let models = instance.models(Arc::new(NoServices)).unwrap();

@@ -104,7 +104,7 @@ async fn next<E: ExecutionEnvironment>(
     match &*opened {
         Open::Program { events, .. } => match events.lend()?.next().await? {
             Some(Happened::Output { stream, bytes }) => {
-                framed(&ProcessEvent::Output { stream }, &bytes)
+                framed(&ProcessEvent::output(stream), &bytes)
             }
             Some(Happened::Exited(exit)) => value_frame(&ProcessEvent::Exited(exit)),
             None => end(),

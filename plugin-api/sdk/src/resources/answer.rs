@@ -16,7 +16,7 @@ pub(crate) async fn answer<S: State>(cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>
         let text = "the plugin shows no resources: its state has no `resources`";
         return Err(Error::new(ErrorKind::UnknownOperation, text));
     };
-    let ResourceRequest { action, name, number, operation, arguments, saved } = request;
+    let ResourceRequest { action, name, number, operation, arguments, saved, .. } = request;
     match action {
         ResourceAction::Create => {
             let new = S::create_resource(cx, &name, saved).await?;

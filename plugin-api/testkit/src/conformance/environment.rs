@@ -50,7 +50,8 @@ impl<'a> Ready<'a> {
         let folder = host.shared().services.folder().map_err(told("a folder"))?;
         let workspace = folder.to_string_lossy().into_owned();
         let id = format!("conformance-{}", std::process::id());
-        let setup = EnvironmentSetup { id, workspace, ..EnvironmentSetup::default() };
+        let mut setup = EnvironmentSetup::default();
+        (setup.id, setup.workspace) = (id, workspace);
         let lacks = [ErrorKind::Configuration, ErrorKind::Unavailable];
         match ask(instance, SETUP, &setup) {
             Ok(facts) => Ok(Some(Self { host, instance, facts })),

@@ -17,10 +17,9 @@ pub(super) fn history(turns: usize) -> Vec<Message> {
     let filler = "words that fill the context window ".repeat(20);
     let turn = |turn: usize| {
         let (id, name) = (format!("call-{turn}"), "word_count");
-        let call = ToolCall { id: id.as_str().into(), name: name.into(), arguments: json!({}) };
+        let call = ToolCall::new(id.as_str(), name, json!({}));
         let content = Map::from_iter([("text".to_owned(), Value::String(filler.clone()))]);
-        let result =
-            ToolResult { call_id: id.as_str().into(), name: name.into(), content, is_error: false };
+        let result = ToolResult::new(id, name, content);
         [
             Message::user(format!("Prompt {turn}: {filler}")),
             Message::model(vec![Part::ToolCall(call)]),
@@ -32,14 +31,11 @@ pub(super) fn history(turns: usize) -> Vec<Message> {
 }
 
 fn request(reason: GcReason, messages: Vec<Message>) -> GcRequest {
-    GcRequest {
-        v: 1,
-        reason,
-        total_tokens: if messages.is_empty() { 0 } else { 8000 },
-        messages,
-        context_limit: 8192,
-        settings: json!({}),
-    }
+    let mut request = GcRequest::new(reason, messages);
+    request.total_tokens = if request.messages.is_empty() { 0 } else { 8000 };
+    request.context_limit = 8192;
+    request.settings = json!({});
+    request
 }
 
 /// A history that fills its context window gets a plan that keeps what belongs together and drops

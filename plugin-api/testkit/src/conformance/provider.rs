@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use jaato_types::{
-    Completion, Delta, ErrorKind, FinishReason, Message, Part, ProviderSpec, Request,
-    RequestOptions, Result, ToolCall,
+    Completion, Delta, ErrorKind, FinishReason, Message, Part, ProviderSpec, Request, Result,
+    ToolCall,
 };
 
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
@@ -17,14 +17,12 @@ fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
 
 /// A request that every provider can answer, without anything left to chance.
 fn request(spec: &ProviderSpec) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: spec.default_model.clone(),
-        system: "Answer in one word.".to_owned(),
-        tools: Vec::new(),
-        messages: vec![Message::user("Say hello.")],
-        options: RequestOptions { max_output_tokens: Some(16), temperature: Some(0.0) },
-    }
+    let mut request = Request::new(spec.default_model.clone(), vec![Message::user("Say hello.")]);
+    request.system = "Answer in one word.".to_owned();
+    let honours = |option: &str| spec.options.iter().any(|one| one == option);
+    request.options.max_output_tokens = honours("max_output_tokens").then_some(16);
+    request.options.temperature = honours("temperature").then_some(0.0);
+    request
 }
 
 /// The provider has a name that can stand before the slash, and a default among its models.
@@ -91,8 +89,8 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
     let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
     for delta in deltas {
         match delta {
-            Delta::Text { text: piece } => text.push_str(piece),
-            Delta::Thought { text: piece } => thought.push_str(piece),
+            Delta::Text { text: piece, .. } => text.push_str(piece),
+            Delta::Thought { text: piece, .. } => thought.push_str(piece),
             Delta::ToolCall(call) => calls.push(call),
             Delta::Output { .. } | Delta::Notice { .. } | Delta::Progress { .. } | Delta::Alive => {
             }
@@ -102,11 +100,15 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
     let (mut whole, mut thoughts, mut whole_calls) = (String::new(), String::new(), Vec::new());
     for part in &completion.parts {
         match part {
-            Part::Text { text } => whole.push_str(text),
+            Part::Text { text, .. } => whole.push_str(text),
             Part::Thought { text, .. } => thoughts.push_str(text),
             Part::ToolCall(call) => whole_calls.push(call),
             Part::Data(_) => {}
             Part::ToolResult(_) => return Err("a completion holds a tool's result".into()),
+            Part::Opaque(_) => {}
+            Part::ToolsChanged(_) => {
+                return Err("a completion changes the tools: only the host does".into());
+            }
             Part::Unknown(_) => return Err("a completion holds a part that nobody knows".into()),
         }
     }
@@ -119,11 +121,13 @@ pub fn check_completion(request: &Request, deltas: &[Delta], completion: &Comple
     let fits = match completion.finish_reason {
         FinishReason::ToolUse => !whole_calls.is_empty(),
         // The limit may have cut the last call, which the session then does not run.
-        FinishReason::MaxTokens => true,
+        FinishReason::MaxTokens | FinishReason::ContextExceeded => true,
         FinishReason::Stop
         | FinishReason::Safety
         | FinishReason::Error
         | FinishReason::Cancelled
+        | FinishReason::Paused
+        | FinishReason::Refused
         | FinishReason::Unknown => whole_calls.is_empty(),
     };
     ensure(fits, || {

@@ -32,7 +32,7 @@ impl<T> Finished<T> {
     /// Joins the deltas that are the answer's text.
     pub fn text(&self) -> String {
         let texts = self.deltas.iter().filter_map(|delta| match delta {
-            Delta::Text { text } => Some(text.as_str()),
+            Delta::Text { text, .. } => Some(text.as_str()),
             Delta::Thought { .. }
             | Delta::ToolCall(_)
             | Delta::Output { .. }

@@ -81,7 +81,7 @@ impl FakeHost {
         let asset = description.and_then(|all| all.assets.iter().find(|asset| asset.id == id));
         let sha256 = asset.map(|asset| asset.sha256.clone()).unwrap_or_default();
         let path = path.to_string_lossy().into_owned();
-        self.shared.services.add_asset(id.to_owned(), AssetAnswer { path, sha256 });
+        self.shared.services.add_asset(id.to_owned(), AssetAnswer::new(path, sha256));
         self
     }
 

@@ -205,7 +205,7 @@ impl FakeInstance {
     /// # Errors
     /// What the tool fails with.
     pub fn condition(&self, tool: &str, deciding: Deciding) -> Result<ConditionAnswer> {
-        let frame = frame(&ConditionRequest { tool: tool.into(), deciding })?;
+        let frame = frame(&ConditionRequest::new(tool, deciding))?;
         let (host, tool) = (Arc::clone(&self.host), tool.to_owned());
         let call = self.start_on(read_answer, move |objects, context| {
             host.services.runs(context.id(), &tool);

@@ -333,7 +333,7 @@ impl Watched {
         for (output, stream) in self.outputs.iter_mut().zip(streams) {
             if let Some(bytes) = output.read(buffer) {
                 has_read = true;
-                self.stream.push_frame(&ProcessEvent::Output { stream }, &buffer[..bytes]);
+                self.stream.push_frame(&ProcessEvent::output(stream), &buffer[..bytes]);
             }
         }
         has_read

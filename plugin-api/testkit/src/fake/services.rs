@@ -211,7 +211,7 @@ impl Services {
             service::CACHE_FOLDER => {
                 let folder = self.folder()?.join("cache");
                 std::fs::create_dir_all(&folder).map_err(io)?;
-                Reply::of(&FolderAnswer { path: folder.to_string_lossy().into_owned() })
+                Reply::of(&FolderAnswer::new(folder.to_string_lossy()))
             }
             service::OUTPUT => self.write_output(request),
             process::SPAWN
@@ -257,7 +257,7 @@ impl Services {
         let written = state.outputs.entry(request.context).or_default();
         written.extend_from_slice(&request.bytes);
         let path = path.to_string_lossy().into_owned();
-        Reply::of(&OutputAnswer { path, bytes: written.len() as u64 })
+        Reply::of(&OutputAnswer::new(path, written.len() as u64))
     }
 }
 

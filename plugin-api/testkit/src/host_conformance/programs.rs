@@ -50,8 +50,8 @@ async fn read(context: &Kept, handle: u64) -> Result<Ran, Error> {
             return Err(Error::failed("something comes after the exit"));
         }
         match event {
-            ProcessEvent::Output { stream: OutputStream::Stdout } => ran.stdout.extend(bytes),
-            ProcessEvent::Output { stream: OutputStream::Stderr } => ran.stderr.extend(bytes),
+            ProcessEvent::Output { stream: OutputStream::Stdout, .. } => ran.stdout.extend(bytes),
+            ProcessEvent::Output { stream: OutputStream::Stderr, .. } => ran.stderr.extend(bytes),
             ProcessEvent::Exited(exit) => (ran.exit, has_ended) = (exit, true),
             ProcessEvent::Unknown => return Err(Error::failed("it tells what nobody knows")),
         }

@@ -25,11 +25,11 @@ fn life(shapes: &mut Shapes) {
     writeln!(shapes.text, "{SETUP} {TEARDOWN} {DESCRIBE} {STREAM_NEXT} {STREAM_CLOSE}").unwrap();
     writeln!(shapes.text, "{STREAM_KEY} {STREAM_END}").unwrap();
     shapes.add(&EnvironmentSpec { name: "docker".to_owned(), title: "a container".to_owned() });
-    shapes.add(&EnvironmentSetup {
-        id: "e".to_owned(),
-        workspace: "/w".to_owned(),
-        options: object(json!({ "image": "moon" })),
-    });
+    let mut setup = EnvironmentSetup::default();
+    setup.id = "e".to_owned();
+    setup.workspace = "/w".to_owned();
+    setup.options = object(json!({ "image": "moon" }));
+    shapes.add(&setup);
     shapes.add(&EnvironmentFacts {
         name: "docker".to_owned(),
         is_host: true,

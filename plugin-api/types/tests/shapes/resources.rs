@@ -30,12 +30,9 @@ pub fn shapes(shapes: &mut Shapes) {
         ResourceAction::Close,
         ResourceAction::Save,
     ]);
-    shapes.add(&ResourceRequest {
-        action: ResourceAction::Call,
-        name: name(),
-        number: 7,
-        operation: operation(),
-        arguments: arguments(),
-        saved: Some(json!({ "at": "sun" })),
-    });
+    let mut request = ResourceRequest::new(ResourceAction::Call, &name(), 7);
+    request.operation = operation();
+    request.arguments = arguments();
+    request.saved = Some(json!({ "at": "sun" }));
+    shapes.add(&request);
 }

@@ -123,7 +123,7 @@ impl Writer<'_> {
 /// Writes a part; none for what the model is not to see again.
 fn part_text(part: &Part) -> Option<String> {
     match part {
-        Part::Text { text } => Some(text.clone()),
+        Part::Text { text, .. } => Some(text.clone()),
         Part::ToolCall(call) => Some(call_text(call.name.as_str(), &call.arguments)),
         Part::ToolResult(result) => {
             let content = Value::Object(result.content.clone());
@@ -131,12 +131,12 @@ fn part_text(part: &Part) -> Option<String> {
             Some(result_text(&content.to_string(), ask))
         }
         Part::Data(Data { mime_type, content }) => Some(match content {
-            DataContent::Json { json } => json.to_string(),
+            DataContent::Json { json, .. } => json.to_string(),
             DataContent::Blob { .. } | DataContent::Unknown(_) => {
                 format!("[a file of type {mime_type}, which this model cannot read]")
             }
         }),
-        Part::Thought { .. } | Part::Unknown(_) => None,
+        Part::Thought { .. } | Part::Opaque(_) | Part::ToolsChanged(_) | Part::Unknown(_) => None,
     }
 }
 

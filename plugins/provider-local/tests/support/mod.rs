@@ -7,7 +7,7 @@ use std::sync::Arc;
 use candle_core::quantized::gguf_file::{self, Value as Gguf};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use jaato_plugin_sdk::types::{Message, Request, RequestOptions, ToolCall, ToolSpec};
+use jaato_plugin_sdk::types::{Message, Request, ToolCall, ToolSpec};
 use provider_local::gguf::Gguf as Header;
 use provider_local::local::{LocalModel, Sink};
 use provider_local::tokenizer::Tokenizer;
@@ -158,14 +158,11 @@ pub fn tool(name: &str, parameters: Value) -> ToolSpec {
 }
 
 pub fn request(text: &str, tools: &[ToolSpec], tokens_max: u32) -> Request {
-    Request {
-        v: Request::VERSION,
-        model: "tiny".to_owned(),
-        system: "Be brief.".to_owned(),
-        tools: tools.to_vec(),
-        messages: vec![Message::user(text)],
-        options: RequestOptions { max_output_tokens: Some(tokens_max), temperature: None },
-    }
+    let mut request = Request::new("tiny", vec![Message::user(text)]);
+    request.system = "Be brief.".to_owned();
+    request.tools = tools.to_vec();
+    request.options.max_output_tokens = Some(tokens_max);
+    request
 }
 
 /// Keeps what it is given.

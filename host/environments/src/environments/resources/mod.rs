@@ -148,7 +148,9 @@ impl Resources {
             return Err(entry.gone(&error));
         }
         let ResourceCall { operation, arguments, .. } = call;
-        let request = ResourceRequest { operation, arguments, ..entry.to(ResourceAction::Call) };
+        let mut request = entry.to(ResourceAction::Call);
+        request.operation = operation;
+        request.arguments = arguments;
         entry.keeper.ask(request, making).await
     }
 

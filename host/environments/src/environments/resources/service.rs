@@ -132,8 +132,8 @@ impl Asking {
     ) -> Result<Entry, Error> {
         let (host, session) = (&self.host, &self.session);
         let site = CallSite { making: Some(name.into()), ..host.site(session) };
-        let request =
-            ResourceRequest { saved, ..ResourceRequest::new(ResourceAction::Create, name, 0) };
+        let mut request = ResourceRequest::new(ResourceAction::Create, name, 0);
+        request.saved = saved;
         let facet = Facet::Resource(Effect::Changes);
         let reached = host.plugins.reach(plugin.as_str(), facet, site, &self.tell).await?;
         let lease = reached.lease().clone();

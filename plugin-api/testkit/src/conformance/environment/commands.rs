@@ -45,10 +45,10 @@ impl Ran {
     /// Takes a frame of a command's stream.
     fn take(&mut self, frame: &Frame<'_>) -> Verdict {
         match frame.json().map_err(|error| format!("no event: {error}"))? {
-            ProcessEvent::Output { stream: OutputStream::Stdout } => {
+            ProcessEvent::Output { stream: OutputStream::Stdout, .. } => {
                 self.stdout.extend_from_slice(frame.bytes);
             }
-            ProcessEvent::Output { stream: OutputStream::Stderr } => {
+            ProcessEvent::Output { stream: OutputStream::Stderr, .. } => {
                 self.stderr.extend_from_slice(frame.bytes);
             }
             ProcessEvent::Exited(exit) => self.exit = exit,
