@@ -31,6 +31,7 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
+mod takes;
 mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -61,6 +62,10 @@ pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{Session, SessionHandle, SessionSetup};
+pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
-pub use turn::{MARK_CANCELLED, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT};
+pub use turn::{
+    MARK_CANCELLED, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT,
+    MARK_REFUSED,
+};

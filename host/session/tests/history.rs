@@ -23,7 +23,11 @@ fn text() -> Part {
 }
 
 fn entry(role: Role, parts: impl IntoIterator<Item = Part>) -> Entry {
-    Entry { message: Message { role, parts: parts.into_iter().collect() }, mark: None, sent: None }
+    Entry {
+        message: Message { role, parts: parts.into_iter().collect() },
+        mark: None,
+        ..Entry::default()
+    }
 }
 
 fn user() -> Entry {
