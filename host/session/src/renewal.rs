@@ -1,8 +1,8 @@
 //! Takes tools that changed while the session goes on: between turns alone, and with a word to the
 //! person.
 //!
-//! Invariant: what stays keeps its place in the requests and what is new stands behind it; what goes
-//! stays listed until the next cut.
+//! Invariant: what stays keeps its place in the requests and what is new stands behind it; what
+//! goes stays listed until the next cut.
 
 use std::fmt;
 

@@ -5,6 +5,7 @@
 //! two turns, and an event says so.
 
 mod handle;
+mod listed;
 
 use std::sync::Arc;
 

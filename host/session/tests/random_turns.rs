@@ -345,9 +345,9 @@ fn check_seats(stage: &Stage) {
     }
 }
 
-/// Requests end where the model must answer, or with what it said before its server paused. What was
-/// sent stays byte for byte, and only the end grows; but at a cut, of which an event tells or the
-/// list of tools, no thought, signature or opaque part stays of what came before it.
+/// Requests end where the model must answer, or with what it said before its server paused. What
+/// was sent stays byte for byte, and only the end grows; but at a cut, of which an event tells or
+/// the list of tools, no thought, signature or opaque part stays of what came before it.
 fn check_requests(played: &Played) {
     let requests = played.stage.provider.requests();
     for request in &requests {

@@ -24,8 +24,8 @@ impl Entry {
 }
 
 impl History {
-    /// Sends some messages no more, and a summary in front of what stays, which is a cut. `drop` are
-    /// places among what is sent. What the checks refuse changes nothing.
+    /// Sends some messages no more, and a summary in front of what stays, which is a cut. `drop`
+    /// are places among what is sent. What the checks refuse changes nothing.
     pub(crate) fn collect(
         &mut self,
         drop: &[usize],

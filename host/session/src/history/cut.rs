@@ -22,7 +22,8 @@ impl History {
         }
     }
 
-    /// Lists what a model is sent: what another one signed, thought or meant for itself is left out.
+    /// Lists what a model is sent: what another one signed, thought or meant for itself is left
+    /// out.
     pub(crate) fn messages_for(&self, model: &ModelId) -> impl Iterator<Item = Message> {
         let sent = self.entries.iter().filter(|entry| entry.is_sent());
         sent.map(move |entry| {
