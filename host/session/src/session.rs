@@ -237,6 +237,7 @@ impl Session {
     pub fn request(&self) -> Request {
         let mut request = self.prefix.clone();
         request.messages = self.history.messages_for(&self.model).collect();
+        request.messages.iter_mut().for_each(|message| self.takes.in_words(message));
         if !self.paused.is_empty() {
             request.messages.push(Message::model(self.paused.clone()));
         }

@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use jaato_types::{
-    Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
+    Completion, Data, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
 };
 
 use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::history::Next;
-use crate::{Cancel, HistoryError, Mark, Session, TurnReport, completion};
+use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion};
 
 /// Ends an answer that was cancelled, or cut short by a failure.
 pub const MARK_CANCELLED: &str = "[Generation cancelled]";
@@ -53,10 +53,11 @@ impl Session {
     /// Runs one turn: the prompt, then steps until the model is done, a bound is reached, it fails
     /// or is cancelled. Dropping the future is safe too; the next turn then closes what was left
     /// open.
-    pub async fn turn(&mut self, prompt: impl Into<String>, cancel: &Cancel) -> TurnReport {
+    pub async fn turn(&mut self, prompt: impl Into<Prompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
-        let taken = self.take_prompt(&prompt);
-        self.run_turn(prompt, taken, cancel).await
+        let text = prompt.text.clone();
+        let taken = self.take_prompt(prompt);
+        self.run_turn(text, taken, cancel).await
     }
 
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
@@ -97,8 +98,8 @@ impl Session {
         TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms }
     }
 
-    fn take_prompt(&mut self, prompt: &str) -> Result<()> {
-        if prompt.trim().is_empty() {
+    fn take_prompt(&mut self, prompt: Prompt) -> Result<()> {
+        if prompt.text.trim().is_empty() {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
             return Err(error.with_hint("say what is to be done"));
         }
@@ -106,8 +107,20 @@ impl Session {
         // Outcomes that went with a prompt which was never sent go with this one.
         let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
         parts.extend(self.take_news());
-        parts.push(Part::text(prompt));
+        self.tell_what_is_not_looked_at(&prompt.files);
+        parts.extend(prompt.into_parts());
         self.history.append_prompt(parts).map_err(host_bug)
+    }
+
+    /// Says which files the model is told of in words alone: nobody shall wonder at its answer.
+    fn tell_what_is_not_looked_at(&self, files: &[Data]) {
+        for file in files.iter().filter(|file| !self.takes.accepts(&file.mime_type)) {
+            let (name, kind) = (file.name.as_deref().unwrap_or("a file"), &file.mime_type);
+            let model = &self.model;
+            self.shared.emitter.notice(format!(
+                "`{model}` cannot look at {name} ({kind}): it is told that there is one"
+            ));
+        }
     }
 
     async fn steps(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<End> {

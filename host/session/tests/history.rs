@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::{Entry, History, HistoryError, Mark};
-use jaato_types::{CallId, Data, DataContent, Message, Part, Role, ToolCall, ToolResult};
+use jaato_types::{CallId, Data, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
 fn call(id: &str) -> Part {
@@ -15,7 +15,7 @@ fn result(id: &str) -> Part {
 }
 
 fn data() -> Part {
-    Part::Data(Data { mime_type: "image/png".into(), content: DataContent::blob("b1") })
+    Part::Data(Data::blob("image/png", "b1"))
 }
 
 fn text() -> Part {
