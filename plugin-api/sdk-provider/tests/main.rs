@@ -1,6 +1,7 @@
-//! What provider plugins share: streams, fragments, failures.
+//! What provider plugins share: answers, streams, fragments, failures.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod answer;
 mod failure;
 mod fragments;
 mod sse;

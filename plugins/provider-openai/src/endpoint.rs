@@ -1,5 +1,7 @@
 //! URLs below a base URL as people write it.
 
+use crate::request::Dialect;
+
 /// The base URL where nobody names another.
 pub const VENDOR: &str = "https://api.openai.com/v1";
 
@@ -29,8 +31,23 @@ pub fn at_root(base: &str, path: &str) -> Option<String> {
 
 /// Tells whether a base URL is the vendor's own, where a few things are spelled differently.
 pub fn is_vendors(base: &str) -> bool {
-    let host = base.trim().strip_prefix("https://").unwrap_or_default();
-    host == "api.openai.com" || host.starts_with("api.openai.com/")
+    is_of(base, "api.openai.com")
+}
+
+/// Tells whose words the server of a base URL understands.
+pub fn dialect(base: &str) -> Dialect {
+    if is_vendors(base) {
+        Dialect::Vendor
+    } else if is_of(base, "openrouter.ai") {
+        Dialect::Router
+    } else {
+        Dialect::Common
+    }
+}
+
+fn is_of(base: &str, host: &str) -> bool {
+    let rest = base.trim().strip_prefix("https://").and_then(|rest| rest.strip_prefix(host));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -60,12 +77,15 @@ mod tests {
     #[test]
     fn the_vendor_is_told_by_its_host_alone() {
         assert!(is_vendors(VENDOR) && is_vendors("https://api.openai.com"));
+        assert_eq!(dialect(VENDOR), Dialect::Vendor);
+        assert_eq!(dialect("https://openrouter.ai/api/v1"), Dialect::Router);
         for other in [
             "http://api.openai.com/v1",
             "https://api.openai.com.evil/v1",
             "https://h/api.openai.com",
         ] {
             assert!(!is_vendors(other), "{other}");
+            assert_eq!(dialect(other), Dialect::Common);
         }
     }
 }

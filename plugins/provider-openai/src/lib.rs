@@ -1,15 +1,22 @@
 //! Plugin `provider-openai`: any server that speaks OpenAI's chat completions.
 //!
-//! Pure: `request` writes a request down, `reply` reads what is streamed (`reason` why it ended,
-//! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
+//! Pure: `request` writes a request down (`options` its settings, `messages` its history, `content`
+//! what a message says and shows), `reply` reads what is streamed (`chunk` where
+//! servers put what they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended, `think` reasoning in tags, `halves` torn
+//! characters), `refusal` says what to do about an error,
 //! `models` reads the list of models, `window` what servers tell of a context window, `endpoint`
 //! joins URLs. `plugin` stands between them and the host, which owns the connection and the key;
 //! `stream` follows a stream there.
 #![forbid(unsafe_code)]
 
+mod chunk;
+pub mod content;
+mod details;
 pub mod endpoint;
 mod halves;
+mod messages;
 pub mod models;
+pub mod options;
 pub mod plugin;
 mod reason;
 mod refusal;
@@ -17,6 +24,7 @@ pub mod reply;
 pub mod request;
 mod stream;
 mod think;
+mod usage;
 pub mod window;
 
 use plugin::{OpenAi, OpenAiProvider};

@@ -11,13 +11,13 @@ use jaato_plugin_sdk::{HttpResponse, serde_json};
 use jaato_plugin_sdk_provider::failure;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::content::{self, Blobs};
 use crate::endpoint::{self, VENDOR};
-use crate::models;
-use crate::refusal;
 use crate::reply::Reply;
-use crate::request::{self, Dialect, Outcomes};
+use crate::request::{self, Outcomes};
 use crate::stream::{self, Ended, within};
 use crate::window;
+use crate::{models, options, refusal};
 
 /// The variable that holds the key.
 const KEY: &str = "OPENAI_API_KEY";
@@ -39,6 +39,10 @@ const REMEMBERED_MAX: usize = 64;
 
 /// Most blank bytes before an answer that are kept: enough to know a byte order mark.
 const BLANKS_MAX: usize = 1024;
+
+/// What is accepted of a server that is to stream, and of one that is not. What comes may be either.
+const ACCEPT_STREAM: &str = "text/event-stream, application/json";
+const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 
 /// What to check where something answers that is no such server.
 pub(crate) const CHECK_URL: &str = "check the base url: most end in `/v1`";
@@ -116,8 +120,8 @@ impl Provider for OpenAiProvider {
             name: "openai".to_owned(),
             title: "OpenAI, Ollama, llama.cpp, vLLM, LM Studio and servers that speak as they do"
                 .to_owned(),
-            default_model: String::new(),
-            models: Vec::new(),
+            options: options::NAMES.map(str::to_owned).to_vec(),
+            accepts: content::IMAGES.map(str::to_owned).to_vec(),
             ..ProviderSpec::default()
         }
     }
@@ -125,11 +129,14 @@ impl Provider for OpenAiProvider {
     async fn complete(cx: &Cx<OpenAi>, request: Request) -> Result<Completion> {
         let base = config(cx).await?.base_url;
         let url = endpoint::below(&base, "chat/completions");
-        let is_vendors = endpoint::is_vendors(&base);
-        let dialect = if is_vendors { Dialect::Vendor } else { Dialect::Common };
+        let dialect = endpoint::dialect(&base);
+        let blobs = Blobs::new();
+        let is_whole = request.options.stream == Some(false);
+        let accept = if is_whole { ACCEPT_WHOLE } else { ACCEPT_STREAM };
         let mut outcomes = cx.state().outcomes_for(&url, &request.model);
         loop {
-            let response = send(cx, &url, request::body(&request, dialect, outcomes)?).await?;
+            let body = request::body(&request, dialect, outcomes, &blobs)?;
+            let response = send(cx, &url, accept, body).await?;
             if is_success(&response) {
                 return receive(cx, &url, response).await;
             }
@@ -196,11 +203,11 @@ async fn add_window_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo])
     }
 }
 
-async fn send(cx: &Cx<OpenAi>, url: &str, body: Vec<u8>) -> Result<HttpResponse> {
+async fn send(cx: &Cx<OpenAi>, url: &str, accept: &str, body: Vec<u8>) -> Result<HttpResponse> {
     let request = cx
         .http("POST", url)
         .header("content-type", "application/json")
-        .header("accept", "text/event-stream, application/json")
+        .header("accept", accept)
         .credential(KEY)
         .timeout(WAIT)
         .body(body);

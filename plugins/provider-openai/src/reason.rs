@@ -21,8 +21,8 @@ const STOP: [&str; 12] = [
     "normal",
 ];
 
-/// A limit cut the answer: the most tokens allowed, or the context window.
-const MAX_TOKENS: [&str; 12] = [
+/// The most tokens allowed cut the answer.
+const MAX_TOKENS: [&str; 8] = [
     "length",
     "max_tokens",
     "max_output_tokens",
@@ -30,25 +30,24 @@ const MAX_TOKENS: [&str; 12] = [
     "max_length",
     "max_output",
     "max_output_reached",
-    "model_length",
-    "context_length",
-    "context_length_exceeded",
-    "model_context_window_exceeded",
     "error_limit",
 ];
+
+/// The context window did.
+const CONTEXT: [&str; 4] =
+    ["model_length", "context_length", "context_length_exceeded", "model_context_window_exceeded"];
 
 /// It waits for tool results.
 const TOOL_USE: [&str; 6] =
     ["tool_calls", "tool_call", "tool_use", "function_call", "function_calls", "tools"];
 
 /// A filter stopped it.
-const SAFETY: [&str; 18] = [
+const SAFETY: [&str; 17] = [
     "content_filter",
     "content_filtered",
     "guardrail_intervened",
     "safety",
     "image_safety",
-    "refusal",
     "recitation",
     "image_recitation",
     "language",
@@ -62,6 +61,9 @@ const SAFETY: [&str; 18] = [
     "model_armor",
     "error_toxic",
 ];
+
+/// The model declined.
+const REFUSED: [&str; 2] = ["refusal", "refused"];
 
 /// The server gave up, or somebody else stopped it.
 const ERROR: [&str; 13] = [
@@ -96,10 +98,14 @@ pub(crate) fn of_word(word: &str) -> FinishReason {
         FinishReason::Stop
     } else if is_one_of(&MAX_TOKENS) {
         FinishReason::MaxTokens
+    } else if is_one_of(&CONTEXT) {
+        FinishReason::ContextExceeded
     } else if is_one_of(&TOOL_USE) {
         FinishReason::ToolUse
     } else if is_one_of(&SAFETY) {
         FinishReason::Safety
+    } else if is_one_of(&REFUSED) {
+        FinishReason::Refused
     } else if is_one_of(&ERROR) {
         FinishReason::Error
     } else {
@@ -126,14 +132,16 @@ mod tests {
             ("COMPLETE", FinishReason::Stop),
             ("eos_token", FinishReason::Stop),
             ("length", FinishReason::MaxTokens),
-            ("model_length", FinishReason::MaxTokens),
+            ("model_length", FinishReason::ContextExceeded),
             ("MAX_TOKENS", FinishReason::MaxTokens),
             ("FINISH_REASON_MAX_TOKENS", FinishReason::MaxTokens),
             ("max-tokens", FinishReason::MaxTokens),
-            ("model_context_window_exceeded", FinishReason::MaxTokens),
+            ("model_context_window_exceeded", FinishReason::ContextExceeded),
             ("tool_use", FinishReason::ToolUse),
             ("PROHIBITED_CONTENT", FinishReason::Safety),
             ("sensitive", FinishReason::Safety),
+            ("content-filter", FinishReason::Safety),
+            ("refusal", FinishReason::Refused),
             ("abort", FinishReason::Error),
             ("insufficient_system_resource", FinishReason::Error),
             ("pause_turn", FinishReason::Unknown),

@@ -4,13 +4,15 @@
 //! ends without a word of its end was cut.
 
 use jaato_plugin_sdk::serde_json::{self, Value};
-use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Usage};
+use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, ServerEvent, failure};
 
+use crate::chunk::{arguments_of, choice_of, fragment, is_report, is_said};
+use crate::details::Details;
 use crate::halves::{self, Halves};
-use crate::reason;
 use crate::think::{Piece, ThinkTags};
+use crate::{reason, usage};
 
 /// The field in which some servers give reasoning, and want it back; the signature of such a
 /// thought. DeepSeek and Kimi refuse a conversation with calls from which it was left out; Groq and
@@ -40,6 +42,7 @@ pub struct Reply {
     url: String,
     answer: Answer,
     calls: Fragments,
+    details: Details,
     tags: ThinkTags,
     /// Of the text and of the reasoning.
     halves: [Halves; 2],
@@ -64,6 +67,7 @@ impl Reply {
             url: url.to_owned(),
             answer: Answer::new(),
             calls: Fragments::new(),
+            details: Details::default(),
             tags: ThinkTags::default(),
             halves: Default::default(),
             has_halves: false,
@@ -157,7 +161,7 @@ impl Reply {
         if self.chunks > CHUNKS_MAX {
             return Err(too_much(&format!("{CHUNKS_MAX} pieces")));
         }
-        if let Some(usage) = usage(&chunk["usage"]) {
+        if let Some(usage) = usage::of_chunk(chunk) {
             self.answer.set_usage(usage);
         }
         let Some(choice) = choice_of(chunk) else { return Ok(Vec::new()) };
@@ -169,6 +173,9 @@ impl Reply {
         let mut deltas = self.said(piece);
         if self.answer.parts() > PARTS_MAX {
             return Err(too_much(&format!("{PARTS_MAX} switches between reasoning and text")));
+        }
+        if self.details.len() > PARTS_MAX {
+            return Err(too_much(&format!("{PARTS_MAX} pieces of reasoning")));
         }
         self.called(piece, &mut deltas)?;
         if let Some(word) = choice["finish_reason"].as_str().filter(|word| reason::is_given(word)) {
@@ -191,10 +198,11 @@ impl Reply {
     fn said(&mut self, piece: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         let text = |key: &str| piece[key].as_str().filter(|text| !text.is_empty());
+        let detailed = self.details.push(piece);
         match (text(REASONING), text("reasoning")) {
             (Some(text), _) => deltas.extend(self.thought(text, Some(REASONING))),
             (None, Some(text)) => deltas.extend(self.thought(text, None)),
-            (None, None) => {}
+            (None, None) => deltas.extend(self.thought(&detailed, None)),
         }
         match &piece["content"] {
             Value::String(text) => self.text(text, &mut deltas),
@@ -295,7 +303,7 @@ impl Reply {
         }
         let mut deltas = self.rest();
         let reason = match self.finish.as_deref().map(reason::of_word) {
-            Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Safety,
+            Some(FinishReason::Stop) | None if self.is_refused => FinishReason::Refused,
             Some(reason) => reason,
             None => FinishReason::Stop,
         };
@@ -310,6 +318,9 @@ impl Reply {
             | FinishReason::Paused
             | FinishReason::Unknown => calls.finish(),
         };
+        if let Some(details) = std::mem::take(&mut self.details).finish(self.has_halves) {
+            self.answer.opaque(details);
+        }
         for mut call in calls {
             if self.has_halves {
                 call.arguments = halves::join_all(call.arguments);
@@ -357,59 +368,10 @@ impl Reply {
     }
 }
 
-/// Tells whether a chunk reports an error: in a field of that name, or because it says something
-/// and holds nothing of an answer.
-fn is_report(chunk: &Value) -> bool {
-    let says = |key: &str| chunk[key].is_string();
-    let is_bare = chunk.get("choices").is_none() && (says("message") || says("detail"));
-    is_said(chunk.get("error")) || chunk["object"].as_str() == Some("error") || is_bare
-}
-
-/// Tells whether a field that reports an error does so: some servers send it empty with each chunk.
-fn is_said(error: Option<&Value>) -> bool {
-    match error {
-        None | Some(Value::Null | Value::Bool(false)) => false,
-        Some(Value::String(text)) => !text.is_empty(),
-        Some(_) => true,
-    }
-}
-
-/// The choice that counts. One alone does whatever its number: some servers number the chunks.
-fn choice_of(chunk: &Value) -> Option<&Value> {
-    match chunk["choices"].as_array()?.as_slice() {
-        [only] => Some(only),
-        several => several.iter().find(|choice| choice["index"].as_u64().unwrap_or(0) == 0),
-    }
-}
-
-fn fragment<'a>(call: &'a Value, function: &'a Value, arguments: &'a str) -> Fragment<'a> {
-    let text = |value: &'a Value| value.as_str().unwrap_or_default();
-    let (index, id, name) = (call["index"].as_u64(), text(&call["id"]), text(&function["name"]));
-    Fragment { index, id, name, arguments }
-}
-
-fn arguments_of(function: &Value) -> String {
-    match &function["arguments"] {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        // Some servers give the object itself.
-        whole => whole.to_string(),
-    }
-}
-
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
 fn too_much(what: &str) -> Error {
     Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
-}
-
-fn usage(usage: &Value) -> Option<Usage> {
-    usage.is_object().then(|| Usage {
-        prompt_tokens: usage["prompt_tokens"].as_u64().unwrap_or(0),
-        output_tokens: usage["completion_tokens"].as_u64().unwrap_or(0),
-        cached_tokens: usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0),
-        ..Usage::default()
-    })
 }

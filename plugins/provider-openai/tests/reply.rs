@@ -266,7 +266,7 @@ fn a_refusal_is_said_and_counts_as_one() {
         &stream(&[r#"{"delta":{"refusal":"I cannot."},"finish_reason":"stop"}"#]),
         expect![[r#"
             text "I cannot."
-            = text:"I cannot." Safety 0+0 (0 cached)"#]],
+            = text:"I cannot." Refused 0+0 (0 cached)"#]],
     );
 }
 
@@ -291,7 +291,8 @@ fn reasons_to_stop_are_mapped() {
         ("tool_calls", "Stop"),
         ("content_filter", "Safety"),
         ("error", "Error"),
-        ("model_length", "MaxTokens"),
+        ("model_length", "ContextExceeded"),
+        ("refusal", "Refused"),
         ("MAX_TOKENS", "MaxTokens"),
         ("moon", "Unknown (moon)"),
     ] {

@@ -8,6 +8,7 @@ use jaato_plugin_sdk::types::{
     Annotations, Availability, Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request, Role,
     ToolCall, ToolResult, ToolSpec,
 };
+use provider_openai::content::Blobs;
 use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
 
 fn request(messages: Vec<Message>) -> Request {
@@ -45,7 +46,7 @@ fn result(id: &str, content: Value) -> ToolResult {
 }
 
 fn written(request: &Request, dialect: Dialect) -> String {
-    String::from_utf8(body(request, dialect, Outcomes::AsUser).unwrap()).unwrap()
+    String::from_utf8(body(request, dialect, Outcomes::AsUser, &Blobs::new()).unwrap()).unwrap()
 }
 
 /// Checks the messages behind the system text, one a line.
@@ -56,7 +57,7 @@ fn check(messages: Vec<Message>, expected: Expect) {
 
 #[track_caller]
 fn check_with(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
-    let body = body(&request(messages), Dialect::Common, outcomes).unwrap();
+    let body = body(&request(messages), Dialect::Common, outcomes, &Blobs::new()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
@@ -208,7 +209,7 @@ fn what_follows_results_is_said_by_the_user() {
 fn a_body_that_cannot_cross_to_the_host_is_a_conversation_that_is_too_long() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
-        body(&request, Dialect::Common, Outcomes::AsUser)
+        body(&request, Dialect::Common, Outcomes::AsUser, &Blobs::new())
     };
     let beside = of(0).unwrap().len();
     let most = FRAME_BYTES_MAX - 64 * 1024;
@@ -222,7 +223,8 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
-    let error = body(&request(vec![message]), Dialect::Common, Outcomes::AsUser).unwrap_err();
+    let error = body(&request(vec![message]), Dialect::Common, Outcomes::AsUser, &Blobs::new())
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");
 }

@@ -16,7 +16,7 @@ use jaato_plugin_sdk_provider::failure;
 
 pub use lines::Lines;
 pub use reply::Reply;
-pub use request::body;
+pub use request::{Blobs, body};
 
 /// Wait for an answer to begin or go on: a model may have to be loaded. A session's own patience
 /// decides.
@@ -74,6 +74,8 @@ impl Provider for Ollama {
         ProviderSpec {
             name: "ollama".to_owned(),
             title: "Models of an Ollama server".to_owned(),
+            options: request::OPTIONS.map(str::to_owned).to_vec(),
+            accepts: request::IMAGES.map(str::to_owned).to_vec(),
             ..ProviderSpec::default()
         }
     }
@@ -81,19 +83,19 @@ impl Provider for Ollama {
     async fn complete(cx: &Cx<Server>, request: Request) -> Result<Completion> {
         let Server { base_url, context_tokens } = cx.state();
         let url = format!("{base_url}/api/chat");
-        let body = body(&request, *context_tokens)?;
+        let blobs = Blobs::new();
+        let body = body(&request, *context_tokens, &blobs)?;
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
         let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
         let mut response = succeeded(&url, response).await?;
         let (mut lines, mut reply) = (Lines::default(), Reply::new(&url, &request));
         while let Some(piece) = response.next().await.map_err(failure::of_exchange)? {
             for line in lines.push(&piece)? {
-                for delta in reply.line(&line)? {
-                    if !cx.emit(&delta) {
-                        return Err(Error::cancelled());
-                    }
-                }
+                show(cx, &reply.line(&line)?)?;
             }
+        }
+        if let Some(line) = lines.finish() {
+            show(cx, &reply.last_line(&line)?)?;
         }
         reply.finish()
     }
@@ -106,13 +108,18 @@ impl Provider for Ollama {
         let list = response.bytes(LIST_BYTES_MAX).await.map_err(failure::of_exchange)?;
         let list: Value = serde_json::from_slice(&list).map_err(|_| reply::foreign(&url))?;
         let models = list["models"].as_array().ok_or_else(|| reply::foreign(&url))?;
-        let names = models.iter().filter_map(|model| model["name"].as_str());
-        let model = |name: &str| ModelInfo {
-            context_limit: Some(u64::from(*context_tokens)),
-            ..ModelInfo::new(name)
+        let info = |model: &Value| {
+            let context_limit = Some(u64::from(*context_tokens));
+            let accepts = reply::accepts(model);
+            Some(ModelInfo { context_limit, accepts, ..ModelInfo::new(model["name"].as_str()?) })
         };
-        Ok(names.map(model).collect())
+        Ok(models.iter().filter_map(info).collect())
     }
+}
+
+fn show(cx: &Cx<Server>, deltas: &[Delta]) -> Result<()> {
+    let is_heard = deltas.iter().all(|delta| cx.emit(delta));
+    if is_heard { Ok(()) } else { Err(Error::cancelled()) }
 }
 
 export_plugin! { state: Server, provider: Ollama }

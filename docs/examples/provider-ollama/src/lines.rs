@@ -31,6 +31,12 @@ impl Lines {
         }
         Ok(ended)
     }
+
+    /// Gives the line that the body's end left without an end of its own: an answer that is not
+    /// streamed is one.
+    pub fn finish(self) -> Option<Vec<u8>> {
+        (!self.begun.trim_ascii().is_empty()).then_some(self.begun)
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +55,7 @@ mod tests {
                 [b"{\"a\":1}\n".to_vec(), b"{\"b\":\"\xc3\xa9\"}\r\n".to_vec()],
                 "{at}"
             );
+            assert_eq!(lines.finish().as_deref(), Some(&b"{\"c\""[..]));
         }
     }
 
@@ -57,5 +64,6 @@ mod tests {
         let mut lines = Lines::default();
         assert_eq!(lines.push(&vec![b'x'; LINE_BYTES_MAX]), Ok(Vec::new()));
         assert!(lines.push(b"x").is_err());
+        assert_eq!(Lines::default().finish(), None);
     }
 }

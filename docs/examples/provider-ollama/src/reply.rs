@@ -6,6 +6,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk_provider::{Answer, failure};
 
+use crate::request::IMAGES;
+
 /// An answer that is being received.
 pub struct Reply {
     url: String,
@@ -47,6 +49,16 @@ impl Reply {
         Ok(deltas)
     }
 
+    /// Takes what the end of the body left: a line of which the server sent all, or a piece of one,
+    /// which is then no part of the answer.
+    ///
+    /// # Errors
+    /// As [`Reply::line`].
+    pub fn last_line(&mut self, line: &[u8]) -> Result<Vec<Delta>> {
+        let is_whole = serde_json::from_slice::<Value>(line).is_ok();
+        if is_whole { self.line(line) } else { Ok(Vec::new()) }
+    }
+
     fn call(&mut self, function: &Value) -> Result<ToolCall> {
         let name = function["name"].as_str().ok_or_else(|| foreign(&self.url))?;
         let mut number = self.ids.len() + 1;
@@ -86,6 +98,13 @@ impl Reply {
             }
         }
     }
+}
+
+/// Reads whether a model of the list sees images; older servers do not say.
+pub fn accepts(model: &Value) -> Option<Vec<String>> {
+    let sees = model["capabilities"].as_array()?.iter().any(|one| one == "vision");
+    let images = IMAGES.iter().filter(|_| sees);
+    Some(images.map(|image| (*image).to_owned()).collect())
 }
 
 /// What answers is no Ollama.

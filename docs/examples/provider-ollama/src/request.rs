@@ -1,30 +1,70 @@
 //! Writes a request down as Ollama's `/api/chat` wants it. Pure.
 
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::{Data, DataContent};
+use jaato_plugin_sdk::types::{Data, DataContent, Effort};
+
+/// What is honoured of a request's options, by their names there. The server has no word for a
+/// choice of tools.
+pub const OPTIONS: [&str; 7] =
+    ["max_output_tokens", "temperature", "stream", "effort", "output_schema", "stop", "seed"];
+
+/// Media types of the images that the server reads.
+pub const IMAGES: [&str; 2] = ["image/png", "image/jpeg"];
+
+/// The bytes of images, by the ids of their blobs.
+pub type Blobs = BTreeMap<String, Vec<u8>>;
 
 /// Writes the body of a request. What changes comes last, so that the server's cache of earlier
 /// requests hits.
 ///
 /// # Errors
 /// `unknown_operation` for a message of a role from the future.
-pub fn body(request: &Request, context_tokens: u32) -> Result<Vec<u8>> {
+pub fn body(request: &Request, context_tokens: u32, blobs: &Blobs) -> Result<Vec<u8>> {
+    let asked = &request.options;
     let mut options = json!({ "num_ctx": context_tokens });
-    if let Some(most) = request.options.max_output_tokens {
+    if let Some(most) = asked.max_output_tokens {
         options["num_predict"] = json!(most);
     }
-    if let Some(temperature) = request.options.temperature {
+    if let Some(temperature) = asked.temperature {
         options["temperature"] = json!(temperature);
     }
-    let body = json!({
+    if let Some(seed) = asked.seed {
+        // The server keeps a signed number.
+        options["seed"] = json!(seed & (u64::MAX >> 1));
+    }
+    if !asked.stop.is_empty() {
+        options["stop"] = json!(asked.stop);
+    }
+    let mut body = json!({
         "model": request.model,
-        "stream": true,
+        "stream": asked.stream != Some(false),
         "options": options,
-        "tools": request.tools.iter().map(tool).collect::<Vec<_>>(),
-        "messages": messages(request)?,
     });
+    if let Some(schema) = &asked.output_schema {
+        body["format"] = schema.clone();
+    }
+    if let Some(think) = asked.effort.and_then(think) {
+        body["think"] = think;
+    }
+    body["tools"] = request.tools.iter().map(tool).collect();
+    body["messages"] = messages(request, blobs)?.into();
     Ok(body.to_string().into_bytes())
+}
+
+fn think(effort: Effort) -> Option<Value> {
+    Some(match effort {
+        Effort::None => json!(false),
+        Effort::Minimal | Effort::Low => json!("low"),
+        Effort::Medium => json!("medium"),
+        Effort::High => json!("high"),
+        Effort::Max => json!("max"),
+        Effort::Unknown => return None,
+    })
 }
 
 fn tool(spec: &ToolSpec) -> Value {
@@ -38,23 +78,63 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn messages(request: &Request) -> Result<Vec<Value>> {
+fn messages(request: &Request, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
     }
     for message in &request.messages {
         match message.role {
-            Role::User => written.push(json!({ "role": "user", "content": text(message) })),
+            Role::User => written.push(said(message, blobs)),
             Role::Model => written.push(answer(message)),
-            Role::Tool => written.extend(message.tool_results().map(|result| {
-                let content = Value::Object(result.content.clone()).to_string();
-                json!({ "role": "tool", "tool_name": result.name, "content": content })
-            })),
+            Role::Tool => {
+                written.extend(message.tool_results().map(|result| {
+                    let content = Value::Object(result.content.clone()).to_string();
+                    json!({ "role": "tool", "tool_name": result.name, "content": content })
+                }));
+                // What tools attached, and what is said behind their results.
+                let behind = said(message, blobs);
+                if behind["content"] != "" || !behind["images"].is_null() {
+                    written.push(behind);
+                }
+            }
             Role::Unknown => return Err(Role::unknown_to_provider()),
         }
     }
     Ok(written)
+}
+
+/// A user's message: its words, and the images of which the bytes are there.
+fn said(message: &Message, blobs: &Blobs) -> Value {
+    let mut said = json!({ "role": "user", "content": text(message) });
+    let images: Vec<_> = data(message).filter_map(|data| image(data, blobs)).collect();
+    if !images.is_empty() {
+        said["images"] = images.into();
+    }
+    said
+}
+
+/// Names the images whose bytes go into a request.
+pub fn wanted(request: &Request) -> impl Iterator<Item = &str> {
+    let seen = request.messages.iter().filter(|it| matches!(it.role, Role::User | Role::Tool));
+    seen.flat_map(data).filter(|data| is_image(data)).filter_map(Data::blob_id)
+}
+
+fn data(message: &Message) -> impl Iterator<Item = &Data> {
+    message.parts.iter().flat_map(|part| match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => result.attachments.as_slice(),
+        _ => &[],
+    })
+}
+
+fn is_image(data: &Data) -> bool {
+    IMAGES.contains(&data.mime_type.as_str())
+}
+
+fn image(data: &Data, blobs: &Blobs) -> Option<String> {
+    let bytes = blobs.get(data.blob_id().filter(|_| is_image(data))?)?;
+    Some(BASE64_STANDARD.encode(bytes))
 }
 
 fn answer(message: &Message) -> Value {

@@ -3,8 +3,9 @@
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::ToolResult;
+use jaato_plugin_sdk::types::{Data, ToolResult};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Finished};
+use provider_ollama::{Blobs, body};
 
 fn request(messages: Vec<Message>) -> Request {
     let mut request = Request::new("qwen3:8b", messages);
@@ -82,6 +83,97 @@ fn pieces_are_shown_as_they_come_and_a_call_gets_an_id_of_its_own() {
     let text = |text: &str| Delta::text(text);
     let thought = Delta::thought("hm");
     assert_eq!(finished.deltas, [thought, text("I "), text("look."), Delta::ToolCall(call)]);
+}
+
+fn body_of(request: &Request, blobs: &Blobs) -> Value {
+    serde_json::from_slice(&body(request, 4096, blobs).unwrap()).unwrap()
+}
+
+#[test]
+fn what_is_asked_for_beside_words_has_its_place() {
+    let mut request = Request::new("m", vec![Message::user("hi")]);
+    let plain = body_of(&request, &Blobs::new());
+    assert!(plain.get("format").is_none() && plain.get("think").is_none());
+    request.options = serde_json::from_value(json!({
+        "max_output_tokens": 7, "temperature": 0.5, "stream": false, "effort": "max",
+        "output_schema": { "type": "integer" }, "stop": ["END"], "seed": u64::MAX,
+    }))
+    .unwrap();
+    let asked = body_of(&request, &Blobs::new());
+    let options = json!({ "num_ctx": 4096, "num_predict": 7, "temperature": 0.5, "seed": i64::MAX,
+        "stop": ["END"] });
+    assert_eq!((&asked["stream"], &asked["options"]), (&json!(false), &options));
+    assert_eq!((&asked["format"], &asked["think"]), (&json!({ "type": "integer" }), &json!("max")));
+    assert_eq!(asked["messages"], plain["messages"]);
+    for (effort, think) in [("none", json!(false)), ("minimal", json!("low")), ("x", json!(null))] {
+        request.options.effort = serde_json::from_value(json!(effort)).unwrap();
+        assert_eq!(body_of(&request, &Blobs::new())["think"], think, "{effort}");
+    }
+}
+
+#[test]
+fn images_go_with_the_message_that_shows_them() {
+    let png = |id: &str| Data::blob("image/png", id);
+    let parts = vec![
+        Part::text("look"),
+        Part::Data(png("a")),
+        Part::Data(png("gone")),
+        Part::Data(Data::blob("audio/wav", "a")),
+    ];
+    let user = Message { role: Role::User, parts, ..Message::default() };
+    let result = ToolResult {
+        attachments: vec![png("b")],
+        ..ToolResult::new("1", "look", serde_json::Map::new())
+    };
+    let request = Request::new("m", vec![user, Message::tool([result])]);
+    let blobs = ["a", "b"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into();
+    assert_eq!(
+        body_of(&request, &blobs)["messages"],
+        json!([
+            { "role": "user", "content": "look", "images": ["YQ=="] },
+            { "role": "tool", "tool_name": "look", "content": "{}" },
+            { "role": "user", "content": "", "images": ["Yg=="] },
+        ])
+    );
+}
+
+#[test]
+fn what_is_said_behind_results_is_sent() {
+    let mut results = Message::tool([ToolResult::new("1", "look", serde_json::Map::new())]);
+    let request = Request::new("m", vec![results.clone()]);
+    assert_eq!(body_of(&request, &Blobs::new())["messages"].as_array().unwrap().len(), 1);
+    results.parts.push(Part::text("And?"));
+    let request = Request::new("m", vec![results]);
+    let messages = &body_of(&request, &Blobs::new())["messages"];
+    assert_eq!(messages[1], json!({ "role": "user", "content": "And?" }));
+}
+
+#[test]
+fn an_answer_that_is_not_streamed_is_the_same() {
+    let whole = "{\"message\":{\"thinking\":\"hm\",\"content\":\"I look.\"},\"done\":true,\"done_reason\":\"stop\"}";
+    let streamed = "{\"message\":{\"thinking\":\"hm\"}}\n{\"message\":{\"content\":\"I \"}}\n\
+        {\"message\":{\"content\":\"look.\"}}\n{\"done\":true,\"done_reason\":\"stop\"}\n";
+    let [whole, streamed] = [whole, streamed].map(|body| {
+        let host = host(move || FakeHttpAnswer::status(200).body(body));
+        asked(&host, &request(vec![Message::user("a")])).result.unwrap()
+    });
+    assert_eq!(whole, streamed);
+    check_fails(
+        200,
+        "{\"message\":{\"content\":\"a\"}}\n{\"done\"",
+        ErrorKind::Provider,
+        "was cut",
+    );
+}
+
+#[test]
+fn models_that_see_are_told_from_those_that_do_not() {
+    let body = r#"{"models":[{"name":"a","capabilities":["completion","vision"]},
+        {"name":"b","capabilities":["completion"]},{"name":"c"}]}"#;
+    let host = host(move || FakeHttpAnswer::status(200).body(body));
+    let models = host.instance().unwrap().models().unwrap();
+    let accepts: Vec<_> = models.iter().map(|it| it.accepts.as_ref().map(Vec::len)).collect();
+    assert_eq!(accepts, [Some(2), Some(0), None]);
 }
 
 #[track_caller]

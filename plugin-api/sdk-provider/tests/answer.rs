@@ -1,0 +1,166 @@
+//! Answers that come in pieces, and what is kept of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::json;
+use jaato_plugin_sdk::types::{Delta, FinishReason, Part, ToolCall, Usage};
+use jaato_plugin_sdk_provider::Answer;
+
+fn call(id: &str) -> ToolCall {
+    ToolCall::new(id, "run", json!({}))
+}
+
+#[track_caller]
+fn check(answer: Answer, expected: &[Part]) {
+    assert_eq!(answer.finish(FinishReason::Stop).parts, expected);
+}
+
+#[test]
+fn a_signature_behind_its_thought_signs_it_and_nothing_is_shown_of_it() {
+    let mut answer = Answer::new();
+    assert_eq!(answer.thought("hm", None), Some(Delta::thought("hm")));
+    assert_eq!(answer.thought("", Some("sig")), None);
+    answer.text("Yes.");
+    check(answer, &[Part::thought("hm").signed("sig"), Part::text("Yes.")]);
+}
+
+#[test]
+fn a_signature_in_pieces_is_put_together_also_behind_the_end_of_its_part() {
+    let mut answer = Answer::new();
+    answer.thought("hm", None);
+    assert!(answer.sign("si"));
+    answer.end_part();
+    assert!(answer.sign("g"));
+    check(answer, &[Part::thought("hm").signed("sig")]);
+}
+
+#[test]
+fn a_signature_without_a_thought_makes_an_empty_one() {
+    let mut answer = Answer::new();
+    assert_eq!(answer.thought("", Some("sig")), None);
+    answer.text("Yes.");
+    assert_eq!(answer.thought("", Some("again")), None);
+    let expected =
+        [Part::thought("").signed("sig"), Part::text("Yes."), Part::thought("").signed("again")];
+    check(answer, &expected);
+    // One that is signed in pieces has to be begun.
+    let mut answer = Answer::new();
+    assert!(!answer.sign("sig"), "there is nothing to sign");
+    answer.begin_thought();
+    assert!(answer.sign("si") && answer.sign("g"));
+    check(answer, &[Part::thought("").signed("sig")]);
+}
+
+#[test]
+fn thoughts_of_other_signatures_are_other_thoughts() {
+    let mut answer = Answer::new();
+    answer.thought("a", Some("one"));
+    answer.thought("b", Some("one"));
+    answer.thought("c", Some("two"));
+    answer.thought("d", None);
+    let expected = [
+        Part::thought("ab").signed("one"),
+        Part::thought("c").signed("two"),
+        Part::thought("d"),
+    ];
+    check(answer, &expected);
+}
+
+#[test]
+fn two_blocks_of_one_kind_stay_two() {
+    let mut answer = Answer::new();
+    answer.begin_text();
+    answer.text("o");
+    answer.text("ne");
+    answer.begin_text();
+    answer.text("two");
+    answer.end_part();
+    answer.text("three");
+    answer.begin_thought();
+    answer.thought("hm", None);
+    answer.end_part();
+    answer.thought("so", None);
+    let texts = ["one", "two", "three"].map(Part::text);
+    check(answer, &[&texts[..], &[Part::thought("hm"), Part::thought("so")]].concat());
+}
+
+#[test]
+fn an_empty_part_is_kept_where_it_is_signed_and_nowhere_else() {
+    let mut answer = Answer::new();
+    answer.begin_text();
+    answer.begin_thought();
+    answer.begin_text();
+    assert!(answer.sign("sig"));
+    answer.begin_text();
+    assert_eq!((answer.text(""), answer.thought("", None)), (None, None));
+    check(answer, &[Part::text("").signed("sig")]);
+}
+
+#[test]
+fn what_is_opaque_keeps_its_place_and_nothing_is_added_to_it() {
+    let mut answer = Answer::new();
+    answer.text("a");
+    answer.opaque(json!({ "id": "rs_1" }));
+    answer.text("b");
+    answer.opaque(json!({ "id": "rs_2" }));
+    assert!(!answer.sign("sig"), "an opaque part has no signature");
+    let [one, two] = ["rs_1", "rs_2"].map(|id| Part::opaque(json!({ "id": id })));
+    check(answer, &[Part::text("a"), one, Part::text("b"), two]);
+}
+
+#[test]
+fn calls_are_signed_too() {
+    let mut answer = Answer::new();
+    assert_eq!(answer.call(call("a")), Delta::ToolCall(call("a")));
+    assert!(answer.sign("sig"));
+    answer.call(call("b"));
+    let expected = [Part::ToolCall(call("a")).signed("sig"), Part::ToolCall(call("b"))];
+    check(answer, &expected);
+}
+
+#[test]
+fn calls_and_the_reason_go_together() {
+    use FinishReason as R;
+    for (said, with_calls, without) in [
+        (R::Stop, R::ToolUse, R::Stop),
+        (R::ToolUse, R::ToolUse, R::Stop),
+        (R::MaxTokens, R::MaxTokens, R::MaxTokens),
+        (R::ContextExceeded, R::ContextExceeded, R::ContextExceeded),
+        (R::Safety, R::ToolUse, R::Safety),
+        (R::Refused, R::ToolUse, R::Refused),
+        (R::Paused, R::ToolUse, R::Paused),
+        (R::Error, R::ToolUse, R::Error),
+        (R::Cancelled, R::ToolUse, R::Cancelled),
+        (R::Unknown, R::ToolUse, R::Unknown),
+    ] {
+        let mut answer = Answer::new();
+        answer.text("a");
+        assert_eq!(answer.finish(said).finish_reason, without, "{said:?}");
+        let mut answer = Answer::new();
+        answer.call(call("a"));
+        assert_eq!(answer.finish(said).finish_reason, with_calls, "{said:?} beside a call");
+    }
+}
+
+#[test]
+fn a_word_without_a_name_is_told_unless_there_are_calls() {
+    let mut answer = Answer::new();
+    answer.set_usage(Usage { output_tokens: 7, ..Usage::default() });
+    let completion = answer.finish_with_word("moon");
+    assert_eq!(completion.finish_reason, FinishReason::Unknown);
+    assert_eq!(completion.finish_word.as_deref(), Some("moon"));
+    assert_eq!(completion.usage.output_tokens, 7);
+    let mut answer = Answer::new();
+    answer.call(call("a"));
+    let completion = answer.finish_with_word("moon");
+    assert_eq!((completion.finish_reason, completion.finish_word), (FinishReason::ToolUse, None));
+}
+
+#[test]
+fn parts_are_counted_as_they_come() {
+    let mut answer = Answer::new();
+    assert!(answer.is_empty());
+    answer.text("a");
+    answer.text("b");
+    answer.opaque(json!(1));
+    assert_eq!((answer.parts(), answer.is_empty()), (2, false));
+}

@@ -1,0 +1,150 @@
+//! What a message says and shows: words, images, files. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Role};
+
+/// Media types of images that models look at.
+pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The media type of files that some models read.
+pub const PDF: &str = "application/pdf";
+
+/// What a file is called, because it has to be called something.
+const FILE_NAME: &str = "file.pdf";
+
+/// Bytes of a session's blob store, by their ids.
+pub type Blobs = BTreeMap<String, Vec<u8>>;
+
+/// Names the blobs whose bytes go into a request.
+pub fn wanted(request: &Request) -> BTreeSet<&str> {
+    let data = request.messages.iter().filter(|it| is_shown(it)).flat_map(data_of);
+    data.filter(|data| kind_of(data).is_some()).filter_map(Data::blob_id).collect()
+}
+
+/// Tells whether a message is one in which the protocol has a place for images.
+fn is_shown(message: &Message) -> bool {
+    matches!(message.role, Role::User | Role::Tool)
+}
+
+fn data_of(message: &Message) -> impl Iterator<Item = &Data> {
+    message.parts.iter().flat_map(|part| match part {
+        Part::Data(data) => std::slice::from_ref(data),
+        Part::ToolResult(result) => result.attachments.as_slice(),
+        _ => &[],
+    })
+}
+
+/// What is shown of data whose bytes are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Image,
+    Pdf,
+}
+
+fn kind_of(data: &Data) -> Option<Kind> {
+    match data.mime_type.as_str() {
+        PDF => Some(Kind::Pdf),
+        name => IMAGES.contains(&name).then_some(Kind::Image),
+    }
+}
+
+/// The content of one message, as it grows: neighbouring words are one text.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Shown(Value),
+}
+
+impl Content {
+    /// Adds words, on a line of their own. Empty ones are none.
+    pub(crate) fn say(&mut self, words: &str) {
+        if words.is_empty() {
+            return;
+        }
+        match self.pieces.last_mut() {
+            Some(Piece::Text(text)) => {
+                text.push('\n');
+                text.push_str(words);
+            }
+            Some(Piece::Shown(_)) | None => self.pieces.push(Piece::Text(words.to_owned())),
+        }
+    }
+
+    /// Adds data: as what it is where its bytes are there, else in words.
+    pub(crate) fn add(&mut self, data: &Data, blobs: &Blobs) {
+        match shown(data, blobs) {
+            Some(piece) => self.pieces.push(Piece::Shown(piece)),
+            None => self.say(&in_words(data)),
+        }
+    }
+
+    /// Adds what parts say and show, leaving out calls, results, reasoning, and what only a newer
+    /// provider understands.
+    pub(crate) fn add_parts(&mut self, parts: &[Part], blobs: &Blobs) {
+        for part in parts {
+            match part {
+                Part::Text { text, .. } => self.say(text),
+                Part::Data(data) => self.add(data, blobs),
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes it down: one text as a text, which all servers read.
+    pub(crate) fn written(self) -> Value {
+        let mut pieces = self.pieces.into_iter();
+        let written = |piece| match piece {
+            Piece::Text(text) => json!({ "type": "text", "text": text }),
+            Piece::Shown(shown) => shown,
+        };
+        match (pieces.next(), pieces.len()) {
+            (None, _) => Value::String(String::new()),
+            (Some(Piece::Text(text)), 0) => Value::String(text),
+            (Some(first), _) => [first].into_iter().chain(pieces).map(written).collect(),
+        }
+    }
+}
+
+/// Joins what parts say in words; a part of its own begins a line of its own. What could be shown
+/// is told of.
+pub(crate) fn words(parts: &[Part]) -> String {
+    let mut content = Content::default();
+    content.add_parts(parts, &Blobs::new());
+    match content.written() {
+        Value::String(text) => text,
+        // Without bytes there is nothing but words.
+        _ => String::new(),
+    }
+}
+
+fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
+    let kind = kind_of(data)?;
+    let bytes = blobs.get(data.blob_id()?)?;
+    let url = format!("data:{};base64,{}", data.mime_type, BASE64_STANDARD.encode(bytes));
+    Some(match kind {
+        Kind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),
+        Kind::Pdf => {
+            let file = json!({ "filename": FILE_NAME, "file_data": url });
+            json!({ "type": "file", "file": file })
+        }
+    })
+}
+
+/// What is said of data that is not shown.
+pub(crate) fn in_words(data: &Data) -> String {
+    match &data.content {
+        DataContent::Json { json, .. } => json.to_string(),
+        DataContent::Blob { .. } | DataContent::Unknown(_) => {
+            format!("[{}: cannot be sent to this model]", data.mime_type)
+        }
+    }
+}

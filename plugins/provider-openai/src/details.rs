@@ -1,0 +1,172 @@
+//! Reasoning that its server wants back as it came: `reasoning_details`, OpenRouter's and others'.
+//!
+//! Pure. Pieces of one entry are joined; nothing else of an entry is looked at or changed.
+
+use jaato_plugin_sdk::serde_json::{Map, Value, json};
+use jaato_plugin_sdk::types::Part;
+
+use crate::halves;
+
+/// The field of a model's message, both ways, and of the opaque part that keeps it.
+pub(crate) const DETAILS: &str = "reasoning_details";
+
+/// What of an entry comes in pieces, in streams.
+const TEXTS: [&str; 2] = ["text", "summary"];
+
+/// The maker's signature of an entry's text, which comes last.
+const SIGNATURE: &str = "signature";
+
+/// The entries of one answer.
+#[derive(Debug, Default)]
+pub(crate) struct Details {
+    entries: Vec<Map<String, Value>>,
+}
+
+impl Details {
+    /// Counts the entries.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Takes the entries of one piece, which are different ones; gives what they say in words.
+    pub(crate) fn push(&mut self, piece: &Value) -> String {
+        let mut said = String::new();
+        let mut taken = Vec::new();
+        let list = piece[DETAILS].as_array().map(Vec::as_slice).unwrap_or_default();
+        for entry in list.iter().filter_map(Value::as_object) {
+            said.extend(TEXTS.iter().filter_map(|key| entry.get(*key)?.as_str()));
+            let at = self.place_of(entry).filter(|at| !taken.contains(at));
+            match at {
+                Some(at) => join(&mut self.entries[at], entry),
+                None => self.entries.push(entry.clone()),
+            }
+            taken.push(at.unwrap_or(self.entries.len() - 1));
+        }
+        said
+    }
+
+    /// Finds the entry that a piece goes on with: the last of its number, where that is of its kind
+    /// and still open.
+    fn place_of(&self, piece: &Map<String, Value>) -> Option<usize> {
+        let is_same = |known: &Map<String, Value>, key: &str| known.get(key) == piece.get(key);
+        let at = self.entries.iter().rposition(|known| is_same(known, "index"))?;
+        let known = &self.entries[at];
+        let id = |entry: &Map<String, Value>| entry.get("id").filter(|id| !id.is_null()).cloned();
+        let is_other = id(piece).is_some_and(|new| id(known).is_some_and(|old| old != new));
+        let is_ended = is_given(known, SIGNATURE) && TEXTS.iter().any(|key| is_given(piece, key));
+        // What is encrypted comes whole.
+        let has_text = TEXTS.iter().any(|key| known.contains_key(*key));
+        (is_same(known, "type") && has_text && !is_other && !is_ended).then_some(at)
+    }
+
+    /// Ends the answer: the part that goes back with it.
+    pub(crate) fn finish(self, has_halves: bool) -> Option<Value> {
+        let entries: Value = self.entries.into_iter().map(Value::Object).collect();
+        let entries = if has_halves { halves::join_all(entries) } else { entries };
+        let is_empty = entries.as_array().is_none_or(Vec::is_empty);
+        (!is_empty).then(|| json!({ DETAILS: entries }))
+    }
+}
+
+/// Adds a piece to its entry: texts grow, what was not known becomes known.
+fn join(known: &mut Map<String, Value>, piece: &Map<String, Value>) {
+    for (key, value) in piece {
+        let grows = TEXTS.contains(&key.as_str()) || key == SIGNATURE;
+        match (known.get_mut(key), value) {
+            (Some(Value::String(text)), Value::String(more)) if grows => text.push_str(more),
+            (Some(Value::Null) | None, _) => {
+                known.insert(key.clone(), value.clone());
+            }
+            (Some(_), _) => {}
+        }
+    }
+}
+
+fn is_given(entry: &Map<String, Value>, key: &str) -> bool {
+    entry.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty())
+}
+
+/// Collects the entries that a model's message gives back, in order. Of opaque parts that hold
+/// something else nothing is sent.
+pub(crate) fn of_parts(parts: &[Part]) -> Vec<Value> {
+    let kept = parts.iter().filter_map(|part| match part {
+        Part::Opaque(opaque) => opaque.item.get(DETAILS)?.as_array(),
+        _ => None,
+    });
+    kept.flatten().cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pieces: &[Value], expected: Value) {
+        let mut details = Details::default();
+        for piece in pieces {
+            details.push(&json!({ DETAILS: piece }));
+        }
+        assert_eq!(details.finish(false), Some(json!({ DETAILS: expected })));
+    }
+
+    fn text(index: u64, text: &str) -> Value {
+        json!({ "type": "reasoning.text", "text": text, "index": index, "format": "f" })
+    }
+
+    fn encrypted(id: &str) -> Value {
+        json!({ "type": "reasoning.encrypted", "data": "abc", "id": id, "index": 0 })
+    }
+
+    #[test]
+    fn pieces_are_joined_by_number_and_keep_what_else_they_say() {
+        let signed = json!({ "type": "reasoning.text", "signature": "s", "index": 0, "x": [1] });
+        check(
+            &[json!([text(0, "a")]), json!([text(1, "c")]), json!([text(0, "b")]), json!([signed])],
+            json!([
+                { "type": "reasoning.text", "text": "ab", "index": 0, "format": "f",
+                    "signature": "s", "x": [1] },
+                text(1, "c"),
+            ]),
+        );
+    }
+
+    #[test]
+    fn a_text_behind_a_signature_is_another() {
+        let signed = json!({ "type": "reasoning.text", "text": "", "signature": "s", "index": 0 });
+        check(
+            &[json!([text(0, "a"), signed]), json!([text(0, "b")])],
+            json!([text(0, "a"), signed, text(0, "b")]),
+        );
+    }
+
+    #[test]
+    fn what_is_encrypted_is_kept_whole_and_apart() {
+        let (one, two) = (encrypted("1"), encrypted("2"));
+        check(
+            &[json!([text(0, "a")]), json!([one]), json!([two])],
+            json!([text(0, "a"), one, two]),
+        );
+        // Also where one of them has no id of its own.
+        check(&[json!([one]), json!([one])], json!([one, one]));
+    }
+
+    #[test]
+    fn pieces_without_a_number_go_on_with_the_last() {
+        let piece = |text: &str| json!([{ "type": "reasoning.summary", "summary": text }]);
+        check(&[piece("a"), piece("b")], json!([{ "type": "reasoning.summary", "summary": "ab" }]));
+    }
+
+    #[test]
+    fn entries_of_one_list_are_different_ones() {
+        check(&[json!([text(0, "a"), text(0, "b")])], json!([text(0, "a"), text(0, "b")]));
+    }
+
+    #[test]
+    fn what_is_no_list_of_entries_is_nothing() {
+        for odd in [json!(null), json!({}), json!([]), json!([1, "x", null])] {
+            let mut details = Details::default();
+            assert_eq!(details.push(&json!({ DETAILS: odd })), "");
+            assert_eq!(details.finish(true), None);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The history, as messages of chat completions. Pure.
+
+use jaato_plugin_sdk::Result;
+use jaato_plugin_sdk::serde_json::{Value, json};
+use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult};
+
+use crate::content::{Blobs, Content, in_words, words};
+use crate::details::{self, DETAILS};
+use crate::reply::REASONING;
+
+/// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again
+/// and refuse the whole conversation, for ever after, if they cannot.
+const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// Where what is said behind tool results goes: outcomes of tasks, what the person says meanwhile,
+/// and what tools attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcomes {
+    /// Into a message of the user's, which models read as such.
+    AsUser,
+    /// Behind the last result, in words alone, for servers that refuse a user's message there.
+    InLastResult,
+}
+
+/// Tells whether a request says anything behind tool results.
+pub fn tells_outcomes(request: &Request) -> bool {
+    request.messages.iter().any(|message| message.role == Role::Tool && is_said(&message.parts))
+}
+
+pub(crate) fn messages(request: &Request, outcomes: Outcomes, blobs: &Blobs) -> Result<Vec<Value>> {
+    let mut written = Vec::new();
+    if !request.system.is_empty() {
+        written.push(json!({ "role": "system", "content": request.system }));
+    }
+    for message in &request.messages {
+        match message.role {
+            Role::User => written.push(user(&message.parts, blobs)),
+            Role::Model => written.push(assistant(message)),
+            Role::Tool => results(message, outcomes, blobs, &mut written),
+            Role::Unknown => return Err(Role::unknown_to_provider()),
+        }
+    }
+    Ok(written)
+}
+
+/// A user's message, or what stands behind tool results: what they attached, then what is said.
+fn user(parts: &[Part], blobs: &Blobs) -> Value {
+    let mut content = Content::default();
+    for result in parts.iter().filter_map(Part::as_tool_result) {
+        for (number, data) in result.attachments.iter().enumerate() {
+            if number == 0 {
+                content.say(&whose(result));
+            }
+            content.add(data, blobs);
+        }
+    }
+    content.add_parts(parts, blobs);
+    json!({ "role": "user", "content": content.written() })
+}
+
+/// Says what the attachments behind it belong to: several results may have some.
+fn whose(result: &ToolResult) -> String {
+    format!("[attached to the result of {}, {}]", result.name, result.call_id)
+}
+
+/// A model's message. The protocol cannot say in which order text and calls came, nor show what a
+/// model drew.
+fn assistant(message: &Message) -> Value {
+    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+    let text = words(&message.parts);
+    // Null rather than an empty text, which some servers refuse beside calls.
+    let has_none = text.is_empty() && !calls.is_empty();
+    let content = if has_none { Value::Null } else { Value::String(text) };
+    let mut written = json!({ "role": "assistant", "content": content });
+    let reasoning = reasoning(&message.parts);
+    if !reasoning.is_empty() {
+        written[REASONING] = reasoning.into();
+    }
+    let details = details::of_parts(&message.parts);
+    if !details.is_empty() {
+        written[DETAILS] = details.into();
+    }
+    if !calls.is_empty() {
+        written["tool_calls"] = calls.into();
+    }
+    written
+}
+
+/// Joins the thoughts that came under the name by which their server wants them back.
+fn reasoning(parts: &[Part]) -> String {
+    let thoughts = parts.iter().filter_map(|part| match part {
+        Part::Thought { text, signature, .. } if signature.as_deref() == Some(REASONING) => {
+            Some(text.as_str())
+        }
+        _ => None,
+    });
+    thoughts.collect()
+}
+
+fn call(call: &ToolCall) -> Value {
+    let arguments = match &call.arguments {
+        object @ Value::Object(_) => object.to_string(),
+        other => json!({ INVALID_ARGUMENTS: other }).to_string(),
+    };
+    json!({
+        "id": call.id,
+        "type": "function",
+        "function": { "name": call.name, "arguments": arguments },
+    })
+}
+
+/// A message of results: one for each, then what else it says and shows.
+fn results(message: &Message, outcomes: Outcomes, blobs: &Blobs, written: &mut Vec<Value>) {
+    let count = message.tool_results().count();
+    for (number, ToolResult { call_id, content, .. }) in message.tool_results().enumerate() {
+        let mut content = Value::Object(content.clone()).to_string();
+        if outcomes == Outcomes::InLastResult && number + 1 == count {
+            let said = said_behind(message);
+            if !said.is_empty() {
+                content = format!("{content}\n\n{said}");
+            }
+        }
+        written.push(json!({ "role": "tool", "tool_call_id": call_id, "content": content }));
+    }
+    if is_said(&message.parts) && (outcomes == Outcomes::AsUser || count == 0) {
+        written.push(user(&message.parts, blobs));
+    }
+}
+
+/// What stands behind results, in words alone.
+fn said_behind(message: &Message) -> String {
+    let attached = message.tool_results().flat_map(|result| {
+        let words = result.attachments.iter().map(in_words);
+        (!result.attachments.is_empty()).then(|| whose(result)).into_iter().chain(words)
+    });
+    let lines = attached.chain([words(&message.parts)]).filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn is_said(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Text { .. } | Part::Data(_) => true,
+        Part::ToolResult(result) => !result.attachments.is_empty(),
+        _ => false,
+    })
+}

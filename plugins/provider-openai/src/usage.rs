@@ -1,0 +1,97 @@
+//! What an answer cost, in the words of many servers. Pure.
+
+use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::types::Usage;
+
+/// Reads what a chunk tells; none where it tells nothing.
+pub(crate) fn of_chunk(chunk: &Value) -> Option<Usage> {
+    // Groq tells it there.
+    let places = [&chunk["usage"], &chunk["x_groq"]["usage"]];
+    let usage = places.into_iter().find(|usage| usage.is_object())?;
+    let first = |paths: &[&str]| {
+        paths.iter().find_map(|path| usage.pointer(path).and_then(Value::as_u64)).unwrap_or(0)
+    };
+    Some(Usage {
+        prompt_tokens: first(&["/prompt_tokens"]),
+        output_tokens: first(&["/completion_tokens"]),
+        // The last is DeepSeek's.
+        cached_tokens: first(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
+        cache_write_tokens: first(&[
+            "/prompt_tokens_details/cache_write_tokens",
+            "/cache_write_tokens",
+            "/prompt_tokens_details/cache_creation_tokens",
+            "/cache_creation_input_tokens",
+        ]),
+        reasoning_tokens: first(&["/completion_tokens_details/reasoning_tokens"]),
+        cost_micro_usd: usage["cost"].as_f64().and_then(micro),
+    })
+}
+
+/// OpenRouter's credits are dollars.
+fn micro(dollars: f64) -> Option<u64> {
+    let micro = (dollars * 1e6).round();
+    // A cast of a float saturates.
+    (micro >= 0.0 && micro.is_finite()).then_some(micro as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(usage: Value, expected: Usage) {
+        assert_eq!(of_chunk(&json!({ "usage": usage })), Some(expected));
+    }
+
+    #[test]
+    fn what_openai_tells_is_read() {
+        check(
+            json!({ "prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14,
+                "prompt_tokens_details": { "cached_tokens": 8, "audio_tokens": 0 },
+                "completion_tokens_details": { "reasoning_tokens": 3 } }),
+            Usage {
+                prompt_tokens: 9,
+                output_tokens: 5,
+                cached_tokens: 8,
+                reasoning_tokens: 3,
+                ..Usage::default()
+            },
+        );
+    }
+
+    #[test]
+    fn what_openrouter_tells_is_read() {
+        check(
+            json!({ "prompt_tokens": 9, "completion_tokens": 5, "cost": 0.001_234_6,
+                "prompt_tokens_details": { "cached_tokens": 1, "cache_write_tokens": 7 } }),
+            Usage {
+                prompt_tokens: 9,
+                output_tokens: 5,
+                cached_tokens: 1,
+                cache_write_tokens: 7,
+                cost_micro_usd: Some(1_235),
+                ..Usage::default()
+            },
+        );
+        let cost = |cost: Value| of_chunk(&json!({ "usage": { "cost": cost } })).unwrap();
+        assert_eq!(cost(json!(0)).cost_micro_usd, Some(0));
+        for odd in [json!(-1), json!("0.1"), json!(null), json!({ "total": 1 })] {
+            assert_eq!(cost(odd).cost_micro_usd, None);
+        }
+    }
+
+    #[test]
+    fn what_others_tell_elsewhere_is_read() {
+        check(
+            json!({ "prompt_tokens": 9, "prompt_cache_hit_tokens": 8 }),
+            Usage { prompt_tokens: 9, cached_tokens: 8, ..Usage::default() },
+        );
+        let groq = json!({ "usage": null, "x_groq": { "usage": { "prompt_tokens": 9 } } });
+        assert_eq!(of_chunk(&groq).map(|usage| usage.prompt_tokens), Some(9));
+        for none in [json!({}), json!({ "usage": null }), json!(null), json!({ "x_groq": 1 })] {
+            assert_eq!(of_chunk(&none), None);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Images, files and what tools attach, as they are sent.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use expect_test::{Expect, expect};
+use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
+use provider_openai::content::{Blobs, wanted};
+use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
+
+fn blobs() -> Blobs {
+    ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
+}
+
+fn image(id: &str) -> Part {
+    Part::Data(Data::blob("image/png", id))
+}
+
+fn user(parts: Vec<Part>) -> Message {
+    Message { role: Role::User, parts, ..Message::default() }
+}
+
+fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
+    ToolResult { attachments, ..ToolResult::new(id, "look", Map::new()) }
+}
+
+/// Checks the messages, one a line.
+#[track_caller]
+fn check(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
+    let body = body(&Request::new("m", messages), Dialect::Common, outcomes, &blobs()).unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
+    expected.assert_eq(&lines.join("\n"));
+}
+
+#[test]
+fn images_stand_between_the_words_around_them() {
+    check(
+        Outcomes::AsUser,
+        vec![user(vec![
+            Part::text("look"),
+            Part::text(""),
+            Part::text("here"),
+            image("b-1"),
+            image("b-2"),
+            Part::text("and say"),
+        ])],
+        expect![[
+            r#"{"role":"user","content":[{"type":"text","text":"look\nhere"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0y"}},{"type":"text","text":"and say"}]}"#
+        ]],
+    );
+}
+
+#[test]
+fn an_image_needs_no_words_and_a_file_has_a_name() {
+    check(
+        Outcomes::AsUser,
+        vec![
+            user(vec![image("b-1")]),
+            user(vec![Part::Data(Data::blob("application/pdf", "b-2"))]),
+        ],
+        expect![[r#"
+            {"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}}]}
+            {"role":"user","content":[{"type":"file","file":{"filename":"file.pdf","file_data":"data:application/pdf;base64,Yi0y"}}]}"#]],
+    );
+}
+
+#[test]
+fn what_is_not_there_or_of_another_kind_is_told_of() {
+    check(
+        Outcomes::AsUser,
+        vec![user(vec![
+            image("gone"),
+            Part::Data(Data::blob("audio/wav", "b-1")),
+            Part::json(json!({ "task": "t-1" })),
+        ])],
+        expect![[
+            r#"{"role":"user","content":"[image/png: cannot be sent to this model]\n[audio/wav: cannot be sent to this model]\n{\"task\":\"t-1\"}"}"#
+        ]],
+    );
+    // A model's message has no place for images.
+    check(
+        Outcomes::AsUser,
+        vec![Message::model(vec![Part::text("so"), image("b-1")])],
+        expect![[
+            r#"{"role":"assistant","content":"so\n[image/png: cannot be sent to this model]"}"#
+        ]],
+    );
+}
+
+fn looked() -> Vec<Message> {
+    let calls = ["a", "b", "c"].map(|id| Part::ToolCall(ToolCall::new(id, "look", json!({}))));
+    let png = |id: &str| Data::blob("image/png", id);
+    let mut results = Message::tool([
+        result("a", vec![png("b-1"), Data::json(json!({ "n": 1 }))]),
+        result("b", vec![]),
+        result("c", vec![png("b-2")]),
+    ]);
+    results.parts.push(Part::text("And?"));
+    vec![Message::model(calls.to_vec()), results]
+}
+
+#[test]
+fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
+    check(
+        Outcomes::AsUser,
+        looked(),
+        expect![[r#"
+            {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"a","content":"{}"}
+            {"role":"tool","tool_call_id":"b","content":"{}"}
+            {"role":"tool","tool_call_id":"c","content":"{}"}
+            {"role":"user","content":[{"type":"text","text":"[attached to the result of look, a]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0x"}},{"type":"text","text":"{\"n\":1}\n[attached to the result of look, c]"},{"type":"image_url","image_url":{"url":"data:image/png;base64,Yi0y"}},{"type":"text","text":"And?"}]}"#]],
+    );
+    assert!(tells_outcomes(&Request::new("m", looked())));
+}
+
+#[test]
+fn servers_that_want_results_last_are_told_of_what_tools_attach() {
+    let messages = vec![Message::tool([result("a", vec![Data::blob("image/png", "b-1")])])];
+    assert!(tells_outcomes(&Request::new("m", messages.clone())));
+    check(
+        Outcomes::InLastResult,
+        messages,
+        expect![[
+            r#"{"role":"tool","tool_call_id":"a","content":"{}\n\n[attached to the result of look, a]\n[image/png: cannot be sent to this model]"}"#
+        ]],
+    );
+}
+
+#[test]
+fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
+    let mut messages = looked();
+    messages.push(user(vec![
+        Part::Data(Data::blob("application/pdf", "f")),
+        Part::Data(Data::blob("audio/wav", "w")),
+        image("b-1"),
+    ]));
+    messages.push(Message::model(vec![image("drawn")]));
+    let request = Request::new("m", messages);
+    assert_eq!(wanted(&request).into_iter().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
+}

@@ -1,0 +1,181 @@
+//! The same answer at once and in pieces is the same history; and reasoning goes back as it came.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::{Completion, FinishReason, Message, Part, Request, Usage};
+use jaato_plugin_sdk_provider::Events;
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer};
+use provider_openai::content::Blobs;
+use provider_openai::reply::Reply;
+use provider_openai::request::{Dialect, Outcomes, body};
+
+fn streamed(deltas: &[Value], end: Value) -> Completion {
+    let (mut events, mut reply) = (Events::new(), Reply::new("http://h"));
+    let chunk = |delta: &Value| json!({ "choices": [{ "delta": delta }] });
+    let chunks = deltas.iter().map(chunk).chain([end]);
+    let text: String = chunks.map(|chunk| format!("data: {chunk}\n\n")).collect();
+    for event in events.push(text.as_bytes()).unwrap() {
+        reply.event(&event).unwrap();
+    }
+    reply.finish().unwrap().1
+}
+
+fn whole(message: Value, mut end: Value) -> Completion {
+    end["choices"][0]["message"] = message;
+    let mut reply = Reply::new("http://h");
+    reply.whole(&[end]).unwrap();
+    reply.finish().unwrap().1
+}
+
+/// Checks that both ways make the same of an answer; gives what they make.
+#[track_caller]
+fn check(deltas: &[Value], message: Value, finish: &str) -> Completion {
+    let end = json!({
+        "choices": [{ "index": 0, "finish_reason": finish }],
+        "usage": { "prompt_tokens": 9, "completion_tokens": 5, "cost": 0.25,
+            "completion_tokens_details": { "reasoning_tokens": 2 } },
+    });
+    let pieces = streamed(deltas, end.clone());
+    assert_eq!(pieces, whole(message, end));
+    let expected = Usage {
+        prompt_tokens: 9,
+        output_tokens: 5,
+        reasoning_tokens: 2,
+        cost_micro_usd: Some(250_000),
+        ..Usage::default()
+    };
+    assert_eq!(pieces.usage, expected);
+    pieces
+}
+
+/// The model's message as the next request has it.
+fn sent_back(completion: Completion) -> Value {
+    let request = Request::new("m", vec![Message::model(completion.parts)]);
+    let body = body(&request, Dialect::Common, Outcomes::AsUser, &Blobs::new()).unwrap();
+    let mut body: Value = serde_json::from_slice(&body).unwrap();
+    body["messages"][0].take()
+}
+
+fn call(index: u64, id: &str, arguments: &str) -> Value {
+    json!({ "index": index, "id": id, "type": "function",
+        "function": { "name": "run", "arguments": arguments } })
+}
+
+#[test]
+fn text_and_calls() {
+    let completion = check(
+        &[
+            json!({ "role": "assistant", "content": "I " }),
+            json!({ "content": "look." }),
+            json!({ "tool_calls": [call(0, "a", "{\"x\"")] }),
+            json!({ "tool_calls": [{ "index": 0, "function": { "arguments": ":1}" } }] }),
+            json!({ "tool_calls": [call(1, "b", "")] }),
+        ],
+        json!({ "content": "I look.", "tool_calls": [call(0, "a", "{\"x\":1}"), call(1, "b", "")] }),
+        "tool_calls",
+    );
+    assert_eq!(completion.finish_reason, FinishReason::ToolUse);
+    assert_eq!(completion.parts.len(), 3);
+}
+
+#[test]
+fn reasoning_by_every_name_and_in_tags() {
+    for name in ["reasoning_content", "reasoning"] {
+        let completion = check(
+            &[json!({ (name): "h" }), json!({ (name): "m" }), json!({ "content": "yes" })],
+            json!({ (name): "hm", "content": "yes" }),
+            "stop",
+        );
+        let back = sent_back(completion);
+        let expected = if name == "reasoning" { json!(null) } else { json!("hm") };
+        assert_eq!((&back["reasoning_content"], &back["content"]), (&expected, &json!("yes")));
+    }
+    check(
+        &[json!({ "content": "<thi" }), json!({ "content": "nk>hm</think>yes" })],
+        json!({ "content": "<think>hm</think>yes" }),
+        "stop",
+    );
+}
+
+#[test]
+fn a_refusal_and_a_limit() {
+    let refused = check(
+        &[json!({ "refusal": "I can" }), json!({ "refusal": "not." })],
+        json!({ "refusal": "I cannot." }),
+        "stop",
+    );
+    assert_eq!(refused.finish_reason, FinishReason::Refused);
+    assert_eq!(refused.parts, [Part::text("I cannot.")]);
+    let cut = check(&[json!({ "content": "I" })], json!({ "content": "I" }), "model_length");
+    assert_eq!(cut.finish_reason, FinishReason::ContextExceeded);
+    let filtered = check(&[json!({ "content": "I" })], json!({ "content": "I" }), "content_filter");
+    assert_eq!(filtered.finish_reason, FinishReason::Safety);
+}
+
+#[test]
+fn details_of_reasoning_go_back_as_they_came_and_in_order() {
+    let text = |text: &str| {
+        json!({ "type": "reasoning.text", "text": text, "index": 0,
+        "format": "anthropic-claude-v1", "signature": null })
+    };
+    let signed = json!({ "type": "reasoning.text", "signature": "sig", "index": 0,
+        "format": "anthropic-claude-v1" });
+    let encrypted = json!({ "type": "reasoning.encrypted", "data": "…", "id": "rs_1", "index": 1 });
+    let mut joined = text("hm so");
+    joined["signature"] = json!("sig");
+    let details = json!([joined, encrypted]);
+    let completion = check(
+        &[
+            json!({ "reasoning": "hm", "reasoning_details": [text("hm")] }),
+            json!({ "reasoning": " so", "reasoning_details": [text(" so")] }),
+            json!({ "reasoning_details": [signed] }),
+            json!({ "content": "yes", "reasoning_details": [] }),
+            json!({ "reasoning_details": [encrypted], "tool_calls": [call(0, "a", "{}")] }),
+        ],
+        json!({ "reasoning": "hm so", "content": "yes", "reasoning_details": details,
+            "tool_calls": [call(0, "a", "{}")] }),
+        "tool_calls",
+    );
+    let [thought, said, opaque, _call] = &completion.parts[..] else {
+        panic!("{:?}", completion.parts)
+    };
+    assert_eq!((thought, said), (&Part::thought("hm so"), &Part::text("yes")));
+    assert_eq!(opaque, &Part::opaque(json!({ "reasoning_details": details })));
+    let back = sent_back(completion);
+    assert_eq!(back["reasoning_details"], details);
+    assert_eq!((&back["content"], &back["reasoning_content"]), (&json!("yes"), &json!(null)));
+}
+
+#[test]
+fn details_alone_are_shown_as_what_they_say() {
+    let detail = json!({ "type": "reasoning.summary", "summary": "hm", "index": 0 });
+    let completion = check(
+        &[json!({ "reasoning_details": [detail] }), json!({ "content": "yes" })],
+        json!({ "reasoning_details": [detail], "content": "yes" }),
+        "stop",
+    );
+    assert_eq!(completion.parts[..2], [Part::thought("hm"), Part::text("yes")]);
+}
+
+#[test]
+fn of_what_another_made_nothing_is_sent() {
+    for item in [json!({ "id": "rs_1" }), json!({ "reasoning_details": "x" }), json!("x")] {
+        let parts = vec![Part::opaque(item), Part::text("so").signed("s")];
+        let completion = Completion::new(parts, FinishReason::Stop, Usage::default());
+        assert_eq!(sent_back(completion), json!({ "role": "assistant", "content": "so" }));
+    }
+}
+
+#[test]
+fn a_server_that_is_asked_for_the_whole_answer_gives_it() {
+    let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1/v1" }))
+        .with_http(move |_| Ok(FakeHttpAnswer::status(200).body(answer)));
+    let mut request = Request::new("m", vec![Message::user("hi")]);
+    request.options.stream = Some(false);
+    assert_eq!(host.complete(&request).result.unwrap().parts, [Part::text("hello")]);
+    let [sent] = host.http_requests().try_into().unwrap();
+    let body: Value = serde_json::from_slice(&sent.body).unwrap();
+    assert_eq!((&body["stream"], &body["stream_options"]), (&json!(false), &json!(null)));
+}
