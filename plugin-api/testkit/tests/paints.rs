@@ -59,7 +59,7 @@ fn images_are_put_beside_the_history_and_read_from_there_again() {
     let parts = first.result.unwrap().parts;
     let image = |blob: &str| {
         let content = DataContent::blob(blob.to_owned());
-        Part::Data(Data { mime_type: "image/x-portable-pixmap".to_owned(), content })
+        Part::Data(Data { mime_type: "image/x-portable-pixmap".to_owned(), content, ..Data::default() })
     };
     assert_eq!(parts[2..], [image("b-0"), image("b-1")]);
     let again = request(vec![prompt.clone(), Message::model(parts), prompt]);
