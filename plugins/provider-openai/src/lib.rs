@@ -1,12 +1,12 @@
 //! Plugin `provider-openai`: any server that speaks OpenAI's chat completions.
 //!
 //! Pure: `request` writes a request down (`options` its settings, `messages` its history, `content`
-//! what a message says and shows), `reply` reads what is streamed (`chunk` where
-//! servers put what they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended, `think` reasoning in tags, `halves` torn
-//! characters), `refusal` says what to do about an error,
-//! `models` reads the list of models, `window` what servers tell of a context window, `endpoint`
-//! joins URLs. `plugin` stands between them and the host, which owns the connection and the key;
-//! `stream` follows a stream there.
+//! what a message says and shows), `reply` reads what is streamed (`chunk` where servers put what
+//! they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended,
+//! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
+//! `models` reads the list of models, `sight` what they look at, `window` what servers tell of a
+//! context window, `endpoint` joins URLs. `plugin` stands between them and the host, which owns the
+//! connection and the key; `stream` follows a stream there, `exchange` sends and receives.
 #![forbid(unsafe_code)]
 
 mod chunk;
@@ -22,6 +22,7 @@ mod reason;
 mod refusal;
 pub mod reply;
 pub mod request;
+mod sight;
 mod stream;
 mod think;
 mod usage;

@@ -17,7 +17,7 @@ use crate::reply::Reply;
 use crate::request::{self, Outcomes};
 use crate::stream::{self, Ended, within};
 use crate::window;
-use crate::{models, options, refusal};
+use crate::{models, options, refusal, sight};
 
 /// The variable that holds the key.
 const KEY: &str = "OPENAI_API_KEY";
@@ -166,6 +166,7 @@ impl Provider for OpenAiProvider {
         let body = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
         let mut infos = models::read(&url, &body)?;
         window::add_known(&mut infos, endpoint::is_vendors(&base));
+        sight::add_known(&mut infos, endpoint::is_vendors(&base));
         add_window_in_use(cx, &base, &mut infos).await;
         Ok(infos)
     }
