@@ -18,6 +18,15 @@ pub const CACHE_FOLDER: &str = "cache_folder";
 /// Streams a tool's output into a file of the session: [`OutputWrite`], [`OutputAnswer`].
 pub const OUTPUT: &str = "output";
 
+/// Most bytes of one blob: 100 MiB, a long scan or a short video.
+pub const BLOB_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// Most bytes of all blobs of a session, those that are being written included: 256 MiB. A tool
+/// that attaches without end must not fill the disk.
+pub const BLOBS_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most blobs of a session, those that are being written included: small ones must not use up the
+/// files of a disk.
+pub const BLOBS_MAX: usize = 4096;
+
 /// Facts of the session that a call belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
