@@ -9,15 +9,16 @@ use jaato_plugin_api::abi::ContextBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::FutureExt;
 use jaato_types::service::{
-    self, AssetAnswer, AssetRequest, FolderAnswer, SessionFacts, StreamAnswer,
+    self, AssetAnswer, AssetRequest, BlobGet, BlobGetAnswer, BlobPut, BlobPutAnswer, FolderAnswer,
+    SessionFacts, StreamAnswer,
 };
-use jaato_types::{Delta, Error, ErrorKind, Frame, Result};
+use jaato_types::{Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::blocking;
 use crate::fence::Fenced;
-use crate::stream::Stream;
+use crate::stream::{Piece, Stream};
 
 /// How urgent a line in the host's log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +59,21 @@ pub struct Home {
 pub struct Reporter {
     context: Arc<ContextBox>,
 }
+
+/// What is no text (images, files, PDF), kept by the host for the session; made by
+/// [`Reporter::blobs`].
+pub struct Blobs {
+    host: Reporter,
+}
+
+/// A blob that is read piece by piece. Dropping it ends that.
+pub struct BlobReader {
+    head: BlobGetAnswer,
+    stream: Stream,
+}
+
+/// Bytes of a blob that cross at once: half of what a frame may hold.
+const BLOB_PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
 
 impl<S> Cx<S> {
     pub(crate) fn new(context: ContextBox, state: Arc<S>) -> Self {
@@ -289,6 +305,98 @@ impl Reporter {
     pub async fn cache_folder(&self) -> Result<String> {
         let answer: FolderAnswer = self.service(service::CACHE_FOLDER, &()).await?;
         Ok(answer.path)
+    }
+
+    /// Reaches what the host keeps of images, files and other bytes for the session.
+    pub fn blobs(&self) -> Blobs {
+        Blobs { host: self.clone() }
+    }
+}
+
+impl Blobs {
+    /// Keeps bytes and returns their id, the SHA-256 of them in hex: the same bytes have the same
+    /// id. Messages and results name them by it. The media type is one such as `image/png`.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`]; `limit_reached` for more than
+    /// [`BLOB_BYTES_MAX`](service::BLOB_BYTES_MAX), or where the session's room is used up;
+    /// `unavailable` where there is no session.
+    pub async fn put(&self, mime_type: &str, bytes: impl AsRef<[u8]> + Send) -> Result<String> {
+        let mut rest = bytes.as_ref();
+        let mut request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(BLOB_PIECE_BYTES));
+            request.more = !after.is_empty();
+            let answer: BlobPutAnswer =
+                self.host.service_with_bytes(service::BLOB_PUT, &request, piece).await?;
+            match (answer.blob, answer.put) {
+                (Some(blob), _) if !request.more => return Ok(blob),
+                (_, Some(put)) if request.more => request.put = Some(put),
+                _ => return Err(Error::new(ErrorKind::HostBug, "the host lost a blob's piece")),
+            }
+            rest = after;
+        }
+    }
+
+    /// Opens a blob of the session, to read it piece by piece.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`]; `not_found` when the session has none of that id.
+    pub async fn open(&self, id: &str) -> Result<BlobReader> {
+        let request = BlobGet { blob: id.to_owned() };
+        let head: BlobGetAnswer = self.host.service(service::BLOB_GET, &request).await?;
+        let stream = Stream::new(self.host.clone(), head.handle);
+        Ok(BlobReader { head, stream })
+    }
+
+    /// Reads a blob of the session, at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Blobs::open`]; `limit_reached` when it has more bytes, and then none is read.
+    pub async fn get(&self, id: &str, bytes_max: usize) -> Result<Vec<u8>> {
+        let mut reader = self.open(id).await?;
+        let too_large = |bytes: u64| {
+            let text = format!("the blob has {bytes} bytes, more than {bytes_max}");
+            Error::new(ErrorKind::LimitReached, text)
+        };
+        if reader.len() > bytes_max as u64 {
+            return Err(too_large(reader.len()));
+        }
+        let mut bytes = Vec::new();
+        while let Some(piece) = reader.next_piece().await? {
+            if bytes.len() + piece.len() > bytes_max {
+                return Err(too_large((bytes.len() + piece.len()) as u64));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    }
+}
+
+impl BlobReader {
+    /// Returns the media type, as who put it said.
+    pub fn mime_type(&self) -> &str {
+        &self.head.mime_type
+    }
+
+    /// Returns the length in bytes.
+    pub fn len(&self) -> u64 {
+        self.head.bytes
+    }
+
+    /// Tells whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.head.bytes == 0
+    }
+
+    /// Waits for what comes next, 1 MiB at most and uncopied; nothing at the end. Dropping the wait
+    /// loses nothing.
+    ///
+    /// # Errors
+    /// What the host answers when the blob cannot be read any more; `cancelled` when the call
+    /// ended.
+    pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
+        self.stream.next_piece().await
     }
 }
 
