@@ -54,7 +54,7 @@ mod state;
 mod stream;
 mod tool;
 
-pub use context::{Cx, Home, Level, Reporter};
+pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
 pub use gc::Gc;
 pub use http::{HttpRequestBuilder, HttpResponse};
 /// ```

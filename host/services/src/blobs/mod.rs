@@ -84,4 +84,6 @@ fn io(what: &str, error: &std::io::Error) -> Error {
 }
 
 #[cfg(test)]
+mod host_tests;
+#[cfg(test)]
 mod tests;

@@ -190,6 +190,11 @@ impl Services {
         self.lock().tools.insert(context, tool.to_owned());
     }
 
+    /// Forgets what a context that has ended did not finish.
+    pub(crate) fn forget(&self, context: u64) {
+        self.lock().puts.retain(|(of, _), _| *of != context);
+    }
+
     /// What tools have put in front of the model.
     pub(crate) fn objects(&self) -> ObjectEnvironment {
         self.lock().objects.clone()
