@@ -13,6 +13,7 @@ mod chunk;
 pub mod content;
 mod details;
 pub mod endpoint;
+mod exchange;
 mod halves;
 mod messages;
 pub mod models;

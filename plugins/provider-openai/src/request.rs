@@ -15,7 +15,7 @@ pub use crate::messages::{Outcomes, tells_outcomes};
 use crate::options::Settings;
 
 /// Largest body: a frame's bytes, less what stands beside it.
-const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
+pub(crate) const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
 
 /// Whose words a server understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
 use jaato_plugin_sdk_provider::{Events, failure};
 
-use crate::plugin::{OpenAi, unmarked};
+use crate::exchange::unmarked;
+use crate::plugin::OpenAi;
 use crate::reply::Reply;
 
 /// Wait for the usage and the mark of the end behind the last word. Some servers send neither and

@@ -3,7 +3,10 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Reply};
 use provider_openai::content::{Blobs, wanted};
 use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
 
@@ -138,4 +141,51 @@ fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
     messages.push(Message::model(vec![image("drawn")]));
     let request = Request::new("m", messages);
     assert_eq!(wanted(&request).into_iter().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
+}
+
+/// Asks with these images on a host that has some; gives the content of the message.
+fn asked(ids: &[&str]) -> (Value, Vec<String>) {
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1/v1" }))
+        .with_service(BLOB_GET, |request| {
+            let BlobGet { blob, .. } = request.read()?;
+            let bytes: u64 = match blob.as_str() {
+                "b-1" => 3,
+                "large" => u64::MAX,
+                "denied" => return Err(Error::new(ErrorKind::PermissionDenied, "no")),
+                "lost" => return Err(Error::new(ErrorKind::Io, "the disk is gone")),
+                _ => return Err(Error::new(ErrorKind::NotFound, "there is none")),
+            };
+            let head = json!({ "mime_type": "image/png", "bytes": bytes });
+            Ok(Reply::StreamWith(head, FakeStream::of([blob.as_bytes()])))
+        })
+        .with_http(|_| {
+            let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+            Ok(FakeHttpAnswer::status(200).body(answer))
+        });
+    let parts = ids.iter().map(|id| image(id)).collect();
+    let result = host.complete(&Request::new("m", vec![user(parts)])).result;
+    let Some(sent) = host.http_requests().pop() else {
+        return (json!(result.unwrap_err().message), Vec::new());
+    };
+    let body: Value = serde_json::from_slice(&sent.body).unwrap();
+    let log = host.log().into_iter().map(|line| line.text).collect();
+    (body["messages"][0]["content"].clone(), log)
+}
+
+#[test]
+fn the_bytes_are_the_sessions() {
+    let (content, log) = asked(&["b-1"]);
+    assert_eq!(content[0]["image_url"]["url"], "data:image/png;base64,Yi0x");
+    assert!(log.is_empty(), "{log:?}");
+}
+
+#[test]
+fn what_the_session_does_not_give_is_told_of_to_the_model_and_in_the_log() {
+    for id in ["gone", "large", "denied"] {
+        let (content, log) = asked(&[id]);
+        assert_eq!(content, "[image/png: cannot be sent to this model]", "{id}");
+        assert!(log[0].starts_with(&format!("the blob `{id}` is not shown")), "{log:?}");
+    }
+    assert_eq!(asked(&["lost"]).0, "the disk is gone");
 }
