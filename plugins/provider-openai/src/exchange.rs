@@ -7,10 +7,10 @@ use jaato_plugin_sdk::{HttpResponse, serde_json};
 use jaato_plugin_sdk_provider::failure;
 
 use crate::content::{self, Blobs};
-use crate::plugin::{CHECK_URL, KEY, OpenAi};
-use crate::refusal;
+use crate::refusal::{self, CHECK_URL};
 use crate::reply::Reply;
-use crate::stream::{self, Ended, within};
+use crate::state::{KEY, OpenAi};
+use crate::stream::{self, Ended, unmarked, within};
 
 /// Wait for an answer to begin or go on: more than a session's own patience, which is what decides.
 const WAIT: Duration = Duration::from_secs(60 * 60);
@@ -21,7 +21,7 @@ const REFUSAL_WAIT: Duration = Duration::from_secs(2);
 /// Most blank bytes before an answer that are kept: enough to know a byte order mark.
 const BLANKS_MAX: usize = 1024;
 
-/// What is accepted of a server that is to stream, and of one that is not. What comes may be either.
+/// What is accepted of a server that is to stream, and of one that is not; either may come.
 const ACCEPT_STREAM: &str = "text/event-stream, application/json";
 const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
 
@@ -117,11 +117,6 @@ pub(crate) async fn receive(
         Form::Compressed => Err(compressed(url)),
         Form::Page => Err(wrong_form(url, response.header("content-type"))),
     }
-}
-
-/// Leaves out a byte order mark, which some servers put in front.
-pub(crate) fn unmarked(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 /// What an answer is.

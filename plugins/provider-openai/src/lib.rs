@@ -5,13 +5,15 @@
 //! they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended,
 //! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
 //! `models` reads the list of models, `sight` what they look at, `window` what servers tell of a
-//! context window, `endpoint` joins URLs. `plugin` stands between them and the host, which owns the
-//! connection and the key; `stream` follows a stream there, `exchange` sends and receives.
+//! context window, `endpoint` joins URLs, `dialect` tells whose words a server understands.
+//! `plugin` stands between them and the host, which owns the connection and the key; `state` has
+//! its settings, `exchange` sends and receives, `stream` follows a stream.
 #![forbid(unsafe_code)]
 
 mod chunk;
 pub mod content;
 mod details;
+mod dialect;
 pub mod endpoint;
 mod exchange;
 mod halves;
@@ -24,11 +26,13 @@ mod refusal;
 pub mod reply;
 pub mod request;
 mod sight;
+pub mod state;
 mod stream;
 mod think;
 mod usage;
 pub mod window;
 
-use plugin::{OpenAi, OpenAiProvider};
+use plugin::OpenAiProvider;
+use state::OpenAi;
 
 jaato_plugin_sdk::export_plugin! { state: OpenAi, provider: OpenAiProvider, scope: host }

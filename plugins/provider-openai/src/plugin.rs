@@ -1,96 +1,18 @@
-//! The plugin itself: between the host's services and the pure mapping.
+//! The provider itself: between the host's services and the pure mapping.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
-use jaato_plugin_sdk::schemars::{self, JsonSchema};
-use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::serde_json;
-use jaato_plugin_sdk::types::CredentialSpec;
 use jaato_plugin_sdk_provider::failure;
-use parking_lot::{Mutex, MutexGuard};
 
-use crate::content;
-use crate::endpoint::{self, VENDOR};
 use crate::exchange::{WHOLE_BYTES_MAX, fetch, is_success, receive, refused, send};
 use crate::request::{self, Outcomes};
-use crate::window;
-use crate::{models, options, sight};
-
-/// The variable that holds the key.
-pub(crate) const KEY: &str = "OPENAI_API_KEY";
-
-/// The variable that names another server.
-const BASE_URL: &str = "OPENAI_BASE_URL";
+use crate::state::{Config, KEY, OpenAi};
+use crate::{content, endpoint, models, options, sight, window};
 
 /// Wait for a list of models, for which a person sits and waits.
 const LIST_WAIT: Duration = Duration::from_secs(10);
-
-/// Most models of which it is remembered how they take outcomes. Nobody speaks with more at once.
-const REMEMBERED_MAX: usize = 64;
-
-/// What to check where something answers that is no such server.
-pub(crate) const CHECK_URL: &str = "check the base url: most end in `/v1`";
-
-/// `[plugins.provider-openai]`.
-#[derive(Debug, Clone, Deserialize, JsonSchema)]
-#[serde(crate = "serde", default, deny_unknown_fields)]
-#[schemars(crate = "schemars")]
-pub struct Config {
-    /// Where the server is, up to and with `/v1`. `OPENAI_BASE_URL` wins.
-    #[schemars(extend("x-jaato-workspace" = true))]
-    pub base_url: String,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self { base_url: VENDOR.to_owned() }
-    }
-}
-
-/// The plugin's state: what servers refused once, so that they need not refuse it again. Nothing of
-/// a conversation, because providers are stateless.
-#[derive(Default)]
-pub struct OpenAi {
-    /// URL and model of servers that take outcomes only in tool results.
-    wants_results_last: Mutex<HashSet<(String, String)>>,
-}
-
-impl OpenAi {
-    fn outcomes_for(&self, url: &str, model: &str) -> Outcomes {
-        let known = self.known();
-        let is_known = known.contains(&(url.to_owned(), model.to_owned()));
-        if is_known { Outcomes::InLastResult } else { Outcomes::AsUser }
-    }
-
-    fn remember(&self, url: &str, model: &str) {
-        let mut known = self.known();
-        if known.len() < REMEMBERED_MAX {
-            known.insert((url.to_owned(), model.to_owned()));
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
-        self.wants_results_last.lock()
-    }
-}
-
-impl State for OpenAi {
-    async fn create(_home: &Home, _saved: Option<Value>) -> Result<Self> {
-        Ok(Self::default())
-    }
-
-    fn describe(description: &mut Description) {
-        description.config_schema = serde_json::to_value(schemars::schema_for!(Config)).ok();
-        description.credentials = vec![CredentialSpec {
-            variable: KEY.to_owned(),
-            scheme: "bearer".to_owned(),
-            origin: "https://api.openai.com".to_owned(),
-            base_url_variable: BASE_URL.to_owned(),
-        }];
-    }
-}
 
 /// The provider `openai`.
 pub struct OpenAiProvider;

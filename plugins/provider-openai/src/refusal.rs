@@ -3,6 +3,9 @@
 //! Pure: reads the status and the words of the body. What is recognised was seen of Ollama,
 //! OpenRouter, Mistral, vLLM and FastAPI.
 
+/// What to check where something answers that is no such server.
+pub(crate) const CHECK_URL: &str = "check the base url: most end in `/v1`";
+
 /// What to do about an error, as far as its status and its body tell.
 pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
@@ -15,7 +18,7 @@ pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option
         }
         404 if names_model => LIST.to_owned(),
         400 | 422 if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
-        404 | 405 => super::plugin::CHECK_URL.to_owned(),
+        404 | 405 => CHECK_URL.to_owned(),
         _ => return None,
     })
 }

@@ -6,28 +6,14 @@
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{FRAME_BYTES_MAX, Request, ToolSpec};
+use jaato_plugin_sdk::types::{Request, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::content::Blobs;
+use crate::content::{BODY_BYTES_MAX, Blobs};
+pub use crate::dialect::Dialect;
 use crate::messages::messages;
 pub use crate::messages::{Outcomes, tells_outcomes};
 use crate::options::Settings;
-
-/// Largest body: a frame's bytes, less what stands beside it.
-pub(crate) const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
-
-/// Whose words a server understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// OpenAI's own: `max_completion_tokens`, because its reasoning models refuse the older name;
-    /// and what nobody else knows.
-    Vendor,
-    /// OpenRouter's: everybody's words, and the vendor's for how much a model thinks.
-    Router,
-    /// Everybody else's: `max_tokens`, and nothing that a server could refuse as unknown.
-    Common,
-}
 
 /// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen;
 /// the others are told of in words.

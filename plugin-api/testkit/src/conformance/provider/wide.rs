@@ -13,8 +13,8 @@ use crate::{FakeHost, Finished};
 /// The tool of which histories here tell.
 const TOOL: &str = "look";
 
-/// A history with signatures, opaque parts of this and of another maker, attachments, data and parts
-/// that nobody knows is answered, or refused clearly.
+/// A history with signatures, opaque parts of this and of another maker, attachments, data and
+/// parts that nobody knows is answered, or refused clearly.
 pub fn a_history_of_every_kind_is_answered_or_refused(_: &Suite, host: &FakeHost) -> Verdict {
     let spec = spec(host)?;
     let request = with_history(spec);
