@@ -7,7 +7,7 @@ use jaato_plugin_sdk::{HttpResponse, serde_json};
 use jaato_plugin_sdk_provider::failure;
 
 use crate::content::{self, Blobs};
-use crate::refusal::{self, CHECK_URL};
+use crate::refusal::{self, CHECK_URL, Wish};
 use crate::reply::Reply;
 use crate::state::{KEY, OpenAi};
 use crate::stream::{self, Ended, unmarked, within};
@@ -204,7 +204,8 @@ fn compressed(url: &str) -> Error {
 /// An answer that is no success.
 pub(crate) struct Refused {
     pub(crate) error: Error,
-    pub(crate) wants_results_last: bool,
+    /// What the server wants differently.
+    pub(crate) wish: Option<Wish>,
 }
 
 /// Reads what a server says about an answer that is no success. What does not come soon is left
@@ -224,5 +225,5 @@ pub(crate) async fn refused(cx: &Cx<OpenAi>, url: &str, mut response: HttpRespon
         Some(hint) => error.with_hint(hint),
         None => error,
     };
-    Refused { error, wants_results_last: refusal::wants_results_last(status, &body) }
+    Refused { error, wish: refusal::wish(status, &body) }
 }

@@ -5,7 +5,8 @@
 //! they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended,
 //! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
 //! `models` reads the list of models, `sight` what they look at, `window` what servers tell of a
-//! context window, `endpoint` joins URLs, `dialect` tells whose words a server understands.
+//! context window, `endpoint` joins URLs, `dialect` tells whose words a server understands,
+//! `habits` what it wants differently.
 //! `plugin` stands between them and the host, which owns the connection and the key; `state` has
 //! its settings, `exchange` sends and receives, `stream` follows a stream.
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ mod details;
 mod dialect;
 pub mod endpoint;
 mod exchange;
+mod habits;
 mod halves;
 mod messages;
 pub mod models;

@@ -7,7 +7,7 @@ use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk_provider::failure;
 
 use crate::exchange::{WHOLE_BYTES_MAX, fetch, is_success, receive, refused, send};
-use crate::request::{self, Outcomes};
+use crate::request;
 use crate::state::{Config, KEY, OpenAi};
 use crate::{content, endpoint, models, options, sight, window};
 
@@ -37,21 +37,18 @@ impl Provider for OpenAiProvider {
         let dialect = endpoint::dialect(&base);
         let is_whole = request.options.stream == Some(false);
         let blobs = fetch(cx, &request).await?;
-        let mut outcomes = cx.state().outcomes_for(&url, &request.model);
+        let mut habits = cx.state().habits_of(&url, &request.model);
         loop {
-            let body = request::body(&request, dialect, outcomes, &blobs)?;
+            let body = request::body(&request, dialect, habits, &blobs)?;
             let response = send(cx, &url, is_whole, body).await?;
             if is_success(&response) {
                 return receive(cx, &url, response).await;
             }
             let refused = refused(cx, &url, response).await;
-            let may_help = outcomes == Outcomes::AsUser && request::tells_outcomes(&request);
-            if !(refused.wants_results_last && may_help) {
-                return Err(refused.error);
-            }
-            // The same words in another place: no second attempt, as nothing was attempted yet.
-            cx.state().remember(&url, &request.model);
-            outcomes = Outcomes::InLastResult;
+            let other = refused.wish.and_then(|wish| habits.follow(wish, &request));
+            habits = other.ok_or(refused.error)?;
+            // The same words in another way: no second attempt, as nothing was attempted yet.
+            cx.state().remember(&url, &request.model, habits);
         }
     }
 

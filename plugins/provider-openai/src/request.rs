@@ -11,8 +11,8 @@ use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
 use crate::content::{BODY_BYTES_MAX, Blobs};
 pub use crate::dialect::Dialect;
+pub use crate::habits::{Habits, Outcomes, Reasoning, tells_outcomes};
 use crate::messages::messages;
-pub use crate::messages::{Outcomes, tells_outcomes};
 use crate::options::Settings;
 
 /// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen;
@@ -21,12 +21,7 @@ use crate::options::Settings;
 /// # Errors
 /// `context_overflow` when it is larger than what may cross to the host, which is more than any
 /// model reads; `unknown_operation` for a message of a role from the future.
-pub fn body(
-    request: &Request,
-    dialect: Dialect,
-    outcomes: Outcomes,
-    blobs: &Blobs,
-) -> Result<Vec<u8>> {
+pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let body = Body {
         model: &request.model,
@@ -34,7 +29,7 @@ pub fn body(
         stream_options: streams.then_some(StreamOptions { include_usage: true }),
         settings: Settings::new(request, dialect),
         tools: request.tools.iter().map(tool).collect(),
-        messages: messages(request, outcomes, blobs)?,
+        messages: messages(request, habits, blobs)?,
     };
     let bytes = serde_json::to_vec(&body).map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))

@@ -1,16 +1,16 @@
 //! The plugin's settings, and what it remembers of servers.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::schemars::{self, JsonSchema};
 use jaato_plugin_sdk::serde::{self, Deserialize};
 use jaato_plugin_sdk::serde_json;
 use jaato_plugin_sdk::types::CredentialSpec;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::endpoint::VENDOR;
-use crate::request::Outcomes;
+use crate::habits::Habits;
 
 /// The variable that holds the key.
 pub(crate) const KEY: &str = "OPENAI_API_KEY";
@@ -18,7 +18,8 @@ pub(crate) const KEY: &str = "OPENAI_API_KEY";
 /// The variable that names another server.
 const BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// Most models of which it is remembered how they take outcomes. Nobody speaks with more at once.
+/// Most models of which it is remembered how they want to be asked. Nobody speaks with more at
+/// once.
 const REMEMBERED_MAX: usize = 64;
 
 /// `[plugins.provider-openai]`.
@@ -41,26 +42,21 @@ impl Default for Config {
 /// a conversation, because providers are stateless.
 #[derive(Default)]
 pub struct OpenAi {
-    /// URL and model of servers that take outcomes only in tool results.
-    wants_results_last: Mutex<HashSet<(String, String)>>,
+    /// By URL and model, where they are not as most.
+    habits: Mutex<HashMap<(String, String), Habits>>,
 }
 
 impl OpenAi {
-    pub(crate) fn outcomes_for(&self, url: &str, model: &str) -> Outcomes {
-        let known = self.known();
-        let is_known = known.contains(&(url.to_owned(), model.to_owned()));
-        if is_known { Outcomes::InLastResult } else { Outcomes::AsUser }
+    pub(crate) fn habits_of(&self, url: &str, model: &str) -> Habits {
+        let key = (url.to_owned(), model.to_owned());
+        self.habits.lock().get(&key).copied().unwrap_or_default()
     }
 
-    pub(crate) fn remember(&self, url: &str, model: &str) {
-        let mut known = self.known();
-        if known.len() < REMEMBERED_MAX {
-            known.insert((url.to_owned(), model.to_owned()));
+    pub(crate) fn remember(&self, url: &str, model: &str, habits: Habits) {
+        let (mut known, key) = (self.habits.lock(), (url.to_owned(), model.to_owned()));
+        if known.len() < REMEMBERED_MAX || known.contains_key(&key) {
+            known.insert(key, habits);
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashSet<(String, String)>> {
-        self.wants_results_last.lock()
     }
 }
 

@@ -8,7 +8,7 @@ use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, Tool
 use jaato_plugin_sdk::{Error, ErrorKind};
 use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Reply};
 use provider_openai::content::{Blobs, wanted};
-use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
+use provider_openai::request::{Dialect, Habits, Outcomes, body, tells_outcomes};
 
 fn blobs() -> Blobs {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
@@ -28,8 +28,8 @@ fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
 
 /// Checks the messages, one a line.
 #[track_caller]
-fn check(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new("m", messages), Dialect::Common, outcomes, &blobs()).unwrap();
+fn check(habits: Habits, messages: Vec<Message>, expected: Expect) {
+    let body = body(&Request::new("m", messages), Dialect::Common, habits, &blobs()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -38,7 +38,7 @@ fn check(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
 #[test]
 fn images_stand_between_the_words_around_them() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![user(vec![
             Part::text("look"),
             Part::text(""),
@@ -56,7 +56,7 @@ fn images_stand_between_the_words_around_them() {
 #[test]
 fn an_image_needs_no_words_and_a_file_has_a_name() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![
             user(vec![image("b-1")]),
             user(vec![Part::Data(Data::blob("application/pdf", "b-2"))]),
@@ -70,7 +70,7 @@ fn an_image_needs_no_words_and_a_file_has_a_name() {
 #[test]
 fn what_is_not_there_or_of_another_kind_is_told_of() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![user(vec![
             image("gone"),
             Part::Data(Data::blob("audio/wav", "b-1")),
@@ -82,7 +82,7 @@ fn what_is_not_there_or_of_another_kind_is_told_of() {
     );
     // A model's message has no place for images.
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![Message::model(vec![Part::text("so"), image("b-1")])],
         expect![[
             r#"{"role":"assistant","content":"so\n[image/png: cannot be sent to this model]"}"#
@@ -105,7 +105,7 @@ fn looked() -> Vec<Message> {
 #[test]
 fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         looked(),
         expect![[r#"
             {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}
@@ -122,7 +122,7 @@ fn servers_that_want_results_last_are_told_of_what_tools_attach() {
     let messages = vec![Message::tool([result("a", vec![Data::blob("image/png", "b-1")])])];
     assert!(tells_outcomes(&Request::new("m", messages.clone())));
     check(
-        Outcomes::InLastResult,
+        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
         messages,
         expect![[
             r#"{"role":"tool","tool_call_id":"a","content":"{}\n\n[attached to the result of look, a]\n[image/png: cannot be sent to this model]"}"#
