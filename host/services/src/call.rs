@@ -8,6 +8,7 @@ use jaato_types::{Asset, PluginName};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
+use crate::blobs::Uploads;
 use crate::credentials::Credentials;
 use crate::shared::Shared;
 
@@ -33,6 +34,8 @@ pub struct Call {
     pub tell: Tell,
     /// The file of its output, once there is one.
     pub output: Arc<Mutex<Option<Box<dyn OutputSink>>>>,
+    /// The blobs that it has begun to write.
+    pub uploads: Arc<Uploads>,
     /// The instance that asks, once it is known.
     pub asker: AskingInstance,
 }
@@ -58,6 +61,7 @@ impl Call {
             own_tools: None,
             tell,
             output: Arc::default(),
+            uploads: Arc::default(),
             asker: AskingInstance::default(),
         }
     }
@@ -95,6 +99,7 @@ impl Call {
             own_tools: self.own_tools.clone(),
             tell: Arc::new(|_| {}),
             output: Arc::default(),
+            uploads: Arc::default(),
             asker: Arc::clone(&self.asker),
         }
     }

@@ -1,5 +1,5 @@
 //! What the host lends to plugins by name: session facts, configuration, assets, folders, output
-//! files, the network with the person's keys, the session's objects and environment.
+//! files, blobs, the network with the person's keys, the session's objects and environment.
 //!
 //! A service is a file in [`offered`] and a row in its table; what needs more than a few lines has
 //! a module beside it. The room decides nothing about tools and permissions, and calls no plugin.
@@ -9,6 +9,7 @@
 //! - A plugin that is not trusted is given no key, and reaches its own tools' objects alone.
 
 mod assets;
+mod blobs;
 mod call;
 mod credentials;
 mod factory;
@@ -22,6 +23,7 @@ mod settings;
 mod shared;
 
 pub use assets::{Assets, delta_of};
+pub use blobs::{Blobs, Kept, SessionBlobs};
 pub use factory::HostServices;
 pub use settings::problems as problems_of_settings;
 pub use shared::Shared;

@@ -11,6 +11,7 @@ use jaato_process::Supervisor;
 use jaato_types::service::TerminalFacts;
 
 use crate::assets::Assets;
+use crate::blobs::Blobs;
 use crate::facts;
 use crate::http::Requests;
 
@@ -26,6 +27,8 @@ pub struct Shared {
     pub(crate) assets: Option<Assets>,
     /// Output files.
     pub(crate) outputs: Arc<Outputs>,
+    /// What is no text.
+    pub(crate) blobs: Blobs,
     /// Programs that run for calls.
     pub(crate) processes: Arc<Processes>,
     /// The person's terminal.
@@ -54,6 +57,7 @@ impl Shared {
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
             requests: Requests::default(),
+            blobs: Blobs::beside(Arc::clone(&outputs)),
             outputs,
             processes,
             terminal: facts::terminal(&setup.variables),
@@ -68,6 +72,11 @@ impl Shared {
     /// Returns the big files, where the system names a home.
     pub fn assets(&self) -> Option<&Assets> {
         self.assets.as_ref()
+    }
+
+    /// Returns what is no text.
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
     }
 
     /// Returns the programs that run for calls.

@@ -1,4 +1,4 @@
-//! What a call and an instance may use of the host: [`Cx`], [`Home`], [`Reporter`] and [`Stream`].
+//! What a call and an instance may use of the host: [`Cx`], [`Home`] and [`Reporter`].
 
 use std::fmt;
 use std::future::Future;
@@ -9,14 +9,16 @@ use jaato_plugin_api::abi::ContextBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::FutureExt;
 use jaato_types::service::{
-    self, AssetAnswer, AssetRequest, FolderAnswer, SessionFacts, StreamAnswer,
+    self, AssetAnswer, AssetRequest, BlobGet, BlobGetAnswer, BlobPut, BlobPutAnswer, FolderAnswer,
+    SessionFacts, StreamAnswer,
 };
-use jaato_types::{Delta, Error, ErrorKind, Frame, Result};
+use jaato_types::{Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::blocking;
 use crate::fence::Fenced;
+use crate::stream::{Piece, Stream};
 
 /// How urgent a line in the host's log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,31 +60,20 @@ pub struct Reporter {
     context: Arc<ContextBox>,
 }
 
-/// A stream that a service of the host answered with. Dropping it ends it.
-pub struct Stream {
+/// What is no text (images, files, PDF), kept by the host for the session; made by
+/// [`Reporter::blobs`].
+pub struct Blobs {
     host: Reporter,
-    handle: u64,
-    /// What [`Stream::next`] has not yet given of a piece.
-    rest: Option<Piece>,
 }
 
-/// A piece of a stream, in the memory in which it came.
-pub struct Piece {
-    frame: RVec<u8>,
-    /// Where its bytes begin.
-    from: usize,
+/// A blob that is read piece by piece. Dropping it ends that.
+pub struct BlobReader {
+    head: BlobGetAnswer,
+    stream: Stream,
 }
 
-impl std::ops::Deref for Piece {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.frame.as_slice()[self.from..]
-    }
-}
-
-/// Bytes that [`Stream::next`] gives at most.
-const NEXT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a blob that cross at once: half of what a frame may hold.
+const BLOB_PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
 
 impl<S> Cx<S> {
     pub(crate) fn new(context: ContextBox, state: Arc<S>) -> Self {
@@ -315,63 +306,97 @@ impl Reporter {
         let answer: FolderAnswer = self.service(service::CACHE_FOLDER, &()).await?;
         Ok(answer.path)
     }
+
+    /// Reaches what the host keeps of images, files and other bytes for the session.
+    pub fn blobs(&self) -> Blobs {
+        Blobs { host: self.clone() }
+    }
 }
 
-impl Stream {
-    pub(crate) fn new(host: Reporter, handle: u64) -> Self {
-        Self { host, handle, rest: None }
-    }
-
-    /// Waits for the next frame, as it is.
-    async fn next_frame(&mut self) -> Result<Option<RVec<u8>>> {
-        let future = self.host.context.next(self.handle);
-        match future.await {
-            RResult::ROk(frame) => Ok(frame.into_option()),
-            RResult::RErr(error) => Err(read_error(&error)),
+impl Blobs {
+    /// Keeps bytes and returns their id, the SHA-256 of them in hex: the same bytes have the same
+    /// id. Messages and results name them by it. The media type is one such as `image/png`.
+    ///
+    /// # Errors
+    /// As [`Reporter::service`]; `limit_reached` for more than
+    /// [`BLOB_BYTES_MAX`](service::BLOB_BYTES_MAX), or where the session's room is used up;
+    /// `unavailable` where there is no session.
+    pub async fn put(&self, mime_type: &str, bytes: impl AsRef<[u8]> + Send) -> Result<String> {
+        let mut rest = bytes.as_ref();
+        let mut request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(BLOB_PIECE_BYTES));
+            request.more = !after.is_empty();
+            let answer: BlobPutAnswer =
+                self.host.service_with_bytes(service::BLOB_PUT, &request, piece).await?;
+            match (answer.blob, answer.put) {
+                (Some(blob), _) if !request.more => return Ok(blob),
+                (_, Some(put)) if request.more => request.put = Some(put),
+                _ => return Err(Error::new(ErrorKind::HostBug, "the host lost a blob's piece")),
+            }
+            rest = after;
         }
     }
 
-    /// Waits for the next frame of a stream of frames: its JSON, and the bytes behind that.
-    pub(crate) async fn next_event<T: DeserializeOwned>(&mut self) -> Result<Option<(T, Vec<u8>)>> {
-        let Some(frame) = self.next_frame().await? else { return Ok(None) };
-        let parsed = Frame::parse(&frame).map_err(host_frame)?;
-        Ok(Some((parsed.json().map_err(host_frame)?, parsed.bytes.to_vec())))
-    }
-
-    /// Waits for what comes next, at most 64 KiB; nothing at the end. Dropping the wait loses
-    /// nothing.
+    /// Opens a blob of the session, to read it piece by piece.
     ///
     /// # Errors
-    /// What the host answers when the stream broke; `cancelled` when the call ended.
-    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let Some(mut piece) = self.next_piece().await? else { return Ok(None) };
-        let bytes = piece[..piece.len().min(NEXT_BYTES_MAX)].to_vec();
-        piece.from += bytes.len();
-        if !piece.is_empty() {
-            self.rest = Some(piece);
+    /// As [`Reporter::service`]; `not_found` when the session has none of that id.
+    pub async fn open(&self, id: &str) -> Result<BlobReader> {
+        let request = BlobGet { blob: id.to_owned() };
+        let head: BlobGetAnswer = self.host.service(service::BLOB_GET, &request).await?;
+        let stream = Stream::new(self.host.clone(), head.handle);
+        Ok(BlobReader { head, stream })
+    }
+
+    /// Reads a blob of the session, at most so many bytes.
+    ///
+    /// # Errors
+    /// As [`Blobs::open`]; `limit_reached` when it has more bytes, and then none is read.
+    pub async fn get(&self, id: &str, bytes_max: usize) -> Result<Vec<u8>> {
+        let mut reader = self.open(id).await?;
+        let too_large = |bytes: u64| {
+            let text = format!("the blob has {bytes} bytes, more than {bytes_max}");
+            Error::new(ErrorKind::LimitReached, text)
+        };
+        if reader.len() > bytes_max as u64 {
+            return Err(too_large(reader.len()));
         }
-        Ok(Some(bytes))
+        let mut bytes = Vec::new();
+        while let Some(piece) = reader.next_piece().await? {
+            if bytes.len() + piece.len() > bytes_max {
+                return Err(too_large((bytes.len() + piece.len()) as u64));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(bytes)
+    }
+}
+
+impl BlobReader {
+    /// Returns the media type, as who put it said.
+    pub fn mime_type(&self) -> &str {
+        &self.head.mime_type
     }
 
-    /// Waits for what comes next, as large as it comes (1 MiB at most of a file) and uncopied;
-    /// nothing at the end. Dropping the wait loses nothing.
+    /// Returns the length in bytes.
+    pub fn len(&self) -> u64 {
+        self.head.bytes
+    }
+
+    /// Tells whether it has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.head.bytes == 0
+    }
+
+    /// Waits for what comes next, 1 MiB at most and uncopied; nothing at the end. Dropping the wait
+    /// loses nothing.
     ///
     /// # Errors
-    /// As [`Stream::next`].
+    /// What the host answers when the blob cannot be read any more; `cancelled` when the call
+    /// ended.
     pub async fn next_piece(&mut self) -> Result<Option<Piece>> {
-        if let Some(rest) = self.rest.take() {
-            return Ok(Some(rest));
-        }
-        let Some(frame) = self.next_frame().await? else { return Ok(None) };
-        let bytes = Frame::parse(&frame).map_err(host_frame)?.bytes.len();
-        let from = frame.len() - bytes;
-        Ok(Some(Piece { frame, from }))
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.host.context.close(self.handle);
+        self.stream.next_piece().await
     }
 }
 
@@ -382,7 +407,7 @@ fn open(answer: RResult<RVec<u8>, RVec<u8>>) -> Result<RVec<u8>> {
     }
 }
 
-fn read_error(frame: &[u8]) -> Error {
+pub(crate) fn read_error(frame: &[u8]) -> Error {
     Frame::read(frame).unwrap_or_else(host_frame)
 }
 

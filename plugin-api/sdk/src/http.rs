@@ -7,7 +7,8 @@ use std::time::Duration;
 use jaato_types::http::{HTTP_REQUEST, HttpAnswer, HttpRequest};
 use jaato_types::{Error, ErrorKind, Result};
 
-use crate::context::{Reporter, Stream};
+use crate::context::Reporter;
+use crate::stream::Stream;
 
 /// A request that is being put together; made by [`Reporter::http`].
 #[must_use = "nothing is sent before `send`"]

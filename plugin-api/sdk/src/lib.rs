@@ -51,9 +51,10 @@ mod session_files;
 mod session_terminals;
 mod started;
 mod state;
+mod stream;
 mod tool;
 
-pub use context::{Cx, Home, Level, Piece, Reporter, Stream};
+pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
 pub use gc::Gc;
 pub use http::{HttpRequestBuilder, HttpResponse};
 /// ```
@@ -79,6 +80,7 @@ pub use jaato_types as types;
 pub use jaato_types::{Error, ErrorKind, Output, Result};
 pub use provider::Provider;
 pub use state::State;
+pub use stream::{Piece, Stream};
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
 

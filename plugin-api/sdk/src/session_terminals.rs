@@ -10,8 +10,9 @@ use jaato_types::terminal::{
     TerminalSpawn, TerminalSpawned, TerminalState, TerminalWrite, TerminalWritten, WATCH, WRITE,
 };
 
-use crate::context::{Reporter, Stream};
+use crate::context::Reporter;
 use crate::environment::TerminalHappened;
+use crate::stream::Stream;
 
 /// A program on a terminal of the session's execution environment. Dropping it ends the program and
 /// all that it started; so does the end of the call that started it, or of the instance where

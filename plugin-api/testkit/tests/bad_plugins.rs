@@ -298,6 +298,109 @@ fn a_provider_that_contradicts_itself_is_found() {
     fails(liar::module(), check, r#"the text "yes", the completion has "no""#);
 }
 
+/// Providers that list what they do not have, refuse what they list, and stumble over histories.
+mod braggarts {
+    use super::{MANIFEST, Module};
+    use jaato_plugin_sdk::prelude::*;
+
+    fn spec_with(options: &[&str]) -> ProviderSpec {
+        let options = options.iter().map(|name| (*name).to_owned()).collect();
+        ProviderSpec { name: "brag".into(), options, ..ProviderSpec::default() }
+    }
+
+    fn hello(cx: &Cx) -> Result<Completion> {
+        cx.emit(&Delta::text("hello"));
+        let parts = vec![Part::text("hello")];
+        Ok(Completion::new(parts, FinishReason::Stop, Usage::default()))
+    }
+
+    pub mod unknown {
+        use super::*;
+
+        pub struct Unknown;
+
+        impl Provider for Unknown {
+            type State = ();
+
+            fn spec() -> ProviderSpec {
+                spec_with(&["temperature", "humour"])
+            }
+
+            async fn complete(cx: &Cx, _request: Request) -> Result<Completion> {
+                hello(cx)
+            }
+        }
+
+        plugin! { state: (), provider: Unknown }
+    }
+
+    pub mod refused {
+        use super::*;
+
+        pub struct Refused;
+
+        impl Provider for Refused {
+            type State = ();
+
+            fn spec() -> ProviderSpec {
+                spec_with(&["seed", "stream"])
+            }
+
+            async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
+                // Who is asked for the whole answer need not show it.
+                if request.options.stream == Some(false) {
+                    let parts = vec![Part::text("hello")];
+                    return Ok(Completion::new(parts, FinishReason::Stop, Usage::default()));
+                }
+                let is_kept = request.options.seed.is_none();
+                let refusal = Error::new(ErrorKind::InvalidArguments, "no seeds");
+                if is_kept { hello(cx) } else { Err(refusal) }
+            }
+        }
+
+        plugin! { state: (), provider: Refused }
+    }
+
+    pub mod clumsy {
+        use super::*;
+
+        pub struct Clumsy;
+
+        impl Provider for Clumsy {
+            type State = ();
+
+            fn spec() -> ProviderSpec {
+                spec_with(&[])
+            }
+
+            async fn complete(cx: &Cx, request: Request) -> Result<Completion> {
+                let parts = request.messages.iter().flat_map(|message| &message.parts);
+                for part in parts {
+                    assert!(!matches!(part, Part::Opaque(_)), "what is this?");
+                }
+                hello(cx)
+            }
+        }
+
+        plugin! { state: (), provider: Clumsy }
+    }
+}
+
+#[test]
+fn options_that_are_listed_and_not_there_are_found() {
+    let check = provider::listed_options_are_taken;
+    fails(braggarts::unknown::module(), check, "the option `humour`, which there is not");
+    fails(braggarts::refused::module(), check, "the option `seed` is listed, and is refused");
+    let suite = Suite::of(braggarts::clumsy::module(), &[Kind::Provider]);
+    assert_eq!(suite.run(check), Ok(()), "who lists nothing is asked for nothing");
+}
+
+#[test]
+fn a_provider_that_stumbles_over_a_history_is_found() {
+    let check = provider::a_history_of_every_kind_is_answered_or_refused;
+    fails(braggarts::clumsy::module(), check, "what is this?");
+}
+
 #[test]
 fn a_bad_plan_is_found() {
     fails(liar::module(), gc::a_full_history_shrinks, "stays and its call goes");

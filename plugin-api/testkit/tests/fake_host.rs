@@ -330,6 +330,17 @@ fn the_fake_host_conforms_to_what_a_host_must_do() {
 }
 
 #[test]
+fn the_fake_host_keeps_blobs_as_a_host_must() {
+    for (name, check) in jaato_plugin_testkit::host_conformance::BLOB_CHECKS {
+        eprintln!("{name}");
+        let host = host().with_clock(Clock::Manual);
+        check(&host);
+        host.settle().unwrap();
+        assert_eq!(host.live(), Live::default(), "{name}");
+    }
+}
+
+#[test]
 #[cfg(unix)]
 fn the_fake_host_runs_programs_as_a_host_must() {
     let host = host().with_clock(Clock::Real);

@@ -5,40 +5,24 @@
 #[path = "../fixtures/paints/src/lib.rs"]
 mod paints;
 
-use std::sync::Arc;
-
-use jaato_plugin_testkit::{FakeHost, FakeStream, Reply};
-use jaato_types::{
-    Data, DataContent, Delta, Error, ErrorKind, Message, Part, Request, RequestOptions,
-};
-use parking_lot::Mutex;
-use serde_json::json;
+use jaato_plugin_testkit::{FakeHost, ServiceRequest};
+use jaato_types::service::{BLOB_GET, BLOB_PUT};
+use jaato_types::{Delta, Error, ErrorKind, Message, Part, Request, RequestOptions};
 
 jaato_plugin_testkit::conformance!(crate::paints: provider);
 
-/// Adds the services that the provider hopes for.
-fn with_blobs(host: FakeHost) -> FakeHost {
-    let kept: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
-    let readable = Arc::clone(&kept);
-    let host = host.with_service("blob.put", move |request| {
-        let mut kept = kept.lock();
-        kept.push(request.bytes.clone());
-        Ok(Reply::Json(json!({ "blob": format!("b-{}", kept.len() - 1) })))
-    });
-    host.with_service("blob.get", move |request| {
-        let number =
-            request.json["blob"].as_str().and_then(|id| id.strip_prefix("b-")?.parse().ok());
-        let kept = readable.lock();
-        let bytes = number.and_then(|number: usize| kept.get(number));
-        let none = || Error::new(ErrorKind::NotFound, "no such blob");
-        let pieces = bytes.ok_or_else(none)?.chunks(jaato_plugin_testkit::PIECE_BYTES_MAX);
-        Ok(Reply::Stream(FakeStream::of(pieces.map(<[u8]>::to_vec))))
-    })
+/// Takes away the services that the provider hopes for.
+fn without_blobs(host: FakeHost) -> FakeHost {
+    let unknown = |request: &ServiceRequest| {
+        let text = format!("this host has no service `{}`", request.operation);
+        Err(Error::new(ErrorKind::UnknownOperation, text))
+    };
+    host.with_service(BLOB_PUT, unknown).with_service(BLOB_GET, unknown)
 }
 
-mod with_a_place_for_images {
+mod without_a_place_for_images {
     jaato_plugin_testkit::conformance!(crate::paints: provider; |suite| {
-        suite.with_host(crate::with_blobs)
+        suite.with_host(crate::without_blobs)
     });
 }
 
@@ -51,17 +35,14 @@ fn request(messages: Vec<Message>) -> Request {
 
 #[test]
 fn images_are_put_beside_the_history_and_read_from_there_again() {
-    let host = with_blobs(FakeHost::new(paints::__jaato::MODULE));
+    let host = FakeHost::new(paints::__jaato::MODULE);
     let prompt = Message::user("paint");
     let first = host.complete(&request(vec![prompt.clone()]));
     let thoughts = first.deltas.iter().filter(|delta| matches!(delta, Delta::Thought { .. }));
     assert_eq!(thoughts.count(), 4);
     let parts = first.result.unwrap().parts;
-    let image = |blob: &str| {
-        let content = DataContent::blob(blob.to_owned());
-        Part::Data(Data { mime_type: "image/x-portable-pixmap".to_owned(), content, ..Data::default() })
-    };
-    assert_eq!(parts[2..], [image("b-0"), image("b-1")]);
+    let images: Vec<&str> = parts[2..].iter().filter_map(blob_of).collect();
+    assert_eq!((images.len(), images[0].len(), images[0] == images[1]), (2, 64, false));
     let again = request(vec![prompt.clone(), Message::model(parts), prompt]);
     let second = host.complete(&again).result.unwrap();
     let text = Message::model(second.parts.clone()).text();
@@ -69,4 +50,19 @@ fn images_are_put_beside_the_history_and_read_from_there_again() {
     assert!(
         matches!(&second.parts[0], Part::Thought { text, .. } if text == "I remember my thought.")
     );
+}
+
+fn blob_of(part: &Part) -> Option<&str> {
+    match part {
+        Part::Data(data) if data.mime_type == "image/x-portable-pixmap" => data.blob_id(),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_host_without_a_place_for_images_is_told_in_words() {
+    let host = without_blobs(FakeHost::new(paints::__jaato::MODULE));
+    let parts = host.complete(&request(vec![Message::user("paint")])).result.unwrap().parts;
+    let text = Message::model(parts).text();
+    assert!(text.ends_with("[image 2: this host keeps no images]"), "{text}");
 }

@@ -27,6 +27,7 @@ mod gc;
 pub mod http;
 mod id;
 mod manifest;
+pub mod media_type;
 mod message;
 pub mod objects;
 pub mod process;

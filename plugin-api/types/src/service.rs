@@ -18,6 +18,21 @@ pub const CACHE_FOLDER: &str = "cache_folder";
 /// Streams a tool's output into a file of the session: [`OutputWrite`], [`OutputAnswer`].
 pub const OUTPUT: &str = "output";
 
+/// Keeps bytes for the session, whole or in pieces: [`BlobPut`] with them as the frame's bytes,
+/// [`BlobPutAnswer`].
+pub const BLOB_PUT: &str = "blob.put";
+/// Reads such bytes: [`BlobGet`], [`BlobGetAnswer`].
+pub const BLOB_GET: &str = "blob.get";
+
+/// Most bytes of one blob: 100 MiB, a long scan or a short video.
+pub const BLOB_BYTES_MAX: u64 = 100 * 1024 * 1024;
+/// Most bytes of all blobs of a session, those that are being written included: 256 MiB. A tool
+/// that attaches without end must not fill the disk.
+pub const BLOBS_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Most blobs of a session, those that are being written included: small ones must not use up the
+/// files of a disk.
+pub const BLOBS_MAX: usize = 4096;
+
 /// Facts of the session that a call belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -159,6 +174,73 @@ impl OutputAnswer {
     pub fn new(path: impl Into<String>, bytes: u64) -> Self {
         Self { path: path.into(), bytes }
     }
+}
+
+/// Writes the frame's bytes to a blob of the session.
+///
+/// Without `put` a new one begins, and with `more` it stays open for further pieces. So what fits
+/// into one frame is one request of nothing but its media type.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlobPut {
+    /// The media type of a new blob, such as `image/png`. Where the session has the same bytes
+    /// already, the type that was said first stays.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub mime_type: String,
+    /// The number of the blob that goes on, as its first answer told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub put: Option<u64>,
+    /// Whether more pieces follow. A blob that is not finished goes with its call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}
+
+/// What a blob is by then.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BlobPutAnswer {
+    /// The number to go on by, while more may follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub put: Option<u64>,
+    /// The id, once it is whole: the SHA-256 of the bytes, in lower-case hex.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+    /// Bytes in it.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+impl BlobPutAnswer {
+    /// Makes the answer for a blob that goes on under this number; the host does.
+    pub fn begun(put: u64, bytes: u64) -> Self {
+        Self { put: Some(put), blob: None, bytes }
+    }
+
+    /// Makes the answer for a blob that is whole; the host does.
+    pub fn whole(blob: impl Into<String>, bytes: u64) -> Self {
+        Self { put: None, blob: Some(blob.into()), bytes }
+    }
+}
+
+/// Asks for a blob.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobGet {
+    /// Its id.
+    pub blob: String,
+}
+
+/// What is known of a blob before its first byte.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BlobGetAnswer {
+    /// Its media type, as who put it said: nobody has looked.
+    #[serde(default)]
+    pub mime_type: String,
+    /// Bytes in it.
+    #[serde(default)]
+    pub bytes: u64,
+    /// The stream of its bytes.
+    pub handle: u64,
 }
 
 /// What a streaming service answers: a stream to be read by `next` and ended by `close`.

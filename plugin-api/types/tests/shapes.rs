@@ -407,6 +407,14 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&OutputWrite { live: true });
     shapes.add(&OutputAnswer::new("/o", 4));
     shapes.add(&StreamAnswer { handle: 1 });
+    writeln!(shapes.text, "{BLOB_PUT} {BLOB_GET}").unwrap();
+    shapes.add(&BlobPut { mime_type: "image/png".to_owned(), put: Some(1), more: true });
+    shapes.add(&BlobPutAnswer::begun(1, 4));
+    shapes.add(&BlobPutAnswer::whole("00", 4));
+    shapes.add(&BlobGet { blob: "00".to_owned() });
+    let mut blob = BlobGetAnswer::default();
+    (blob.mime_type, blob.bytes, blob.handle) = ("image/png".to_owned(), 4, 2);
+    shapes.add(&blob);
     writeln!(shapes.text, "{}", http::HTTP_REQUEST).unwrap();
     shapes.add(&HttpRequest {
         method: "GET".to_owned(),
@@ -483,7 +491,7 @@ fn every_struct_that_is_read_has_an_example() {
             let attributes = source[..at].rsplit("\n\n").next().unwrap();
             // One that may not be written as a literal has a constructor; `RequestOptions` stand
             // in a request.
-            let has_example = [" {", "::new(", "::default(", "::user(", "::blob("]
+            let has_example = [" {", "::new(", "::default(", "::user(", "::blob(", "::begun("]
                 .iter()
                 .any(|made| examples.contains(&format!("{name}{made}")));
             if attributes.contains("Deserialize") && !has_example && name != "RequestOptions" {
@@ -528,6 +536,9 @@ fn the_shortest_json_of_each_is_read() {
     reads::<ContextFacts>(json!({}));
     reads::<TerminalFacts>(json!({}));
     reads::<OutputWrite>(json!({}));
+    reads::<BlobPut>(json!({}));
+    reads::<BlobPutAnswer>(json!({}));
+    reads::<BlobGetAnswer>(json!({ "handle": 1 }));
     reads::<HttpRequest>(json!({ "method": "GET", "url": "u" }));
     reads::<HttpAnswer>(json!({ "status": 200, "handle": 1 }));
     reads::<Spawn>(json!({}));

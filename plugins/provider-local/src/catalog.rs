@@ -27,6 +27,10 @@ struct Wheels {
     member: &'static str,
 }
 
+/// What the provider honours of a request's options, by their names there.
+const OPTIONS: [&str; 6] =
+    ["max_output_tokens", "temperature", "stream", "output_schema", "stop", "seed"];
+
 const CONTEXT_LIMIT: u64 = 32_768;
 
 const ENTRIES: [Entry; 2] = [
@@ -74,6 +78,7 @@ pub fn provider_spec() -> ProviderSpec {
         title: "a language model on this machine, without a key or a server".to_owned(),
         default_model: DEFAULT_MODEL.to_owned(),
         models: models.collect(),
+        options: OPTIONS.map(str::to_owned).to_vec(),
         ..ProviderSpec::default()
     }
 }

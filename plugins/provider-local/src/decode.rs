@@ -1,7 +1,8 @@
 //! Lets the model answer: token by token, as text or as a call, streamed and cancellable.
 //!
 //! The model is free until it begins a call; from there the grammar leads. What may be the
-//! beginning of a call is held back, so that no raw JSON of a call is ever shown as text.
+//! beginning of a call is held back, so that no raw JSON of a call is ever shown as text. Where the
+//! answer has a schema, the grammar leads from the start: to a call, or to JSON that matches.
 
 use jaato_plugin_sdk::types::{Error, ErrorKind, FinishReason, Result};
 use serde_json::{Map, Value};
@@ -10,6 +11,7 @@ use crate::cancel::CancelFlag;
 use crate::engine::Engine;
 use crate::grammar::{CallFormat, CallGrammar, CallMatcher, FENCE};
 use crate::sampler::Sampler;
+use crate::stop::StopTexts;
 use crate::tokenizer::Tokenizer;
 
 /// Behind other text this much must be written before it counts as a call: an answer may show JSON.
@@ -36,6 +38,10 @@ pub struct Decoding<'a> {
     pub tokens_max: usize,
     /// Whether the model may make a call at all.
     pub calls: Calls,
+    /// Texts before which the answer stops; arguments of calls may hold them.
+    pub stops: &'a StopTexts,
+    /// The schema of an answer that is JSON.
+    pub schema: Option<&'a Value>,
     /// Ends the decoding early.
     pub cancel: &'a CancelFlag,
 }
@@ -67,6 +73,10 @@ pub fn decode(
     decoding: &Decoding<'_>,
     sink: &mut dyn FnMut(&str) -> bool,
 ) -> Result<Answer> {
+    let matcher = match decoding.schema {
+        Some(schema) => Some(decoding.grammar.answer(decoding.format, schema)?),
+        None => None,
+    };
     let mut run = Run {
         decoding,
         sampler,
@@ -75,7 +85,7 @@ pub fn decode(
         unfed: Vec::new(),
         sent: 0,
         call_start: None,
-        matcher: None,
+        matcher,
     };
     let finish_reason = run.run(engine, logits, sink)?;
     run.answer(finish_reason, sink)
@@ -113,12 +123,22 @@ impl Run<'_> {
                 return Ok(FinishReason::Stop);
             }
             self.push(token);
-            match &mut self.matcher {
-                Some(matcher) => matcher.take(token)?,
-                None => self.watch_for_a_call(sink)?,
+            if let Some(matcher) = &mut self.matcher {
+                matcher.take(token)?;
             }
-            if self.take_forced()? {
-                return Ok(FinishReason::ToolUse);
+            if self.decoding.schema.is_none() && self.matcher.is_none() {
+                if self.stop() {
+                    return Ok(FinishReason::Stop);
+                }
+                self.watch_for_a_call(sink)?;
+            }
+            let is_done = self.take_forced()?;
+            if self.decoding.schema.is_some() && self.watch_json(sink)? {
+                return Ok(FinishReason::Stop);
+            }
+            if is_done {
+                let is_call = self.call_start.is_some();
+                return Ok(if is_call { FinishReason::ToolUse } else { FinishReason::Stop });
             }
             if engine.len() + self.unfed.len() > engine.context_limit() {
                 return Ok(FinishReason::MaxTokens);
@@ -137,13 +157,16 @@ impl Run<'_> {
     /// Picks the next token among those that may come next.
     fn pick(&mut self, logits: &mut [f32]) -> Result<Option<u32>> {
         let tokenizer = self.decoding.tokenizer;
+        // A call ends with its grammar; a value may also end where the model says so.
+        let may_end = self.matcher.is_none() || self.is_json();
         for token in tokenizer.control_tokens() {
-            let may_end = self.matcher.is_none() && tokenizer.is_end(token);
+            let may_end = may_end && tokenizer.is_end(token);
             if !may_end && let Some(logit) = logits.get_mut(token as usize) {
                 *logit = f32::NEG_INFINITY;
             }
         }
-        if self.decoding.calls == Calls::Barred && self.output.trim_ascii().is_empty() {
+        let is_barred = self.decoding.calls == Calls::Barred && self.decoding.schema.is_none();
+        if is_barred && self.output.trim_ascii().is_empty() {
             for (token, logit) in logits.iter_mut().enumerate() {
                 let text = tokenizer.bytes(token as u32).trim_ascii_start();
                 if matches!(text.first(), Some(b'`' | b'{')) {
@@ -175,18 +198,48 @@ impl Run<'_> {
     fn watch_for_a_call(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<()> {
         let begun = self.decoding.format.begun(&self.output);
         let start = self.output.len() - begun;
+        let may_stop = self.output.len() - self.decoding.stops.begun(&self.output);
         let sure = if self.output[..start].trim_ascii().is_empty() {
             FENCE.len()
         } else {
             SURE_BEHIND_TEXT
         };
-        self.send_up_to(start, sink)?;
+        self.send_up_to(start.min(may_stop), sink)?;
         if begun >= sure {
             let written = String::from_utf8_lossy(&self.output[start..]).into_owned();
             self.matcher = Some(self.decoding.grammar.follow(self.decoding.format, &written)?);
             self.call_start = Some(start);
         }
         Ok(())
+    }
+
+    /// Tells whether the answer is JSON and not a call, as far as it has come.
+    fn is_json(&self) -> bool {
+        self.decoding.schema.is_some() && !self.output.starts_with(&FENCE.as_bytes()[..1])
+    }
+
+    /// Sends what is surely part of an answer that is JSON, or notices that it is a call; tells
+    /// whether the answer stops here.
+    fn watch_json(&mut self, sink: &mut dyn FnMut(&str) -> bool) -> Result<bool> {
+        if !self.is_json() {
+            self.call_start = Some(0);
+            return Ok(false);
+        }
+        if self.stop() {
+            return Ok(true);
+        }
+        let may_stop = self.output.len() - self.decoding.stops.begun(&self.output);
+        self.send_up_to(may_stop, sink)?;
+        Ok(false)
+    }
+
+    /// Tells whether a text has come before which the answer stops, and takes it away.
+    fn stop(&mut self) -> bool {
+        // What was sent is no part of one.
+        let from = self.sent.max(self.blank_len());
+        let found = self.decoding.stops.find(&self.output[from..]);
+        self.output.truncate(found.map_or(self.output.len(), |at| from + at));
+        found.is_some()
     }
 
     /// Appends what the grammar leaves no choice about; tells whether the call is complete.

@@ -21,6 +21,7 @@ pub mod qwen2;
 mod repeat;
 pub mod sampler;
 pub mod state;
+pub mod stop;
 pub mod tokenizer;
 pub mod worker;
 

@@ -19,6 +19,7 @@ use crate::qwen2::Qwen2;
 use crate::repeat::is_repeated;
 use crate::sampler::Sampler;
 use crate::state::{Store, common_prefix};
+use crate::stop::StopTexts;
 use crate::tokenizer::Tokenizer;
 
 /// Tokens of an answer when the request does not say: two minutes on two cores.
@@ -136,8 +137,17 @@ impl LocalModel {
         self.mark_unsaved(&prompt);
         let tokens_max = wanted.clamp(1, room);
         let temperature = request.options.temperature.unwrap_or(0.0);
-        let sampler = Sampler::new(temperature, seed(&prompt.tokens));
-        let calls = Answering { format: &format, calls: Calls::Allowed, tokens_max, cancel };
+        let seed = request.options.seed.unwrap_or_else(|| seed_of(&prompt.tokens));
+        let sampler = Sampler::new(temperature, seed);
+        let calls = Answering {
+            format: &format,
+            calls: Calls::Allowed,
+            tokens_max,
+            stops: &StopTexts::new(&request.options.stop),
+            schema: request.options.output_schema.as_ref(),
+            streams: request.options.stream != Some(false),
+            cancel,
+        };
         let mut answer = self.answer(logits, sampler.clone(), &calls, sink)?;
         if let Some((name, arguments)) = &answer.call
             && is_repeated(&request.messages, name, arguments)
@@ -146,6 +156,9 @@ impl LocalModel {
             answer = self.answer_instead(answer, &prompt, sampler, &calls, sink)?;
         }
         self.cached.extend(&answer.tokens[..answer.fed]);
+        if !calls.streams && !answer.text.is_empty() && !sink.text(&answer.text) {
+            return Err(Error::cancelled());
+        }
         let completion = completion(answer, &prompt, reused);
         for call in completion.parts.iter().filter_map(Part::as_tool_call) {
             sink.call(call);
@@ -166,9 +179,12 @@ impl LocalModel {
             format: answering.format,
             tokens_max: answering.tokens_max,
             calls: answering.calls,
+            stops: answering.stops,
+            schema: answering.schema,
             cancel: answering.cancel,
         };
-        decode(self.engine.as_mut(), logits, sampler, &decoding, &mut |text| sink.text(text))
+        let mut sink = |text: &str| !answering.streams || sink.text(text);
+        decode(self.engine.as_mut(), logits, sampler, &decoding, &mut sink)
     }
 
     /// Puts words in the place of a repeated call: those before it, where there are some.
@@ -279,6 +295,10 @@ struct Answering<'a> {
     format: &'a CallFormat,
     calls: Calls,
     tokens_max: usize,
+    stops: &'a StopTexts,
+    schema: Option<&'a serde_json::Value>,
+    /// Whether text goes out as it comes; else all of it at the end.
+    streams: bool,
     cancel: &'a CancelFlag,
 }
 
@@ -316,7 +336,7 @@ fn call_id(prompt: &[u32], answer: &[u32]) -> CallId {
     CallId::new(format!("call_{hex}"))
 }
 
-fn seed(prompt: &[u32]) -> u64 {
+fn seed_of(prompt: &[u32]) -> u64 {
     let digest = digest_of(prompt.iter());
     digest[..8].iter().fold(0, |seed, &byte| seed << 8 | u64::from(byte))
 }

@@ -10,6 +10,7 @@ use provider_local::decode::{Answer, Calls, Decoding, decode};
 use provider_local::engine::Engine;
 use provider_local::grammar::{CallFormat, CallGrammar, call_text};
 use provider_local::sampler::Sampler;
+use provider_local::stop::StopTexts;
 use provider_local::tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
@@ -87,6 +88,8 @@ impl Stage {
             format: &format,
             tokens_max: 6000,
             calls: Calls::Allowed,
+            stops: &StopTexts::default(),
+            schema: None,
             cancel: &CancelFlag::default(),
         };
         let script = self.tokenizer.encode_plain(script).unwrap();
@@ -193,6 +196,8 @@ fn json_that_is_no_call_stays_text() {
             format: &format,
             tokens_max: 500,
             calls: Calls::Allowed,
+            stops: &StopTexts::default(),
+            schema: None,
             cancel: &CancelFlag::default(),
         };
         let mut engine =

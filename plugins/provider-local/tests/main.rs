@@ -5,6 +5,7 @@ mod conformance;
 mod gguf;
 mod grammar;
 mod model;
+mod options;
 mod real_model;
 mod repeat;
 mod support;

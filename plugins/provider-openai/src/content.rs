@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, DataContent, Message, Part, Request, Role};
+use jaato_plugin_sdk::types::{Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request, Role};
 
 /// Media types of images that models look at.
 pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -15,6 +15,12 @@ pub const PDF: &str = "application/pdf";
 
 /// What a file is called, because it has to be called something.
 const FILE_NAME: &str = "file.pdf";
+
+/// Largest body: a frame's bytes, less what stands beside it.
+pub(crate) const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
+
+/// Largest image and file: as text it is a third longer, and its request has to fit.
+pub(crate) const BLOB_BYTES_MAX: usize = BODY_BYTES_MAX / 4 * 3;
 
 /// Bytes of a session's blob store, by their ids.
 pub type Blobs = BTreeMap<String, Vec<u8>>;

@@ -1,6 +1,6 @@
 //! URLs below a base URL as people write it.
 
-use crate::request::Dialect;
+use crate::dialect::Dialect;
 
 /// The base URL where nobody names another.
 pub const VENDOR: &str = "https://api.openai.com/v1";

@@ -6,28 +6,14 @@ use jaato_plugin_sdk::types::{Message, Part, Request, Role, ToolCall, ToolResult
 
 use crate::content::{Blobs, Content, in_words, words};
 use crate::details::{self, DETAILS};
+use crate::habits::{Habits, Outcomes, Reasoning, says_behind};
 use crate::reply::REASONING;
 
 /// Stands for arguments that were no JSON object. Servers read the arguments of earlier calls again
 /// and refuse the whole conversation, for ever after, if they cannot.
 const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// Where what is said behind tool results goes: outcomes of tasks, what the person says meanwhile,
-/// and what tools attached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcomes {
-    /// Into a message of the user's, which models read as such.
-    AsUser,
-    /// Behind the last result, in words alone, for servers that refuse a user's message there.
-    InLastResult,
-}
-
-/// Tells whether a request says anything behind tool results.
-pub fn tells_outcomes(request: &Request) -> bool {
-    request.messages.iter().any(|message| message.role == Role::Tool && is_said(&message.parts))
-}
-
-pub(crate) fn messages(request: &Request, outcomes: Outcomes, blobs: &Blobs) -> Result<Vec<Value>> {
+pub(crate) fn messages(request: &Request, habits: Habits, blobs: &Blobs) -> Result<Vec<Value>> {
     let mut written = Vec::new();
     if !request.system.is_empty() {
         written.push(json!({ "role": "system", "content": request.system }));
@@ -35,8 +21,8 @@ pub(crate) fn messages(request: &Request, outcomes: Outcomes, blobs: &Blobs) -> 
     for message in &request.messages {
         match message.role {
             Role::User => written.push(user(&message.parts, blobs)),
-            Role::Model => written.push(assistant(message)),
-            Role::Tool => results(message, outcomes, blobs, &mut written),
+            Role::Model => written.push(assistant(message, habits.reasoning)),
+            Role::Tool => results(message, habits.outcomes, blobs, &mut written),
             Role::Unknown => return Err(Role::unknown_to_provider()),
         }
     }
@@ -65,7 +51,7 @@ fn whose(result: &ToolResult) -> String {
 
 /// A model's message. The protocol cannot say in which order text and calls came, nor show what a
 /// model drew.
-fn assistant(message: &Message) -> Value {
+fn assistant(message: &Message, habit: Reasoning) -> Value {
     let calls: Vec<Value> = message.tool_calls().map(call).collect();
     let text = words(&message.parts);
     // Null rather than an empty text, which some servers refuse beside calls.
@@ -73,7 +59,7 @@ fn assistant(message: &Message) -> Value {
     let content = if has_none { Value::Null } else { Value::String(text) };
     let mut written = json!({ "role": "assistant", "content": content });
     let reasoning = reasoning(&message.parts);
-    if !reasoning.is_empty() {
+    if !reasoning.is_empty() || habit == Reasoning::Everywhere {
         written[REASONING] = reasoning.into();
     }
     let details = details::of_parts(&message.parts);
@@ -122,7 +108,7 @@ fn results(message: &Message, outcomes: Outcomes, blobs: &Blobs, written: &mut V
         }
         written.push(json!({ "role": "tool", "tool_call_id": call_id, "content": content }));
     }
-    if is_said(&message.parts) && (outcomes == Outcomes::AsUser || count == 0) {
+    if says_behind(message) && (outcomes == Outcomes::AsUser || count == 0) {
         written.push(user(&message.parts, blobs));
     }
 }
@@ -135,12 +121,4 @@ fn said_behind(message: &Message) -> String {
     });
     let lines = attached.chain([words(&message.parts)]).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join("\n")
-}
-
-fn is_said(parts: &[Part]) -> bool {
-    parts.iter().any(|part| match part {
-        Part::Text { .. } | Part::Data(_) => true,
-        Part::ToolResult(result) => !result.attachments.is_empty(),
-        _ => false,
-    })
 }

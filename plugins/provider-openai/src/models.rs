@@ -5,6 +5,8 @@ use jaato_plugin_sdk::types::ModelInfo;
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::failure;
 
+use crate::sight;
+
 /// Where servers tell a model's context window: vLLM, OpenRouter, Groq, Mistral, LM Studio. What is
 /// loaded counts before what could be.
 const CONTEXT_KEYS: [&str; 6] = [
@@ -49,9 +51,8 @@ fn info(model: &Value) -> Option<ModelInfo> {
     let context_limit = CONTEXT_KEYS.into_iter().find_map(told);
     Some(ModelInfo {
         name: name.to_owned(),
-        title: String::new(),
         context_limit,
-        asset: None,
+        accepts: sight::of_listed(model),
         ..ModelInfo::default()
     })
 }

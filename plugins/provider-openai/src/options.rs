@@ -4,7 +4,7 @@ use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{Value, json};
 use jaato_plugin_sdk::types::{Effort, Request, ToolChoice};
 
-use crate::request::Dialect;
+use crate::dialect::Dialect;
 
 /// What this provider honours of a request's options, by their names there.
 pub const NAMES: [&str; 9] = [

@@ -1,7 +1,12 @@
 //! What a person can do about an error that a server answers with.
 //!
 //! Pure: reads the status and the words of the body. What is recognised was seen of Ollama,
-//! OpenRouter, Mistral, vLLM and FastAPI.
+//! OpenRouter, Mistral, DeepSeek, Kimi, vLLM and FastAPI.
+
+use crate::reply::REASONING;
+
+/// What to check where something answers that is no such server.
+pub(crate) const CHECK_URL: &str = "check the base url: most end in `/v1`";
 
 /// What to do about an error, as far as its status and its body tell.
 pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
@@ -15,16 +20,32 @@ pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option
         }
         404 if names_model => LIST.to_owned(),
         400 | 422 if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
-        404 | 405 => super::plugin::CHECK_URL.to_owned(),
+        404 | 405 => CHECK_URL.to_owned(),
         _ => return None,
     })
 }
 
-/// Tells whether a server refuses a user's message behind tool results, as Mistral's do and the
-/// chat templates that came from there.
-pub(crate) fn wants_results_last(status: u16, body: &[u8]) -> bool {
+/// What a server wants differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Nothing of the user's behind tool results, as Mistral's and the chat templates that came
+    /// from there.
+    ResultsLast,
+    /// The field of reasoning with each of the model's messages, as DeepSeek and Kimi.
+    Reasoning,
+}
+
+/// Reads what a server wants differently out of its refusal.
+pub(crate) fn wish(status: u16, body: &[u8]) -> Option<Wish> {
     let words = String::from_utf8_lossy(body).to_lowercase();
-    matches!(status, 400 | 422 | 500) && has_one(&words, &WRONG_ORDER)
+    if !matches!(status, 400 | 422 | 500) {
+        return None;
+    }
+    if has_one(&words, &WRONG_ORDER) {
+        return Some(Wish::ResultsLast);
+    }
+    let misses = words.contains(REASONING) && has_one(&words, &MISSING);
+    misses.then_some(Wish::Reasoning)
 }
 
 const LIST: &str = "`jaato model list` tells which models there are";
@@ -50,6 +71,9 @@ const WRONG_ORDER: [&str; 4] = [
     "invalid_request_message_order",
     "roles must alternate",
 ];
+
+/// What they say where the field of reasoning was left out.
+const MISSING: [&str; 3] = ["must be passed back", "is missing", "field required"];
 
 fn refuses_tools(words: &str) -> bool {
     const REFUSALS: [&str; 6] = [
@@ -111,9 +135,22 @@ mod tests {
             r#"{"type":"invalid_request_message_order"}"#,
             "Conversation roles must alternate user/assistant/user/assistant/...",
         ] {
-            assert!(wants_results_last(400, body.as_bytes()), "{body}");
-            assert!(!wants_results_last(401, body.as_bytes()), "{body}");
+            assert_eq!(wish(400, body.as_bytes()), Some(Wish::ResultsLast), "{body}");
+            assert_eq!(wish(401, body.as_bytes()), None, "{body}");
         }
-        assert!(!wants_results_last(400, b"bad request"));
+        assert_eq!(wish(400, b"bad request"), None);
+    }
+
+    #[test]
+    fn reasoning_that_was_left_out_is_told_from_reasoning_that_is_not_wanted() {
+        for body in [
+            "The `reasoning_content` in the thinking mode must be passed back to the API.",
+            "thinking is enabled but reasoning_content is missing in assistant tool call message",
+        ] {
+            assert_eq!(wish(400, body.as_bytes()), Some(Wish::Reasoning), "{body}");
+        }
+        for body in ["property 'reasoning_content' is unsupported", "the model is missing"] {
+            assert_eq!(wish(400, body.as_bytes()), None, "{body}");
+        }
     }
 }

@@ -6,28 +6,14 @@
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
-use jaato_plugin_sdk::types::{FRAME_BYTES_MAX, Request, ToolSpec};
+use jaato_plugin_sdk::types::{Request, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::content::Blobs;
+use crate::content::{BODY_BYTES_MAX, Blobs};
+pub use crate::dialect::Dialect;
+pub use crate::habits::{Habits, Outcomes, Reasoning, tells_outcomes};
 use crate::messages::messages;
-pub use crate::messages::{Outcomes, tells_outcomes};
 use crate::options::Settings;
-
-/// Largest body: a frame's bytes, less what stands beside it.
-const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
-
-/// Whose words a server understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
-    /// OpenAI's own: `max_completion_tokens`, because its reasoning models refuse the older name;
-    /// and what nobody else knows.
-    Vendor,
-    /// OpenRouter's: everybody's words, and the vendor's for how much a model thinks.
-    Router,
-    /// Everybody else's: `max_tokens`, and nothing that a server could refuse as unknown.
-    Common,
-}
 
 /// Writes the body of a request. `blobs` are the bytes of those data parts that are to be seen;
 /// the others are told of in words.
@@ -35,12 +21,7 @@ pub enum Dialect {
 /// # Errors
 /// `context_overflow` when it is larger than what may cross to the host, which is more than any
 /// model reads; `unknown_operation` for a message of a role from the future.
-pub fn body(
-    request: &Request,
-    dialect: Dialect,
-    outcomes: Outcomes,
-    blobs: &Blobs,
-) -> Result<Vec<u8>> {
+pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let body = Body {
         model: &request.model,
@@ -48,7 +29,7 @@ pub fn body(
         stream_options: streams.then_some(StreamOptions { include_usage: true }),
         settings: Settings::new(request, dialect),
         tools: request.tools.iter().map(tool).collect(),
-        messages: messages(request, outcomes, blobs)?,
+        messages: messages(request, habits, blobs)?,
     };
     let bytes = serde_json::to_vec(&body).map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))

@@ -9,8 +9,8 @@ use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
 use jaato_plugin_sdk_provider::{Events, failure};
 
-use crate::plugin::{OpenAi, unmarked};
 use crate::reply::Reply;
+use crate::state::OpenAi;
 
 /// Wait for the usage and the mark of the end behind the last word. Some servers send neither and
 /// leave the connection open; what comes later than this only tells what it cost.
@@ -115,6 +115,11 @@ pub(crate) async fn within<T, L: Future>(
         }
     })
     .await
+}
+
+/// Leaves out a byte order mark, which some servers put in front.
+pub(crate) fn unmarked(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 /// Tells whether bytes begin a stream of events, also where they were cut within the first word.

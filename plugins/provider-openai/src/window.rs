@@ -62,15 +62,18 @@ pub fn is_same_model(listed: &str, name: &str) -> bool {
     listed == name || listed.strip_suffix(":latest") == Some(name)
 }
 
-fn of_openai(name: &str) -> Option<u64> {
+/// Tells whether the vendor's model is of a family that is told by the beginning of its name.
+pub(crate) fn is_of_family(name: &str, beginning: &str) -> bool {
     // A model that somebody fine-tuned is `ft:BASE:…`.
     let name = name.strip_prefix("ft:").unwrap_or(name);
-    let begins = |beginning: &str| {
-        let rest = name.strip_prefix(beginning)?;
-        // `gpt-4` is not the beginning of `gpt-45`, nor `o1` of `o10`.
-        (!rest.starts_with(|first: char| first.is_ascii_digit())).then_some(())
-    };
-    OPENAI.iter().find(|(beginning, _)| begins(beginning).is_some()).map(|(_, tokens)| *tokens)
+    // `gpt-4` is not the beginning of `gpt-45`, nor `o1` of `o10`.
+    let rest = name.strip_prefix(beginning);
+    rest.is_some_and(|rest| !rest.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+fn of_openai(name: &str) -> Option<u64> {
+    let known = OPENAI.iter().find(|(beginning, _)| is_of_family(name, beginning));
+    known.map(|(_, tokens)| *tokens)
 }
 
 /// llama.cpp's `GET /props`: the window of one of its slots.

@@ -3,9 +3,12 @@
 
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::serde_json::{self, Map, Value, json};
+use jaato_plugin_sdk::types::service::{BLOB_GET, BlobGet};
 use jaato_plugin_sdk::types::{Data, Message, Part, Request, Role, ToolCall, ToolResult};
+use jaato_plugin_sdk::{Error, ErrorKind};
+use jaato_plugin_testkit::{FakeHost, FakeHttpAnswer, FakeStream, Reply};
 use provider_openai::content::{Blobs, wanted};
-use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
+use provider_openai::request::{Dialect, Habits, Outcomes, body, tells_outcomes};
 
 fn blobs() -> Blobs {
     ["b-1", "b-2"].map(|id| (id.to_owned(), id.as_bytes().to_vec())).into()
@@ -25,8 +28,8 @@ fn result(id: &str, attachments: Vec<Data>) -> ToolResult {
 
 /// Checks the messages, one a line.
 #[track_caller]
-fn check(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
-    let body = body(&Request::new("m", messages), Dialect::Common, outcomes, &blobs()).unwrap();
+fn check(habits: Habits, messages: Vec<Message>, expected: Expect) {
+    let body = body(&Request::new("m", messages), Dialect::Common, habits, &blobs()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> = body["messages"].as_array().unwrap().iter().map(Value::to_string).collect();
     expected.assert_eq(&lines.join("\n"));
@@ -35,7 +38,7 @@ fn check(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
 #[test]
 fn images_stand_between_the_words_around_them() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![user(vec![
             Part::text("look"),
             Part::text(""),
@@ -53,7 +56,7 @@ fn images_stand_between_the_words_around_them() {
 #[test]
 fn an_image_needs_no_words_and_a_file_has_a_name() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![
             user(vec![image("b-1")]),
             user(vec![Part::Data(Data::blob("application/pdf", "b-2"))]),
@@ -67,7 +70,7 @@ fn an_image_needs_no_words_and_a_file_has_a_name() {
 #[test]
 fn what_is_not_there_or_of_another_kind_is_told_of() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![user(vec![
             image("gone"),
             Part::Data(Data::blob("audio/wav", "b-1")),
@@ -79,7 +82,7 @@ fn what_is_not_there_or_of_another_kind_is_told_of() {
     );
     // A model's message has no place for images.
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         vec![Message::model(vec![Part::text("so"), image("b-1")])],
         expect![[
             r#"{"role":"assistant","content":"so\n[image/png: cannot be sent to this model]"}"#
@@ -102,7 +105,7 @@ fn looked() -> Vec<Message> {
 #[test]
 fn what_tools_attach_stands_behind_all_results_with_whose_it_is() {
     check(
-        Outcomes::AsUser,
+        Habits::default(),
         looked(),
         expect![[r#"
             {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"b","type":"function","function":{"name":"look","arguments":"{}"}},{"id":"c","type":"function","function":{"name":"look","arguments":"{}"}}]}
@@ -119,7 +122,7 @@ fn servers_that_want_results_last_are_told_of_what_tools_attach() {
     let messages = vec![Message::tool([result("a", vec![Data::blob("image/png", "b-1")])])];
     assert!(tells_outcomes(&Request::new("m", messages.clone())));
     check(
-        Outcomes::InLastResult,
+        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
         messages,
         expect![[
             r#"{"role":"tool","tool_call_id":"a","content":"{}\n\n[attached to the result of look, a]\n[image/png: cannot be sent to this model]"}"#
@@ -138,4 +141,51 @@ fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
     messages.push(Message::model(vec![image("drawn")]));
     let request = Request::new("m", messages);
     assert_eq!(wanted(&request).into_iter().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
+}
+
+/// Asks with these images on a host that has some; gives the content of the message.
+fn asked(ids: &[&str]) -> (Value, Vec<String>) {
+    let host = FakeHost::new(provider_openai::__jaato::MODULE)
+        .with_config(json!({ "base_url": "http://localhost:1/v1" }))
+        .with_service(BLOB_GET, |request| {
+            let BlobGet { blob, .. } = request.read()?;
+            let bytes: u64 = match blob.as_str() {
+                "b-1" => 3,
+                "large" => u64::MAX,
+                "denied" => return Err(Error::new(ErrorKind::PermissionDenied, "no")),
+                "lost" => return Err(Error::new(ErrorKind::Io, "the disk is gone")),
+                _ => return Err(Error::new(ErrorKind::NotFound, "there is none")),
+            };
+            let head = json!({ "mime_type": "image/png", "bytes": bytes });
+            Ok(Reply::StreamWith(head, FakeStream::of([blob.as_bytes()])))
+        })
+        .with_http(|_| {
+            let answer = r#"{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}"#;
+            Ok(FakeHttpAnswer::status(200).body(answer))
+        });
+    let parts = ids.iter().map(|id| image(id)).collect();
+    let result = host.complete(&Request::new("m", vec![user(parts)])).result;
+    let Some(sent) = host.http_requests().pop() else {
+        return (json!(result.unwrap_err().message), Vec::new());
+    };
+    let body: Value = serde_json::from_slice(&sent.body).unwrap();
+    let log = host.log().into_iter().map(|line| line.text).collect();
+    (body["messages"][0]["content"].clone(), log)
+}
+
+#[test]
+fn the_bytes_are_the_sessions() {
+    let (content, log) = asked(&["b-1"]);
+    assert_eq!(content[0]["image_url"]["url"], "data:image/png;base64,Yi0x");
+    assert!(log.is_empty(), "{log:?}");
+}
+
+#[test]
+fn what_the_session_does_not_give_is_told_of_to_the_model_and_in_the_log() {
+    for id in ["gone", "large", "denied"] {
+        let (content, log) = asked(&[id]);
+        assert_eq!(content, "[image/png: cannot be sent to this model]", "{id}");
+        assert!(log[0].starts_with(&format!("the blob `{id}` is not shown")), "{log:?}");
+    }
+    assert_eq!(asked(&["lost"]).0, "the disk is gone");
 }

@@ -225,6 +225,34 @@ fn a_server_that_refuses_a_user_behind_results_gets_outcomes_in_the_last_one_fro
 }
 
 #[test]
+fn a_server_that_wants_reasoning_with_each_answer_gets_an_empty_one_from_then_on() {
+    let bodies: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let seen = Arc::clone(&bodies);
+    let host = host(move |request| {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        let answer = body["messages"][1].clone();
+        let is_refused = answer["reasoning_content"].is_null();
+        seen.lock().push(answer["reasoning_content"].clone());
+        if is_refused {
+            let refusal = "The `reasoning_content` in the thinking mode must be passed back";
+            return FakeHttpAnswer::status(400).body(refusal);
+        }
+        FakeHttpAnswer::status(200).body([HELLO, STOP, DONE].concat())
+    });
+    let instance = host.instance().unwrap();
+    let asked = |parts: Vec<Part>| {
+        let messages = vec![Message::user("a"), Message::model(parts), Message::user("b")];
+        instance.complete(&request(messages)).result
+    };
+    assert!(asked(vec![Part::text("so")]).is_ok() && asked(vec![Part::text("so")]).is_ok());
+    assert!(asked(vec![Part::thought("hm").signed("reasoning_content")]).is_ok());
+    assert_eq!(*bodies.lock(), [json!(null), json!(""), json!(""), json!("hm")]);
+    // Where there is no answer to put it in, the refusal is told.
+    let refusal = "reasoning_content is missing";
+    assert!(error_of(400, refusal.as_bytes()).message.ends_with(refusal));
+}
+
+#[test]
 fn a_refusal_that_another_place_does_not_mend_is_told() {
     let body = r#"{"message":"Conversation roles must alternate"}"#;
     let host = host(move |_| FakeHttpAnswer::status(400).body(body));

@@ -6,7 +6,7 @@ use jaato_plugin_sdk::serde_json::{self, Value, json};
 use jaato_plugin_sdk::types::{Effort, Message, Request, RequestOptions, ToolChoice, ToolSpec};
 use provider_openai::content::Blobs;
 use provider_openai::options::NAMES;
-use provider_openai::request::{Dialect, Outcomes, body};
+use provider_openai::request::{Dialect, Habits, body};
 
 const DIALECTS: [Dialect; 3] = [Dialect::Vendor, Dialect::Router, Dialect::Common];
 
@@ -17,7 +17,7 @@ fn request(options: Value) -> Request {
 }
 
 fn written(request: &Request, dialect: Dialect) -> Value {
-    let bytes = body(request, dialect, Outcomes::AsUser, &Blobs::new()).unwrap();
+    let bytes = body(request, dialect, Habits::default(), &Blobs::new()).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 

@@ -9,7 +9,7 @@ use jaato_plugin_sdk::types::{
     ToolCall, ToolResult, ToolSpec,
 };
 use provider_openai::content::Blobs;
-use provider_openai::request::{Dialect, Outcomes, body, tells_outcomes};
+use provider_openai::request::{Dialect, Habits, Outcomes, body, tells_outcomes};
 
 fn request(messages: Vec<Message>) -> Request {
     let mut request = Request::new("m", messages);
@@ -46,18 +46,18 @@ fn result(id: &str, content: Value) -> ToolResult {
 }
 
 fn written(request: &Request, dialect: Dialect) -> String {
-    String::from_utf8(body(request, dialect, Outcomes::AsUser, &Blobs::new()).unwrap()).unwrap()
+    String::from_utf8(body(request, dialect, Habits::default(), &Blobs::new()).unwrap()).unwrap()
 }
 
 /// Checks the messages behind the system text, one a line.
 #[track_caller]
 fn check(messages: Vec<Message>, expected: Expect) {
-    check_with(Outcomes::AsUser, messages, expected);
+    check_with(Habits::default(), messages, expected);
 }
 
 #[track_caller]
-fn check_with(outcomes: Outcomes, messages: Vec<Message>, expected: Expect) {
-    let body = body(&request(messages), Dialect::Common, outcomes, &Blobs::new()).unwrap();
+fn check_with(habits: Habits, messages: Vec<Message>, expected: Expect) {
+    let body = body(&request(messages), Dialect::Common, habits, &Blobs::new()).unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap();
     let lines: Vec<_> =
         body["messages"].as_array().unwrap()[1..].iter().map(Value::to_string).collect();
@@ -178,7 +178,11 @@ fn what_follows_results_is_said_by_the_user() {
     let json = DataContent::json(json!({ "task": "t-1" }));
     let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
     message.parts.extend([
-        Part::Data(Data { mime_type: "application/json".to_owned(), content: json, ..Data::default() }),
+        Part::Data(Data {
+            mime_type: "application/json".to_owned(),
+            content: json,
+            ..Data::default()
+        }),
         Part::text("And now this."),
     ]);
     check(
@@ -190,7 +194,7 @@ fn what_follows_results_is_said_by_the_user() {
     assert!(tells_outcomes(&request(vec![message.clone()])));
     message.parts.insert(0, Part::ToolResult(result("b", json!({ "n": 2 }))));
     check_with(
-        Outcomes::InLastResult,
+        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
         vec![message],
         expect![[r#"
             {"role":"tool","tool_call_id":"b","content":"{\"n\":2}"}
@@ -199,7 +203,7 @@ fn what_follows_results_is_said_by_the_user() {
     let plain = Message::tool([result("a", json!({ "n": 1 }))]);
     assert!(!tells_outcomes(&request(vec![Message::user("hi"), plain.clone()])));
     check_with(
-        Outcomes::InLastResult,
+        Habits { outcomes: Outcomes::InLastResult, ..Habits::default() },
         vec![plain],
         expect![[r#"{"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}"#]],
     );
@@ -209,7 +213,7 @@ fn what_follows_results_is_said_by_the_user() {
 fn a_body_that_cannot_cross_to_the_host_is_a_conversation_that_is_too_long() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
-        body(&request, Dialect::Common, Outcomes::AsUser, &Blobs::new())
+        body(&request, Dialect::Common, Habits::default(), &Blobs::new())
     };
     let beside = of(0).unwrap().len();
     let most = FRAME_BYTES_MAX - 64 * 1024;
@@ -223,7 +227,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
     let mut message = Message::model(vec![Part::Unknown(smell), Part::text("a")]);
     check(vec![message.clone()], expect![[r#"{"role":"assistant","content":"a"}"#]]);
     message.role = Role::Unknown;
-    let error = body(&request(vec![message]), Dialect::Common, Outcomes::AsUser, &Blobs::new())
+    let error = body(&request(vec![message]), Dialect::Common, Habits::default(), &Blobs::new())
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
     assert_eq!(error.message, "a message has a role that this provider does not know");

@@ -73,7 +73,7 @@ const TABLE: &[Row] = &[
         "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments", "jaato-http",
         "jaato-instances", "jaato-loader", "jaato-objects", "jaato-places", "jaato-process",
         "jaato-registry", "jaato-session",
-    ], &[]),
+    ], TESTKIT),
     // What wires them together, and what people type.
     row("jaato-runtime", &[
         "jaato-types", "jaato-assets", "jaato-catalog", "jaato-config", "jaato-environments",

@@ -25,6 +25,9 @@ const WAIT: Duration = Duration::from_secs(60 * 60);
 /// Wait for a list of models, for which a person sits and waits.
 const LIST_WAIT: Duration = Duration::from_secs(10);
 
+/// Largest image: as text it is a third longer, and a request has 8 MiB at most.
+const IMAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Largest list of models.
 const LIST_BYTES_MAX: usize = 1024 * 1024;
 
@@ -83,7 +86,7 @@ impl Provider for Ollama {
     async fn complete(cx: &Cx<Server>, request: Request) -> Result<Completion> {
         let Server { base_url, context_tokens } = cx.state();
         let url = format!("{base_url}/api/chat");
-        let blobs = Blobs::new();
+        let blobs = images(cx, &request).await?;
         let body = body(&request, *context_tokens, &blobs)?;
         let sent = cx.http("POST", url.as_str()).header("content-type", "application/json");
         let response = sent.timeout(WAIT).body(body).send().await.map_err(failure::of_exchange)?;
@@ -115,6 +118,24 @@ impl Provider for Ollama {
         };
         Ok(models.iter().filter_map(info).collect())
     }
+}
+
+/// Fetches the images of a conversation. One that the session does not have any more is left out.
+async fn images(cx: &Cx<Server>, request: &Request) -> Result<Blobs> {
+    let mut blobs = Blobs::new();
+    for id in request::wanted(request) {
+        if blobs.contains_key(id) {
+            continue;
+        }
+        match cx.blobs().get(id, IMAGE_BYTES_MAX).await {
+            Ok(bytes) => {
+                blobs.insert(id.to_owned(), bytes);
+            }
+            Err(error) if error.kind == ErrorKind::Cancelled => return Err(error),
+            Err(error) => cx.log(Level::Warn, format!("an image is left out: {error}")),
+        }
+    }
+    Ok(blobs)
 }
 
 fn show(cx: &Cx<Server>, deltas: &[Delta]) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The services, one file each, and the table in which each has its row.
 
 mod assets;
+pub mod blobs;
 mod config;
 mod environment;
 mod folder;
@@ -36,13 +37,14 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 10] = [
+const SERVICES: [&dyn Service; 11] = [
     &session::Session,
     &config::Configuration,
     &folder::CacheFolder,
     &assets::AssetFiles,
     &http::Http,
     &output::Output,
+    &blobs::Blobs,
     &objects::Objects,
     &resources::Resources,
     &processes::Processes,
@@ -85,7 +87,7 @@ fn no_home() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use jaato_types::service::{ASSET, CACHE_FOLDER, CONFIG, OUTPUT, SESSION};
+    use jaato_types::service::{ASSET, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION};
     use jaato_types::{execution, files, http, objects, process, resources, terminal};
 
     use super::*;
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn each_operation_is_of_one_service() {
         let of_plugins = [SESSION, CONFIG, CACHE_FOLDER, ASSET, OUTPUT, http::HTTP_REQUEST];
-        let of_sessions = [objects::RESULT, resources::GET_OR_CREATE];
+        let of_sessions = [objects::RESULT, resources::GET_OR_CREATE, BLOB_PUT, BLOB_GET];
         for operation in of_plugins.into_iter().chain(of_sessions) {
             assert_eq!(rows(operation), 1, "{operation}");
         }

@@ -284,6 +284,8 @@ macro_rules! __conformance {
         models_are_listed,
         a_simple_request_is_answered,
         the_same_request_can_be_sent_again,
+        a_history_of_every_kind_is_answered_or_refused,
+        listed_options_are_taken,
         a_cancelled_completion_ends,
         bad_frames_are_refused,
     } };

@@ -1,5 +1,7 @@
 //! Checks of model providers.
 
+mod wide;
+
 use std::collections::BTreeSet;
 
 use jaato_types::{
@@ -9,6 +11,8 @@ use jaato_types::{
 
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
 use crate::{FakeHost, Finished};
+
+pub use wide::{a_history_of_every_kind_is_answered_or_refused, listed_options_are_taken};
 
 fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
     let description = host.description().map_err(told("description"))?;

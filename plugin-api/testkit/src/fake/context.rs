@@ -155,6 +155,7 @@ impl Context {
             self.host.executor.cancel(task);
         }
         drop(std::mem::take(&mut *self.streams.lock()));
+        self.host.services.forget(self.id);
         let wakers = std::mem::take(&mut self.waiting.lock().wakers);
         wakers.into_values().for_each(Waker::wake);
         self.satisfy();

@@ -8,14 +8,17 @@ use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
+use jaato_types::media_type::is_media_type;
 use jaato_types::service::{
-    self, AssetAnswer, AssetRequest, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
+    self, AssetAnswer, AssetRequest, BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BlobGet, BlobPut,
+    BlobPutAnswer, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
 };
 use jaato_types::{Error, ErrorKind, Frame, Result, process};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use super::held::Time;
@@ -76,6 +79,13 @@ impl Reply {
     }
 }
 
+/// What is no text.
+#[derive(Default)]
+struct Blob {
+    mime_type: String,
+    bytes: Vec<u8>,
+}
+
 type Script = Arc<dyn Fn(&ServiceRequest) -> Result<Reply> + Send + Sync>;
 
 /// The services of one fake host.
@@ -87,6 +97,9 @@ struct State {
     session: Option<SessionFacts>,
     config: Value,
     assets: BTreeMap<String, AssetAnswer>,
+    blobs: BTreeMap<String, Blob>,
+    /// Those that are being written, by context and number.
+    puts: BTreeMap<(u64, u64), Blob>,
     outputs: BTreeMap<u64, Vec<u8>>,
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
@@ -103,6 +116,8 @@ impl Default for State {
             session: None,
             config: json!({}),
             assets: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+            puts: BTreeMap::new(),
             outputs: BTreeMap::new(),
             asked: Vec::new(),
             folder: None,
@@ -110,6 +125,54 @@ impl Default for State {
             objects: ObjectEnvironment::default(),
             tools: BTreeMap::new(),
         }
+    }
+}
+
+impl State {
+    fn put_blob(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        let BlobPut { mime_type, put, more } = request.read()?;
+        let lost = |number: u64| {
+            let text = format!("this call has not begun a blob of number {number}");
+            Error::new(ErrorKind::NotFound, text)
+        };
+        let mut blob = match put {
+            Some(number) => {
+                self.puts.remove(&(request.context, number)).ok_or_else(|| lost(number))?
+            }
+            None if is_media_type(&mime_type) => Blob { mime_type, bytes: Vec::new() },
+            None => {
+                let text = format!("`{mime_type}` is no media type");
+                return Err(Error::new(ErrorKind::InvalidArguments, text));
+            }
+        };
+        blob.bytes.extend_from_slice(&request.bytes);
+        let bytes = blob.bytes.len() as u64;
+        let all = self.blobs.values().chain(self.puts.values());
+        let all = all.map(|blob| blob.bytes.len() as u64).sum::<u64>() + bytes;
+        if bytes > BLOB_BYTES_MAX || all > BLOBS_BYTES_MAX {
+            let text = format!(
+                "a blob has at most {BLOB_BYTES_MAX} bytes, those of a session {BLOBS_BYTES_MAX}"
+            );
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        if more {
+            let last = self.puts.keys().map(|(_, number)| *number).max().unwrap_or_default();
+            let number = put.unwrap_or(last + 1);
+            self.puts.insert((request.context, number), blob);
+            return Reply::of(&BlobPutAnswer::begun(number, bytes));
+        }
+        let id: String =
+            Sha256::digest(&blob.bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        self.blobs.entry(id.clone()).or_insert(blob);
+        Reply::of(&BlobPutAnswer::whole(id, bytes))
+    }
+
+    fn get_blob(&self, request: &ServiceRequest) -> Result<Reply> {
+        let BlobGet { blob: id } = request.read()?;
+        let text = format!("the session has no blob `{id}`");
+        let blob = self.blobs.get(&id).ok_or_else(|| Error::new(ErrorKind::NotFound, text))?;
+        let head = json!({ "mime_type": blob.mime_type, "bytes": blob.bytes.len() });
+        Ok(Reply::StreamWith(head, FakeStream::of([blob.bytes.as_slice()])))
     }
 }
 
@@ -125,6 +188,11 @@ impl Services {
     /// Notes which tool or command runs in a context.
     pub(crate) fn runs(&self, context: u64, tool: &str) {
         self.lock().tools.insert(context, tool.to_owned());
+    }
+
+    /// Forgets what a context that has ended did not finish.
+    pub(crate) fn forget(&self, context: u64) {
+        self.lock().puts.retain(|(of, _), _| *of != context);
     }
 
     /// What tools have put in front of the model.
@@ -214,6 +282,8 @@ impl Services {
                 Reply::of(&FolderAnswer::new(folder.to_string_lossy()))
             }
             service::OUTPUT => self.write_output(request),
+            service::BLOB_PUT => self.lock().put_blob(request),
+            service::BLOB_GET => self.lock().get_blob(request),
             process::SPAWN
             | process::SPAWN_ON_TERMINAL
             | process::WRITE

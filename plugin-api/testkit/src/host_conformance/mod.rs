@@ -9,6 +9,7 @@
 //! `test.stream`, `test.head`, `test.panic`.
 
 mod at_its_end;
+mod blobs;
 mod bodies;
 mod body;
 mod programs;
@@ -23,6 +24,11 @@ pub use bodies::{BODIES_MANIFEST, Bodies};
 use at_its_end::{
     a_cancel_drops, kept_contexts_refuse, polls_and_drops_are_elsewhere, streams_are_closed,
     waits_end_in_refusal,
+};
+use blobs::{
+    a_blob_of_another_call_is_there, an_empty_blob_is_one, blobs_are_named_by_their_content,
+    large_blobs_come_in_pieces, too_large_blobs_are_refused, what_is_no_blob_is_told,
+    what_is_no_media_type_is_refused, what_is_not_finished_goes_with_its_call,
 };
 use programs::{
     a_call_follows_the_exit_and_not_the_pipes, a_deadline_ends_a_program,
@@ -154,6 +160,18 @@ pub const PROCESS_CHECKS: &[(&str, Check)] = &[
     ("a program of another call is out of reach", programs_of_another_call_are_out_of_reach),
 ];
 
+/// The checks of the services `blob.put` and `blob.get`, by name.
+pub const BLOB_CHECKS: &[(&str, Check)] = &[
+    ("a blob is named by its content, whole or in pieces", blobs_are_named_by_their_content),
+    ("an empty blob is one", an_empty_blob_is_one),
+    ("a blob that another call has put is there", a_blob_of_another_call_is_there),
+    ("what is no blob is told", what_is_no_blob_is_told),
+    ("what is no media type is refused", what_is_no_media_type_is_refused),
+    ("what is not finished goes with its call", what_is_not_finished_goes_with_its_call),
+    ("a large blob comes in pieces and is read as it was written", large_blobs_come_in_pieces),
+    ("a blob that is too large is refused", too_large_blobs_are_refused),
+];
+
 /// Runs all checks; panics at the first that fails, with its name.
 pub fn host_conformance(host: &dyn HostUnderTest) {
     run(CHECKS, host);
@@ -162,6 +180,11 @@ pub fn host_conformance(host: &dyn HostUnderTest) {
 /// Runs the checks of the service `process`; as [`host_conformance`].
 pub fn process_conformance(host: &dyn HostUnderTest) {
     run(PROCESS_CHECKS, host);
+}
+
+/// Runs the checks of the services `blob.put` and `blob.get`; as [`host_conformance`].
+pub fn blob_conformance(host: &dyn HostUnderTest) {
+    run(BLOB_CHECKS, host);
 }
 
 fn run(checks: &[(&str, Check)], host: &dyn HostUnderTest) {

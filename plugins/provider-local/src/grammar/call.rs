@@ -68,6 +68,17 @@ impl CallFormat {
     }
 }
 
+/// Returns a grammar for a whole answer: a call, or JSON that matches the schema.
+pub fn answer_as_lark(format: &CallFormat, schema: &Value, loose: bool) -> String {
+    let json = format!("answer: %json {}\n", laid_out(schema, false));
+    if format.tools.is_empty() {
+        return format!("start: answer\n{json}");
+    }
+    let calls = format.rest_as_lark("", loose);
+    let calls = calls.strip_prefix("start: ").unwrap_or(&calls);
+    format!("start: answer\n     | {calls}{json}")
+}
+
 /// Writes a call as the model is to write it.
 pub fn call_text(name: &str, arguments: &Value) -> String {
     let pretty = serde_json::to_string_pretty(arguments).unwrap_or_else(|_| "{}".to_owned());
@@ -197,16 +208,21 @@ fn with_definitions(value: &Value, schema: &Value) -> Value {
     value
 }
 
-/// Adds how JSON below the first level is laid out: bounded spaces, or a weak model fills the
-/// answer with them.
+/// Adds how JSON below the first level is laid out. What the grammar cannot hold is passed over:
+/// the host checks arguments in any case.
 fn nested(schema: &Value) -> Value {
+    laid_out(schema, true)
+}
+
+/// Adds how JSON is laid out: bounded spaces, or a weak model fills the answer with them.
+fn laid_out(schema: &Value, lenient: bool) -> Value {
     let is_container = schema.get("type").is_none_or(|kind| {
         !matches!(kind.as_str(), Some("string" | "integer" | "number" | "boolean" | "null"))
     }) && schema.get("enum").is_none();
     let layout = if is_container {
-        json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": true})
+        json!({"whitespace_pattern": "[ \\n]{1,20}", "lenient": lenient})
     } else {
-        json!({"whitespace_flexible": false, "lenient": true})
+        json!({"whitespace_flexible": false, "lenient": lenient})
     };
     match schema {
         Value::Object(object) => {

@@ -9,8 +9,9 @@ use llguidance::toktrie::{
     InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv,
 };
 use llguidance::{Matcher, ParserFactory};
+use serde_json::Value;
 
-use super::call::CallFormat;
+use super::call::{CallFormat, answer_as_lark};
 use crate::tokenizer::Tokenizer;
 
 /// What grammars of one model share: its tokens as a trie. Made once; takes a third of a second.
@@ -53,6 +54,28 @@ impl CallGrammar {
         }
         let forced = matcher.compute_ff_tokens();
         Ok(CallMatcher { matcher, forced })
+    }
+
+    /// Begins to follow an answer that is a call, or JSON that matches the schema.
+    ///
+    /// # Errors
+    /// Kind `invalid_arguments` when no grammar can be made of the schema: an answer that does not
+    /// surely match is none.
+    pub fn answer(&self, format: &CallFormat, schema: &Value) -> Result<CallMatcher> {
+        let strict = self.matcher(answer_as_lark(format, schema, false));
+        let matcher = match strict.get_error() {
+            None => strict,
+            Some(_) => self.matcher(answer_as_lark(format, schema, true)),
+        };
+        match matcher.get_error() {
+            None => Ok(CallMatcher { matcher, forced: Vec::new() }),
+            Some(error) => {
+                let error = one_line(&error);
+                let text =
+                    format!("the local model cannot be held to the answer's schema: {error}");
+                Err(Error::new(ErrorKind::InvalidArguments, text))
+            }
+        }
     }
 
     /// Tells why the strict grammar of these tools cannot be made, if it cannot.

@@ -1,0 +1,234 @@
+//! The blobs of one session: which there are, and how much room is left.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use jaato_environments::Outputs;
+use jaato_types::media_type::is_media_type;
+use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
+use jaato_types::{Error, ErrorKind, SessionId};
+use parking_lot::Mutex;
+
+use super::io as cannot;
+use super::upload::Upload;
+
+/// Digits of an id: SHA-256 in hex.
+const ID_DIGITS: usize = 64;
+
+/// Most of a wrong id that an error repeats, in characters.
+const SHOWN_MAX: usize = 80;
+
+/// The blobs of one session.
+#[derive(Debug)]
+pub struct SessionBlobs {
+    outputs: Arc<Outputs>,
+    /// The name of the session's folder among the outputs.
+    name: String,
+    folder: OnceLock<PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    kept: HashMap<String, Kept>,
+    /// Of the blobs that are kept, and of those that are still being written.
+    bytes: u64,
+    /// Blobs that are being written.
+    uploads: usize,
+}
+
+/// A blob that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its media type, as the first one to put it said.
+    pub mime_type: String,
+}
+
+/// Room that an upload has taken. It is given back unless a blob takes it over.
+#[derive(Debug)]
+pub(super) struct Room {
+    blobs: Arc<SessionBlobs>,
+    bytes: u64,
+}
+
+impl SessionBlobs {
+    pub(super) fn new(outputs: Arc<Outputs>, session: &SessionId) -> Self {
+        let name = format!("blobs-{session}");
+        Self { outputs, name, folder: OnceLock::new(), state: Mutex::default() }
+    }
+
+    /// Begins to write a blob. Blocks on files.
+    ///
+    /// # Errors
+    /// `invalid_arguments` for what is no media type, `limit_reached` when the session has too
+    /// many blobs, `io` when the file cannot be made.
+    pub fn begin(self: &Arc<Self>, mime_type: &str) -> Result<Upload, Error> {
+        check(mime_type)?;
+        let room = Room::take(self)?;
+        Upload::create(self.folder()?, mime_type, room)
+    }
+
+    /// Finds a blob.
+    ///
+    /// # Errors
+    /// `not_found` when the session has none of that id.
+    pub fn find(&self, id: &str) -> Result<Kept, Error> {
+        let found = self.state.lock().kept.get(id).cloned();
+        found.filter(|_| is_id(id)).ok_or_else(|| not_found(id))
+    }
+
+    /// Opens a blob's file. Blocks on it.
+    ///
+    /// # Errors
+    /// `not_found` when the session has none of that id, or its file was removed; `io`.
+    pub fn open(&self, id: &str) -> Result<(Kept, File), Error> {
+        let kept = self.find(id)?;
+        match File::open(&kept.path) {
+            Ok(file) => Ok((kept, file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.forget(id);
+                Err(not_found(id))
+            }
+            Err(error) => Err(cannot("read", &error)),
+        }
+    }
+
+    /// Reads the first bytes of a blob, at most so many. Blocks on its file.
+    ///
+    /// # Errors
+    /// As [`SessionBlobs::open`].
+    pub fn head(&self, id: &str, bytes_max: u64) -> Result<Vec<u8>, Error> {
+        let (_, file) = self.open(id)?;
+        let mut head = Vec::new();
+        file.take(bytes_max).read_to_end(&mut head).map_err(|error| cannot("read", &error))?;
+        Ok(head)
+    }
+
+    /// Counts the bytes that are kept or being written.
+    pub fn bytes(&self) -> u64 {
+        self.state.lock().bytes
+    }
+
+    /// Removes the folder with all that is in it. Blocks.
+    pub(super) fn remove(&self) {
+        if let Some(folder) = self.folder.get() {
+            // What cannot be removed goes with the host's folder.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+
+    fn folder(&self) -> Result<&Path, Error> {
+        if let Some(folder) = self.folder.get() {
+            return Ok(folder);
+        }
+        let folder = self.outputs.path(&self.name)?;
+        jaato_places::make(&folder).map_err(|error| {
+            let made = Error::new(ErrorKind::Io, error.to_string());
+            error.hint().into_iter().fold(made, Error::with_hint)
+        })?;
+        Ok(self.folder.get_or_init(|| folder))
+    }
+
+    /// Forgets a blob whose file is gone.
+    fn forget(&self, id: &str) {
+        let mut state = self.state.lock();
+        if let Some(kept) = state.kept.remove(id) {
+            state.bytes -= kept.bytes;
+        }
+    }
+}
+
+impl Room {
+    fn take(blobs: &Arc<SessionBlobs>) -> Result<Self, Error> {
+        let mut state = blobs.state.lock();
+        if state.kept.len() + state.uploads >= BLOBS_MAX {
+            let text = format!("the session has {BLOBS_MAX} blobs, and may have no more");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        state.uploads += 1;
+        drop(state);
+        Ok(Self { blobs: Arc::clone(blobs), bytes: 0 })
+    }
+
+    /// Counts the bytes that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Takes room for so many bytes more.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Error> {
+        if self.bytes + bytes > BLOB_BYTES_MAX {
+            let text = format!("a blob has at most {BLOB_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        let mut state = self.blobs.state.lock();
+        if state.bytes + bytes > BLOBS_BYTES_MAX {
+            let text = format!("the blobs of a session have at most {BLOBS_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        state.bytes += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Gives the room to a blob whose file has all bytes. `place` puts that file into its place;
+    /// it is not called where the session has the blob already.
+    pub(super) fn keep(
+        mut self,
+        id: &str,
+        mime_type: String,
+        place: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let path = self.blobs.folder()?.join(id);
+        // Held over the rename, so that of two equal blobs one is placed and both are found.
+        let mut state = self.blobs.state.lock();
+        let is_known = state.kept.contains_key(id);
+        if is_known && path.is_file() {
+            return Ok(self.bytes);
+        }
+        place(&path)?;
+        let bytes = self.bytes;
+        let kept = Kept { path, bytes, mime_type };
+        if state.kept.insert(id.to_owned(), kept).is_none() {
+            // The blob has the room from here on; its upload gives back nothing.
+            drop(state);
+            self.bytes = 0;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut state = self.blobs.state.lock();
+        state.uploads -= 1;
+        state.bytes -= self.bytes;
+    }
+}
+
+/// Tells whether a text is a SHA-256 in lower-case hex: nothing else becomes a file's name.
+fn is_id(text: &str) -> bool {
+    text.len() == ID_DIGITS && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn not_found(id: &str) -> Error {
+    let shown: String = id.chars().take(SHOWN_MAX).collect();
+    Error::new(ErrorKind::NotFound, format!("the session has no blob `{shown}`"))
+}
+
+/// Refuses what is no media type: it stands in requests of others.
+fn check(mime_type: &str) -> Result<(), Error> {
+    if is_media_type(mime_type) {
+        return Ok(());
+    }
+    let shown: String = mime_type.chars().take(SHOWN_MAX).collect();
+    let text = format!("`{shown}` is no media type");
+    Err(Error::new(ErrorKind::InvalidArguments, text).with_hint("say one such as `image/png`"))
+}

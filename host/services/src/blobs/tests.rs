@@ -1,0 +1,180 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
+use tempfile::TempDir;
+
+use super::upload::Put;
+use super::uploads::UPLOADS_MAX;
+use super::*;
+
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+fn blobs() -> (TempDir, Blobs) {
+    let folder = tempfile::tempdir().unwrap();
+    let outputs = Arc::new(Outputs::below(folder.path()));
+    (folder, Blobs::beside(outputs))
+}
+
+fn session() -> (TempDir, Arc<SessionBlobs>) {
+    let (folder, blobs) = blobs();
+    (folder, blobs.of(&SessionId::from("s1")).unwrap())
+}
+
+#[track_caller]
+fn put(blobs: &Arc<SessionBlobs>, mime_type: &str, bytes: &[u8]) -> Put {
+    let mut upload = blobs.begin(mime_type).unwrap();
+    upload.write(bytes).unwrap();
+    upload.finish().unwrap()
+}
+
+fn files(blobs: &SessionBlobs, id: &str) -> Vec<String> {
+    let folder = blobs.find(id).unwrap().path.parent().unwrap().to_owned();
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_blob_is_named_by_its_content_and_the_same_bytes_are_one() {
+    let (_folder, blobs) = session();
+    assert_eq!(put(&blobs, "text/plain", b"abc"), Put { id: ABC.to_owned(), bytes: 3 });
+    assert_eq!(put(&blobs, "text/markdown", b"abc").id, ABC);
+    assert_eq!(put(&blobs, "text/plain", b""), Put { id: EMPTY.to_owned(), bytes: 0 });
+    assert_eq!((blobs.bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned(), EMPTY.to_owned()]));
+    let kept = blobs.find(ABC).unwrap();
+    assert_eq!((kept.bytes, kept.mime_type.as_str()), (3, "text/plain"));
+    assert_eq!(blobs.head(ABC, 2).unwrap(), b"ab");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&kept.path), mode(kept.path.parent().unwrap())), (0o600, 0o700));
+}
+
+#[test]
+fn an_upload_that_is_dropped_leaves_no_file_and_takes_no_room() {
+    let (_folder, blobs) = session();
+    put(&blobs, "text/plain", b"abc");
+    let mut upload = blobs.begin("text/plain").unwrap();
+    upload.write(b"never finished").unwrap();
+    assert_eq!((blobs.bytes(), files(&blobs, ABC).len()), (17, 2));
+    drop(upload);
+    assert_eq!((blobs.bytes(), files(&blobs, ABC).len()), (3, 1));
+}
+
+#[test]
+fn no_text_that_is_no_id_reaches_the_disk() {
+    let (_folder, blobs) = session();
+    put(&blobs, "text/plain", b"abc");
+    let upper = ABC.to_uppercase();
+    let ids = ["", "../../x", "/etc/passwd", &upper, &ABC[1..], &format!("../{}", &ABC[3..])];
+    for id in ids {
+        let error = blobs.open(id).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound, "{id}");
+        assert_eq!(error.message, format!("the session has no blob `{id}`"));
+    }
+    let long = blobs.find(&"x".repeat(100_000)).unwrap_err();
+    assert!(long.message.len() < 200, "{long}");
+}
+
+#[test]
+fn a_blob_whose_file_was_removed_is_gone_and_may_be_put_again() {
+    let (_folder, blobs) = session();
+    put(&blobs, "text/plain", b"abc");
+    std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
+    assert_eq!(blobs.open(ABC).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!((blobs.bytes(), blobs.find(ABC).is_err()), (0, true));
+    put(&blobs, "text/plain", b"abc");
+    std::fs::remove_file(blobs.find(ABC).unwrap().path).unwrap();
+    put(&blobs, "text/plain", b"abc");
+    assert_eq!((blobs.bytes(), blobs.head(ABC, 9).unwrap()), (3, b"abc".to_vec()));
+}
+
+#[test]
+fn blobs_and_sessions_have_their_bounds_to_the_byte() {
+    let (_folder, blobs) = session();
+    let large = vec![7; usize::try_from(BLOB_BYTES_MAX).unwrap()];
+    let mut upload = blobs.begin("a/b").unwrap();
+    upload.write(&large).unwrap();
+    let error = upload.write(b"1").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached);
+    assert_eq!(error.message, "a blob has at most 104857600 bytes");
+    upload.finish().unwrap();
+    let mut other = blobs.begin("a/b").unwrap();
+    other.write(&large[1..]).unwrap();
+    other.finish().unwrap();
+    let rest = usize::try_from(BLOBS_BYTES_MAX - blobs.bytes()).unwrap();
+    let mut last = blobs.begin("a/b").unwrap();
+    let error = last.write(&large[..=rest]).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached);
+    assert_eq!(error.message, "the blobs of a session have at most 268435456 bytes");
+    last.write(&large[..rest]).unwrap();
+    assert_eq!(blobs.bytes(), BLOBS_BYTES_MAX);
+    last.finish().unwrap();
+}
+
+#[test]
+fn a_session_has_so_many_blobs_and_no_more() {
+    let (_folder, blobs) = session();
+    for number in 0..BLOBS_MAX - 1 {
+        put(&blobs, "a/b", &number.to_le_bytes());
+    }
+    let last = blobs.begin("a/b").unwrap();
+    let error = blobs.begin("a/b").unwrap_err();
+    assert_eq!(error.kind, ErrorKind::LimitReached);
+    drop(last);
+    put(&blobs, "a/b", b"one more");
+    assert!(blobs.begin("a/b").is_err());
+}
+
+#[test]
+fn what_is_no_media_type_is_refused() {
+    let (_folder, blobs) = session();
+    assert!(blobs.begin("image/png").is_ok());
+    for bad in ["", "png", "/", "image/", "a/b\r\nx: y", "a/b\u{1b}[2J"] {
+        assert_eq!(blobs.begin(bad).unwrap_err().kind, ErrorKind::InvalidArguments, "{bad}");
+    }
+}
+
+fn piece(number: Option<u64>, bytes: &[u8], more: bool) -> Piece {
+    Piece { number, mime_type: "text/plain".to_owned(), bytes: bytes.to_vec(), more }
+}
+
+#[tokio::test]
+async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
+    let (_folder, blobs) = session();
+    let uploads: Arc<Uploads> = Arc::default();
+    let write = |piece| Arc::clone(&uploads).write(Arc::clone(&blobs), piece);
+    assert_eq!(write(piece(None, b"a", true)).await, Ok(Written::Begun { number: 1, bytes: 1 }));
+    assert_eq!(write(piece(Some(1), b"b", true)).await, Ok(Written::Begun { number: 1, bytes: 2 }));
+    let whole = Written::Whole(Put { id: ABC.to_owned(), bytes: 3 });
+    assert_eq!(write(piece(Some(1), b"c", false)).await, Ok(whole));
+    let error = write(piece(Some(1), b"d", false)).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::NotFound);
+    for number in 0..UPLOADS_MAX as u64 {
+        let number = number + 2;
+        let begun = write(piece(None, b"0", true)).await;
+        assert_eq!(begun, Ok(Written::Begun { number, bytes: 1 }));
+    }
+    assert_eq!(write(piece(None, b"0", true)).await.unwrap_err().kind, ErrorKind::LimitReached);
+    assert_eq!(blobs.bytes(), 3 + UPLOADS_MAX as u64);
+    let other: Arc<Uploads> = Arc::default();
+    let foreign = other.write(Arc::clone(&blobs), piece(Some(2), b"", false)).await;
+    assert_eq!(foreign.unwrap_err().kind, ErrorKind::NotFound);
+    drop(uploads);
+    assert_eq!((blobs.bytes(), files(&blobs, ABC)), (3, vec![ABC.to_owned()]));
+}
+
+#[tokio::test]
+async fn sessions_have_blobs_of_their_own_that_go_with_them() {
+    let (_folder, all) = blobs();
+    let (one, other) = (SessionId::from("../s1"), SessionId::from("s2"));
+    let (mine, others) = (all.of(&one).unwrap(), all.of(&other).unwrap());
+    put(&mine, "text/plain", b"abc");
+    assert!(others.find(ABC).is_err());
+    let path = mine.find(ABC).unwrap().path;
+    all.leave(&one).await;
+    assert!(!path.parent().unwrap().exists());
+    assert!(all.of(&one).unwrap().find(ABC).is_err());
+    let error = all.of(&SessionId::from("")).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+}

@@ -1,0 +1,74 @@
+//! A blob that is being written.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use jaato_types::Error;
+use sha2::{Digest as _, Sha256};
+use tempfile::NamedTempFile;
+
+use super::io;
+use super::session::Room;
+
+/// A blob that is being written. Dropping it removes what was written.
+#[derive(Debug)]
+pub struct Upload {
+    file: NamedTempFile,
+    hash: Sha256,
+    mime_type: String,
+    room: Room,
+}
+
+/// A blob that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Put {
+    /// Its id: the SHA-256 of the content, in lower-case hex.
+    pub id: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl Upload {
+    /// Makes the temporary file, of mode 0600.
+    pub(super) fn create(folder: &Path, mime_type: &str, room: Room) -> Result<Self, Error> {
+        let made = tempfile::Builder::new().prefix("upload-").tempfile_in(folder);
+        let file = made.map_err(|error| io("make", &error))?;
+        Ok(Self { file, hash: Sha256::new(), mime_type: mime_type.to_owned(), room })
+    }
+
+    /// Appends a piece. Blocks on the file.
+    ///
+    /// # Errors
+    /// `limit_reached` when the blob or the session would have too many bytes; `io`.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
+        self.room.grow(piece.len() as u64)?;
+        self.file.write_all(piece).map_err(|error| io("write", &error))?;
+        self.hash.update(piece);
+        Ok(())
+    }
+
+    /// Counts the bytes that were written.
+    pub fn bytes(&self) -> u64 {
+        self.room.bytes()
+    }
+
+    /// Makes it a blob of the session. Blocks on the file.
+    ///
+    /// # Errors
+    /// `io` when it cannot be put into its place.
+    pub fn finish(self) -> Result<Put, Error> {
+        let Self { file, hash, mime_type, room } = self;
+        let id = hash.finalize().iter().fold(String::new(), |mut id, byte| {
+            // Writing to a text does not fail.
+            let _ = write!(id, "{byte:02x}");
+            id
+        });
+        let place = |path: &Path| match file.persist(path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(io("keep", &error.error)),
+        };
+        let bytes = room.keep(&id, mime_type, place)?;
+        Ok(Put { id, bytes })
+    }
+}

@@ -1,0 +1,87 @@
+//! The services `blob.put` and `blob.get`: what is no text, kept for the session by its content.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use futures_util::stream;
+use jaato_loader::{Frames, Served};
+use jaato_types::service::{BLOB_GET, BLOB_PUT, BlobGet, BlobPut, BlobPutAnswer};
+use jaato_types::{Error, ErrorKind, Frame};
+use serde_json::Map;
+
+use super::{Answer, Service, bad_request, frame, ready};
+use crate::blobs::{Kept, Piece, SessionBlobs, Uploads, Written, blocking};
+use crate::call::Call;
+
+/// Bytes that one `next` gives at most.
+const PIECE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// The session's blobs.
+pub struct Blobs;
+
+impl Service for Blobs {
+    fn has(&self, operation: &str) -> bool {
+        matches!(operation, BLOB_PUT | BLOB_GET)
+    }
+
+    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+        match call.shared.blobs.of(&call.site.session) {
+            Ok(blobs) => answer(blobs, Arc::clone(&call.uploads), operation, request),
+            Err(error) => ready(Err(error)),
+        }
+    }
+}
+
+/// Answers an operation on the blobs of a session; `uploads` are those of the call.
+pub fn answer(
+    blobs: Arc<SessionBlobs>,
+    uploads: Arc<Uploads>,
+    operation: &str,
+    request: Vec<u8>,
+) -> Answer {
+    if operation == BLOB_GET {
+        return Box::pin(async move { get(blobs, &request).await });
+    }
+    Box::pin(async move {
+        let answer = match uploads.write(blobs, piece(&request)?).await? {
+            Written::Begun { number, bytes } => BlobPutAnswer::begun(number, bytes),
+            Written::Whole(put) => BlobPutAnswer::whole(put.id, put.bytes),
+        };
+        frame(&answer)
+    })
+}
+
+fn piece(request: &[u8]) -> Result<Piece, Error> {
+    let parsed = Frame::parse(request).map_err(bad_request)?;
+    let BlobPut { mime_type, put, more } = parsed.json().map_err(bad_request)?;
+    Ok(Piece { number: put, mime_type, bytes: parsed.bytes.to_vec(), more })
+}
+
+async fn get(blobs: Arc<SessionBlobs>, request: &[u8]) -> Result<Served, Error> {
+    let BlobGet { blob } = Frame::read(request).map_err(bad_request)?;
+    let (Kept { bytes, mime_type, .. }, file) = blocking(move || blobs.open(&blob)).await?;
+    let head = [("mime_type", mime_type.into()), ("bytes", bytes.into())];
+    let head = Map::from_iter(head.map(|(key, value)| (key.to_owned(), value)));
+    Ok(Served::StreamWith(head, Box::new(Frames(Box::pin(pieces(file))))))
+}
+
+/// Reads a file piece by piece, each as a frame.
+fn pieces(file: File) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>> + Send {
+    stream::try_unfold(file, |file| {
+        blocking(move || {
+            let mut piece = Vec::new();
+            let broken = |error: std::io::Error| {
+                Error::new(ErrorKind::Io, format!("cannot read a blob: {error}"))
+            };
+            (&file).take(PIECE_BYTES_MAX).read_to_end(&mut piece).map_err(broken)?;
+            if piece.is_empty() {
+                return Ok(None);
+            }
+            let bug =
+                |error: jaato_types::FrameError| Error::new(ErrorKind::HostBug, error.to_string());
+            let frame = Frame::from_json_text(b"", &piece).map_err(bug)?;
+            Ok(Some((frame, file)))
+        })
+    })
+}

@@ -1,0 +1,165 @@
+//! Checks of what not every request has: histories of every kind of part, and options.
+
+use jaato_types::{
+    Completion, Data, Delta, Effort, Message, Opaque, Part, ProviderSpec, Request, Role,
+    TOOLS_CHANGED, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec, ToolsChanged,
+};
+use serde_json::{Map, json};
+
+use super::{check_completion, judge, request, spec};
+use crate::conformance::{Suite, Verdict, clear_error, ensure};
+use crate::{FakeHost, Finished};
+
+/// The tool of which histories here tell.
+const TOOL: &str = "look";
+
+/// A history with signatures, opaque parts of this and of another maker, attachments, data and
+/// parts that nobody knows is answered, or refused clearly.
+pub fn a_history_of_every_kind_is_answered_or_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let spec = spec(host)?;
+    let request = with_history(spec);
+    judge(&request, &host.complete(&request))?;
+    // The same a part at a time: one that is refused must not hide another.
+    for (at, message) in request.messages.iter().enumerate() {
+        for part in 0..message.parts.len() {
+            let mut less = request.clone();
+            let removed = less.messages[at].parts.remove(part);
+            let pairs = matches!(removed, Part::ToolCall(_) | Part::ToolResult(_));
+            if !pairs && !less.messages[at].parts.is_empty() {
+                judge(&less, &host.complete(&less))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each option that is listed is one that there is, and is taken with an ordinary value wherever a
+/// simple request is.
+pub fn listed_options_are_taken(_: &Suite, host: &FakeHost) -> Verdict {
+    let spec = spec(host)?;
+    let plain = with_tool(request(spec));
+    let is_answered = host.complete(&plain).result.is_ok();
+    for name in &spec.options {
+        let Some(request) = with_option(spec, name) else {
+            return Err(format!("it lists the option `{name}`, which there is not"));
+        };
+        let finished = host.complete(&request);
+        match &finished.result {
+            Ok(completion) => {
+                let deltas = deltas_of(&request, &finished, completion);
+                check_completion(&request, &deltas, completion)
+                    .map_err(|what| format!("with the option `{name}`: {what}"))?;
+            }
+            Err(error) => {
+                clear_error(&format!("a request with the option `{name}`"), error)?;
+                ensure(!is_answered, || {
+                    format!("the option `{name}` is listed, and is refused: {error}")
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Who is asked for the whole answer may show it at its end, or not at all.
+fn deltas_of(
+    request: &Request,
+    finished: &Finished<Completion>,
+    completion: &Completion,
+) -> Vec<Delta> {
+    let is_shown = |delta: &Delta| {
+        matches!(delta, Delta::Text { .. } | Delta::Thought { .. } | Delta::ToolCall(_))
+    };
+    if request.options.stream != Some(false) || finished.deltas.iter().any(is_shown) {
+        return finished.deltas.clone();
+    }
+    let shown = completion.parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } => Some(Delta::text(text)),
+        Part::Thought { text, .. } => Some(Delta::thought(text)),
+        Part::ToolCall(call) => Some(Delta::ToolCall(call.clone())),
+        _ => None,
+    });
+    shown.collect()
+}
+
+fn with_option(spec: &ProviderSpec, name: &str) -> Option<Request> {
+    let mut request = with_tool(request(spec));
+    let options = &mut request.options;
+    match name {
+        "max_output_tokens" => options.max_output_tokens = Some(16),
+        "temperature" => options.temperature = Some(0.5),
+        "stream" => options.stream = Some(false),
+        "effort" => options.effort = Some(Effort::Medium),
+        "tool_choice" => options.tool_choice = Some(ToolChoice::Auto),
+        "output_schema" => {
+            let properties = json!({ "word": { "type": "string" } });
+            options.output_schema = Some(json!({ "type": "object", "properties": properties,
+                "required": ["word"], "additionalProperties": false }));
+        }
+        "stop" => options.stop = vec!["END".to_owned()],
+        "seed" => options.seed = Some(7),
+        "session_key" => options.session_key = Some("conformance".to_owned()),
+        TOOLS_CHANGED => {
+            let (added, removed) = (vec![tool()], vec![ToolName::from("listen")]);
+            let changed = ToolsChanged { added, removed, ..ToolsChanged::default() };
+            request.tools = vec![ToolSpec { name: "listen".into(), ..tool() }];
+            request.messages[0].parts.insert(0, Part::ToolsChanged(changed));
+        }
+        _ => return None,
+    }
+    Some(request)
+}
+
+fn tool() -> ToolSpec {
+    ToolSpec {
+        name: TOOL.into(),
+        description: "Looks at something.".to_owned(),
+        parameters: json!({ "type": "object", "properties": {}, "additionalProperties": false }),
+        ..ToolSpec::default()
+    }
+}
+
+fn with_tool(mut request: Request) -> Request {
+    request.tools = vec![tool()];
+    request
+}
+
+/// A request whose history has everything that a history may have.
+fn with_history(spec: &ProviderSpec) -> Request {
+    let mut request = with_tool(request(spec));
+    let opaque = |provider: &str| {
+        let (provider, model) = (provider.to_owned(), request.model.clone());
+        let item = json!({ "id": "rs_1", "encrypted_content": "…", "list": [1, null] });
+        Part::Opaque(Opaque { provider, model, item, ..Opaque::default() })
+    };
+    let from_the_future = json!({ "type": "smell", "of": "roses" });
+    let unknown = Part::Unknown(from_the_future.as_object().cloned().unwrap_or_default());
+    let image = Data::blob("image/png", "b-that-is-gone");
+    let signed = |id: &str| Part::ToolCall(ToolCall::new(id, TOOL, json!({}))).signed("signature");
+    let result = |id: &str, attachments| ToolResult {
+        attachments,
+        ..ToolResult::new(id, TOOL, Map::from_iter([("seen".to_owned(), json!(true))]))
+    };
+    let user = |parts| Message { role: Role::User, parts, ..Message::default() };
+    request.messages = vec![
+        user(vec![Part::text("Look."), Part::Data(image.clone()), unknown.clone()]),
+        Message::model(vec![
+            opaque(&spec.name),
+            Part::thought("hm").signed("signature"),
+            Part::thought("").signed("signature"),
+            opaque("another-maker"),
+            Part::text("I look."),
+            Part::text("").signed("signature"),
+            unknown,
+            signed("call-1"),
+            signed("call-2"),
+        ]),
+        Message::tool([
+            result("call-1", vec![image, Data::json(json!({ "n": 1 }))]),
+            result("call-2", Vec::new()),
+        ]),
+        Message::model(vec![Part::text("I looked.").signed("signature"), opaque(&spec.name)]),
+        user(vec![Part::json(json!({ "task": "done" })), Part::text("Say hello.")]),
+    ];
+    request
+}

@@ -1,0 +1,175 @@
+//! What the services `blob.put` and `blob.get` do: bytes are named by their content, are read as
+//! they were written, and what is not finished goes with its call.
+
+use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
+use jaato_types::service::{
+    BLOB_BYTES_MAX, BLOB_GET, BLOB_PUT, BlobGet, BlobGetAnswer, BlobPut, BlobPutAnswer,
+};
+use jaato_types::{Error, ErrorKind, Frame};
+
+use super::body::{Kept, ask, frame, opened, read_error, run, start};
+use super::{Ended, HostUnderTest};
+
+const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+/// Bytes that cross at once, as the sdk sends them.
+const PIECE_BYTES: usize = 4 * 1024 * 1024;
+
+async fn put(context: &Kept, request: &BlobPut, bytes: &[u8]) -> Result<BlobPutAnswer, Error> {
+    let asked = Frame::write_with_bytes(request, bytes).map_err(wrong)?;
+    let answer = opened(context.service(BLOB_PUT.into(), asked.into()).await)?;
+    Frame::read(&answer).map_err(wrong)
+}
+
+fn text(more: bool) -> BlobPut {
+    BlobPut { mime_type: "text/plain".to_owned(), more, ..BlobPut::default() }
+}
+
+fn goes_on(put: u64, more: bool) -> BlobPut {
+    BlobPut { put: Some(put), more, ..BlobPut::default() }
+}
+
+async fn head(context: &Kept, id: &str) -> Result<BlobGetAnswer, Error> {
+    let answer = ask(context, BLOB_GET, &BlobGet { blob: id.to_owned() }).await?;
+    Frame::read(&answer).map_err(wrong)
+}
+
+/// Reads a blob to its end: its media type, its length, and all bytes.
+async fn get(context: &Kept, id: &str) -> Result<(String, u64, Vec<u8>), Error> {
+    let head = head(context, id).await?;
+    let mut all = Vec::new();
+    loop {
+        match context.next(head.handle).await {
+            RResult::ROk(ROption::RNone) => return Ok((head.mime_type, head.bytes, all)),
+            RResult::ROk(ROption::RSome(piece)) => {
+                all.extend_from_slice(Frame::parse(&piece).map_err(wrong)?.bytes);
+            }
+            RResult::RErr(error) => return Err(read_error(&error)),
+        }
+    }
+}
+
+fn wrong(error: jaato_types::FrameError) -> Error {
+    Error::failed(error.to_string())
+}
+
+pub(super) fn blobs_are_named_by_their_content(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let at_once = put(&context, &text(false), b"abc").await?;
+        let begun = put(&context, &text(true), b"a").await?;
+        let number = begun.put.unwrap_or_default();
+        put(&context, &goes_on(number, true), b"").await?;
+        let last = put(&context, &goes_on(number, false), b"bc").await?;
+        let other = BlobPut { mime_type: "text/markdown".to_owned(), ..BlobPut::default() };
+        let again = put(&context, &other, b"abc").await?;
+        let ids = [at_once.blob, last.blob, again.blob];
+        Ok(frame(&(begun.blob, begun.bytes, ids, get(&context, ABC).await?)))
+    });
+    let found = ("text/plain", 3, b"abc".to_vec());
+    assert_eq!(ended.answer, Ok(frame(&(None::<()>, 1, [ABC; 3], found))));
+}
+
+pub(super) fn an_empty_blob_is_one(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let answer = put(&context, &text(false), b"").await?;
+        Ok(frame(&(answer.blob, get(&context, EMPTY).await?)))
+    });
+    assert_eq!(ended.answer, Ok(frame(&(EMPTY, ("text/plain", 0, Vec::<u8>::new())))));
+}
+
+pub(super) fn a_blob_of_another_call_is_there(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        put(&context, &text(false), b"abc").await.map(|answer| frame(&answer))
+    });
+    assert_eq!(ended.answer, Ok(frame(&BlobPutAnswer::whole(ABC, 3))));
+    let ended = run(host, |context| async move { get(&context, ABC).await.map(|it| frame(&it.2)) });
+    assert_eq!(ended.answer, Ok(frame(&b"abc")));
+}
+
+pub(super) fn what_is_no_blob_is_told(host: &dyn HostUnderTest) {
+    let unknown = "0".repeat(64);
+    let upper = ABC.to_uppercase();
+    for id in ["", "b-1", "../../../etc/passwd", &unknown, &upper] {
+        let id = id.to_owned();
+        let text = format!("the session has no blob `{id}`");
+        let ended = run(host, |context| async move {
+            put(&context, &super::blobs::text(false), b"abc").await?;
+            head(&context, &id).await.map(|head| frame(&head))
+        });
+        let error = ended.answer.map_err(|error| read_error(&error));
+        let error = error.map_err(|error| (error.kind, error.message));
+        assert_eq!(error, Err((ErrorKind::NotFound, text)));
+    }
+}
+
+pub(super) fn what_is_no_media_type_is_refused(host: &dyn HostUnderTest) {
+    for mime_type in ["", "png", "a/b\r\nx: y"] {
+        let request = BlobPut { mime_type: mime_type.to_owned(), ..BlobPut::default() };
+        let ended = run(host, |context| async move {
+            put(&context, &request, b"abc").await.map(|answer| frame(&answer))
+        });
+        refused(ended, ErrorKind::InvalidArguments);
+    }
+}
+
+/// The number of an unfinished blob means nothing to another call, nor once its own is over.
+pub(super) fn what_is_not_finished_goes_with_its_call(host: &dyn HostUnderTest) {
+    let (sender, numbers) = std::sync::mpsc::channel();
+    let call = start(host, move |context| async move {
+        let begun = put(&context, &text(true), b"a").await?;
+        // The check may have failed and gone by then.
+        let _ = sender.send(begun.put);
+        put(&context, &text(true), b"b").await?;
+        std::future::pending().await
+    });
+    let number = numbers.recv_timeout(super::body::DEADLINE).ok().flatten();
+    let number = number.unwrap_or_else(|| panic!("a blob that goes on has no number"));
+    let other = move |context: Kept| async move {
+        put(&context, &goes_on(number, false), b"").await.map(|answer| frame(&answer))
+    };
+    refused(run(host, other), ErrorKind::NotFound);
+    call.cancel();
+    refused(run(host, other), ErrorKind::NotFound);
+}
+
+/// A blob as large as one may be, through frames that hold a twelfth of it.
+pub(super) fn large_blobs_come_in_pieces(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut number = None;
+        for position in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
+            piece[0] = u8::try_from(position).unwrap_or_default();
+            let request = BlobPut { put: number, ..text(true) };
+            number = put(&context, &request, &piece).await?.put;
+        }
+        let whole = put(&context, &goes_on(number.unwrap_or_default(), false), b"").await?;
+        let (_, length, all) = get(&context, &whole.blob.unwrap_or_default()).await?;
+        let firsts: Vec<u8> = all.iter().step_by(PIECE_BYTES).copied().collect();
+        let rest = all.iter().filter(|byte| **byte != 0).count();
+        Ok(frame(&(whole.bytes, length, all.len(), firsts, rest)))
+    });
+    let firsts: Vec<u8> = (0..25).collect();
+    let all = (BLOB_BYTES_MAX, BLOB_BYTES_MAX, BLOB_BYTES_MAX, firsts, 24);
+    assert_eq!(ended.answer, Ok(frame(&all)));
+}
+
+pub(super) fn too_large_blobs_are_refused(host: &dyn HostUnderTest) {
+    let ended = run(host, |context| async move {
+        let piece = vec![1; PIECE_BYTES];
+        let mut number = None;
+        for _ in 0..BLOB_BYTES_MAX / PIECE_BYTES as u64 {
+            let request = BlobPut { put: number, ..text(true) };
+            number = put(&context, &request, &piece).await?.put;
+        }
+        let answer = put(&context, &goes_on(number.unwrap_or_default(), false), b"1").await;
+        answer.map(|answer| frame(&answer))
+    });
+    refused(ended, ErrorKind::LimitReached);
+}
+
+#[track_caller]
+fn refused(ended: Ended, kind: ErrorKind) {
+    let found = ended.answer.map_err(|frame| read_error(&frame).kind);
+    assert_eq!(found, Err(kind));
+}

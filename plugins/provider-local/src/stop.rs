@@ -1,0 +1,66 @@
+//! Texts before which an answer stops. Pure.
+
+/// Texts of which none may be part of an answer.
+#[derive(Debug, Clone, Default)]
+pub struct StopTexts {
+    texts: Vec<Vec<u8>>,
+}
+
+impl StopTexts {
+    /// Takes the texts; empty ones stop nothing.
+    pub fn new(texts: &[String]) -> Self {
+        let texts = texts.iter().filter(|text| !text.is_empty());
+        Self { texts: texts.map(|text| text.clone().into_bytes()).collect() }
+    }
+
+    /// Finds where the first of them begins, if one is whole.
+    pub fn find(&self, output: &[u8]) -> Option<usize> {
+        let at = |text: &Vec<u8>| output.windows(text.len()).position(|window| window == text);
+        self.texts.iter().filter_map(at).min()
+    }
+
+    /// Returns the length of the longest end of the output with which one may have begun.
+    pub fn begun(&self, output: &[u8]) -> usize {
+        let longest = self.texts.iter().map(Vec::len).max().unwrap_or(0);
+        let from = output.len().saturating_sub(longest);
+        let begins = |start: &usize| self.texts.iter().any(|it| it.starts_with(&output[*start..]));
+        (from..output.len()).find(begins).map_or(0, |start| output.len() - start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stops(texts: &[&str]) -> StopTexts {
+        StopTexts::new(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_one_that_comes_first_counts() {
+        let stops = stops(&["END", "", "\n\n"]);
+        for (output, at) in
+            [("", None), ("EN", None), ("a END", Some(2)), ("a\n\nEND", Some(1)), ("END", Some(0))]
+        {
+            assert_eq!(stops.find(output.as_bytes()), at, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_become_one_is_known() {
+        let stops = stops(&["END", "NDE", "€"]);
+        for (output, begun) in
+            [("", 0), ("a", 0), ("aE", 1), ("aEN", 2), ("aND", 2), ("ENx", 0), ("EEN", 2)]
+        {
+            assert_eq!(stops.begun(output.as_bytes()), begun, "{output:?}");
+        }
+        assert_eq!(stops.begun(&"a€".as_bytes()[..3]), 2);
+    }
+
+    #[test]
+    fn without_texts_nothing_stops() {
+        for stops in [stops(&[]), stops(&[""])] {
+            assert_eq!((stops.find(b"abc"), stops.begun(b"abc")), (None, 0));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What a request asks for beside its words: where the answer stops, what it matches, how it comes.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+
+use crate::support::{Kept, Quirks, Random, request, tool, write_model};
+use jaato_plugin_sdk::types::{
+    Completion, Error, ErrorKind, FinishReason, Message, Request, Result,
+};
+use provider_local::cancel::CancelFlag;
+use provider_local::engine::Engine;
+use provider_local::grammar::{CallGrammar, call_text};
+use provider_local::local::LocalModel;
+use provider_local::tokenizer::Tokenizer;
+use serde_json::{Value, json};
+
+/// Wants to say its script, a byte a token, then anything at all.
+struct Speaker {
+    tokenizer: Arc<Tokenizer>,
+    script: Vec<u32>,
+    random: Random,
+    prompt_len: usize,
+    len: usize,
+}
+
+impl Engine for Speaker {
+    fn context_limit(&self) -> usize {
+        100_000
+    }
+    fn len(&self) -> usize {
+        self.len
+    }
+    fn forward(&mut self, tokens: &[u32], _cancel: &CancelFlag) -> Result<Vec<f32>> {
+        if self.len == 0 {
+            self.prompt_len = tokens.len();
+        }
+        self.len += tokens.len();
+        let vocabulary = self.tokenizer.vocabulary_len();
+        let mut logits: Vec<f32> = (0..vocabulary).map(|_| self.random.next()).collect();
+        if let Some(&token) = self.script.get(self.len - self.prompt_len) {
+            logits[token as usize] = 9.0;
+        }
+        Ok(logits)
+    }
+    fn truncate(&mut self, len: usize) {
+        self.len = len;
+    }
+    fn state_bytes_per_token(&self) -> usize {
+        0
+    }
+    fn save(&self, _len: usize) -> Result<Vec<u8>> {
+        Err(Error::failed("a speaker has no state"))
+    }
+    fn load(&mut self, _bytes: &[u8], _stored: usize, _len: usize) -> Result<()> {
+        Err(Error::failed("a speaker has no state"))
+    }
+}
+
+/// Lets a model that wants to say `script` and then end answer a request.
+fn answer(script: &str, seed: u64, request: &Request) -> (Result<Completion>, Kept) {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = crate::support::tokenizer(&write_model(folder.path(), Quirks::default()));
+    let mut tokens: Vec<u32> = Vec::new();
+    for byte in script.chars() {
+        tokens.extend(tokenizer.encode_plain(&byte.to_string()).unwrap());
+    }
+    if !script.is_empty() {
+        tokens.push(tokenizer.turn_end());
+    }
+    let engine = Speaker {
+        tokenizer: Arc::clone(&tokenizer),
+        script: tokens,
+        random: Random(seed),
+        prompt_len: 0,
+        len: 0,
+    };
+    let grammar = CallGrammar::new(&tokenizer).unwrap();
+    let mut model = LocalModel::new(Box::new(engine), tokenizer, grammar);
+    let mut kept = Kept::default();
+    let completion = model.complete(request, &CancelFlag::default(), &mut kept);
+    (completion, kept)
+}
+
+fn question() -> Request {
+    request("go", &[], 400)
+}
+
+#[track_caller]
+fn check_stop(script: &str, stops: &[&str], expected: &str) {
+    let mut request = question();
+    request.options.stop = stops.iter().map(|text| (*text).to_owned()).collect();
+    let (completion, kept) = answer(script, 1, &request);
+    let completion = completion.unwrap();
+    assert_eq!(completion.finish_reason, FinishReason::Stop);
+    assert_eq!(kept.text, expected, "streamed");
+    assert_eq!(Message::model(completion.parts).text(), expected);
+}
+
+#[test]
+fn an_answer_ends_before_any_of_the_texts_wherever_tokens_were_cut() {
+    check_stop("one END two", &["END"], "one ");
+    check_stop("one END two", &["TWO", " E"], "one");
+    check_stop("one €, two", &["€"], "one ");
+    check_stop("END", &["END"], "");
+}
+
+#[test]
+fn what_only_begins_as_a_text_does_is_said() {
+    check_stop("one EN two E", &["END"], "one EN two E");
+    check_stop("EENEND", &["END"], "EEN");
+    // Blanks before an answer are no part of it.
+    check_stop("\n\none\n\ntwo", &["\n\n"], "one");
+}
+
+#[test]
+fn arguments_of_a_call_may_hold_such_a_text() {
+    let schema = json!({ "type": "object", "required": ["x"],
+        "properties": { "x": { "type": "string", "maxLength": 5 } } });
+    let mut request = request("go", &[tool("shell", schema)], 400);
+    request.options.stop = vec!["END".to_owned()];
+    let script = call_text("shell", &json!({ "x": "END" }));
+    let (completion, kept) = answer(&script, 1, &request);
+    assert_eq!(completion.unwrap().finish_reason, FinishReason::ToolUse);
+    assert_eq!((kept.calls, kept.text.as_str()), (1, ""));
+}
+
+#[test]
+fn an_answer_that_is_not_streamed_comes_at_once_and_is_the_same() {
+    struct Pieces(Vec<String>);
+    impl provider_local::local::Sink for Pieces {
+        fn text(&mut self, text: &str) -> bool {
+            self.0.push(text.to_owned());
+            true
+        }
+        fn notice(&mut self, _text: String) {}
+        fn log(&mut self, _text: String) {}
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let ask = |stream: Option<bool>| {
+        let mut request = question();
+        (request.options.stream, request.options.max_output_tokens) = (stream, Some(24));
+        let mut pieces = Pieces(Vec::new());
+        let mut model = crate::support::load(&path);
+        let completion = model.complete(&request, &CancelFlag::default(), &mut pieces).unwrap();
+        (completion, pieces.0)
+    };
+    let (streamed, pieces) = ask(None);
+    let (whole, one) = ask(Some(false));
+    assert!(pieces.len() > 1);
+    assert_eq!((whole, one), (streamed, vec![pieces.concat()]));
+}
+
+#[test]
+fn chance_comes_from_the_seed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write_model(folder.path(), Quirks::default());
+    let ask = |seed: Option<u64>| {
+        let mut request = question();
+        request.options.temperature = Some(1.5);
+        (request.options.seed, request.options.max_output_tokens) = (seed, Some(24));
+        let mut model = crate::support::load(&path);
+        model.complete(&request, &CancelFlag::default(), &mut Kept::default()).unwrap().parts
+    };
+    assert_eq!(ask(Some(1)), ask(Some(1)));
+    assert_ne!(ask(Some(1)), ask(Some(2)));
+    assert_eq!(ask(None), ask(None));
+}
+
+fn schemas() -> Vec<Value> {
+    vec![
+        json!({ "type": "object", "required": ["a", "b"], "additionalProperties": false,
+            "properties": { "a": { "type": "integer", "minimum": 0, "maximum": 9 },
+                "b": { "type": "array", "maxItems": 2, "items": { "enum": ["x", "y"] } } } }),
+        json!({ "type": "integer", "minimum": -5, "maximum": 1500 }),
+        json!({ "enum": ["yes", "no", "`"] }),
+        json!({ "type": "boolean" }),
+    ]
+}
+
+#[test]
+fn whatever_the_model_wants_to_say_the_answer_matches_its_schema() {
+    for schema in schemas() {
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        for (seed, script) in (0..6).zip(["", "hello", "```json", "", "{", "7"]) {
+            let mut request = question();
+            request.options.output_schema = Some(schema.clone());
+            request.options.temperature = Some(if seed % 2 == 0 { 0.0 } else { 1.0 });
+            let (completion, kept) = answer(script, seed, &request);
+            let completion = completion.unwrap();
+            assert_eq!(completion.finish_reason, FinishReason::Stop, "{schema} {}", kept.text);
+            let text = Message::model(completion.parts).text();
+            assert_eq!(text, kept.text);
+            let value = serde_json::from_str(&text).unwrap();
+            assert!(validator.is_valid(&value), "{schema}: {text}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_with_a_schema_may_still_be_a_call() {
+    let tools = [tool("shell", json!({ "type": "object", "properties": {} }))];
+    let mut request = request("go", &tools, 400);
+    request.options.output_schema = Some(schemas().remove(0));
+    let (completion, kept) = answer(&call_text("shell", &json!({})), 1, &request);
+    assert_eq!(completion.unwrap().finish_reason, FinishReason::ToolUse);
+    assert_eq!((kept.calls, kept.text.as_str()), (1, ""));
+    let (completion, kept) = answer("{\"a\": 3", 1, &request);
+    let completion = completion.unwrap();
+    assert_eq!((completion.finish_reason, kept.calls), (FinishReason::Stop, 0));
+    assert!(kept.text.starts_with("{\"a\": 3"), "{}", kept.text);
+}
+
+#[test]
+fn a_schema_that_the_answer_cannot_be_held_to_is_an_error() {
+    let mut request = question();
+    request.options.output_schema = Some(json!({ "type": "array", "uniqueItems": true }));
+    let error = answer("", 1, &request).0.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::InvalidArguments);
+    assert!(error.message.starts_with("the local model cannot be held to"), "{error}");
+}

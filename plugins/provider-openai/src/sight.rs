@@ -1,0 +1,109 @@
+//! What models look at beside text, where their server tells it, and what is known of OpenAI's.
+
+use jaato_plugin_sdk::serde_json::Value;
+use jaato_plugin_sdk::types::ModelInfo;
+
+use crate::content::{IMAGES, PDF};
+use crate::window::is_of_family;
+
+/// OpenAI's models by the beginnings of their names, and what they look at: the first that fits
+/// counts. Of others nothing is known. From developers.openai.com/api/docs/models, seen in
+/// November 2026.
+const OPENAI: [(&str, Sight); 16] = [
+    ("gpt-5.3-codex-spark", Sight::Nothing),
+    ("gpt-5", Sight::Files),
+    ("gpt-6", Sight::Files),
+    ("gpt-4.1", Sight::Files),
+    ("gpt-4.5", Sight::Files),
+    ("gpt-4o-audio", Sight::Nothing),
+    ("gpt-4o", Sight::Files),
+    ("chatgpt-4o", Sight::Images),
+    ("gpt-4-turbo", Sight::Images),
+    ("gpt-4", Sight::Nothing),
+    ("gpt-3.5-turbo", Sight::Nothing),
+    ("o1-mini", Sight::Nothing),
+    ("o1", Sight::Files),
+    ("o3-mini", Sight::Nothing),
+    ("o3", Sight::Files),
+    ("o4-mini", Sight::Files),
+];
+
+/// What a model looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Nothing,
+    Images,
+    /// Images, and files with text and images.
+    Files,
+}
+
+impl Sight {
+    fn media_types(self) -> Vec<String> {
+        let images = IMAGES.iter().filter(|_| self != Self::Nothing);
+        let files = [PDF].into_iter().filter(|_| self == Self::Files);
+        images.copied().chain(files).map(str::to_owned).collect()
+    }
+}
+
+/// Reads it from an entry of a list of models: OpenRouter's, Mistral's.
+pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
+    let sight = match model["architecture"]["input_modalities"].as_array() {
+        Some(kinds) => {
+            let has = |kind: &str| kinds.iter().any(|one| one == kind);
+            let images = if has("image") { Sight::Images } else { Sight::Nothing };
+            // Files are read by those that see, and by a service beside the others.
+            if has("file") && has("image") { Sight::Files } else { images }
+        }
+        None if model["capabilities"]["vision"].as_bool()? => Sight::Images,
+        None => Sight::Nothing,
+    };
+    Some(sight.media_types())
+}
+
+/// Adds what is known of the vendor's own models.
+pub(crate) fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
+    for info in infos.iter_mut().filter(|info| is_vendors && info.accepts.is_none()) {
+        let known = OPENAI.iter().find(|(beginning, _)| is_of_family(&info.name, beginning));
+        info.accepts = known.map(|(_, sight)| sight.media_types());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_plugin_sdk::serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_tell_what_models_look_at() {
+        let count = |model: Value| of_listed(&model).map(|types| types.len());
+        let of = |kinds: Value| json!({ "architecture": { "input_modalities": kinds } });
+        assert_eq!(count(of(json!(["text", "image", "file"]))), Some(5));
+        assert_eq!(count(of(json!(["text", "image"]))), Some(4));
+        assert_eq!(count(of(json!(["text", "file"]))), Some(0));
+        assert_eq!(count(json!({ "capabilities": { "vision": true } })), Some(4));
+        assert_eq!(count(json!({ "capabilities": { "vision": false } })), Some(0));
+        for none in [json!({}), json!(null), json!({ "capabilities": ["vision"] })] {
+            assert_eq!(count(none), None);
+        }
+    }
+
+    #[test]
+    fn files_go_to_the_vendors_own_models_alone() {
+        let accepts = |name: &str, is_vendors| {
+            let mut infos = [ModelInfo::new(name)];
+            add_known(&mut infos, is_vendors);
+            infos[0].accepts.as_ref().map(Vec::len)
+        };
+        for (name, expected) in [
+            ("gpt-5.2", Some(5)),
+            ("gpt-4o-mini", Some(5)),
+            ("gpt-4-turbo", Some(4)),
+            ("gpt-4-0613", Some(0)),
+            ("o3-mini", Some(0)),
+            ("moon", None),
+        ] {
+            assert_eq!((accepts(name, true), accepts(name, false)), (expected, None), "{name}");
+        }
+    }
+}
