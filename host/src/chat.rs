@@ -22,6 +22,7 @@ use crate::{conversation, reload, report, start, terminal};
 
 const HELP: &str = "\
 /again   send the last request again, after it failed
+/attach  FILE…: show the model an image, a PDF or text with your next message (as `@FILE` in it does)
 /help    this list
 /quit    end the conversation (so does Ctrl-D)
 /plugin list|show NAME|reload [NAME]    the plugins; a replaced file is taken by itself
@@ -44,6 +45,8 @@ enum Wish<'a> {
     Nothing,
     Say(&'a str),
     Again,
+    /// Files for the next message.
+    Attach(&'a str),
     Help,
     Quit,
     /// What stands behind `/plugin`.
@@ -71,6 +74,7 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
     let mut first = Some(args.message.join(" ")).filter(|message| !message.trim().is_empty());
     let mut outcome = Ok(());
     let mut exits = LineExits::default();
+    let mut attached = Prompt::default();
     while !over.is_cancelled() {
         let text = match first.take() {
             Some(text) => text,
@@ -95,10 +99,27 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
         match wish(&text) {
             Wish::Nothing => {}
             Wish::Say(message) => {
-                let cancel = turn.begin(&over);
-                let exit = conversation::exit_of_turn(&session.turn(message, &cancel).await);
-                exits.turn(exit);
-                turn.end();
+                let prompt = std::mem::take(&mut attached).saying(message);
+                match attach::beside(&runtime, &session, prompt, &[]).await {
+                    Ok(prompt) => {
+                        let cancel = turn.begin(&over);
+                        let report = session.turn(prompt, &cancel).await;
+                        exits.turn(conversation::exit_of_turn(&report));
+                        turn.end();
+                    }
+                    Err(failure) => exits.command(told(&failure)),
+                }
+            }
+            Wish::Attach(files) => {
+                let before = attached.clone();
+                match attach::beside(&runtime, &session, before, &attach::listed(files)).await {
+                    Ok(prompt) => {
+                        attached = prompt;
+                        report::remark("it goes with your next message");
+                        exits.command(Exit::Done);
+                    }
+                    Err(failure) => exits.command(told(&failure)),
+                }
             }
             Wish::Again => {
                 let cancel = turn.begin(&over);
@@ -194,9 +215,16 @@ fn wish(line: &str) -> Wish<'_> {
         "quit" | "exit" => Wish::Quit,
         other => match other.split_once(char::is_whitespace).unwrap_or((other, "")) {
             ("plugin", rest) => Wish::Plugin(rest.trim()),
+            ("attach", rest) => Wish::Attach(rest.trim()),
             (name, rest) => Wish::Command(name, rest.trim()),
         },
     }
+}
+
+/// Tells why something was not done, and with which exit code.
+fn told(failure: &Failure) -> Exit {
+    report::failure(failure);
+    failure.exit
 }
 
 /// Runs a command in the conversation and prints its answer, or why there is none.

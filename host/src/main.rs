@@ -2,6 +2,7 @@
 
 mod args;
 mod ask;
+mod attach;
 mod call;
 mod chat;
 mod check;

@@ -1,6 +1,7 @@
 //! `jaato run`: a model works on a task, live.
 
 use std::io::{self, Read as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::args::{Global, OutputForm, SessionArgs};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals::cancel_on_signals;
 use crate::view::View;
-use crate::{conversation, report, start, terminal};
+use crate::{attach, conversation, report, start, terminal};
 
 /// Largest task, in bytes: it must cross to the provider with everything else.
 const TASK_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -28,6 +29,11 @@ pub struct RunArgs {
 
     #[command(flatten)]
     pub session: SessionArgs,
+
+    /// Show the model this file as well: an image, a PDF or text; may be given again. `@FILE` in the
+    /// task does the same
+    #[arg(long, value_name = "FILE")]
+    pub attach: Vec<PathBuf>,
 
     /// At the end print the objects that tools have found, as JSON; `hidden`: also what the model
     /// never sees
@@ -62,12 +68,21 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     if args.show_prompt {
         return show_prompt(&runtime, args, &cancel).await;
     }
-    let task = task(&args.task).await?;
+    let (words, piped) = task(&args.task).await?;
     cancel_on_signals(cancel.clone());
     let view = View::start(args.output, cancel.clone());
     let mut session =
         conversation::start(&runtime, &args.session, Arc::clone(&view), &Arc::default())?;
-    let report = session.turn(task, &cancel).await;
+    let prompt = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
+        // What is piped in names no files: whoever wrote it need not be the person.
+        Ok(prompt) => prompt.followed_by(piped),
+        Err(failure) => {
+            runtime.close_session(session.id()).await;
+            start::close(runtime).await;
+            return Err(failure);
+        }
+    };
+    let report = session.turn(prompt, &cancel).await;
     let shown = view.finish(&cancel).await;
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
@@ -112,20 +127,15 @@ async fn show_prompt(runtime: &Runtime, args: RunArgs, cancel: &Cancel) -> Outco
 }
 
 /// Puts the task together from the command line and standard input.
-async fn task(words: &[String]) -> Result<String, Failure> {
+async fn task(words: &[String]) -> Result<(String, Option<String>), Failure> {
     let given = words.join(" ");
     let piped = if should_read_input(given.trim().is_empty()) { read_input().await? } else { None };
-    let task = match (given.trim().is_empty(), piped) {
-        (false, Some(piped)) => format!("{given}\n\n{piped}"),
-        (false, None) => given,
-        (true, Some(piped)) => piped,
-        (true, None) => String::new(),
-    };
-    if task.trim().is_empty() {
+    let has_piped = piped.as_ref().is_some_and(|piped| !piped.trim().is_empty());
+    if given.trim().is_empty() && !has_piped {
         return Err(Failure::new(Exit::Usage, "there is no task")
             .hint("jaato run \"What operating system am I running on?\""));
     }
-    Ok(task)
+    Ok((given, piped))
 }
 
 /// Standard input is read when it is piped or a file. One that is merely open, as a service or an

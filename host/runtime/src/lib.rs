@@ -41,6 +41,7 @@
 //! ```
 
 mod answers;
+mod attach;
 mod check;
 mod commands;
 mod environments;
@@ -68,6 +69,7 @@ pub use jaato_store as store;
 /// What crosses the plugin boundary.
 pub use jaato_types as types;
 
+pub use attach::TEXT_BYTES_MAX;
 pub use check::{Conformance, conformance_checks};
 pub use commands::Command;
 pub use jaato_assets::{Found as FoundAsset, Report as AssetReport};

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use jaato_types::{
-    Completion, Data, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
+    Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
 };
 
 use crate::calls::{self, CallsDone, Initiative};
@@ -113,8 +113,12 @@ impl Session {
     }
 
     /// Says which files the model is told of in words alone: nobody shall wonder at its answer.
-    fn tell_what_is_not_looked_at(&self, files: &[Data]) {
-        for file in files.iter().filter(|file| !self.takes.accepts(&file.mime_type)) {
+    fn tell_what_is_not_looked_at(&self, files: &[Part]) {
+        for file in files {
+            let Part::Data(file) = file else { continue };
+            if self.takes.accepts(&file.mime_type) {
+                continue;
+            }
             let (name, kind) = (file.name.as_deref().unwrap_or("a file"), &file.mime_type);
             let model = &self.model;
             self.shared.emitter.notice(format!(

@@ -1,0 +1,127 @@
+//! Files that a person puts beside a prompt: into the session's store, or into the text.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+
+use jaato_session::Prompt;
+use jaato_types::{Data, Error, ErrorKind, MEDIA_TYPE_HEAD_BYTES, SessionId, media_type_of};
+
+use crate::runtime::Runtime;
+
+/// Longest file of text that joins a prompt, in bytes: more of it is what tools are for.
+pub const TEXT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// How much of a file is read at a time, in bytes.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+/// What stands beside a prompt.
+enum Beside {
+    Data(Data),
+    Text { name: String, text: String },
+}
+
+impl Runtime {
+    /// Puts files beside a prompt, in their order. What a file is, its first bytes say, whatever
+    /// its name: images and PDF go into the session's store, text goes into the prompt.
+    ///
+    /// # Errors
+    /// `not_found`, `io`, `limit_reached` for one that is too large, `invalid_arguments` for one
+    /// that no model can look at. Each names the file.
+    pub async fn attach(
+        &self,
+        session: &SessionId,
+        prompt: Prompt,
+        files: &[PathBuf],
+    ) -> Result<Prompt, Error> {
+        let mut prompt = prompt;
+        for path in files {
+            let blobs = self.host().services.shared().blobs().of(session)?;
+            let file = path.clone();
+            let read = tokio::task::spawn_blocking(move || take(&file, &blobs)).await;
+            let beside = read.unwrap_or_else(|error| {
+                Err(Error::new(ErrorKind::HostBug, format!("reading a file panicked: {error}")))
+            })?;
+            prompt = match beside {
+                Beside::Data(data) => prompt.with(data),
+                Beside::Text { name, text } => prompt.with_text(&name, &text),
+            };
+        }
+        Ok(prompt)
+    }
+}
+
+fn take(path: &Path, blobs: &std::sync::Arc<jaato_services::SessionBlobs>) -> Result<Beside, Error> {
+    let shown = path.display();
+    let io = |error: &std::io::Error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+            _ => ErrorKind::Io,
+        };
+        Error::new(kind, format!("cannot attach `{shown}`: {error}"))
+    };
+    let facts = std::fs::metadata(path).map_err(|error| io(&error))?;
+    if !facts.is_file() {
+        let text = format!("cannot attach `{shown}`: it is no file");
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    let mut file = File::open(path).map_err(|error| io(&error))?;
+    let mut head = [0; MEDIA_TYPE_HEAD_BYTES];
+    let length = read_up_to(&mut file, &mut head).map_err(|error| io(&error))?;
+    file.rewind().map_err(|error| io(&error))?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let Some(mime_type) = media_type_of(&head[..length]) else {
+        return text(file, path, name, facts.len());
+    };
+    let mut upload = blobs.begin(mime_type)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let length = read_up_to(&mut file, &mut piece).map_err(|error| io(&error))?;
+        if length == 0 {
+            break;
+        }
+        upload.write(&piece[..length]).map_err(|error| named(path, error))?;
+    }
+    let put = upload.finish().map_err(|error| named(path, error))?;
+    Ok(Beside::Data(Data::blob(mime_type, put.id).named(name)))
+}
+
+fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside, Error> {
+    let shown = path.display();
+    if bytes > TEXT_BYTES_MAX {
+        let text = format!("cannot attach `{shown}`: it has {bytes} bytes, and text may have {TEXT_BYTES_MAX}");
+        return Err(Error::new(ErrorKind::LimitReached, text)
+            .with_hint("name the file in the prompt: the model reads it with its tools"));
+    }
+    let mut read = Vec::new();
+    // A file that grows meanwhile is read no further.
+    let read_all = file.by_ref().take(TEXT_BYTES_MAX + 1).read_to_end(&mut read);
+    read_all.map_err(|error| {
+        Error::new(ErrorKind::Io, format!("cannot attach `{shown}`: {error}"))
+    })?;
+    match String::from_utf8(read) {
+        Ok(text) if !text.contains('\0') => Ok(Beside::Text { name, text }),
+        Ok(_) | Err(_) => {
+            let text = format!("cannot attach `{shown}`: no model can look at what it holds");
+            Err(Error::new(ErrorKind::InvalidArguments, text)
+                .with_hint("a file is an image (PNG, JPEG, GIF, WebP), a PDF, or text in UTF-8"))
+        }
+    }
+}
+
+/// Names the file in an error of the store.
+fn named(path: &Path, error: Error) -> Error {
+    let message = format!("cannot attach `{}`: {}", path.display(), error.message);
+    Error { message, ..error }
+}
+
+fn read_up_to(file: &mut File, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read(&mut buffer[length..])? {
+            0 => break,
+            more => length += more,
+        }
+    }
+    Ok(length)
+}
