@@ -134,6 +134,9 @@ impl<'de> Deserialize<'de> for Part {
 pub struct Data {
     /// Media type, such as `image/png`.
     pub mime_type: String,
+    /// The name of the file that it was, without folders, where it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The bytes' place, or the value.
     #[serde(flatten)]
     pub content: DataContent,
