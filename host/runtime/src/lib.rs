@@ -40,6 +40,7 @@
 //! }
 //! ```
 
+mod attachments;
 mod check;
 mod commands;
 mod environments;
