@@ -23,7 +23,11 @@ pub async fn beside(
     let mut files = files.to_vec();
     files.extend(mentioned(&prompt.text));
     let attached = runtime.attach(session.id(), prompt, &files).await;
-    attached.map_err(|error| Failure { exit: Exit::Usage, message: error.message, hint: error.hint })
+    attached.map_err(|error| Failure {
+        exit: Exit::Usage,
+        message: error.message,
+        hint: error.hint,
+    })
 }
 
 /// Takes the files of `/attach` apart; with none the empty name, which is refused as a file that is

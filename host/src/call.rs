@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use jaato_runtime::registry::PluginEntry;
 use jaato_runtime::session_loop::{Cancel, EventSink, Session, note_bytes};
-use jaato_runtime::types::{Envelope, Error, ErrorKind, Event, Output, ToolName};
+use jaato_runtime::types::{Data, Envelope, Error, ErrorKind, Event, Output, ToolName};
 use jaato_runtime::{Runtime, SessionOptions};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -66,7 +66,7 @@ pub async fn call(global: Global, args: CallArgs) -> Outcome {
     let session = runtime.session_for_calls(options)?;
     let outcome = match (args.tool, arguments) {
         (Some(tool), Some(arguments)) => one(&runtime, &session, &tool, arguments, &cancel).await,
-        _ => batch(&session, &cancel).await,
+        _ => batch(&runtime, &session, &cancel).await,
     };
     let shown = view.finish(&cancel).await;
     runtime.close_session(session.id()).await;
@@ -84,7 +84,7 @@ async fn one(
 ) -> Outcome {
     match session.call(&ToolName::from(tool), arguments, cancel).await {
         Ok(output) => {
-            report::json(&shown(output))?;
+            report::json(&shown(runtime, session, output).await)?;
             Ok(Exit::Done)
         }
         Err(error) => {
@@ -141,7 +141,7 @@ fn kind_of(value: &Value) -> &'static str {
 }
 
 /// Runs each line of standard input as it comes and answers it at once.
-async fn batch(session: &Session, cancel: &Cancel) -> Outcome {
+async fn batch(runtime: &Runtime, session: &Session, cancel: &Cancel) -> Outcome {
     let mut lines = read_lines();
     let mut failed = false;
     while let Some(line) = tokio::select! {
@@ -150,7 +150,7 @@ async fn batch(session: &Session, cancel: &Cancel) -> Outcome {
     } {
         let answer = match line {
             Ok(line) if line.trim_ascii().is_empty() => continue,
-            Ok(line) => answer(session, &line, cancel).await,
+            Ok(line) => answer(runtime, session, &line, cancel).await,
             Err(error) => failure_line(None, None, &error),
         };
         failed |= answer.contains_key("error");
@@ -159,7 +159,12 @@ async fn batch(session: &Session, cancel: &Cancel) -> Outcome {
     Ok(if failed { Exit::Failed } else { Exit::Done })
 }
 
-async fn answer(session: &Session, line: &[u8], cancel: &Cancel) -> Map<String, Value> {
+async fn answer(
+    runtime: &Runtime,
+    session: &Session,
+    line: &[u8],
+    cancel: &Cancel,
+) -> Map<String, Value> {
     let wrong = |text: String| {
         Error::new(ErrorKind::InvalidArguments, text)
             .with_hint("a line is a JSON object: {\"tool\": \"NAME\", \"args\": {…}}")
@@ -183,7 +188,7 @@ async fn answer(session: &Session, line: &[u8], cancel: &Cancel) -> Map<String, 
     match session.call(&ToolName::from(tool.as_str()), arguments, cancel).await {
         Ok(output) => {
             let mut line = line_of(id, Some(tool));
-            line.insert("result".to_owned(), shown(output));
+            line.insert("result".to_owned(), shown(runtime, session, output).await);
             line
         }
         Err(error) => failure_line(id, Some(tool), &error),
@@ -203,13 +208,38 @@ fn failure_line(id: Option<Value>, tool: Option<String>, error: &Error) -> Map<S
     line
 }
 
-/// Raw bytes have no place in JSON: it says how many there are.
-fn shown(output: Output) -> Value {
-    let Output { mut content, bytes } = output;
+/// Raw bytes have no place in JSON: it says how many there are. What was attached is in files: it
+/// says in which.
+async fn shown(runtime: &Runtime, session: &Session, output: Output) -> Value {
+    let Output { mut content, bytes, attachments, .. } = output;
+    if !attachments.is_empty() {
+        let mut notes = Vec::new();
+        for attachment in &attachments {
+            notes.push(attachment_note(runtime, session, attachment).await);
+        }
+        let numbered = (2..).map(|number| format!("attachments_{number}"));
+        let mut keys = std::iter::once("attachments".to_owned()).chain(numbered);
+        let Some(free) = keys.find(|key| !content.contains_key(key)) else {
+            unreachable!("there are more numbers than keys")
+        };
+        content.insert(free, Value::Array(notes));
+    }
     if !bytes.is_empty() {
         note_bytes(&mut content, json!({ "length": bytes.len() }));
     }
     Value::Object(content)
+}
+
+async fn attachment_note(runtime: &Runtime, session: &Session, attachment: &Data) -> Value {
+    let mut note = json!({ "mime_type": attachment.mime_type });
+    if let Some(name) = &attachment.name {
+        note["name"] = name.as_str().into();
+    }
+    match runtime.keep_attachment(session.id(), attachment).await {
+        Ok(path) => note["file"] = path.display().to_string().into(),
+        Err(error) => note["not_kept"] = error.message.into(),
+    }
+    note
 }
 
 /// Reads lines on a thread of their own: standard input cannot be waited for without blocking.

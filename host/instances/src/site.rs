@@ -5,7 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use jaato_loader::Served;
 use jaato_session::{CallScope, SharedFacts, SharedObjects};
-use jaato_types::{CallId, Delta, Error, PluginName, SessionId};
+use jaato_types::{CallId, Data, Delta, Error, PluginName, SessionId};
+use parking_lot::Mutex;
 
 use crate::instances::AskingInstance;
 
@@ -14,6 +15,9 @@ pub type Tell = Arc<dyn Fn(Delta) + Send + Sync>;
 
 /// Hears that bytes came from the network, whatever they say.
 pub type Alive = Arc<dyn Fn() + Send + Sync>;
+
+/// What a tool call has attached so far.
+pub type Attachments = Arc<Mutex<Vec<Data>>>;
 
 /// Where a call stands in a session.
 #[derive(Clone)]
@@ -32,6 +36,8 @@ pub struct CallSite {
     pub making: Option<Arc<str>>,
     /// Hears of each piece of an answer from the network, where a provider answers a request.
     pub alive: Option<Alive>,
+    /// What goes beside the result, where a tool runs.
+    pub attachments: Option<Attachments>,
 }
 
 /// The objects of a session, as one call of a plugin has them.
@@ -109,6 +115,7 @@ impl CallSite {
             environment: None,
             making: None,
             alive: None,
+            attachments: None,
         }
     }
 
@@ -123,7 +130,14 @@ impl CallSite {
     /// The same for the instance that the call has made, which outlives it.
     #[must_use]
     pub fn for_instance(&self) -> Self {
-        Self { call: None, objects: None, making: None, alive: None, ..self.clone() }
+        Self {
+            call: None,
+            objects: None,
+            making: None,
+            alive: None,
+            attachments: None,
+            ..self.clone()
+        }
     }
 
     /// Returns the tool or command that runs, where one does.

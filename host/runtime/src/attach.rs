@@ -5,7 +5,8 @@ use std::io::{Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use jaato_session::Prompt;
-use jaato_types::{Data, Error, ErrorKind, MEDIA_TYPE_HEAD_BYTES, SessionId, media_type_of};
+use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, media_type_of};
+use jaato_types::{Data, Error, ErrorKind, SessionId};
 
 use crate::runtime::Runtime;
 
@@ -51,7 +52,10 @@ impl Runtime {
     }
 }
 
-fn take(path: &Path, blobs: &std::sync::Arc<jaato_services::SessionBlobs>) -> Result<Beside, Error> {
+fn take(
+    path: &Path,
+    blobs: &std::sync::Arc<jaato_services::SessionBlobs>,
+) -> Result<Beside, Error> {
     let shown = path.display();
     let io = |error: &std::io::Error| {
         let kind = match error.kind() {
@@ -89,16 +93,17 @@ fn take(path: &Path, blobs: &std::sync::Arc<jaato_services::SessionBlobs>) -> Re
 fn text(mut file: File, path: &Path, name: String, bytes: u64) -> Result<Beside, Error> {
     let shown = path.display();
     if bytes > TEXT_BYTES_MAX {
-        let text = format!("cannot attach `{shown}`: it has {bytes} bytes, and text may have {TEXT_BYTES_MAX}");
+        let text = format!(
+            "cannot attach `{shown}`: it has {bytes} bytes, and text may have {TEXT_BYTES_MAX}"
+        );
         return Err(Error::new(ErrorKind::LimitReached, text)
             .with_hint("name the file in the prompt: the model reads it with its tools"));
     }
     let mut read = Vec::new();
     // A file that grows meanwhile is read no further.
     let read_all = file.by_ref().take(TEXT_BYTES_MAX + 1).read_to_end(&mut read);
-    read_all.map_err(|error| {
-        Error::new(ErrorKind::Io, format!("cannot attach `{shown}`: {error}"))
-    })?;
+    read_all
+        .map_err(|error| Error::new(ErrorKind::Io, format!("cannot attach `{shown}`: {error}")))?;
     match String::from_utf8(read) {
         Ok(text) if !text.contains('\0') => Ok(Beside::Text { name, text }),
         Ok(_) | Err(_) => {

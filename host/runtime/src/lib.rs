@@ -42,6 +42,7 @@
 
 mod answers;
 mod attach;
+mod attachments;
 mod check;
 mod commands;
 mod environments;

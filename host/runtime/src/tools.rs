@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Effect, Facet, Lease, misbehaved, teller};
+use jaato_instances::{Attachments, CallSite, Effect, Facet, Lease, misbehaved, teller};
 use jaato_registry::{ToolEntry, ToolStatus};
 use jaato_session::{CallScope, KnownTool, Renewal, ToolSet, ToolState};
 use jaato_types::execution::EnvironmentPart;
@@ -42,7 +42,9 @@ impl PluginTools {
         let tell = teller(&scope);
         let name = call.name.as_str();
         let site = host.site_of_tool(has_model, name, &scope);
-        let site = CallSite { call: Some(scope.call.clone()), ..site };
+        let attachments = Attachments::default();
+        let (call_id, kept) = (Some(scope.call.clone()), Some(Arc::clone(&attachments)));
+        let site = CallSite { call: call_id, attachments: kept, ..site };
         let is_reading = offered.spec.annotations.read_only;
         let effect = if is_reading { Effect::Reads } else { Effect::Changes };
         let facet = Facet::Tool(name, effect);
@@ -52,7 +54,12 @@ impl PluginTools {
             .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
         let answer = reached.ask(frame, &scope.cancel).await?;
         let parsed = Frame::parse(&answer).map_err(misbehaved)?;
-        Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
+        let attachments = std::mem::take(&mut *attachments.lock());
+        Ok(Output {
+            content: parsed.json().map_err(misbehaved)?,
+            bytes: parsed.bytes.to_vec(),
+            attachments,
+        })
     }
 }
 

@@ -161,7 +161,7 @@ fn list(toolbox: &Toolbox, category: Option<&str>) -> Output {
     if tools.is_empty() {
         let mut content = categories(toolbox).content;
         content.insert("error".to_owned(), format!("there is no category `{category}`").into());
-        return Output { content, bytes: Vec::new() };
+        return Output { content, ..Output::default() };
     }
     let listed: Vec<_> = tools
         .iter()

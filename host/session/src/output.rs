@@ -45,9 +45,10 @@ pub(crate) struct Fitting<'a> {
     pub(crate) store: &'a dyn OutputStore,
 }
 
-/// Makes of an output one JSON object within its bound; raw bytes go to a file.
+/// Makes of an output one JSON object within its bound; raw bytes go to a file. What was attached
+/// has its place beside that object, which is the caller's to fill.
 pub(crate) async fn content(output: Output, fitting: Fitting<'_>) -> Map<String, Value> {
-    let Output { mut content, bytes } = output;
+    let Output { mut content, bytes, .. } = output;
     if !bytes.is_empty() {
         let kept = keep_bytes(fitting.call, &bytes, fitting.store).await;
         note_bytes(&mut content, kept);

@@ -143,18 +143,24 @@ impl Drop for Place {
 }
 
 async fn run(mut running: Running, around: Surroundings, mut place: Place) {
-    let outcome = running.finish().await;
+    let mut outcome = running.finish().await;
+    let attachments = outcome.as_mut().map(|it| std::mem::take(&mut it.attachments));
+    let attachments = attachments.unwrap_or_default();
     let (content, error) = content(outcome, &running.call.id, &around).await;
     let duration_ms = running.duration_ms();
     let call = &running.call;
-    place.outcome = Some(json!({
+    let mut outcome = json!({
         "task_id": place.id,
         "tool_name": call.name,
         "call_id": call.id,
         "status": status(error.as_ref()),
         "duration_seconds": seconds(duration_ms),
         "result": content,
-    }));
+    });
+    if !attachments.is_empty() {
+        outcome["attachments"] = json!(attachments);
+    }
+    place.outcome = Some(outcome);
     around.emitter.emit(Event::TaskFinished {
         task_id: place.id.clone(),
         call_id: call.id.clone(),

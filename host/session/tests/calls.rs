@@ -6,7 +6,7 @@ use jaato_policy::Allowed;
 use jaato_session::testing::{Beat, Seat, Stage, Tool};
 use jaato_session::{Answer, Cancel, Limits, Session, SessionSetup, ToolState, TurnReport};
 use jaato_types::{
-    Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
+    Data, Error, ErrorKind, Event, Outcome, Output, Part, PluginName, ToolName, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -402,6 +402,19 @@ async fn a_long_error_is_cut_too_and_raw_bytes_go_to_a_file() {
     assert!(Value::Object(results[0].content.clone()).to_string().len() <= 16 * 1024);
     let expected = json!({ "width": 1, "bytes": { "length": 3, "file": "/outputs/1-bytes" } });
     assert_eq!(Value::Object(results[1].content.clone()), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_attached_stands_beside_its_result_and_not_in_it() {
+    let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "b1") };
+    let stage = Stage::new([Tool::new("draw", move |_, _| {
+        let attachments = vec![image(), Data::blob("text/plain", "b2")];
+        async { Ok(Output { attachments, ..Output::json(json!({ "width": 1 })) }) }
+    })]);
+    let calls = vec![("draw", json!({}))];
+    let (results, _) = play(&stage, Stage::setup(), calls).await;
+    assert_eq!(results[0].attachments, [image(), Data::blob("text/plain", "b2")]);
+    assert_eq!(Value::Object(results[0].content.clone()), json!({ "width": 1 }));
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,10 +9,10 @@ use jaato_plugin_api::abi::ContextBox;
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::async_ffi::FutureExt;
 use jaato_types::service::{
-    self, AssetAnswer, AssetRequest, BlobGet, BlobGetAnswer, BlobPut, BlobPutAnswer, FolderAnswer,
-    SessionFacts, StreamAnswer,
+    self, AssetAnswer, AssetRequest, Attach, AttachAnswer, BlobGet, BlobGetAnswer, BlobPut,
+    BlobPutAnswer, FolderAnswer, SessionFacts, StreamAnswer,
 };
-use jaato_types::{Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
+use jaato_types::{Data, Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -310,6 +310,45 @@ impl Reporter {
     /// Reaches what the host keeps of images, files and other bytes for the session.
     pub fn blobs(&self) -> Blobs {
         Blobs { host: self.clone() }
+    }
+}
+
+impl Reporter {
+    /// Puts bytes beside the result of the tool call, where a model can look at them: an image, a
+    /// PDF. Returns the blob's id. Attachments of a call that fails go with it.
+    ///
+    /// ```
+    /// # use jaato_plugin_sdk::prelude::*;
+    /// # async fn look(cx: &Cx, png: Vec<u8>) -> Result<Output> {
+    /// cx.attach("image/png", png).await?;
+    /// Ok(Output::text("the moon over the sea"))
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Blobs::put`]; `invalid_arguments` when the bytes are not what is said of them;
+    /// `limit_reached` for more than [`ATTACHMENTS_MAX`](service::ATTACHMENTS_MAX); `unavailable`
+    /// outside of a tool call.
+    pub async fn attach(&self, mime_type: &str, bytes: impl AsRef<[u8]> + Send) -> Result<String> {
+        let blob = self.blobs().put(mime_type, bytes).await?;
+        self.attach_data(&Data::blob(mime_type, blob.as_str())).await?;
+        Ok(blob)
+    }
+
+    /// Puts a blob that the session has beside the result of the tool call, under the name of a
+    /// file if it has one.
+    ///
+    /// # Errors
+    /// As [`Reporter::attach`]; `not_found` when the session has no such blob.
+    pub async fn attach_data(&self, data: &Data) -> Result<()> {
+        let Some(blob) = data.blob_id() else {
+            let text = "what is attached is a blob: put it first";
+            return Err(Error::new(ErrorKind::InvalidArguments, text));
+        };
+        let (mime_type, blob) = (data.mime_type.clone(), blob.to_owned());
+        let request = Attach { mime_type, blob, name: data.name.clone() };
+        self.service::<AttachAnswer>(service::ATTACH, &request).await?;
+        Ok(())
     }
 }
 

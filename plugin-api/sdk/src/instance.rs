@@ -206,7 +206,11 @@ impl<S: State> ToolAbi for Fence<Core<S>> {
             let entry = entry?;
             let arguments = Frame::parse(&frame).map_err(bad_frame)?.json;
             let cx = core.cx(context);
-            output_frame(&(entry.call)(&cx, arguments).await?)
+            let output = (entry.call)(&cx, arguments).await?;
+            for data in &output.attachments {
+                cx.attach_data(data).await?;
+            }
+            output_frame(&output)
         })
     }
 }

@@ -1,13 +1,57 @@
 //! The service `http.request`: what a plugin asks for, and the head of what comes back.
 //!
-//! The body of a request is the raw bytes of its frame; the body of an answer is a stream, read by
-//! `next` and ended by `close`. A secret is never in either: a request only names it, and the host
+//! The body of a request is the raw bytes of its frame, or where that is too small one that was put
+//! together before by [`HTTP_BODY`]; the body of an answer is a stream, read by `next` and ended by
+//! `close`. A secret is never in either: a request only names it, and the host
 //! adds it.
 
 use serde::{Deserialize, Serialize};
 
 /// Sends one HTTP request: [`HttpRequest`] with the body as the frame's bytes, [`HttpAnswer`].
 pub const HTTP_REQUEST: &str = "http.request";
+
+/// Puts a body together, piece by piece, for a request that names it: [`HttpBody`] with bytes as the
+/// frame's, [`HttpBodyAnswer`].
+pub const HTTP_BODY: &str = "http.body";
+
+/// Most bytes of a body that was put together: 200 MiB, two blobs.
+pub const HTTP_BODY_BYTES_MAX: u64 = 200 * 1024 * 1024;
+
+/// Bodies that one context may have begun and not sent: each takes room on the disk.
+pub const HTTP_BODIES_MAX: usize = 4;
+
+/// Appends to a body: the frame's bytes, then the blob where one is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpBody {
+    /// The number of the body, as its first answer told. Without one a new body begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<u64>,
+    /// A blob of the session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+    /// Whether the blob is written as base64, with padding, as JSON wants it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub base64: bool,
+}
+
+/// What a body is by then.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HttpBodyAnswer {
+    /// Its number. One request takes it.
+    pub body: u64,
+    /// Bytes in it.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+impl HttpBodyAnswer {
+    /// Makes an answer; the host does.
+    pub fn new(body: u64, bytes: u64) -> Self {
+        Self { body, bytes }
+    }
+}
 
 /// A request. Any status is an answer; only what keeps an answer from coming is an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +71,9 @@ pub struct HttpRequest {
     /// request is not sent on by redirects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
+    /// The number of the body that was put together for it, in place of the frame's bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<u64>,
 }
 
 /// The head of an answer; its body is the stream of this handle.

@@ -24,6 +24,15 @@ pub const BLOB_PUT: &str = "blob.put";
 /// Reads such bytes: [`BlobGet`], [`BlobGetAnswer`].
 pub const BLOB_GET: &str = "blob.get";
 
+/// Attaches a blob of the session to the result of the tool call that asks: [`Attach`],
+/// [`AttachAnswer`].
+pub const ATTACH: &str = "attach";
+
+/// Most attachments of one tool call.
+pub const ATTACHMENTS_MAX: usize = 20;
+/// Blobs that one context may have begun and not finished: each is an open file, and the host has
+/// 1024 descriptors on many systems.
+pub const BLOBS_BEGUN_MAX: usize = 16;
 /// Most bytes of one blob: 100 MiB, a long scan or a short video.
 pub const BLOB_BYTES_MAX: u64 = 100 * 1024 * 1024;
 /// Most bytes of all blobs of a session, those that are being written included: 256 MiB. A tool
@@ -241,6 +250,34 @@ pub struct BlobGetAnswer {
     pub bytes: u64,
     /// The stream of its bytes.
     pub handle: u64,
+}
+
+/// Attaches a blob.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attach {
+    /// What it is. The host looks at images and PDF, and refuses a lie.
+    pub mime_type: String,
+    /// The blob's id.
+    pub blob: String,
+    /// A file name without folders, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// What a call has attached by then.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AttachAnswer {
+    /// How many attachments it has.
+    #[serde(default)]
+    pub attached: u64,
+}
+
+impl AttachAnswer {
+    /// Makes an answer; the host does.
+    pub fn new(attached: u64) -> Self {
+        Self { attached }
+    }
 }
 
 /// What a streaming service answers: a stream to be read by `next` and ended by `close`.

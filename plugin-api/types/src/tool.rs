@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Condition, Offer, ToolName};
+use crate::{Condition, Data, Offer, ToolName};
 
 /// What a model may use, and what the host's rules need to know of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -105,6 +105,9 @@ pub struct Output {
     pub content: Map<String, Value>,
     /// Raw bytes beside it; the host keeps them in a file of the session and tells the model where.
     pub bytes: Vec<u8>,
+    /// What was attached, in order, as blobs of the session. They do not cross with the answer: the
+    /// sdk attaches those that a tool leaves here, behind those that it attached itself.
+    pub attachments: Vec<Data>,
 }
 
 impl Output {
@@ -114,7 +117,7 @@ impl Output {
             Value::Object(content) => content,
             other => Map::from_iter([("result".to_owned(), other)]),
         };
-        Self { content, bytes: Vec::new() }
+        Self { content, ..Self::default() }
     }
 
     /// Makes an output of one text, under `result`.

@@ -14,7 +14,7 @@ use std::fmt::{Debug, Write as _};
 
 use expect_test::expect_file;
 use jaato_types::execution::{EnvironmentPart, EnvironmentSpec};
-use jaato_types::http::{HttpAnswer, HttpRequest};
+use jaato_types::http::{HttpAnswer, HttpBody, HttpBodyAnswer, HttpRequest};
 use jaato_types::process::*;
 use jaato_types::service::*;
 use jaato_types::*;
@@ -222,7 +222,10 @@ fn messages(shapes: &mut Shapes) {
             name: "phase".into(),
             content: object(json!({ "full": true })),
             is_error: true,
-            attachments: vec![Data::blob("image/png", "b1")],
+            attachments: vec![Data {
+                name: Some("moon.png".to_owned()),
+                ..Data::blob("image/png", "b1")
+            }],
         }),
         Part::Data(Data::blob("image/png", "b1").named("moon.png")),
         Part::json(json!({ "a": 1 })),
@@ -407,7 +410,7 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&OutputWrite { live: true });
     shapes.add(&OutputAnswer::new("/o", 4));
     shapes.add(&StreamAnswer { handle: 1 });
-    writeln!(shapes.text, "{BLOB_PUT} {BLOB_GET}").unwrap();
+    writeln!(shapes.text, "{BLOB_PUT} {BLOB_GET} {ATTACH}").unwrap();
     shapes.add(&BlobPut { mime_type: "image/png".to_owned(), put: Some(1), more: true });
     shapes.add(&BlobPutAnswer::begun(1, 4));
     shapes.add(&BlobPutAnswer::whole("00", 4));
@@ -415,13 +418,19 @@ fn other_services(shapes: &mut Shapes) {
     let mut blob = BlobGetAnswer::default();
     (blob.mime_type, blob.bytes, blob.handle) = ("image/png".to_owned(), 4, 2);
     shapes.add(&blob);
-    writeln!(shapes.text, "{}", http::HTTP_REQUEST).unwrap();
+    let (mime_type, name) = ("image/png".to_owned(), Some("moon.png".to_owned()));
+    shapes.add(&Attach { mime_type, blob: "00".to_owned(), name });
+    shapes.add(&AttachAnswer::new(1));
+    writeln!(shapes.text, "{} {}", http::HTTP_REQUEST, http::HTTP_BODY).unwrap();
+    shapes.add(&HttpBody { body: Some(1), blob: Some("00".to_owned()), base64: true });
+    shapes.add(&HttpBodyAnswer::new(1, 4));
     shapes.add(&HttpRequest {
         method: "GET".to_owned(),
         url: "https://moon.example".to_owned(),
         headers: vec![("accept".to_owned(), "text/plain".to_owned())],
         timeout_ms: Some(5),
         credential: Some("MOON_KEY".to_owned()),
+        body: Some(1),
     });
     let mut answer = HttpAnswer::default();
     answer.status = 200;
@@ -536,10 +545,13 @@ fn the_shortest_json_of_each_is_read() {
     reads::<ContextFacts>(json!({}));
     reads::<TerminalFacts>(json!({}));
     reads::<OutputWrite>(json!({}));
+    reads::<Attach>(json!({ "mime_type": "image/png", "blob": "00" }));
     reads::<BlobPut>(json!({}));
     reads::<BlobPutAnswer>(json!({}));
     reads::<BlobGetAnswer>(json!({ "handle": 1 }));
     reads::<HttpRequest>(json!({ "method": "GET", "url": "u" }));
+    reads::<HttpBody>(json!({}));
+    reads::<HttpBodyAnswer>(json!({ "body": 1 }));
     reads::<HttpAnswer>(json!({ "status": 200, "handle": 1 }));
     reads::<Spawn>(json!({}));
     reads::<ProcessWrite>(json!({ "process": 1 }));

@@ -235,8 +235,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
 
 #[test]
 fn blobs_are_told_of() {
-    let content = DataContent::blob("b-1");
-    let image = Part::Data(Data { mime_type: "image/png".to_owned(), content, ..Data::default() });
+    let image = Part::Data(Data::blob("image/png", "b-1"));
     check(
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
         expect![[r#"{"role":"user","content":"look\n[image/png: cannot be sent to this model]"}"#]],

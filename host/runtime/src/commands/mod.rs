@@ -133,7 +133,8 @@ async fn run(
     let (plugin, facet) = (plugin.as_str(), Facet::Command);
     let answer = host.plugins.ask(plugin, facet, site, frame, &tell, &scope.cancel).await?;
     let parsed = Frame::parse(&answer).map_err(misbehaved)?;
-    Ok(Output { content: parsed.json().map_err(misbehaved)?, bytes: parsed.bytes.to_vec() })
+    let (content, bytes) = (parsed.json().map_err(misbehaved)?, parsed.bytes.to_vec());
+    Ok(Output { content, bytes, ..Output::default() })
 }
 
 /// Makes room in a conversation, where there is one.

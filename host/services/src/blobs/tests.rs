@@ -1,10 +1,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 
-use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
+use jaato_types::service::{BLOB_BYTES_MAX, BLOBS_BEGUN_MAX, BLOBS_BYTES_MAX, BLOBS_MAX};
 use tempfile::TempDir;
 
 use super::upload::Put;
-use super::uploads::UPLOADS_MAX;
 use super::*;
 
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -150,13 +149,13 @@ async fn a_blob_comes_in_pieces_and_what_is_not_finished_goes_with_its_call() {
     assert_eq!(write(piece(Some(1), b"c", false)).await, Ok(whole));
     let error = write(piece(Some(1), b"d", false)).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::NotFound);
-    for number in 0..UPLOADS_MAX as u64 {
+    for number in 0..BLOBS_BEGUN_MAX as u64 {
         let number = number + 2;
         let begun = write(piece(None, b"0", true)).await;
         assert_eq!(begun, Ok(Written::Begun { number, bytes: 1 }));
     }
     assert_eq!(write(piece(None, b"0", true)).await.unwrap_err().kind, ErrorKind::LimitReached);
-    assert_eq!(blobs.bytes(), 3 + UPLOADS_MAX as u64);
+    assert_eq!(blobs.bytes(), 3 + BLOBS_BEGUN_MAX as u64);
     let other: Arc<Uploads> = Arc::default();
     let foreign = other.write(Arc::clone(&blobs), piece(Some(2), b"", false)).await;
     assert_eq!(foreign.unwrap_err().kind, ErrorKind::NotFound);

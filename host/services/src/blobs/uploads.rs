@@ -4,15 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jaato_types::service::BLOBS_BEGUN_MAX;
 use jaato_types::{Error, ErrorKind};
 use parking_lot::Mutex;
 
 use super::upload::{Put, Upload};
 use super::{SessionBlobs, blocking};
-
-/// Blobs that one context may have begun and not finished: each is an open file, and the host has
-/// 1024 descriptors on many systems.
-pub const UPLOADS_MAX: usize = 16;
 
 /// The blobs that one context has begun to write. They go with it.
 #[derive(Debug, Default)]
@@ -98,8 +95,8 @@ impl Uploads {
 
     fn enter(self: &Arc<Self>) -> Result<Entry, Error> {
         let mut open = self.open.lock();
-        if open.len() >= UPLOADS_MAX {
-            let text = format!("the call has begun {UPLOADS_MAX} blobs already");
+        if open.len() >= BLOBS_BEGUN_MAX {
+            let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
             return Err(
                 Error::new(ErrorKind::LimitReached, text).with_hint("finish one of them first")
             );

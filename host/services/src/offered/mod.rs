@@ -1,6 +1,7 @@
 //! The services, one file each, and the table in which each has its row.
 
 mod assets;
+mod attach;
 pub mod blobs;
 mod config;
 mod environment;
@@ -37,7 +38,7 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 11] = [
+const SERVICES: [&dyn Service; 12] = [
     &session::Session,
     &config::Configuration,
     &folder::CacheFolder,
@@ -45,6 +46,7 @@ const SERVICES: [&dyn Service; 11] = [
     &http::Http,
     &output::Output,
     &blobs::Blobs,
+    &attach::ToResult,
     &objects::Objects,
     &resources::Resources,
     &processes::Processes,
@@ -87,7 +89,9 @@ fn no_home() -> Error {
 
 #[cfg(test)]
 mod tests {
-    use jaato_types::service::{ASSET, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION};
+    use jaato_types::service::{
+        ASSET, ATTACH, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION,
+    };
     use jaato_types::{execution, files, http, objects, process, resources, terminal};
 
     use super::*;
@@ -100,7 +104,7 @@ mod tests {
     #[test]
     fn each_operation_is_of_one_service() {
         let of_plugins = [SESSION, CONFIG, CACHE_FOLDER, ASSET, OUTPUT, http::HTTP_REQUEST];
-        let of_sessions = [objects::RESULT, resources::GET_OR_CREATE, BLOB_PUT, BLOB_GET];
+        let of_sessions = [objects::RESULT, resources::GET_OR_CREATE, BLOB_PUT, BLOB_GET, ATTACH];
         for operation in of_plugins.into_iter().chain(of_sessions) {
             assert_eq!(rows(operation), 1, "{operation}");
         }

@@ -16,12 +16,16 @@ impl CallRunner<'_> {
         let call = admitted.call;
         let Some(begun) = self.begin(&admitted) else { return failed(call, &never_began()) };
         let fitting = self.fitting(call);
-        let (content, is_error) = match self.outcome(admitted, &begun.source).await {
-            Ok(output) => (output::content(output, fitting).await, false),
-            Err(error) => (output::fit(error_content(&error), fitting).await, true),
+        let (content, attachments, is_error) = match self.outcome(admitted, &begun.source).await {
+            Ok(mut output) => {
+                let attachments = std::mem::take(&mut output.attachments);
+                (output::content(output, fitting).await, attachments, false)
+            }
+            // What a call attached before it failed goes with it.
+            Err(error) => (output::fit(error_content(&error), fitting).await, Vec::new(), true),
         };
         self.finish(call, begun, content.clone(), is_error);
-        ToolResult { is_error, ..result(call, content) }
+        ToolResult { is_error, attachments, ..result(call, content) }
     }
 
     /// Runs a call for a person or a plugin; gives the whole output.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_plugin_api::abi::{Answer, ContextBox};
-use jaato_types::{Delta, Error, ErrorKind, Frame, FrameError, Result};
+use jaato_types::{Data, Delta, Error, ErrorKind, Frame, FrameError, Result};
 
 use super::context::{Context, Owner, Shared};
 use super::executor::hung;
@@ -51,6 +51,8 @@ pub struct Call<T> {
     task: u64,
     end: Receiver<End>,
     read: fn(&[u8]) -> Result<T>,
+    /// Adds what the call has attached.
+    fill: fn(&mut T, Vec<Data>),
     /// Deltas that [`Call::next_delta`] has given.
     given: usize,
 }
@@ -82,7 +84,13 @@ impl<T> Call<T> {
             end: Some(sender),
         };
         let task = host.executor.spawn(Box::pin(work));
-        Self { context, task, end, read, given: 0 }
+        Self { context, task, end, read, fill: |_, _| {}, given: 0 }
+    }
+
+    /// Says where in the answer the call's attachments belong.
+    pub(crate) fn filled_with(mut self, fill: fn(&mut T, Vec<Data>)) -> Self {
+        self.fill = fill;
+        self
     }
 
     /// Returns the number of the call's context.
@@ -158,8 +166,12 @@ impl<T> Call<T> {
     }
 
     fn finish(&self, end: Result<End>) -> Finished<T> {
+        let attached = || self.context.host.services.attached(self.context.id);
         let result = match end {
-            Ok(End::Answer(RResult::ROk(frame))) => (self.read)(&frame),
+            Ok(End::Answer(RResult::ROk(frame))) => (self.read)(&frame).map(|mut answer| {
+                (self.fill)(&mut answer, attached());
+                answer
+            }),
             Ok(End::Answer(RResult::RErr(frame))) => Err(read_error(&frame)),
             Ok(End::Dropped) => Err(Error::cancelled()),
             Err(hung) => Err(hung),

@@ -112,13 +112,15 @@ impl FakeInstance {
     /// Starts a tool call with a frame that nobody has checked, for tests of a plugin's own checks.
     pub fn start_frame(&self, tool: &str, frame: Vec<u8>) -> Call<Output> {
         let (tool, host) = (tool.to_owned(), Arc::clone(&self.host));
-        self.start_on(read_output, move |objects, context| match &objects.tools {
+        let call = self.start_on(read_output, move |objects, context| match &objects.tools {
             Some(tools) => {
                 host.services.runs(context.id(), &tool);
+                host.services.takes_attachments(context.id());
                 tools.call(tool.as_str().into(), context, frame.into())
             }
             None => no_facet("tools"),
-        })
+        });
+        call.filled_with(|output, attachments| output.attachments = attachments)
     }
 
     /// Asks the provider and waits for the completion.
@@ -334,5 +336,5 @@ fn frame(value: &(impl Serialize + ?Sized)) -> Result<Vec<u8>> {
 fn read_output(frame: &[u8]) -> Result<Output> {
     let content = read_answer(frame)?;
     let bytes = Frame::parse(frame).map(|frame| frame.bytes.to_vec()).unwrap_or_default();
-    Ok(Output { content, bytes })
+    Ok(Output { content, bytes, ..Output::default() })
 }

@@ -8,12 +8,16 @@ use std::sync::Arc;
 
 use jaato_objects::ObjectEnvironment;
 use jaato_objects::service::{Asker, Reach, answer};
-use jaato_types::media_type::is_media_type;
-use jaato_types::service::{
-    self, AssetAnswer, AssetRequest, BLOB_BYTES_MAX, BLOBS_BYTES_MAX, BlobGet, BlobPut,
-    BlobPutAnswer, FolderAnswer, OutputAnswer, OutputWrite, SessionFacts,
+use jaato_types::http::{
+    HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
-use jaato_types::{Error, ErrorKind, Frame, Result, process};
+use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
+use jaato_types::service::{
+    self, ATTACHMENTS_MAX, AssetAnswer, AssetRequest, Attach, AttachAnswer, BLOB_BYTES_MAX,
+    BLOBS_BEGUN_MAX, BLOBS_BYTES_MAX, BlobGet, BlobPut, BlobPutAnswer, FolderAnswer, OutputAnswer,
+    OutputWrite, SessionFacts,
+};
+use jaato_types::{Data, Error, ErrorKind, Frame, Result, process};
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,7 +104,11 @@ struct State {
     blobs: BTreeMap<String, Blob>,
     /// Those that are being written, by context and number.
     puts: BTreeMap<(u64, u64), Blob>,
+    /// Bodies of requests that are put together, by context and number.
+    bodies: BTreeMap<(u64, u64), Vec<u8>>,
     outputs: BTreeMap<u64, Vec<u8>>,
+    /// What tool calls have attached.
+    attachments: BTreeMap<u64, Vec<Data>>,
     asked: Vec<ServiceRequest>,
     folder: Option<TempDir>,
     programs: Programs,
@@ -118,7 +126,9 @@ impl Default for State {
             assets: BTreeMap::new(),
             blobs: BTreeMap::new(),
             puts: BTreeMap::new(),
+            bodies: BTreeMap::new(),
             outputs: BTreeMap::new(),
+            attachments: BTreeMap::new(),
             asked: Vec::new(),
             folder: None,
             programs: Programs::default(),
@@ -138,6 +148,10 @@ impl State {
         let mut blob = match put {
             Some(number) => {
                 self.puts.remove(&(request.context, number)).ok_or_else(|| lost(number))?
+            }
+            None if more && self.begun(request.context) >= BLOBS_BEGUN_MAX => {
+                let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
+                return Err(Error::new(ErrorKind::LimitReached, text));
             }
             None if is_media_type(&mime_type) => Blob { mime_type, bytes: Vec::new() },
             None => {
@@ -167,6 +181,82 @@ impl State {
         Reply::of(&BlobPutAnswer::whole(id, bytes))
     }
 
+    fn append_to_body(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        let HttpBody { body, blob, base64 } = request.read()?;
+        let last = self.bodies.keys().map(|(_, number)| *number).max().unwrap_or_default();
+        let number = body.unwrap_or(last + 1);
+        let mut bytes = match body {
+            Some(number) => {
+                self.bodies.remove(&(request.context, number)).ok_or_else(|| no_body(number))?
+            }
+            None if self.bodies.keys().filter(|(of, _)| *of == request.context).count()
+                >= HTTP_BODIES_MAX =>
+            {
+                let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+                return Err(Error::new(ErrorKind::LimitReached, text));
+            }
+            None => Vec::new(),
+        };
+        bytes.extend_from_slice(&request.bytes);
+        if let Some(id) = blob {
+            let text = format!("the session has no blob `{id}`");
+            let missing = || Error::new(ErrorKind::NotFound, text);
+            let blob = &self.blobs.get(&id).ok_or_else(missing)?.bytes;
+            if base64 {
+                bytes.extend_from_slice(base64_of(blob).as_bytes());
+            } else {
+                bytes.extend_from_slice(blob);
+            }
+        }
+        let length = bytes.len() as u64;
+        if length > HTTP_BODY_BYTES_MAX {
+            let text = format!("the body of a request has at most {HTTP_BODY_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.bodies.insert((request.context, number), bytes);
+        Reply::of(&HttpBodyAnswer::new(number, length))
+    }
+
+    /// Gives a request the body that it names.
+    fn take_body(&mut self, request: &mut ServiceRequest) -> Result<()> {
+        let number = request.json.get("body").and_then(Value::as_u64);
+        let Some(number) = number.filter(|_| request.operation == HTTP_REQUEST) else {
+            return Ok(());
+        };
+        let body = self.bodies.remove(&(request.context, number));
+        request.bytes = body.ok_or_else(|| no_body(number))?;
+        Ok(())
+    }
+
+    fn begun(&self, context: u64) -> usize {
+        self.puts.keys().filter(|(of, _)| *of == context).count()
+    }
+
+    fn attach(&mut self, request: &ServiceRequest) -> Result<Reply> {
+        let Attach { mime_type, blob, name } = request.read()?;
+        let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
+        let Some(attachments) = self.attachments.get_mut(&request.context) else {
+            let text = "only a tool call can attach: there is no result to attach to";
+            return Err(Error::new(ErrorKind::Unavailable, text));
+        };
+        let missing =
+            || Error::new(ErrorKind::NotFound, format!("the session has no blob `{blob}`"));
+        let bytes = &self.blobs.get(&blob).ok_or_else(missing)?.bytes;
+        check_media_type(&mime_type, &bytes[..bytes.len().min(MEDIA_TYPE_HEAD_BYTES)]).map_err(
+            |shown| {
+                wrong(format!(
+                    "the attachment is said to be `{mime_type}`, its bytes show `{shown}`"
+                ))
+            },
+        )?;
+        if attachments.len() >= ATTACHMENTS_MAX {
+            let text = format!("a tool call has at most {ATTACHMENTS_MAX} attachments");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        attachments.push(Data { name, ..Data::blob(mime_type, blob) });
+        Reply::of(&AttachAnswer::new(attachments.len() as u64))
+    }
+
     fn get_blob(&self, request: &ServiceRequest) -> Result<Reply> {
         let BlobGet { blob: id } = request.read()?;
         let text = format!("the session has no blob `{id}`");
@@ -192,7 +282,19 @@ impl Services {
 
     /// Forgets what a context that has ended did not finish.
     pub(crate) fn forget(&self, context: u64) {
-        self.lock().puts.retain(|(of, _), _| *of != context);
+        let mut state = self.lock();
+        state.puts.retain(|(of, _), _| *of != context);
+        state.bodies.retain(|(of, _), _| *of != context);
+    }
+
+    /// Notes that a tool call runs in a context, whose result may have attachments.
+    pub(crate) fn takes_attachments(&self, context: u64) {
+        self.lock().attachments.insert(context, Vec::new());
+    }
+
+    /// What a tool call has attached.
+    pub(crate) fn attached(&self, context: u64) -> Vec<Data> {
+        self.lock().attachments.get(&context).cloned().unwrap_or_default()
     }
 
     /// What tools have put in front of the model.
@@ -245,7 +347,7 @@ impl Services {
             Error::new(ErrorKind::InvalidArguments, error.to_string())
         };
         let parsed = Frame::parse(frame).map_err(bad)?;
-        let request = ServiceRequest {
+        let mut request = ServiceRequest {
             operation: operation.to_owned(),
             json: parsed.json().map_err(bad)?,
             bytes: parsed.bytes.to_vec(),
@@ -253,6 +355,7 @@ impl Services {
         };
         let script = {
             let mut state = self.lock();
+            state.take_body(&mut request)?;
             state.asked.push(request.clone());
             state.scripts.get(operation).cloned()
         };
@@ -284,6 +387,8 @@ impl Services {
             service::OUTPUT => self.write_output(request),
             service::BLOB_PUT => self.lock().put_blob(request),
             service::BLOB_GET => self.lock().get_blob(request),
+            HTTP_BODY => self.lock().append_to_body(request),
+            service::ATTACH => self.lock().attach(request),
             process::SPAWN
             | process::SPAWN_ON_TERMINAL
             | process::WRITE
@@ -329,6 +434,26 @@ impl Services {
         let path = path.to_string_lossy().into_owned();
         Reply::of(&OutputAnswer::new(path, written.len() as u64))
     }
+}
+
+fn no_body(number: u64) -> Error {
+    let text = format!("this call has no body of number {number} that can be used");
+    Error::new(ErrorKind::NotFound, text)
+}
+
+/// Standard base64 with padding, as the host writes it.
+fn base64_of(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |group: &[u8]| {
+        let at = |index: usize| u32::from(group.get(index).copied().unwrap_or_default());
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        let digit = |index: usize| match index <= group.len() {
+            true => char::from(DIGITS[(bits >> (18 - 6 * index)) as usize & 63]),
+            false => '=',
+        };
+        [digit(0), digit(1), digit(2), digit(3)]
+    };
+    bytes.chunks(3).flat_map(digits).collect()
 }
 
 fn io(error: std::io::Error) -> Error {

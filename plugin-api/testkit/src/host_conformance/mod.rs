@@ -187,6 +187,13 @@ pub fn blob_conformance(host: &dyn HostUnderTest) {
     run(BLOB_CHECKS, host);
 }
 
+/// Asks one service in a call that does nothing else; returns its answer as the call's.
+pub fn ask_once(host: &dyn HostUnderTest, operation: &'static str, request: Vec<u8>) -> Ended {
+    body::run(host, move |context| async move {
+        body::opened(context.service(operation.into(), request.into()).await)
+    })
+}
+
 fn run(checks: &[(&str, Check)], host: &dyn HostUnderTest) {
     for (name, check) in checks {
         eprintln!("host conformance: {name}");

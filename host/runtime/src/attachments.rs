@@ -1,0 +1,114 @@
+//! Files of what tools attached, for a person who called one: they outlive the process, which the
+//! session's blobs do not.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use jaato_terminals::own_temporary_folder;
+use jaato_types::{Data, Error, ErrorKind, SessionId};
+
+use crate::runtime::Runtime;
+
+/// How long a file stays for its person to fetch. It goes when later ones are written.
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Digits of a blob's id in a file's name: enough that no two of a session are the same.
+const NAME_DIGITS: usize = 16;
+
+impl Runtime {
+    /// Writes what a tool attached to a file and returns its path, absolute. It lies in the user's
+    /// cache, in a folder of the session, for at least a week.
+    ///
+    /// # Errors
+    /// `not_found` when the session has no such blob; `io` when it cannot be written.
+    pub async fn keep_attachment(
+        &self,
+        session: &SessionId,
+        attachment: &Data,
+    ) -> Result<PathBuf, Error> {
+        let blobs = self.host().services.shared().blobs().of(session)?;
+        let id = attachment.blob_id().ok_or_else(|| {
+            let text = "the attachment is in a place that this jaato does not know";
+            Error::new(ErrorKind::NotFound, text)
+        })?;
+        let from = blobs.find(id)?.path;
+        let cache = self.setup().folders.cache().ok();
+        let cache = cache.filter(|cache| jaato_places::make(cache).is_ok());
+        let own = || own_temporary_folder(&std::env::temp_dir());
+        let parent = cache.map_or_else(own, Path::to_path_buf).join("attachments");
+        let end = extension(&attachment.mime_type);
+        let name = format!("{}.{end}", id.get(..NAME_DIGITS).unwrap_or(id));
+        let folder = parent.join(session.as_str());
+        let kept = tokio::task::spawn_blocking(move || {
+            sweep(&parent, SystemTime::now());
+            jaato_places::make(&folder).map_err(|error| error.to_string())?;
+            let to = folder.join(name);
+            // A file that is there has the same bytes: it is named by them.
+            std::fs::copy(from, &to).map_err(|error| error.to_string())?;
+            Ok::<_, String>(to)
+        });
+        let kept = kept.await.map_err(|error| Error::new(ErrorKind::HostBug, error.to_string()))?;
+        kept.map_err(|why| {
+            Error::new(ErrorKind::Io, format!("cannot keep an attachment in a file: {why}"))
+        })
+    }
+}
+
+/// Removes the folders of sessions that were long ago.
+fn sweep(parent: &Path, now: SystemTime) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let written = entry.metadata().and_then(|it| it.modified());
+        let is_old = written.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > KEPT_FOR));
+        if is_old {
+            // What cannot be removed is tried again the next time.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// The end of a file's name, by which other programs know what it is.
+fn extension(mime_type: &str) -> &'static str {
+    let essence = mime_type.split(';').next().unwrap_or_default().trim_end();
+    match essence.to_ascii_lowercase().as_str() {
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "application/pdf" => "pdf",
+        "application/json" => "json",
+        "audio/mpeg" => "mp3",
+        "audio/wav" => "wav",
+        "video/mp4" => "mp4",
+        "text/csv" => "csv",
+        "text/html" => "html",
+        "text/markdown" => "md",
+        text if text.starts_with("text/") => "txt",
+        _ => "bin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_end_as_other_programs_know_them_and_in_nothing_that_a_tool_chose() {
+        assert_eq!(extension("image/jpeg"), "jpg");
+        assert_eq!(extension("TEXT/plain; charset=utf-8"), "txt");
+        assert_eq!(extension("application/x-sh"), "bin");
+        assert_eq!(extension("../sh"), "bin");
+    }
+
+    #[test]
+    fn what_was_written_long_ago_goes_and_the_rest_stays() {
+        let parent = tempfile::tempdir().unwrap();
+        std::fs::create_dir(parent.path().join("s1")).unwrap();
+        let now = SystemTime::now();
+        sweep(parent.path(), now + KEPT_FOR - Duration::from_secs(60));
+        assert!(parent.path().join("s1").exists());
+        sweep(parent.path(), now + KEPT_FOR + Duration::from_secs(60));
+        assert!(!parent.path().join("s1").exists());
+    }
+}

@@ -1,0 +1,137 @@
+//! The service `attach`: what a tool puts beside its result, as blobs of the session.
+
+use jaato_instances::Attachments;
+use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
+use jaato_types::service::{ATTACH, ATTACHMENTS_MAX, Attach, AttachAnswer};
+use jaato_types::{Data, Error, ErrorKind, Frame};
+
+use super::{Answer, Service, bad_request, frame, ready};
+use crate::blobs::{SessionBlobs, blocking};
+use crate::call::Call;
+
+/// Longest file name, in bytes: that of most file systems.
+const NAME_BYTES_MAX: usize = 255;
+
+/// The attachments of a tool call.
+pub struct ToResult;
+
+impl Service for ToResult {
+    fn has(&self, operation: &str) -> bool {
+        operation == ATTACH
+    }
+
+    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
+        let Some(attachments) = call.site.attachments.clone() else {
+            let text = "only a tool call can attach: there is no result to attach to";
+            return ready(Err(Error::new(ErrorKind::Unavailable, text)));
+        };
+        let blobs = match call.shared.blobs.of(&call.site.session) {
+            Ok(blobs) => blobs,
+            Err(error) => return ready(Err(error)),
+        };
+        Box::pin(async move {
+            let data = blocking(move || checked(&blobs, &request)).await?;
+            frame(&AttachAnswer::new(add(&attachments, data)?))
+        })
+    }
+}
+
+/// Looks at the blob: a model is never shown as an image what is none.
+fn checked(blobs: &SessionBlobs, request: &[u8]) -> Result<Data, Error> {
+    let Attach { mime_type, blob, name } = Frame::read(request).map_err(bad_request)?;
+    let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
+    if !is_media_type(&mime_type) {
+        return Err(wrong("the attachment's `mime_type` is no media type".to_owned()));
+    }
+    if name.as_deref().is_some_and(|name| !is_file_name(name)) {
+        return Err(wrong("the attachment's `name` is no plain file name".to_owned()));
+    }
+    let head = blobs.head(&blob, MEDIA_TYPE_HEAD_BYTES as u64)?;
+    check_media_type(&mime_type, &head).map_err(|shown| {
+        wrong(format!("the attachment is said to be `{mime_type}`, its bytes show `{shown}`"))
+    })?;
+    Ok(Data { name, ..Data::blob(mime_type, blob) })
+}
+
+fn is_file_name(name: &str) -> bool {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '/' | '\\');
+    !matches!(name, "" | "." | "..") && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain)
+}
+
+fn add(attachments: &Attachments, data: Data) -> Result<u64, Error> {
+    let mut all = attachments.lock();
+    if all.len() >= ATTACHMENTS_MAX {
+        let text = format!("a tool call has at most {ATTACHMENTS_MAX} attachments");
+        return Err(Error::new(ErrorKind::LimitReached, text));
+    }
+    all.push(data);
+    Ok(all.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use jaato_environments::Outputs;
+    use jaato_types::SessionId;
+
+    use super::*;
+    use crate::blobs::Blobs;
+
+    const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+
+    /// Attaches these bytes as that.
+    fn attached(bytes: &[u8], mime_type: &str, name: Option<&str>) -> Result<Data, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::beside(Arc::new(Outputs::below(folder.path())));
+        let blobs = blobs.of(&SessionId::from("s1")).unwrap();
+        let mut upload = blobs.begin("application/octet-stream").unwrap();
+        upload.write(bytes).unwrap();
+        let (blob, mime_type) = (upload.finish().unwrap().id, mime_type.to_owned());
+        let request = Attach { mime_type, blob, name: name.map(str::to_owned) };
+        checked(&blobs, &Frame::write(&request).unwrap())
+    }
+
+    #[test]
+    fn what_an_image_is_said_to_be_is_looked_at() {
+        let data = attached(PNG, "image/png", Some("moon.png")).unwrap();
+        assert_eq!(
+            (data.mime_type.as_str(), data.name.as_deref()),
+            ("image/png", Some("moon.png"))
+        );
+        assert!(data.blob_id().is_some_and(|id| id.len() == 64));
+        for (bytes, said, shown) in [
+            (PNG, "image/jpeg", "image/png"),
+            (PNG, "text/plain", "image/png"),
+            (&b"<html>"[..], "image/png", "application/octet-stream"),
+            (b"", "application/pdf", "application/octet-stream"),
+        ] {
+            let error = attached(bytes, said, None).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidArguments);
+            let text = format!("the attachment is said to be `{said}`, its bytes show `{shown}`");
+            assert_eq!(error.message, text);
+        }
+        assert!(attached(b"a,b\n", "text/csv", None).is_ok());
+    }
+
+    #[test]
+    fn names_that_lead_elsewhere_and_types_that_are_none_are_refused() {
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        for name in ["", ".", "..", "../x", "a/b", "a\\b", "a\nb", &long] {
+            let error = attached(PNG, "image/png", Some(name)).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidArguments, "{name}");
+        }
+        assert!(attached(PNG, "image/png", Some(&long[1..])).is_ok());
+        assert_eq!(attached(PNG, "png", None).unwrap_err().kind, ErrorKind::InvalidArguments);
+    }
+
+    #[test]
+    fn a_call_has_so_many_attachments_and_no_more() {
+        let attachments = Attachments::default();
+        for number in 1..=ATTACHMENTS_MAX as u64 {
+            assert_eq!(add(&attachments, Data::blob("a/b", "00")), Ok(number));
+        }
+        let error = add(&attachments, Data::blob("a/b", "00")).unwrap_err();
+        assert_eq!(error.message, "a tool call has at most 20 attachments");
+    }
+}

@@ -1,0 +1,65 @@
+//! What a tool attaches, from its source, as its author would test it.
+#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
+
+#[path = "../fixtures/attaches/src/lib.rs"]
+mod attaches;
+
+// `tool!` looks for it at the root, which a plugin's crate has and this test does not.
+use attaches::__jaato;
+use jaato_plugin_testkit::FakeHost;
+use jaato_types::service::{ATTACH, Attach};
+use jaato_types::{Data, ErrorKind, Frame, Output, Result};
+use serde_json::json;
+
+jaato_plugin_testkit::conformance!(crate::attaches: tool);
+
+fn draw(how: &str) -> Result<Output> {
+    FakeHost::new(__jaato::MODULE).call("draw", json!({ "how": how }))
+}
+
+#[test]
+fn what_a_tool_attaches_stands_beside_its_answer_in_order() {
+    let output = draw("image").unwrap();
+    assert_eq!(output.content["read"], true);
+    let names: Vec<_> = output.attachments.iter().map(|it| it.name.as_deref()).collect();
+    assert_eq!(names, [None, Some("moon.txt")]);
+    let types: Vec<_> = output.attachments.iter().map(|it| it.mime_type.as_str()).collect();
+    assert_eq!(types, ["image/png", "text/plain"]);
+    let left = draw("left").unwrap();
+    assert_eq!(
+        left.attachments,
+        [Data::blob("image/png", output.attachments[0].blob_id().unwrap())]
+    );
+    assert_eq!(draw("large").unwrap().attachments.len(), 1);
+}
+
+#[test]
+fn what_no_host_takes_the_fake_one_refuses_too() {
+    for (how, kind, text) in [
+        ("lie", ErrorKind::InvalidArguments, "its bytes show `application/octet-stream`"),
+        ("storm", ErrorKind::LimitReached, "a tool call has at most 20 attachments"),
+        ("gone", ErrorKind::NotFound, "the session has no blob `000"),
+        ("path", ErrorKind::NotFound, "the session has no blob `../../../../etc/passwd`"),
+    ] {
+        let error = draw(how).unwrap_err();
+        assert_eq!(error.kind, kind, "{how}");
+        assert!(error.message.contains(text), "{error}");
+    }
+    assert_eq!(draw("abandoned").unwrap().content["begun"], 16);
+}
+
+#[test]
+fn nothing_but_a_tool_call_has_attachments() {
+    let host = FakeHost::new(__jaato::MODULE);
+    let blob = "0".repeat(64);
+    let request = Attach { mime_type: "image/png".to_owned(), blob, ..Attach::default() };
+    // The sdk has no operation that attaches; what would be answered is asked on a bare context.
+    let ended = jaato_plugin_testkit::host_conformance::ask_once(
+        &host,
+        ATTACH,
+        Frame::write(&request).unwrap(),
+    );
+    let error: jaato_types::Error = Frame::read(&ended.answer.unwrap_err()).unwrap();
+    assert_eq!(error.kind, ErrorKind::Unavailable);
+    assert_eq!(error.message, "only a tool call can attach: there is no result to attach to");
+}
