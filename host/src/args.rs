@@ -1,11 +1,19 @@
 //! The options that several commands share. Their help is written here.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use jaato_runtime::config::{Temperature, parse_effort};
+use jaato_runtime::types::{Effort, RequestOptions};
+use serde_json::Value;
+
+use crate::exit::{Exit, Failure};
 
 /// Heads what every command takes in each help, apart from the command's own options.
 const GLOBAL: &str = "Global options";
+
+/// Heads what a model's provider is asked for with each request.
+const REQUEST: &str = "What the model is asked for";
 
 /// What every command takes, before or after its name.
 #[derive(Debug, Args)]
@@ -52,7 +60,81 @@ pub struct SessionArgs {
     pub env_file: Option<PathBuf>,
 
     #[command(flatten)]
+    pub request: RequestArgs,
+
+    #[command(flatten)]
     pub environment: EnvironmentArgs,
+}
+
+/// What each request to the model asks for. A provider that does not take an option is not asked.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RequestArgs {
+    /// Sampling temperature from 0, which is greedy, to 2
+    #[arg(long, help_heading = REQUEST, value_name = "NUMBER")]
+    pub temperature: Option<Temperature>,
+
+    /// Most tokens of one answer
+    #[arg(long, help_heading = REQUEST, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_output_tokens: Option<u32>,
+
+    /// How much the model thinks: none, minimal, low, medium, high or max
+    #[arg(long, help_heading = REQUEST, value_name = "EFFORT", value_parser = effort)]
+    pub effort: Option<Effort>,
+
+    /// Text before which the answer stops; may be given again
+    #[arg(long, help_heading = REQUEST, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub stop: Vec<String>,
+
+    /// Makes sampling repeatable where the provider can
+    #[arg(long, help_heading = REQUEST, value_name = "NUMBER")]
+    pub seed: Option<u64>,
+
+    /// Answer with one JSON value that matches the JSON Schema in this file
+    #[arg(long, help_heading = REQUEST, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
+
+    /// Ask for whole answers, for servers that stream badly
+    #[arg(long, help_heading = REQUEST)]
+    pub no_streaming: bool,
+}
+
+impl RequestArgs {
+    /// Makes the options of a request.
+    ///
+    /// # Errors
+    /// When the schema cannot be read, or is none.
+    pub fn options(&self) -> Result<RequestOptions, Failure> {
+        let mut options = RequestOptions::default();
+        options.temperature = self.temperature.map(Temperature::get);
+        options.max_output_tokens = self.max_output_tokens;
+        options.effort = self.effort;
+        options.stop.clone_from(&self.stop);
+        options.seed = self.seed;
+        options.stream = self.no_streaming.then_some(false);
+        options.output_schema = self.output_schema.as_deref().map(schema).transpose()?;
+        Ok(options)
+    }
+}
+
+fn effort(word: &str) -> Result<Effort, String> {
+    parse_effort(word)
+        .ok_or_else(|| "an effort is none, minimal, low, medium, high or max".to_owned())
+}
+
+/// Reads a JSON Schema.
+fn schema(path: &Path) -> Result<Value, Failure> {
+    let shown = path.display();
+    let refused = |text: String| Failure::new(Exit::Usage, text);
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| refused(format!("cannot read the schema `{shown}`: {error}")))?;
+    let schema: Value = serde_json::from_str(&text)
+        .map_err(|error| refused(format!("the schema `{shown}` is no JSON: {error}")))?;
+    if !schema.is_object() {
+        return Err(refused(format!(
+            "the schema `{shown}` is no JSON Schema: it must be an object"
+        )));
+    }
+    Ok(schema)
 }
 
 /// Where files lie and commands run.

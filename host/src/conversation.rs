@@ -68,6 +68,7 @@ pub fn start(
         system: args.system.clone(),
         environment: None,
         environment_options,
+        request: args.request.options()?,
     };
     runtime.session(options).map_err(failure)
 }

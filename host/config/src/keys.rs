@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use jaato_types::ModelId;
+use jaato_types::{Effort, ModelId};
 
+use crate::answer::{Temperature, Texts};
 use crate::env_file::{EnvFile, EnvFileVariable};
 use crate::error::{ConfigError, Warning};
 use crate::layers::Layers;
@@ -386,6 +387,16 @@ keys! {
         retry_wait_ms_max: u64 = 30_000, row().limits(1, 3_600_000);
         /// Longest wait that a provider may ask for; a longer one fails the request.
         retry_after_ms_max: u64 = 120_000, row().limits(1, 86_400_000);
+        /// Answers come piece by piece; off for servers that stream badly.
+        streaming: bool = true, row();
+        /// Sampling temperature; 0 is greedy. The provider chooses where it is not set.
+        temperature: Option<Temperature> = None, row();
+        /// How much the model thinks before it answers. The provider chooses where it is not set.
+        effort: Option<Effort> = None, row();
+        /// Makes sampling repeatable where the provider can.
+        seed: Option<u64> = None, row();
+        /// Texts before which an answer stops.
+        stop: Texts = Texts::default(), row();
     }
 
     section gc: GcSettings, "When a gc runs, and what it should leave alone." {

@@ -7,6 +7,7 @@
 //! Invariants: every value of a [`Config`] knows the layer that gave it; of a workspace nothing is
 //! read but through a [`trust::TrustedWorkspace`], which hands out only what the person trusted.
 
+mod answer;
 mod docs;
 mod dotenv;
 mod edit;
@@ -29,6 +30,7 @@ mod toml_tree;
 pub mod trust;
 mod variables;
 
+pub use answer::{Temperature, Texts, parse_effort};
 pub use docs::keys_as_markdown;
 pub use edit::{Listing, list_disabled_plugin};
 pub use env_file::EnvFileVariable;

@@ -214,14 +214,14 @@ impl Setting for ModelId {
     }
 }
 
-fn text_of(value: &Value) -> Option<&str> {
+pub(crate) fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::Text(text) => Some(text),
         _ => None,
     }
 }
 
-fn list_of(value: &Value) -> Option<&[Node]> {
+pub(crate) fn list_of(value: &Value) -> Option<&[Node]> {
     match value {
         Value::Array(items) => Some(items),
         _ => None,

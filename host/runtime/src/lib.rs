@@ -40,6 +40,7 @@
 //! }
 //! ```
 
+mod answers;
 mod check;
 mod commands;
 mod environments;

@@ -12,6 +12,7 @@ use jaato_log::Log;
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
 use jaato_services::{Assets, HostServices, Shared, problems_of_settings};
+use jaato_session::ModelTakes;
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 
@@ -67,6 +68,16 @@ pub enum ModelState {
         /// Their size.
         bytes: u64,
     },
+}
+
+/// The provider of a model, and what is known of both.
+pub(crate) struct KnownProvider {
+    /// The provider's name.
+    pub(crate) name: String,
+    pub(crate) plugin: PluginName,
+    /// The model's context window in tokens, where known.
+    pub(crate) context_limit: Option<u64>,
+    pub(crate) takes: ModelTakes,
 }
 
 impl Runtime {
@@ -230,7 +241,7 @@ impl Runtime {
     /// the model, or the model's weights are neither here nor may be fetched.
     pub async fn check_model(&self, wait: Duration) -> Result<Model, Error> {
         let id = self.setup().config.model.clone();
-        let (provider, ..) = self.provider_of(&id)?;
+        let provider = self.provider_of(&id)?.name;
         let registry = self.registry();
         let Some(entry) = registry.provider(&provider) else {
             return Err(windows::not_offered(&id));
@@ -278,12 +289,8 @@ impl Runtime {
         &self.host
     }
 
-    /// Finds the provider of a model: its name, its plugin, and the model's context window where
-    /// known.
-    pub(crate) fn provider_of(
-        &self,
-        model: &ModelId,
-    ) -> Result<(String, PluginName, Option<u64>), Error> {
+    /// Finds the provider of a model, and what is known of both.
+    pub(crate) fn provider_of(&self, model: &ModelId) -> Result<KnownProvider, Error> {
         let Some((provider, name)) = model.split() else {
             let text = format!("the model `{model}` is not `provider/model`");
             return Err(Error::new(ErrorKind::Configuration, text));
@@ -310,7 +317,17 @@ impl Runtime {
         }
         let spec = entry.description().and_then(|description| description.provider.as_ref());
         let info = spec.and_then(|spec| spec.models.iter().find(|info| info.name == name));
-        Ok((provider.to_owned(), plugin, info.and_then(|info| info.context_limit)))
+        let spec_says = spec.cloned().unwrap_or_default();
+        let model_accepts = info.and_then(|info| info.accepts.clone());
+        Ok(KnownProvider {
+            name: provider.to_owned(),
+            plugin,
+            context_limit: info.and_then(|info| info.context_limit),
+            takes: ModelTakes {
+                options: spec_says.options,
+                media_types: model_accepts.unwrap_or(spec_says.accepts),
+            },
+        })
     }
 
     async fn models_of(

@@ -12,15 +12,16 @@ use jaato_session::{
     SystemClock, SystemPrompt, WindowOrigin,
 };
 use jaato_terminals::Audience;
-use jaato_types::{Error, ErrorKind, ModelId, SessionId, ToolName};
+use jaato_types::{Error, ErrorKind, ModelId, RequestOptions, SessionId, ToolName};
 use serde_json::{Map, Value};
 
+use crate::answers;
 use crate::gc::PluginGc;
 use crate::host::Host;
 use crate::ledger::Recorded;
 use crate::prompt;
 use crate::provider::{NoProvider, PluginProvider};
-use crate::runtime::Runtime;
+use crate::runtime::{KnownProvider, Runtime};
 use crate::tools::PluginTools;
 
 /// The context window that is assumed where nobody knows it.
@@ -44,6 +45,8 @@ pub struct SessionOptions {
     /// Settings of an environment of its own, over those of its plugin's configuration, such as
     /// `image`. [`Runtime::environment_options`] reads them from texts.
     pub environment_options: Map<String, Value>,
+    /// What each request to the model asks for, over the configuration.
+    pub request: RequestOptions,
 }
 
 impl SessionOptions {
@@ -58,6 +61,7 @@ impl SessionOptions {
             system: None,
             environment: None,
             environment_options: Map::new(),
+            request: RequestOptions::default(),
         }
     }
 }
@@ -91,10 +95,13 @@ impl Runtime {
     /// Starts a session with the configured model.
     ///
     /// # Errors
-    /// When no plugin offers the model's provider, or the prompt cannot be built.
+    /// When no plugin offers the model's provider, it does not honour what is asked of it, or the
+    /// prompt cannot be built.
     pub fn session(&self, options: SessionOptions) -> Result<Session, Error> {
         let model = self.setup().config.model.clone();
-        let (provider, plugin, context_limit) = self.provider_of(&model)?;
+        let KnownProvider { name: provider, plugin, context_limit, takes } =
+            self.provider_of(&model)?;
+        let request = answers::options(&self.setup().config, &options.request, &takes, &model)?;
         let system = self.system_prompt(options.system.clone())?;
         let ids = ids();
         let config = &self.setup().config;
@@ -108,6 +115,7 @@ impl Runtime {
             (None, None) => WindowOrigin::Assumed,
         };
         setup.gc = config.gc.clone();
+        (setup.options, setup.takes) = (request, takes);
         let id = ids.session();
         setup.id = Some(id.clone());
         setup.limits = self.setup().config.session.clone();

@@ -70,6 +70,9 @@ impl Session {
             self.history.add_news(parts)?;
         }
         self.settle_offers(cancel).await;
+        if let Some(change) = self.tools_news() {
+            self.history.add_news(vec![change])?;
+        }
         Ok(nobody_asked)
     }
 

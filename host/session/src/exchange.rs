@@ -128,7 +128,14 @@ fn complete(
     if completion.finish_reason == FinishReason::Unknown {
         emitter.notice(unknown_finish(completion.finish_word.as_deref()));
     }
+    let is_empty = !seen.begun && completion.parts.is_empty();
     match completion.finish_reason {
+        // Nothing was said: the same as a refusal of the request as too large.
+        FinishReason::ContextExceeded if is_empty => {
+            let text = "the context window was full before the model could answer";
+            let error = Error::new(ErrorKind::ContextOverflow, text);
+            Exchange::Failed { partial: None, error }
+        }
         FinishReason::Stop
         | FinishReason::MaxTokens
         | FinishReason::ToolUse

@@ -25,12 +25,14 @@ mod objects;
 mod output;
 mod ports;
 mod prompt;
+mod prompt_parts;
 mod provider;
 mod random;
 mod renewal;
 mod report;
 mod retry;
 mod session;
+mod takes;
 mod tasks;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -57,10 +59,15 @@ pub use objects::{SharedObjects, VIEW_ENVIRONMENT};
 pub use output::{OutputStore, error_content, note_bytes};
 pub use ports::Ports;
 pub use prompt::{BUILT_IN_PROMPT, PromptPart, PromptParts, SystemPrompt};
+pub use prompt_parts::Prompt;
 pub use provider::{DeltaSink, Provider};
 pub use random::{Random, SeededRandom};
 pub use report::TurnReport;
 pub use session::{Session, SessionHandle, SessionSetup};
+pub use takes::ModelTakes;
 pub use toolbox::{Found, Toolbox};
 pub use tools::{CallScope, KnownTool, OutputSink, Renewal, ToolSet, ToolState};
-pub use turn::{MARK_CANCELLED, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT};
+pub use turn::{
+    MARK_CANCELLED, MARK_CONTEXT_FULL, MARK_FAILED, MARK_FILTERED, MARK_LIMIT, MARK_OUTPUT_LIMIT,
+    MARK_REFUSED,
+};

@@ -1,8 +1,8 @@
 //! Takes tools that changed while the session goes on: between turns alone, and with a word to the
 //! person.
 //!
-//! Invariant: what stays keeps its place in the requests and what is new stands behind it, so that
-//! the requests begin as before for as far as they can.
+//! Invariant: what stays keeps its place in the requests and what is new stands behind it; what
+//! goes stays listed until the next cut.
 
 use std::fmt;
 
@@ -54,6 +54,8 @@ impl Toolbox {
         if !finds_tools && tools.iter().any(|tool| tool.state == ToolState::Inactive) {
             tools.extend(introspection::tools());
         }
+        self.gone.extend(self.tools.iter().map(|tool| tool.spec.name.clone()));
+        self.gone.retain(|name| tools.iter().all(|tool| tool.spec.name != *name));
         self.tools = tools;
         // Schemas may be others under the same name.
         self.checks = ArgumentChecks::new();

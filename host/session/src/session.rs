@@ -5,6 +5,7 @@
 //! two turns, and an event says so.
 
 mod handle;
+mod listed;
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use jaato_objects::ObjectEnvironment;
 use jaato_policy::Rules;
 use jaato_types::service::ContextFacts;
 use jaato_types::{
-    Event, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolName,
+    Event, Message, ModelId, Output, Part, Request, RequestOptions, Result, SessionId, ToolName,
+    ToolSpec,
 };
 use parking_lot::Mutex;
 
@@ -22,8 +24,8 @@ use crate::events::Emitter;
 use crate::gc::{GcState, facts};
 use crate::tasks::Tasks;
 use crate::{
-    Cancel, GcSettings, History, HistoryError, Inbox, Limits, Ports, SharedFacts, SharedObjects,
-    SystemPrompt, Toolbox, WindowOrigin,
+    Cancel, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
+    SharedObjects, SystemPrompt, Toolbox, WindowOrigin,
 };
 pub use handle::SessionHandle;
 use handle::Shared;
@@ -42,8 +44,11 @@ pub struct SessionSetup {
     pub context_limit_origin: WindowOrigin,
     /// The system text.
     pub system: SystemPrompt,
-    /// Settings of every request.
+    /// Settings of every request. What the provider does not honour is not sent: whoever wires the
+    /// session tells the person before.
     pub options: RequestOptions,
+    /// What the model's provider takes beside text.
+    pub takes: ModelTakes,
     /// The bounds.
     pub limits: Limits,
     /// What the command line and the configuration allow.
@@ -66,6 +71,7 @@ impl SessionSetup {
             context_limit_origin: WindowOrigin::Configured,
             system,
             options: RequestOptions::default(),
+            takes: ModelTakes::default(),
             limits: Limits::default(),
             rules: Rules::default(),
             gc: GcSettings::default(),
@@ -87,13 +93,21 @@ pub struct Session {
     pub(crate) gc: GcState,
     /// What every request begins with; its messages are empty.
     pub(crate) prefix: Request,
+    pub(crate) model: ModelId,
+    pub(crate) takes: ModelTakes,
+    /// Entries of the record that went out since the last cut: they stay as they are.
+    pub(crate) sent_entries: usize,
+    /// The tools that the model knows of, by the list and by parts of the history.
+    pub(crate) told_tools: Vec<ToolSpec>,
+    /// What a server said that paused its answer: the next request ends with it.
+    pub(crate) paused: Vec<Part>,
 }
 
 impl Session {
     /// Starts a session. A history that was left with open calls or without an answer is closed
     /// first, with results and a mark that say so.
     pub fn start(setup: SessionSetup, ports: Ports) -> Result<Self, HistoryError> {
-        let SessionSetup { id, model, system, options, limits, rules, history, .. } = setup;
+        let SessionSetup { id, model, system, options, takes, limits, rules, history, .. } = setup;
         let (context_limit, gc) = (setup.context_limit, setup.gc);
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
@@ -103,7 +117,14 @@ impl Session {
         prefix.system = system.text();
         prefix.tools = toolbox.active().cloned().collect();
         prefix.options = options;
-        prefix.options.max_output_tokens = prefix.options.max_output_tokens.or(answer_tokens_max);
+        if takes.honours("max_output_tokens") {
+            let most = &mut prefix.options.max_output_tokens;
+            *most = most.or(answer_tokens_max);
+        }
+        if takes.honours("session_key") {
+            prefix.options.session_key = Some(id.as_str().to_owned());
+        }
+        let told_tools = prefix.tools.clone();
         let facts = SharedFacts::new(ContextFacts {
             model: model.as_str().to_owned(),
             context_limit,
@@ -133,6 +154,11 @@ impl Session {
             answers: Mutex::default(),
             gc: GcState::new(gc, context_limit, setup.context_limit_origin),
             prefix,
+            model: model.clone(),
+            takes,
+            sent_entries: 0,
+            told_tools,
+            paused: Vec::new(),
         };
         session.close_open_turn()?;
         session.offer_declared();
@@ -210,7 +236,11 @@ impl Session {
     /// Returns the request that would be sent next.
     pub fn request(&self) -> Request {
         let mut request = self.prefix.clone();
-        request.messages = self.history.messages().cloned().collect();
+        request.messages = self.history.messages_for(&self.model).collect();
+        request.messages.iter_mut().for_each(|message| self.takes.in_words(message));
+        if !self.paused.is_empty() {
+            request.messages.push(Message::model(self.paused.clone()));
+        }
         request
     }
 
@@ -242,13 +272,6 @@ impl Session {
                 self.shared.emitter.notice(format!("the tool `{name}` is active from here on"));
             }
         }
-        if self.prefix.tools.len() != self.shared.tools().active().count() {
-            self.send_tools();
-        }
-    }
-
-    /// Lets requests have the tools that are active.
-    pub(crate) fn send_tools(&mut self) {
-        self.prefix.tools = self.shared.tools().active().cloned().collect();
+        self.send_tools();
     }
 }

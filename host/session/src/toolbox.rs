@@ -1,6 +1,6 @@
 //! The session's tools by name: which stand in requests, which may be called, which names are near.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jaato_types::{Condition, Error, ErrorKind, Offer, Result, ToolName, ToolSpec};
 
@@ -18,8 +18,10 @@ pub struct Toolbox {
     /// Indices of the tools in requests, in the order of the request.
     pub(crate) active: Vec<usize>,
     pub(crate) checks: ArgumentChecks,
-    /// Tools whose condition does not hold. They stand in no request.
+    /// Tools whose condition does not hold. They join no request.
     pub(crate) withheld: BTreeMap<ToolName, Withheld>,
+    /// Tools that were there once: a model may still know of them.
+    pub(crate) gone: BTreeSet<ToolName>,
 }
 
 /// A tool that is not offered for want of its condition.
@@ -51,7 +53,7 @@ impl Toolbox {
         let active = (0..tools.len()).filter(|&index| tools[index].state == ToolState::Active);
         let active = active.collect();
         let (checks, withheld) = (ArgumentChecks::new(), BTreeMap::new());
-        let mut toolbox = Self { tools, active, checks, withheld };
+        let mut toolbox = Self { tools, active, checks, withheld, gone: BTreeSet::new() };
         for (name, Offer { reason, .. }) in toolbox.offers() {
             toolbox.withhold(&name, reason);
         }
@@ -178,6 +180,11 @@ impl Toolbox {
     }
 
     fn unknown(&self, name: &ToolName) -> Error {
+        if self.gone.contains(name) {
+            let text =
+                format!("the tool `{name}` is there no more: its plugin has changed or gone");
+            return Error::new(ErrorKind::UnknownTool, text).with_hint("do without it");
+        }
         let near = self.near(name);
         let hint = if !near.is_empty() {
             let near: Vec<_> = near.iter().map(|name| format!("`{name}`")).collect();

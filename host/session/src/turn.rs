@@ -6,13 +6,13 @@
 use std::ops::ControlFlow;
 
 use jaato_types::{
-    Completion, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
+    Completion, Data, Error, ErrorKind, Event, FinishReason, Outcome, Part, Result, ToolCall, Usage,
 };
 
 use crate::calls::{self, CallsDone, Initiative};
 use crate::exchange::Exchange;
 use crate::history::Next;
-use crate::{Cancel, HistoryError, Mark, Session, TurnReport, completion};
+use crate::{Cancel, HistoryError, Mark, Prompt, Session, TurnReport, completion};
 
 /// Ends an answer that was cancelled, or cut short by a failure.
 pub const MARK_CANCELLED: &str = "[Generation cancelled]";
@@ -24,6 +24,10 @@ pub const MARK_FAILED: &str = "[No answer: the request failed]";
 pub const MARK_OUTPUT_LIMIT: &str = "[Stopped: the model reached its output limit]";
 /// Stands for an answer that the provider's filter withheld.
 pub const MARK_FILTERED: &str = "[The provider's filter stopped the answer]";
+/// Ends an answer that the model declined to give.
+pub const MARK_REFUSED: &str = "[The model declined to answer]";
+/// Ends an answer that filled the context window.
+pub const MARK_CONTEXT_FULL: &str = "[Stopped: the context window is full]";
 
 /// What a turn gathers on its way.
 #[derive(Default)]
@@ -49,10 +53,11 @@ impl Session {
     /// Runs one turn: the prompt, then steps until the model is done, a bound is reached, it fails
     /// or is cancelled. Dropping the future is safe too; the next turn then closes what was left
     /// open.
-    pub async fn turn(&mut self, prompt: impl Into<String>, cancel: &Cancel) -> TurnReport {
+    pub async fn turn(&mut self, prompt: impl Into<Prompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
-        let taken = self.take_prompt(&prompt);
-        self.run_turn(prompt, taken, cancel).await
+        let text = prompt.text.clone();
+        let taken = self.take_prompt(prompt);
+        self.run_turn(text, taken, cancel).await
     }
 
     /// Sends a turn's open request again: a prompt that was kept unsent, or tool results that were
@@ -93,8 +98,8 @@ impl Session {
         TurnReport { outcome, text, usage, error, steps, started_at_ms, duration_ms }
     }
 
-    fn take_prompt(&mut self, prompt: &str) -> Result<()> {
-        if prompt.trim().is_empty() {
+    fn take_prompt(&mut self, prompt: Prompt) -> Result<()> {
+        if prompt.text.trim().is_empty() {
             let error = Error::new(ErrorKind::InvalidArguments, "the prompt is empty");
             return Err(error.with_hint("say what is to be done"));
         }
@@ -102,8 +107,20 @@ impl Session {
         // Outcomes that went with a prompt which was never sent go with this one.
         let mut parts: Vec<Part> = self.history.unsent_values().cloned().collect();
         parts.extend(self.take_news());
-        parts.push(Part::text(prompt));
+        self.tell_what_is_not_looked_at(&prompt.files);
+        parts.extend(prompt.into_parts());
         self.history.append_prompt(parts).map_err(host_bug)
+    }
+
+    /// Says which files the model is told of in words alone: nobody shall wonder at its answer.
+    fn tell_what_is_not_looked_at(&self, files: &[Data]) {
+        for file in files.iter().filter(|file| !self.takes.accepts(&file.mime_type)) {
+            let (name, kind) = (file.name.as_deref().unwrap_or("a file"), &file.mime_type);
+            let model = &self.model;
+            self.shared.emitter.notice(format!(
+                "`{model}` cannot look at {name} ({kind}): it is told that there is one"
+            ));
+        }
     }
 
     async fn steps(&mut self, progress: &mut Progress, cancel: &Cancel) -> Result<End> {
@@ -165,23 +182,28 @@ impl Session {
     ) -> Result<Flow> {
         let finish_reason = answer.finish_reason;
         let parts = completion::clean(answer.parts, &self.history, &*self.shared.ports.ids);
-        if finish_reason == FinishReason::Safety {
-            return self.end_filtered(completion::without_calls(parts)).map(Flow::Break);
+        let parts = self.with_what_paused(parts);
+        if finish_reason == FinishReason::Paused {
+            self.paused = parts;
+            return Ok(Flow::Continue(()));
         }
-        let is_cut = finish_reason == FinishReason::MaxTokens;
+        if let Some(why) = Withheld::of(finish_reason) {
+            return self.end_withheld(completion::without_calls(parts), why).map(Flow::Break);
+        }
+        let is_cut = is_cut(finish_reason);
         if !completion::answers(&parts) {
             if is_cut {
                 // The same request would run into the same limit: all of it went into thoughts.
-                let text = self.append_cut_short(parts, MARK_OUTPUT_LIMIT)?;
-                return Ok(Flow::Break(End::output_limit(text)));
+                let text = self.append_cut_short(parts, mark_of_cut(finish_reason))?;
+                return Ok(Flow::Break(End::cut(text, finish_reason)));
             }
             return self.unanswered(parts, progress);
         }
         self.shared.objects.note_answer(&parts);
         let (text, calls) = text_and_calls(&parts);
-        self.history.append_answer(parts, None).map_err(host_bug)?;
+        self.history.append_answer_of(&self.model, parts, None).map_err(host_bug)?;
         if is_cut && !calls.is_empty() {
-            return self.end_at_output_limit(&calls).map(Flow::Break);
+            return self.end_with_cut_calls(&calls, finish_reason).map(Flow::Break);
         }
         if calls.is_empty() {
             return self.after_answer(text, finish_reason, progress, cancel).await;
@@ -199,7 +221,7 @@ impl Session {
         cancel: &Cancel,
     ) -> Result<Flow> {
         let is_over = self.shared.tasks.running() == 0 && !self.has_news();
-        if is_over || finish_reason == FinishReason::MaxTokens {
+        if is_over || is_cut(finish_reason) {
             return Ok(Flow::Break(End::answered(text, finish_reason, progress)));
         }
         if progress.steps >= self.shared.limits.steps_max {
@@ -295,7 +317,28 @@ impl Session {
         self.end_failed(partial, error).map(Flow::Break)
     }
 
+    /// Puts what a server said before it paused in front of what it says now, in the names of the
+    /// model that did.
+    fn with_what_paused(&mut self, mut parts: Vec<Part>) -> Vec<Part> {
+        let (provider, model) = self.model.split().unwrap_or(("", self.model.as_str()));
+        for part in &mut parts {
+            if let Part::Opaque(opaque) = part {
+                opaque.provider = provider.to_owned();
+                opaque.model = model.to_owned();
+            }
+        }
+        let mut whole = std::mem::take(&mut self.paused);
+        whole.extend(parts);
+        whole
+    }
+
     fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {
+        let paused = std::mem::take(&mut self.paused);
+        let partial = match partial {
+            Some(parts) => Some([paused, parts].concat()),
+            None => (!paused.is_empty()).then_some(paused),
+        };
+        let partial = partial.map(completion::without_calls);
         let text = match partial {
             Some(parts) => self.append_cut_short(parts, MARK_CANCELLED)?,
             None => {
@@ -309,32 +352,38 @@ impl Session {
 
     fn end_cancelled(&mut self, partial: Vec<Part>) -> Result<End> {
         self.shared.tasks.cancel();
+        let partial =
+            completion::without_calls([std::mem::take(&mut self.paused), partial].concat());
         let text = self.append_cut_short(partial, MARK_CANCELLED)?;
         Ok(End { outcome: Outcome::Cancelled, text, error: None })
     }
 
-    fn end_filtered(&mut self, parts: Vec<Part>) -> Result<End> {
-        let text = self.append_cut_short(parts, MARK_FILTERED)?;
-        let error = Error::new(ErrorKind::Provider, "the provider's filter stopped the answer")
-            .with_hint("put the task in other words");
+    fn end_withheld(&mut self, parts: Vec<Part>, why: Withheld) -> Result<End> {
+        let text = self.append_cut_short(parts, why.mark)?;
+        let error =
+            Error::new(ErrorKind::Provider, why.text).with_hint("put the task in other words");
         Ok(End { outcome: Outcome::Failed, text, error: Some(error) })
     }
 
     fn end_at_limit(&mut self) -> Result<End> {
-        let text = self.append_cut_short(Vec::new(), MARK_LIMIT)?;
+        let paused = completion::without_calls(std::mem::take(&mut self.paused));
+        let text = self.append_cut_short(paused, MARK_LIMIT)?;
         Ok(End { outcome: Outcome::Limit, text, error: Some(self.limit_error()) })
     }
 
     /// Ends the turn without running the calls: nobody knows which of them is whole, and arguments
     /// that are cut may be valid and mean something else.
-    fn end_at_output_limit(&mut self, calls: &[ToolCall]) -> Result<End> {
-        let text =
-            "it did not run: the answer was cut off at the output limit, and this call with it";
+    fn end_with_cut_calls(&mut self, calls: &[ToolCall], reason: FinishReason) -> Result<End> {
+        let limit = match reason {
+            FinishReason::ContextExceeded => "when the context window was full",
+            _ => "at the output limit",
+        };
+        let text = format!("it did not run: the answer was cut off {limit}, and this call with it");
         let error = Error::new(ErrorKind::LimitReached, text).with_hint("ask for less at once");
         let results = calls.iter().map(|call| calls::failed(call, &error)).collect();
         self.history.append_results(results, Vec::new()).map_err(host_bug)?;
-        let text = self.append_cut_short(Vec::new(), MARK_OUTPUT_LIMIT)?;
-        Ok(End::output_limit(text))
+        let text = self.append_cut_short(Vec::new(), mark_of_cut(reason))?;
+        Ok(End::cut(text, reason))
     }
 
     fn limit_error(&self) -> Error {
@@ -350,7 +399,8 @@ impl Session {
         let gap = if said.is_empty() { "" } else { "\n\n" };
         parts.push(Part::text(format!("{gap}{mark}")));
         let text = format!("{said}{gap}{mark}");
-        self.history.append_answer(parts, Some(Mark::Partial)).map_err(host_bug)?;
+        let mark = Some(Mark::Partial);
+        self.history.append_answer_of(&self.model, parts, mark).map_err(host_bug)?;
         Ok(text)
     }
 
@@ -363,7 +413,9 @@ impl Session {
             self.history.append_results(results, Vec::new())?;
         }
         if self.history.next() == Next::Answer {
-            self.history.append_answer(vec![Part::text(MARK_FAILED)], Some(Mark::Partial))?;
+            let mut parts = completion::without_calls(std::mem::take(&mut self.paused));
+            parts.push(Part::text(MARK_FAILED));
+            self.history.append_answer_of(&self.model, parts, Some(Mark::Partial))?;
         }
         Ok(())
     }
@@ -371,20 +423,26 @@ impl Session {
 
 impl End {
     fn answered(text: String, finish_reason: FinishReason, progress: &mut Progress) -> Self {
-        if finish_reason == FinishReason::MaxTokens {
-            return Self::output_limit(text);
+        if is_cut(finish_reason) {
+            return Self::cut(text, finish_reason);
         }
         let error = progress.nobody_asked.take();
         let outcome = if error.is_some() { Outcome::Denied } else { Outcome::Done };
         Self { outcome, text, error }
     }
 
-    fn output_limit(text: String) -> Self {
-        let error = Error::new(
-            ErrorKind::LimitReached,
-            "the model reached its output limit: its answer is cut off",
-        )
-        .with_hint("say `go on`, ask for less at once, or raise the limit at the model's server");
+    fn cut(text: String, reason: FinishReason) -> Self {
+        let (what, hint) = match reason {
+            FinishReason::ContextExceeded => (
+                "the context window was full before the model's answer was whole",
+                "`/gc` makes room in a chat; then say `go on`",
+            ),
+            _ => (
+                "the model reached its output limit: its answer is cut off",
+                "say `go on`, ask for less at once, or raise the limit at the model's server",
+            ),
+        };
+        let error = Error::new(ErrorKind::LimitReached, what).with_hint(hint);
         Self { outcome: Outcome::Limit, text, error: Some(error) }
     }
 
@@ -398,6 +456,46 @@ impl End {
             self.outcome = Outcome::Limit;
         }
         self
+    }
+}
+
+/// Why an answer was withheld.
+struct Withheld {
+    mark: &'static str,
+    text: &'static str,
+}
+
+impl Withheld {
+    fn of(reason: FinishReason) -> Option<Self> {
+        match reason {
+            FinishReason::Safety => {
+                let text = "the provider's filter stopped the answer";
+                Some(Self { mark: MARK_FILTERED, text })
+            }
+            FinishReason::Refused => {
+                Some(Self { mark: MARK_REFUSED, text: "the model declined to answer" })
+            }
+            FinishReason::Stop
+            | FinishReason::MaxTokens
+            | FinishReason::ToolUse
+            | FinishReason::Error
+            | FinishReason::Cancelled
+            | FinishReason::Paused
+            | FinishReason::ContextExceeded
+            | FinishReason::Unknown => None,
+        }
+    }
+}
+
+/// Tells whether an answer was cut off where it had no more room.
+fn is_cut(reason: FinishReason) -> bool {
+    matches!(reason, FinishReason::MaxTokens | FinishReason::ContextExceeded)
+}
+
+fn mark_of_cut(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::ContextExceeded => MARK_CONTEXT_FULL,
+        _ => MARK_OUTPUT_LIMIT,
     }
 }
 

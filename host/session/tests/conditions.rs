@@ -95,7 +95,7 @@ async fn a_tool_is_offered_while_its_condition_holds_and_says_why_not_before() {
     assert_eq!(names(&requests[1]), ["catch"]);
     assert_eq!(names(&requests[2]), ["catch", "fry"], "at the end, where requests change least");
     assert_eq!(result(&requests[3]), json!({ "echo": {} }));
-    assert_eq!(names(&requests[4]), ["catch"]);
+    assert_eq!(names(&requests[4]), ["catch", "fry"], "what was sent stays until the next cut");
     let expected = [
         "the tool `fry` is available from here on",
         "the tool `fry` is not available from here on",
@@ -363,6 +363,7 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
     stage.provider.then([Beat::text("done")]);
     turn(&mut session, "and without a condition?").await;
     stage.tools.replace([changer("catch")], "gone");
+    stage.provider.then([Beat::call("2", "fry", json!({}))]);
     stage.provider.then([Beat::text("done")]);
     turn(&mut session, "and gone?").await;
     stage.tools.replace([fry(), changer("catch")], "back");
@@ -371,8 +372,11 @@ async fn tools_that_are_replaced_keep_what_is_known_of_their_conditions() {
     let requests = stage.provider.requests();
     assert_eq!(names(&requests[1]), ["catch"]);
     assert_eq!(names(&requests[2]), ["catch", "fry"]);
-    assert_eq!(names(&requests[3]), ["catch"]);
-    assert_eq!(names(&requests[4]), ["catch"], "it is withheld from the start");
+    assert_eq!(names(&requests[3]), ["catch", "fry"], "what was sent stays");
+    let why = "the tool `fry` is there no more: its plugin has changed or gone";
+    assert_eq!(result(&requests[4])["error"]["message"], why);
+    let back = session.toolbox();
+    assert!(back.active().all(|spec| spec.name.as_str() != "fry"), "it is withheld from the start");
 }
 
 #[tokio::test(start_paused = true)]

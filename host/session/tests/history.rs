@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use jaato_session::{Entry, History, HistoryError, Mark};
-use jaato_types::{CallId, Data, DataContent, Message, Part, Role, ToolCall, ToolResult};
+use jaato_types::{CallId, Data, Message, Part, Role, ToolCall, ToolResult};
 use serde_json::{Map, json};
 
 fn call(id: &str) -> Part {
@@ -15,7 +15,7 @@ fn result(id: &str) -> Part {
 }
 
 fn data() -> Part {
-    Part::Data(Data { mime_type: "image/png".into(), content: DataContent::blob("b1") })
+    Part::Data(Data::blob("image/png", "b1"))
 }
 
 fn text() -> Part {
@@ -23,7 +23,11 @@ fn text() -> Part {
 }
 
 fn entry(role: Role, parts: impl IntoIterator<Item = Part>) -> Entry {
-    Entry { message: Message { role, parts: parts.into_iter().collect() }, mark: None, sent: None }
+    Entry {
+        message: Message { role, parts: parts.into_iter().collect() },
+        mark: None,
+        ..Entry::default()
+    }
 }
 
 fn user() -> Entry {

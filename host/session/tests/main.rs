@@ -6,6 +6,7 @@ mod cancel;
 mod collecting;
 mod command;
 mod conditions;
+mod cuts;
 mod deltas;
 mod gc;
 mod gc_cut;

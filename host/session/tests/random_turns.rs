@@ -18,11 +18,12 @@ use jaato_session::{
 };
 use jaato_types::{
     Completion, Data, DataContent, Error, ErrorKind, Event, Message, Outcome, Part, Request, Role,
+    TOOLS_CHANGED,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 600;
 
 /// What a session left behind, for checks and for comparing two plays of one seed.
 struct Played {
@@ -31,6 +32,8 @@ struct Played {
     reports: Vec<TurnReport>,
     /// How many events there were when each request came.
     events_before: Vec<usize>,
+    /// Whether the provider takes changes of tools in the history.
+    takes_changes: bool,
 }
 
 /// Remembers where in the stream of events each request stands.
@@ -75,6 +78,9 @@ async fn play(seed: u64) -> Played {
     let mut setup = SessionSetup { limits, ..Stage::setup() };
     setup.rules.allow_all = random.below(3) == 0;
     if random.below(2) == 0 {
+        setup.takes.options.push(TOOLS_CHANGED.to_owned());
+    }
+    if random.below(2) == 0 {
         stage.gc.does(random::gc_beats(seed));
         setup.context_limit = 1_000 + random.below(9_000);
         setup.gc = random::gc_settings(&random);
@@ -83,6 +89,7 @@ async fn play(seed: u64) -> Played {
             stage.provider.tells_window(1_000 + random.below(9_000), random.below(3_000));
         }
     }
+    let takes_changes = setup.takes.honours(TOOLS_CHANGED);
     let events_before = Arc::new(Mutex::new(Vec::new()));
     let noting = Noting {
         provider: stage.provider.clone(),
@@ -112,7 +119,7 @@ async fn play(seed: u64) -> Played {
     }
     reports.push(last_turn(&stage, &mut session).await);
     let events_before = events_before.lock().clone();
-    Played { stage, session, reports, events_before }
+    Played { stage, session, reports, events_before, takes_changes }
 }
 
 /// Plays one turn, cancelled at some moment or not; holds that a cancellation ends it within 100
@@ -338,13 +345,13 @@ fn check_seats(stage: &Stage) {
     }
 }
 
-/// Requests end where the model must answer, and only their end grows, unless an event says that
-/// something went.
+/// Requests end where the model must answer, or with what it said before its server paused. What
+/// was sent stays byte for byte, and only the end grows; but at a cut, of which an event tells or
+/// the list of tools, no thought, signature or opaque part stays of what came before it.
 fn check_requests(played: &Played) {
     let requests = played.stage.provider.requests();
     for request in &requests {
         check_messages(&request.messages);
-        assert!(matches!(request.messages.last().unwrap().role, Role::User | Role::Tool));
         for message in &request.messages {
             let is_note = |part: &&Part| matches!(part, Part::Text { text, .. } if text.starts_with("[Left out here"));
             let notes = message.parts.iter().filter(is_note).count();
@@ -353,10 +360,7 @@ fn check_requests(played: &Played) {
     }
     let events = played.stage.events.events();
     for (pair, bounds) in requests.windows(2).zip(played.events_before.windows(2)) {
-        let prefix = |request: &Request| serde_json::to_string(&(&request.system, &request.tools));
-        let (first, second) = (prefix(&pair[0]).unwrap(), prefix(&pair[1]).unwrap());
-        // A tool that is activated joins at the end.
-        assert!(second.starts_with(first.strip_suffix("]]").unwrap()));
+        assert_eq!(pair[0].system, pair[1].system);
         let has_changed = |event: &Event| {
             matches!(event,
             Event::Gc { messages_removed, messages_cut, .. } if messages_removed + messages_cut > 0)
@@ -364,16 +368,44 @@ fn check_requests(played: &Played) {
         if events[bounds[0]..bounds[1]].iter().any(has_changed) {
             continue;
         }
-        // A prompt that failed may be followed by another in its place; all before it stays.
+        // A prompt that failed may be followed by another in its place; all before it stays. So
+        // does what a server said before it paused, in the whole answer.
         let kept = pair[0].messages.len() - 1;
-        assert_eq!(pair[0].messages[..kept], pair[1].messages[..kept]);
+        let (before, after) = (&pair[0].messages[..kept], &pair[1].messages[..kept]);
+        if pair[0].tools == pair[1].tools {
+            assert_eq!(before, after);
+            continue;
+        }
+        // A tool that is new joins the list where the provider has no better way.
+        assert!(!played.takes_changes, "its tools stay as they were");
+        assert!(pair[1].tools.iter().any(|spec| !pair[0].tools.contains(spec)));
+        let plain: Vec<Message> = before.iter().map(plain).collect();
+        assert_eq!(plain, after);
     }
     for entry in played.session.history().entries() {
         if entry.mark == Some(Mark::Unsent) {
             let parts = &entry.message.parts;
-            assert!(parts.iter().all(|part| matches!(part, Part::Text { .. } | Part::Data(_))));
+            let is_prompts = |part: &Part| {
+                matches!(part, Part::Text { .. } | Part::Data(_) | Part::ToolsChanged(_))
+            };
+            assert!(parts.iter().all(is_prompts));
         }
     }
+}
+
+/// What a cut leaves of a message, written down a second time.
+fn plain(message: &Message) -> Message {
+    let plain = |part: &Part| {
+        let mut json = serde_json::to_value(part).unwrap();
+        let kind = json["type"].as_str().unwrap().to_owned();
+        let signature = json.as_object_mut().unwrap().remove("signature");
+        let is_empty = kind == "text" && json["text"] == "" && signature.is_some();
+        let goes = ["thought", "opaque", "tools_changed"].contains(&kind.as_str()) || is_empty;
+        (!goes).then(|| serde_json::from_value(json).unwrap())
+    };
+    let mut left = message.clone();
+    left.parts = message.parts.iter().filter_map(plain).collect();
+    left
 }
 
 /// What one play of a seed is, as text.

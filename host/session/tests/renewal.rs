@@ -85,7 +85,9 @@ async fn tools_that_were_activated_stay_and_the_two_that_find_others_come_with_t
     let disabled = ToolState::Disabled { by: "by a test".to_owned() };
     stage.tools.replace([Tool::echo("fly").state(disabled), Tool::echo("look")], "off");
     let request = turn(&stage, &mut session, &done).await;
-    assert_eq!(names(&request), ["look", LIST_TOOLS, GET_TOOL_SCHEMAS]);
+    let listed = ["look", LIST_TOOLS, GET_TOOL_SCHEMAS, "fly"];
+    assert_eq!(names(&request), listed, "what was sent stays until the next cut");
+    assert_eq!(session.toolbox().active().count(), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -57,11 +57,8 @@ fn thoughts_of_other_signatures_are_other_thoughts() {
     answer.thought("b", Some("one"));
     answer.thought("c", Some("two"));
     answer.thought("d", None);
-    let expected = [
-        Part::thought("ab").signed("one"),
-        Part::thought("c").signed("two"),
-        Part::thought("d"),
-    ];
+    let expected =
+        [Part::thought("ab").signed("one"), Part::thought("c").signed("two"), Part::thought("d")];
     check(answer, &expected);
 }
 

@@ -134,6 +134,9 @@ impl<'de> Deserialize<'de> for Part {
 pub struct Data {
     /// Media type, such as `image/png`.
     pub mime_type: String,
+    /// What people call it, such as the file's name; for models that take names, and for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The bytes' place, or the value.
     #[serde(flatten)]
     pub content: DataContent,
@@ -277,6 +280,13 @@ impl Data {
     pub fn json(json: Value) -> Self {
         let content = DataContent::Json { json };
         Self { mime_type: "application/json".to_owned(), content, ..Self::default() }
+    }
+
+    /// Gives it a name.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
     }
 
     /// Returns the id of the blob that it names.

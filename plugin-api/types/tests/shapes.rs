@@ -224,7 +224,7 @@ fn messages(shapes: &mut Shapes) {
             is_error: true,
             attachments: vec![Data::blob("image/png", "b1")],
         }),
-        Part::Data(Data::blob("image/png", "b1")),
+        Part::Data(Data::blob("image/png", "b1").named("moon.png")),
         Part::json(json!({ "a": 1 })),
         Part::thought("hm").signed("s"),
         Part::text("").signed("s"),

@@ -178,7 +178,11 @@ fn what_follows_results_is_said_by_the_user() {
     let json = DataContent::json(json!({ "task": "t-1" }));
     let mut message = Message::tool([result("a", json!({ "n": 1 }))]);
     message.parts.extend([
-        Part::Data(Data { mime_type: "application/json".to_owned(), content: json }),
+        Part::Data(Data {
+            mime_type: "application/json".to_owned(),
+            content: json,
+            ..Data::default()
+        }),
         Part::text("And now this."),
     ]);
     check(
@@ -232,7 +236,7 @@ fn a_part_of_the_future_is_passed_over_and_a_role_is_refused() {
 #[test]
 fn blobs_are_told_of() {
     let content = DataContent::blob("b-1");
-    let image = Part::Data(Data { mime_type: "image/png".to_owned(), content });
+    let image = Part::Data(Data { mime_type: "image/png".to_owned(), content, ..Data::default() });
     check(
         vec![Message { role: Role::User, parts: vec![Part::text("look"), image] }],
         expect![[r#"{"role":"user","content":"look\n[image/png: cannot be sent to this model]"}"#]],

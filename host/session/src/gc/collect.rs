@@ -103,6 +103,7 @@ impl Session {
         let summary = plan.summary.map(|summary| summary.parts);
         let applied = self.history.collect(&plan.drop, summary);
         applied.map_err(|error| refused(PlanError::History(error)))?;
+        self.cut();
         self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
         report.turns_removed = checked.turns_removed;

@@ -47,6 +47,7 @@ impl Session {
         let turn = CallId::new(format!("{}-turn-{}", self.shared.id, self.history.turns()));
         let turn_start = self.history.open_turn().start;
         let (mut messages, mut notes) = (0, Vec::new());
+        let mut was_sent = false;
         for at in places {
             let message = at.saturating_sub(turn_start);
             let Some(shorter) = self.shorter(at, message, &turn, most, &mut notes).await else {
@@ -54,9 +55,15 @@ impl Session {
             };
             // The same calls, results and role: what is refused here is a bug, and stays as it is.
             match self.history.send_instead(at, shorter) {
-                Ok(()) => messages += 1,
+                Ok(()) => {
+                    messages += 1;
+                    was_sent |= at < self.sent_entries;
+                }
                 Err(error) => self.shared.emitter.notice(format!("a message stays whole: {error}")),
             }
+        }
+        if was_sent {
+            self.cut();
         }
         Shortened { messages, note: note(&notes) }
     }
@@ -83,10 +90,10 @@ impl Session {
         }
         let mut sent = entry.sent().clone();
         // A summary stands in front of what was said.
-        let in_front = sent.parts.len().saturating_sub(entry.message.parts.len());
+        let in_front = entry.in_front();
         let mut changed = false;
-        for (part, whole) in entry.message.parts.iter().enumerate() {
-            let Some(shown) = sent.parts.get_mut(in_front + part) else { continue };
+        for (place, (part, whole)) in entry.own_parts().enumerate() {
+            let Some(shown) = sent.parts.get_mut(in_front + place) else { continue };
             let bytes = json_bytes(shown);
             if bytes <= most || !can_be_shorter(whole) {
                 continue;

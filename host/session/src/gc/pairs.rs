@@ -51,6 +51,7 @@ impl Session {
             return false;
         }
         self.note_what_is_left_out();
+        self.cut();
         self.shared.objects.show_again();
         self.recount(tokens_before, bytes_before);
         let calls = if drop.len() == 1 { "call" } else { "calls" };
@@ -103,13 +104,12 @@ impl Session {
         let results = collected.flat_map(|entry| entry.message.tool_results());
         let note = Part::text(note(results.map(|result| &result.name)));
         let sent = entry.sent();
-        let in_front = sent.parts.len().saturating_sub(entry.message.parts.len());
-        let (front, rest) = sent.parts.split_at(in_front);
+        let (front, rest) = sent.parts.split_at(entry.in_front());
         let front = front.iter().filter(|part| !is_note(part)).cloned();
         let parts = front.chain([note]).chain(rest.iter().cloned()).collect();
         // A turn that has lost its prompt has no place for a note.
         if entry.message.role == Role::User {
-            let message = Message { role: Role::User, parts };
+            let message = Message { role: Role::User, parts, ..Message::default() };
             if let Err(error) = self.history.send_instead(turn.start, message) {
                 self.shared
                     .emitter

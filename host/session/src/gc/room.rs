@@ -37,6 +37,7 @@ impl Session {
         let (mut overflows, mut before_suspicion) = (0, None);
         loop {
             let (request, question) = (self.request(), self.gc.window.question());
+            self.note_sent();
             let exchange = exchange(
                 &request,
                 &self.shared.ports,

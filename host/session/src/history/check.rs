@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use jaato_types::{CallId, Message, Part, Role};
 
-use super::{Entry, History, Mark, Next};
+use super::{Entry, History, Mark, Next, cut};
 
 /// Why an entry cannot join a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +57,7 @@ pub enum HistoryError {
 
 /// Checks one entry against what is there.
 pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError> {
-    let Entry { message, mark, sent } = entry;
+    let Entry { message, mark, sent, .. } = entry;
     let is_collected = *mark == Some(Mark::Collected);
     if !is_collected {
         role(history.next(), message.role)?;
@@ -85,9 +85,15 @@ pub(super) fn entry(history: &History, entry: &Entry) -> Result<(), HistoryError
 }
 
 /// Checks what is sent in a message's place: the same role, and part for part the same kind, calls
-/// and results. Texts may stand before a prompt.
+/// and results; or the same but for what goes at a cut. Texts may stand before a prompt.
 pub(super) fn stands_for(message: &Message, sent: &Message) -> Result<(), HistoryError> {
-    let in_front = sent.parts.len().checked_sub(message.parts.len()).ok_or(HistoryError::Sent)?;
+    let holds = is_like(message, sent)
+        || cut::shorn(message).is_some_and(|message| is_like(&message, sent));
+    if holds { Ok(()) } else { Err(HistoryError::Sent) }
+}
+
+fn is_like(message: &Message, sent: &Message) -> bool {
+    let Some(in_front) = sent.parts.len().checked_sub(message.parts.len()) else { return false };
     let (front, rest) = sent.parts.split_at(in_front);
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     let is_like = |(part, sent): (&Part, &Part)| match (part, sent) {
@@ -97,12 +103,11 @@ pub(super) fn stands_for(message: &Message, sent: &Message) -> Result<(), Histor
         (Part::Text { .. }, Part::Text { .. }) | (Part::Data(_), Part::Data(_)) => true,
         (part, sent) => part == sent,
     };
-    let holds = message.role == sent.role
+    message.role == sent.role
         && !sent.parts.is_empty()
         && (in_front == 0 || message.role == Role::User)
         && front.iter().all(is_text)
-        && message.parts.iter().zip(rest).all(is_like);
-    if holds { Ok(()) } else { Err(HistoryError::Sent) }
+        && message.parts.iter().zip(rest).all(is_like)
 }
 
 fn role(next: Next, found: Role) -> Result<(), HistoryError> {

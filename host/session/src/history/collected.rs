@@ -24,8 +24,8 @@ impl Entry {
 }
 
 impl History {
-    /// Sends some messages no more, and a summary in front of what stays. `drop` are places among
-    /// what is sent. What the checks refuse changes nothing.
+    /// Sends some messages no more, and a summary in front of what stays, which is a cut. `drop`
+    /// are places among what is sent. What the checks refuse changes nothing.
     pub(crate) fn collect(
         &mut self,
         drop: &[usize],
@@ -44,13 +44,14 @@ impl History {
                 return Err(HistoryError::Summary);
             };
             parts.extend(first.sent().parts.iter().cloned());
-            first.sent = Some(Message { role: Role::User, parts });
+            first.sent = Some(Message { role: Role::User, parts, ..Message::default() });
         }
         let mut collected = Self::restore(entries)?;
         // Ids stay taken, whatever was forgotten.
         collected.call_ids.extend(self.call_ids.drain());
         collected.turns_forgotten = self.turns_forgotten;
         collected.forget(COLLECTED_BYTES_MAX);
+        collected.cut();
         *self = collected;
         Ok(())
     }

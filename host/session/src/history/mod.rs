@@ -8,17 +8,18 @@
 
 mod check;
 mod collected;
+mod cut;
 
 use std::collections::HashSet;
 
-use jaato_types::{CallId, Message, Part, Role, ToolCall, ToolResult};
+use jaato_types::{CallId, Message, ModelId, Part, Role, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 pub use check::HistoryError;
 pub use collected::COLLECTED_BYTES_MAX;
 
 /// One message of the record.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The message.
     #[serde(flatten)]
@@ -30,6 +31,9 @@ pub struct Entry {
     /// large for the context window, or a summary in front of a prompt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<Message>,
+    /// The model that said it, of an answer: signatures and opaque parts go back to no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<ModelId>,
 }
 
 /// What is to be said about a message.
@@ -123,16 +127,28 @@ impl History {
 
     /// Appends a person's prompt.
     pub fn append_prompt(&mut self, parts: Vec<Part>) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message { role: Role::User, parts }, mark: None, sent: None })
+        self.append(Entry { message: Message { role: Role::User, parts }, ..Entry::default() })
     }
 
-    /// Appends the model's answer.
+    /// Appends an answer of which nobody knows what model it is from: what is signed or thought in
+    /// it goes to none.
     pub fn append_answer(
         &mut self,
         parts: Vec<Part>,
         mark: Option<Mark>,
     ) -> Result<(), HistoryError> {
-        self.append(Entry { message: Message::model(parts), mark, sent: None })
+        self.append(Entry { message: Message::model(parts), mark, ..Entry::default() })
+    }
+
+    /// Appends a model's answer.
+    pub fn append_answer_of(
+        &mut self,
+        model: &ModelId,
+        parts: Vec<Part>,
+        mark: Option<Mark>,
+    ) -> Result<(), HistoryError> {
+        let (message, made_by) = (Message::model(parts), Some(model.clone()));
+        self.append(Entry { message, mark, made_by, ..Entry::default() })
     }
 
     /// Appends the results of the last answer's calls, in call order, and behind them what came to
@@ -144,7 +160,7 @@ impl History {
     ) -> Result<(), HistoryError> {
         let mut message = Message::tool(results);
         message.parts.extend(news);
-        self.append(Entry { message, mark: None, sent: None })
+        self.append(Entry { message, ..Entry::default() })
     }
 
     /// Adds to the message that is sent next what came to pass since: text and data.

@@ -130,7 +130,7 @@ pub fn gc_settings(random: &SeededRandom) -> GcSettings {
 }
 
 fn beat(random: &SeededRandom) -> Beat {
-    match random.below(14) {
+    match random.below(18) {
         0..=3 => Beat::Text(format!("piece {} ", random.below(100))),
         4 => Beat::Thought("hm".to_owned()),
         5..=8 => call(random),
@@ -138,6 +138,10 @@ fn beat(random: &SeededRandom) -> Beat {
         10 => Beat::Shown(Delta::text("shown alone ")),
         11 => Beat::Unseen(Part::text("never streamed ")),
         12 => Beat::Shown(Delta::notice("loading")),
+        13 => Beat::Unseen(Part::text("signed ").signed("s")),
+        14 => Beat::Unseen(Part::text("").signed("end")),
+        15 => Beat::Unseen(Part::thought("").signed("t")),
+        16 => Beat::Unseen(Part::opaque(json!({ "id": random.below(9) }))),
         _ => Beat::Usage(Usage { prompt_tokens: random.below(900), ..Usage::default() }),
     }
 }
@@ -179,13 +183,16 @@ fn arguments(random: &SeededRandom) -> Value {
 }
 
 fn finish_reason(random: &SeededRandom) -> FinishReason {
-    const REASONS: [FinishReason; 7] = [
+    const REASONS: [FinishReason; 10] = [
         FinishReason::Stop,
         FinishReason::MaxTokens,
         FinishReason::ToolUse,
         FinishReason::Safety,
         FinishReason::Error,
         FinishReason::Cancelled,
+        FinishReason::Paused,
+        FinishReason::ContextExceeded,
+        FinishReason::Refused,
         FinishReason::Unknown,
     ];
     REASONS[index(random, REASONS.len())]

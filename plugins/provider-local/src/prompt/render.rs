@@ -130,7 +130,7 @@ fn part_text(part: &Part) -> Option<String> {
             let ask = if result.is_error { "" } else { ASK_FOR_ANSWER };
             Some(result_text(&content.to_string(), ask))
         }
-        Part::Data(Data { mime_type, content }) => Some(match content {
+        Part::Data(Data { mime_type, content, .. }) => Some(match content {
             DataContent::Json { json, .. } => json.to_string(),
             DataContent::Blob { .. } | DataContent::Unknown(_) => {
                 format!("[a file of type {mime_type}, which this model cannot read]")

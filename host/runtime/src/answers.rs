@@ -1,0 +1,114 @@
+//! What a session asks of its model with each request, and whether the provider honours it: told
+//! before the first request, not by what a server makes of an option that it does not know.
+
+use jaato_config::Config;
+use jaato_session::ModelTakes;
+use jaato_types::{Error, ErrorKind, ModelId, RequestOptions};
+use serde_json::Value;
+
+/// Puts what was given for this session over what is configured.
+///
+/// # Errors
+/// `configuration` for an option that the provider does not list.
+pub(crate) fn options(
+    config: &Config,
+    given: &RequestOptions,
+    takes: &ModelTakes,
+    model: &ModelId,
+) -> Result<RequestOptions, Error> {
+    let session = &config.session;
+    let mut options = given.clone();
+    let configured = (session.answer_tokens_max > 0).then_some(session.answer_tokens_max);
+    options.max_output_tokens = options.max_output_tokens.or(configured);
+    options.temperature = options.temperature.or(session.temperature.map(|it| it.get()));
+    options.effort = options.effort.or(session.effort);
+    options.seed = options.seed.or(session.seed);
+    options.stream = options.stream.or((!session.streaming).then_some(false));
+    if options.stop.is_empty() {
+        options.stop.clone_from(&session.stop.0);
+    }
+    match asked_in_vain(&options, takes) {
+        Some(name) => Err(not_honoured(&name, takes, model)),
+        None => Ok(options),
+    }
+}
+
+/// Finds the first option that is set and that the provider does not list.
+fn asked_in_vain(options: &RequestOptions, takes: &ModelTakes) -> Option<String> {
+    let Ok(Value::Object(set)) = serde_json::to_value(options) else { return None };
+    set.into_iter().map(|(name, _)| name).find(|name| !takes.honours(name))
+}
+
+fn not_honoured(name: &str, takes: &ModelTakes, model: &ModelId) -> Error {
+    let provider = model.split().map_or(model.as_str(), |(provider, _)| provider);
+    let text = format!("the provider `{provider}` does not take the option `{name}`");
+    let known = if takes.options.is_empty() {
+        "it takes none".to_owned()
+    } else {
+        format!("it takes {}", takes.options.join(", "))
+    };
+    let (option, key) = names(name);
+    let hint = format!("{known}; leave out `{option}` or `{key}`, or use another provider");
+    Error::new(ErrorKind::Configuration, text).with_hint(hint)
+}
+
+/// What a person calls an option: on the command line and in the configuration.
+fn names(option: &str) -> (&str, &str) {
+    match option {
+        "max_output_tokens" => ("--max-output-tokens", "session.answer_tokens_max"),
+        "temperature" => ("--temperature", "session.temperature"),
+        "stream" => ("--no-streaming", "session.streaming"),
+        "effort" => ("--effort", "session.effort"),
+        "stop" => ("--stop", "session.stop"),
+        "seed" => ("--seed", "session.seed"),
+        "output_schema" => ("--output-schema", "output_schema"),
+        other => (other, other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_config::Temperature;
+
+    use super::*;
+
+    fn merged(config: &Config, given: &RequestOptions, options: &[&str]) -> Result<Value, Error> {
+        let options = options.iter().map(|name| (*name).to_owned()).collect();
+        let takes = ModelTakes { options, ..ModelTakes::default() };
+        let merged = super::options(config, given, &takes, &ModelId::from("a/m"))?;
+        Ok(serde_json::to_value(merged).unwrap())
+    }
+
+    #[test]
+    fn the_command_line_comes_before_the_configuration_and_nothing_is_made_up() {
+        let mut config = Config::default();
+        let none = RequestOptions::default();
+        assert_eq!(merged(&config, &none, &[]).unwrap().to_string(), "{}");
+        config.session.temperature = Temperature::new(0.5);
+        config.session.streaming = false;
+        config.session.seed = Some(7);
+        let mut given = RequestOptions::default();
+        given.temperature = Some(1.0);
+        given.stop = vec!["END".to_owned()];
+        let all = ["temperature", "stream", "seed", "stop"];
+        assert_eq!(
+            merged(&config, &given, &all).unwrap().to_string(),
+            r#"{"temperature":1.0,"stream":false,"stop":["END"],"seed":7}"#
+        );
+    }
+
+    #[test]
+    fn what_the_provider_does_not_list_is_refused_by_name_with_what_to_do() {
+        let mut config = Config::default();
+        config.session.seed = Some(7);
+        let error = merged(&config, &RequestOptions::default(), &["temperature"]).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Configuration);
+        assert_eq!(error.message, "the provider `a` does not take the option `seed`");
+        assert_eq!(
+            error.hint.as_deref(),
+            Some(
+                "it takes temperature; leave out `--seed` or `session.seed`, or use another provider"
+            )
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! Cuts: places in a conversation from which on what was sent stays byte for byte again.
+//!
+//! Models sign what they think over all that came before it, and refuse a request in which that is
+//! other. So where something that was sent changes, every thought, signature and opaque part before
+//! it goes: no mark stands in their place, and no provider has a rule of its own.
+
+use jaato_types::{Message, ModelId, Part};
+
+use super::{Entry, History};
+
+/// Stands for an answer of which nothing is left. None of a turn's is: each has text or calls.
+const NOTHING_LEFT: &str = "…";
+
+impl History {
+    /// Leaves thoughts, signatures, opaque parts and changes of tools out of all that is sent. The
+    /// record keeps them.
+    pub(crate) fn cut(&mut self) {
+        for entry in self.entries.iter_mut().filter(|entry| entry.is_sent()) {
+            if let Some(shorn) = shorn(entry.sent()) {
+                entry.sent = Some(shorn);
+            }
+        }
+    }
+
+    /// Lists what a model is sent: what another one signed, thought or meant for itself is left
+    /// out.
+    pub(crate) fn messages_for(&self, model: &ModelId) -> impl Iterator<Item = Message> {
+        let sent = self.entries.iter().filter(|entry| entry.is_sent());
+        sent.map(move |entry| {
+            let is_own = entry.made_by.as_ref() == Some(model);
+            let message = entry.sent();
+            let other = if is_own { None } else { shorn_of_makers_own(message) };
+            other.unwrap_or_else(|| message.clone())
+        })
+    }
+}
+
+impl Entry {
+    /// Counts the parts that stand in front of the message's own in what is sent.
+    pub(crate) fn in_front(&self) -> usize {
+        self.sent().parts.len().saturating_sub(self.own_parts().count())
+    }
+
+    /// Lists the message's parts of which something is sent, each with its number in the message.
+    pub(crate) fn own_parts(&self) -> impl Iterator<Item = (usize, &Part)> {
+        let is_change = |part: &Part| matches!(part, Part::ToolsChanged(_));
+        let has_changes = self.sent().parts.iter().any(is_change);
+        let parts = self.message.parts.iter().enumerate();
+        parts.filter(move |(_, part)| has_changes || !is_change(part))
+    }
+}
+
+/// Returns the message without what goes at a cut; nothing where it stays as it is.
+pub(super) fn shorn(message: &Message) -> Option<Message> {
+    without(message, |part| {
+        matches!(part, Part::Thought { .. } | Part::Opaque(_) | Part::ToolsChanged(_))
+    })
+}
+
+/// Returns the message without what only its maker understands; nothing where it stays as it is.
+fn shorn_of_makers_own(message: &Message) -> Option<Message> {
+    without(message, |part| matches!(part, Part::Thought { .. } | Part::Opaque(_)))
+}
+
+fn without(message: &Message, goes: impl Fn(&Part) -> bool) -> Option<Message> {
+    let stays = |part: &Part| !goes(part) && part.signature().is_none();
+    if message.parts.iter().all(stays) {
+        return None;
+    }
+    let mut shorn = message.clone();
+    shorn.parts.retain(|part| !goes(part) && !is_signed_nothing(part));
+    for place in shorn.parts.iter_mut().filter_map(Part::signature_mut) {
+        *place = None;
+    }
+    if shorn.parts.is_empty() {
+        shorn.parts.push(Part::text(NOTHING_LEFT));
+    }
+    Some(shorn)
+}
+
+/// An empty text that is there for its signature alone.
+fn is_signed_nothing(part: &Part) -> bool {
+    matches!(part, Part::Text { text, signature: Some(_), .. } if text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_types::{ToolCall, ToolName, ToolsChanged};
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer() -> Vec<Part> {
+        let call = Part::ToolCall(ToolCall::new("1", "look", json!({}))).signed("c");
+        vec![
+            Part::thought("hm").signed("t"),
+            Part::opaque(json!({ "id": 1 })),
+            Part::text("one"),
+            Part::text("two").signed("s"),
+            Part::text("").signed("e"),
+            call,
+        ]
+    }
+
+    fn history() -> History {
+        let mut history = History::new();
+        let removed = vec![ToolName::from("gone")];
+        let change = Part::ToolsChanged(ToolsChanged { removed, ..ToolsChanged::default() });
+        history.append_prompt(vec![Part::text("look"), change]).unwrap();
+        history.append_answer_of(&ModelId::from("a/m"), answer(), None).unwrap();
+        history
+    }
+
+    fn shown(messages: impl IntoIterator<Item = Message>) -> Vec<String> {
+        let parts = messages.into_iter().flat_map(|message| message.parts);
+        parts.map(|part| serde_json::to_string(&part).unwrap()).collect()
+    }
+
+    const SHORN: [&str; 3] = [
+        r#"{"type":"text","text":"one"}"#,
+        r#"{"type":"text","text":"two"}"#,
+        r#"{"type":"tool_call","id":"1","name":"look","arguments":{}}"#,
+    ];
+
+    #[test]
+    fn a_cut_takes_what_was_signed_and_thought_and_the_record_keeps_it() {
+        let mut history = history();
+        let record: Vec<Message> =
+            history.entries().iter().map(|entry| entry.message.clone()).collect();
+        history.cut();
+        let prompt = r#"{"type":"text","text":"look"}"#;
+        let expected: Vec<&str> = [prompt].into_iter().chain(SHORN).collect();
+        assert_eq!(shown(history.messages().cloned()), expected);
+        let kept: Vec<Message> =
+            history.entries().iter().map(|entry| entry.message.clone()).collect();
+        assert_eq!(kept, record);
+        let restored = History::restore(history.entries().iter().cloned());
+        assert_eq!(restored.as_ref(), Ok(&history), "a cut history is one");
+        let once = history.clone();
+        history.cut();
+        assert_eq!(history, once, "a second cut finds nothing");
+    }
+
+    #[test]
+    fn what_a_model_made_goes_back_to_it_alone() {
+        let history = history();
+        let own: Vec<Message> = history.messages_for(&ModelId::from("a/m")).collect();
+        assert_eq!(own[1].parts, answer());
+        let prompt = shown([history.messages_for(&ModelId::from("b/m")).next().unwrap()]);
+        assert_eq!(prompt.len(), 2, "the change of tools stays: it is the session's");
+        let stranger = ModelId::from("b/m");
+        assert_eq!(shown(history.messages_for(&stranger).skip(1)), SHORN);
+    }
+
+    #[test]
+    fn a_message_that_lost_a_change_of_tools_is_told_from_one_with_a_summary() {
+        let mut history = history();
+        let sent = |history: &History| {
+            let entry = &history.entries()[0];
+            (entry.in_front(), entry.own_parts().count())
+        };
+        assert_eq!(sent(&history), (0, 2));
+        history.cut();
+        assert_eq!(sent(&history), (0, 1));
+        let mut parts = vec![Part::text("summary")];
+        parts.extend(history.entries()[0].sent().parts.iter().cloned());
+        let message = Message { parts, ..history.entries()[0].message.clone() };
+        history.send_instead(0, message).unwrap();
+        assert_eq!(sent(&history), (1, 1));
+    }
+}

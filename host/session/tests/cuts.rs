@@ -1,0 +1,154 @@
+//! What stays byte for byte between cuts, what goes at one, and answers that a server pauses.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use jaato_session::testing::{Beat, GcBeat, Stage, Tool};
+use jaato_session::{Cancel, ModelTakes, Session, ToolState};
+use jaato_types::{FinishReason, Message, ModelId, Opaque, Outcome, Part, Request, TOOLS_CHANGED};
+use serde_json::json;
+
+async fn turn(session: &mut Session, prompt: &str) -> Outcome {
+    session.turn(prompt, &Cancel::new()).await.outcome
+}
+
+fn signed() -> [Beat; 4] {
+    [
+        Beat::Unseen(Part::thought("hm").signed("t")),
+        Beat::Unseen(Part::opaque(json!({ "id": "rs_1" }))),
+        Beat::Unseen(Part::text("yes").signed("s")),
+        Beat::Unseen(Part::text("").signed("end")),
+    ]
+}
+
+fn names(request: &Request) -> Vec<&str> {
+    request.tools.iter().map(|spec| spec.name.as_str()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
+    let stage = Stage::new([]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then(signed());
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "one").await;
+    turn(&mut session, "two").await;
+    let requests = stage.provider.requests();
+    let item = json!({ "id": "rs_1" });
+    let (provider, model) = ("test".to_owned(), "model".to_owned());
+    let expected = [
+        Part::thought("hm").signed("t"),
+        Part::Opaque(Opaque { provider, model, item }),
+        Part::text("yes").signed("s"),
+        Part::text("").signed("end"),
+    ];
+    assert_eq!(requests[1].messages[1].parts, expected);
+    assert_eq!(requests[0].messages[..], requests[1].messages[..1]);
+
+    // Another model goes on with it: it gets the words alone.
+    let mut setup = Stage::setup();
+    setup.model = ModelId::from("other/model");
+    setup.history = session.history().clone();
+    let other = Stage::new([]);
+    let mut session = other.start(setup).unwrap();
+    other.provider.then([Beat::text("as said")]);
+    turn(&mut session, "three").await;
+    let request = &other.provider.requests()[0];
+    assert_eq!(request.messages[1], Message::model(vec![Part::text("yes")]));
+    assert_eq!(request.messages.len(), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
+    let hidden = || Tool::echo("dig").state(ToolState::Inactive);
+    let dig = || [Beat::call("1", "dig", json!({}))];
+    let play = |takes: ModelTakes| async move {
+        let stage = Stage::new([Tool::echo("look"), hidden()]);
+        let mut setup = Stage::setup();
+        setup.takes = takes;
+        let mut session = stage.start(setup).unwrap();
+        stage.provider.then(signed());
+        stage.provider.then(dig());
+        stage.provider.then([Beat::text("done")]);
+        turn(&mut session, "one").await;
+        turn(&mut session, "dig").await;
+        stage.provider.requests()
+    };
+    let requests = play(ModelTakes::default()).await;
+    assert_eq!(names(&requests[1]), ["look", "list_tools", "get_tool_schemas"]);
+    assert_eq!(names(&requests[2]), ["look", "list_tools", "get_tool_schemas", "dig"]);
+    assert_eq!(requests[1].messages[1].parts.len(), 4);
+    assert_eq!(requests[2].messages[1].parts, [Part::text("yes")], "signed over other tools");
+
+    let mut takes = ModelTakes::default();
+    takes.options.push(TOOLS_CHANGED.to_owned());
+    let requests = play(takes).await;
+    assert_eq!(requests[2].tools, requests[1].tools);
+    let (before, last) = requests[2].messages.split_at(requests[1].messages.len() + 1);
+    assert_eq!(before[..before.len() - 1], requests[1].messages[..]);
+    let Some(Part::ToolsChanged(change)) = last[0].parts.last() else { panic!("{last:?}") };
+    let added: Vec<&str> = change.added.iter().map(|spec| spec.name.as_str()).collect();
+    assert_eq!((added, change.removed.len()), (vec!["dig"], 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_is_a_cut_and_lists_the_tools_anew() {
+    let stage = Stage::new([Tool::echo("look"), Tool::echo("dig")]);
+    stage.gc.does([GcBeat::dropping([0, 1])]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    stage.provider.then([Beat::text("first")]);
+    stage.provider.then(signed());
+    turn(&mut session, "one").await;
+    turn(&mut session, "two").await;
+    stage.tools.replace([Tool::echo("look")], "less");
+    stage.provider.then([Beat::text("third")]);
+    turn(&mut session, "three").await;
+    session.gc(&Cancel::new()).await.unwrap();
+    stage.provider.then([Beat::text("fourth")]);
+    turn(&mut session, "four").await;
+    let requests = stage.provider.requests();
+    assert_eq!(names(&requests[2]), ["look", "dig"], "what went stays listed");
+    assert_eq!(requests[2].messages[3].parts.len(), 4);
+    assert_eq!(names(&requests[3]), ["look"]);
+    assert_eq!(requests[3].messages[1].parts, [Part::text("yes")]);
+    let record = &session.history().entries()[3].message.parts;
+    assert_eq!(record.len(), 4, "the record keeps all of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_its_server_paused_goes_on_and_is_one() {
+    let stage = Stage::new([]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let beats = [Beat::text("one "), Beat::Finish(FinishReason::Paused)];
+    stage.provider.then(beats);
+    stage.provider.then([Beat::text("two")]);
+    let report = session.turn("count", &Cancel::new()).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Done, "one two"));
+    let requests = stage.provider.requests();
+    let paused = Message::model(vec![Part::text("one ")]);
+    assert_eq!(requests[1].messages, [Message::user("count"), paused]);
+    let whole = Message::model(vec![Part::text("one "), Part::text("two")]);
+    assert_eq!(session.history().messages().last(), Some(&whole));
+
+    // It fails on its way: what was said stays.
+    stage.provider.then([Beat::text("three "), Beat::Finish(FinishReason::Paused)]);
+    stage.provider.then([Beat::Fail(jaato_types::Error::failed("gone"))]);
+    let report = session.turn("more", &Cancel::new()).await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    assert!(report.text.starts_with("three \n\n[Generation"), "{:?}", report.text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_and_a_full_window_end_the_turn_in_words_of_their_own() {
+    let ends = [
+        (FinishReason::Refused, Outcome::Failed, "the model declined to answer"),
+        (FinishReason::ContextExceeded, Outcome::Limit, "the context window was full before"),
+    ];
+    for (reason, outcome, says) in ends {
+        let stage = Stage::new([]);
+        let mut session = stage.start(Stage::setup()).unwrap();
+        stage.provider.then([Beat::text("well"), Beat::Finish(reason)]);
+        let report = session.turn("go", &Cancel::new()).await;
+        assert_eq!(report.outcome, outcome);
+        let error = report.error.unwrap();
+        assert!(error.message.starts_with(says) && error.hint.is_some(), "{error}");
+    }
+}
