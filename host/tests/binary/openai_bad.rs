@@ -190,11 +190,15 @@ fn an_empty_reason_to_stop_does_not_make_a_cut_answer_whole() {
 fn every_word_for_a_limit_is_told_as_one() {
     let house = house!();
     furnish(&house);
-    for word in ["length", "model_length", "MAX_TOKENS"] {
+    for (word, says) in [
+        ("length", "output limit"),
+        ("model_length", "the context window was full"),
+        ("MAX_TOKENS", "output limit"),
+    ] {
         let said = choices(&[json!({ "delta": { "content": "so far" }, "finish_reason": word })]);
         let server = Server::start([Answer::stream(vec![Step::Bytes(said), Step::Bytes(end())])]);
         let told = told(&house, &server, 6);
-        assert!(told.contains("the most tokens") || told.contains("output limit"), "{told}");
+        assert!(told.contains(says), "{word}: {told}");
     }
 }
 

@@ -13,7 +13,7 @@ pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/we
 /// The media type of files that some models read.
 pub const PDF: &str = "application/pdf";
 
-/// What a file is called, because it has to be called something.
+/// What a file without a name is called, because it has to be called something.
 const FILE_NAME: &str = "file.pdf";
 
 /// Largest body: a frame's bytes, less what stands beside it.
@@ -139,7 +139,8 @@ fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
     Some(match kind {
         Kind::Image => json!({ "type": "image_url", "image_url": { "url": url } }),
         Kind::Pdf => {
-            let file = json!({ "filename": FILE_NAME, "file_data": url });
+            let name = data.name.as_deref().unwrap_or(FILE_NAME);
+            let file = json!({ "filename": name, "file_data": url });
             json!({ "type": "file", "file": file })
         }
     })

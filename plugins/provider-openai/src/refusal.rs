@@ -12,15 +12,19 @@ pub(crate) const CHECK_URL: &str = "check the base url: most end in `/v1`";
 pub(crate) fn hint(status: u16, body: &[u8], had_key: bool, key: &str) -> Option<String> {
     let words = String::from_utf8_lossy(body).to_lowercase();
     let names_model = words.contains("model");
-    Some(match status {
-        401 if had_key => format!("check the key in `{key}`"),
-        401 => format!("the server wants a key: set `{key}`"),
-        400 | 404 | 422 | 500 if refuses_tools(&words) => {
+    let option = refused_option(&words).filter(|_| matches!(status, 400 | 422));
+    Some(match (status, option) {
+        (401, _) if had_key => format!("check the key in `{key}`"),
+        (401, _) => format!("the server wants a key: set `{key}`"),
+        (400 | 404 | 422 | 500, _) if refuses_tools(&words) => {
             "choose a model that can use tools, or run without them: `--tools none`".to_owned()
         }
-        404 if names_model => LIST.to_owned(),
-        400 | 422 if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
-        404 | 405 => CHECK_URL.to_owned(),
+        (_, Some(option)) => {
+            format!("the model or its server does not take the option `{option}`: leave it out")
+        }
+        (404, _) if names_model => LIST.to_owned(),
+        (400 | 422, _) if names_model && has_one(&words, &UNKNOWN_MODEL) => LIST.to_owned(),
+        (404 | 405, _) => CHECK_URL.to_owned(),
         _ => return None,
     })
 }
@@ -72,8 +76,38 @@ const WRONG_ORDER: [&str; 4] = [
     "roles must alternate",
 ];
 
+/// What they say of a setting that they do not take.
+const UNSUPPORTED: [&str; 8] = [
+    "unsupported_parameter",
+    "unsupported_value",
+    "unsupported parameter",
+    "unsupported value",
+    "not support",
+    "unrecognized request argument",
+    "extra inputs are not permitted",
+    "unknown field",
+];
+
+/// Settings by the names that servers call them, and the options that they come from.
+const SETTINGS: [(&str, &str); 8] = [
+    ("temperature", "temperature"),
+    ("reasoning_effort", "effort"),
+    ("tool_choice", "tool_choice"),
+    ("response_format", "output_schema"),
+    ("json_schema", "output_schema"),
+    ("'stop'", "stop"),
+    ("\"stop\"", "stop"),
+    ("'seed'", "seed"),
+];
+
 /// What they say where the field of reasoning was left out.
 const MISSING: [&str; 3] = ["must be passed back", "is missing", "field required"];
+
+fn refused_option(words: &str) -> Option<&'static str> {
+    let is_named = |(name, _): &&(&str, &str)| words.contains(name);
+    let setting = SETTINGS.iter().filter(|_| has_one(words, &UNSUPPORTED)).find(is_named);
+    setting.map(|(_, option)| *option)
+}
 
 fn refuses_tools(words: &str) -> bool {
     const REFUSALS: [&str; 6] = [
@@ -115,6 +149,20 @@ mod tests {
         for body in [r#"{"error":"the model is loading"}"#, r#"{"error":"bad temperature"}"#] {
             assert_eq!(of(400, body), "", "{body}");
         }
+    }
+
+    #[test]
+    fn an_option_that_is_not_taken_is_named() {
+        for (body, option) in [
+            ("Unsupported value: 'temperature' does not support 0 with this model.", "temperature"),
+            (r#"{"code":"unsupported_value","param":"reasoning_effort"}"#, "effort"),
+            ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
+            ("`response_format` of type json_schema is not supported", "output_schema"),
+        ] {
+            assert!(of(400, body).contains(&format!("the option `{option}`")), "{body}");
+            assert_eq!(of(500, body), "");
+        }
+        assert_eq!(of(400, "images are not supported; do not stop"), "");
     }
 
     #[test]

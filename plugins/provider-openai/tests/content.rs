@@ -68,6 +68,19 @@ fn an_image_needs_no_words_and_a_file_has_a_name() {
 }
 
 #[test]
+fn a_file_goes_by_its_name() {
+    let name = Some("plan.pdf".to_owned());
+    let plan = Data { name, ..Data::blob("application/pdf", "b-1") };
+    check(
+        Habits::default(),
+        vec![user(vec![Part::Data(plan)])],
+        expect![[
+            r#"{"role":"user","content":[{"type":"file","file":{"filename":"plan.pdf","file_data":"data:application/pdf;base64,Yi0x"}}]}"#
+        ]],
+    );
+}
+
+#[test]
 fn what_is_not_there_or_of_another_kind_is_told_of() {
     check(
         Habits::default(),
