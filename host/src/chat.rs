@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use jaato_runtime::registry::CommandStatus;
-use jaato_runtime::session_loop::{Cancel, Session};
+use jaato_runtime::session_loop::{Cancel, Prompt, Session};
 use jaato_runtime::{Runtime, visible};
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::lines::{Line, Lines};
 use crate::signals::interrupt_on_signals;
 use crate::view::View;
-use crate::{conversation, reload, report, start, terminal};
+use crate::{attach, conversation, reload, report, start, terminal};
 
 const HELP: &str = "\
 /again   send the last request again, after it failed

@@ -30,8 +30,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub session: SessionArgs,
 
-    /// Show the model this file as well: an image, a PDF or text; may be given again. `@FILE` in the
-    /// task does the same
+    /// Show the model this file as well: an image, a PDF or text; may be given again. `@FILE` in
+    /// the task does the same
     #[arg(long, value_name = "FILE")]
     pub attach: Vec<PathBuf>,
 

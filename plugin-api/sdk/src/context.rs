@@ -1,5 +1,7 @@
 //! What a call and an instance may use of the host: [`Cx`], [`Home`] and [`Reporter`].
 
+pub(crate) mod stream;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -16,9 +18,9 @@ use jaato_types::{Data, Delta, Error, ErrorKind, FRAME_BYTES_MAX, Frame, Result}
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::stream::{Piece, Stream};
 use crate::blocking;
 use crate::fence::Fenced;
-use crate::stream::{Piece, Stream};
 
 /// How urgent a line in the host's log is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use jaato_types::http::{HTTP_REQUEST, HttpAnswer, HttpRequest};
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::context::Reporter;
-use crate::stream::Stream;
+use crate::context::stream::Stream;
 
 /// A request that is being put together; made by [`Reporter::http`].
 #[must_use = "nothing is sent before `send`"]

@@ -51,9 +51,9 @@ mod session_files;
 mod session_terminals;
 mod started;
 mod state;
-mod stream;
 mod tool;
 
+pub use context::stream::{Piece, Stream};
 pub use context::{BlobReader, Blobs, Cx, Home, Level, Reporter};
 pub use gc::Gc;
 pub use http::{HttpRequestBuilder, HttpResponse};
@@ -80,7 +80,6 @@ pub use jaato_types as types;
 pub use jaato_types::{Error, ErrorKind, Output, Result};
 pub use provider::Provider;
 pub use state::State;
-pub use stream::{Piece, Stream};
 pub use tool::{SyncTool, Tool, ToolInput};
 pub use {schemars, serde, serde_json};
 

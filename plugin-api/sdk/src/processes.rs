@@ -7,7 +7,7 @@ use jaato_types::process::{
 use jaato_types::{Error, ErrorKind, Result};
 
 use crate::context::Reporter;
-use crate::stream::Stream;
+use crate::context::stream::Stream;
 
 /// A program that runs for a call. Dropping it ends the program and all that it started.
 ///

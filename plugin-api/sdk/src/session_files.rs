@@ -13,8 +13,8 @@ use jaato_types::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::context::stream::Stream;
 use crate::context::{Reporter, host_frame};
-use crate::stream::Stream;
 
 /// The files that a session works on: this machine's, a container's. Paths are as commands see
 /// them; a relative one starts at the environment's working directory. What lies outside of the

@@ -11,8 +11,8 @@ use jaato_types::terminal::{
 };
 
 use crate::context::Reporter;
+use crate::context::stream::Stream;
 use crate::environment::TerminalHappened;
-use crate::stream::Stream;
 
 /// A program on a terminal of the session's execution environment. Dropping it ends the program and
 /// all that it started; so does the end of the call that started it, or of the instance where

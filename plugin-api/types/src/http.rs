@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Sends one HTTP request: [`HttpRequest`] with the body as the frame's bytes, [`HttpAnswer`].
 pub const HTTP_REQUEST: &str = "http.request";
 
-/// Puts a body together, piece by piece, for a request that names it: [`HttpBody`] with bytes as the
-/// frame's, [`HttpBodyAnswer`].
+/// Puts a body together, piece by piece, for a request that names it: [`HttpBody`] with bytes as
+/// the frame's, [`HttpBodyAnswer`].
 pub const HTTP_BODY: &str = "http.body";
 
 /// Most bytes of a body that was put together: 200 MiB, two blobs.

@@ -17,6 +17,7 @@ compile_error!("jaato runs on Linux and macOS; Windows is not supported yet");
 mod asset;
 mod completion;
 mod condition;
+mod data;
 mod description;
 mod error;
 mod event;
@@ -43,6 +44,7 @@ pub use completion::{
     ToolChoice, Usage,
 };
 pub use condition::{CONDITION, Condition, ConditionAnswer, ConditionRequest, Deciding, Offer};
+pub use data::{Data, DataContent};
 pub use description::{CommandSpec, CredentialSpec, Description, ProviderSpec};
 pub use error::{Error, ErrorKind, Result, Retry};
 pub use event::{Envelope, Event, Outcome, SecretOutcome};
@@ -52,8 +54,6 @@ pub use id::{CallId, ModelId, PluginName, SessionId, ToolName};
 pub use manifest::{
     API_VERSION, Isolation, Kind, MANIFEST_BYTES_MAX, Manifest, ManifestError, Scope,
 };
-pub use message::{
-    Data, DataContent, Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged,
-};
+pub use message::{Message, Opaque, Part, Role, ToolCall, ToolResult, ToolsChanged};
 pub use tool::{Annotations, Availability, Example, Output, ToolSpec};
 pub use worker_variable::WorkerVariable;

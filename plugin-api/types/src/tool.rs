@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Condition, Data, Offer, ToolName};
+use crate::data::Data;
+use crate::{Condition, Offer, ToolName};
 
 /// What a model may use, and what the host's rules need to know of it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

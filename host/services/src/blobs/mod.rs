@@ -84,6 +84,4 @@ fn io(what: &str, error: &std::io::Error) -> Error {
 }
 
 #[cfg(test)]
-mod host_tests;
-#[cfg(test)]
 mod tests;

@@ -85,3 +85,7 @@ fn pieces(file: File) -> impl futures_util::Stream<Item = Result<Vec<u8>, Error>
         })
     })
 }
+
+#[cfg(test)]
+#[path = "blobs_tests.rs"]
+mod tests;

@@ -4,7 +4,7 @@ use jaato_plugin_api::abi::abi_stable::std_types::{RResult, RVec};
 use jaato_types::{Frame, Result};
 use serde::de::DeserializeOwned;
 
-use crate::context::{Reporter, host_frame, read_error};
+use super::{Reporter, host_frame, read_error};
 
 /// A stream that a service of the host answered with. Dropping it ends it.
 pub struct Stream {

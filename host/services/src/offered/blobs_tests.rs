@@ -15,8 +15,8 @@ use jaato_types::{Error, Frame, Manifest, PluginName, SessionId};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::{Blobs, Uploads};
-use crate::offered::blobs::answer;
+use super::answer;
+use crate::blobs::{Blobs, Uploads};
 
 struct OnlyBlobs(Arc<Blobs>, Arc<Uploads>);
 
