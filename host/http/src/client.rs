@@ -130,7 +130,9 @@ impl Client {
         let engine = self.engine(url).await?;
         let mut builder = engine.client.request(request.method.clone(), url.clone());
         builder = builder.headers(headers);
-        if !request.body.is_empty() {
+        if let Some(file) = &request.file {
+            builder = builder.body(file.to_sent());
+        } else if !request.body.is_empty() {
             builder = builder.body(request.body.clone());
         }
         let masked = MaskedUrl::new(url);

@@ -21,6 +21,7 @@
 //! # }
 //! ```
 
+mod body;
 mod cause;
 mod client;
 mod error;
@@ -30,6 +31,7 @@ mod request;
 mod response;
 mod tls;
 
+pub use body::FileBody;
 pub use bytes::Bytes;
 pub use client::{Client, Network, Settings};
 pub use error::{HttpError, HttpErrorKind, Phase, RedirectProblem};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Url};
 
-use crate::{HttpError, MaskedUrl};
+use crate::{FileBody, HttpError, MaskedUrl};
 
 /// A request. Plain data: it can be made from what a plugin asks for.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: Bytes,
+    /// The body in place of that, where it is too large for memory.
+    pub file: Option<FileBody>,
     /// The part of the resource that is wanted.
     pub range: ByteRange,
     /// What happens where the server says that it is elsewhere.
@@ -84,10 +86,16 @@ impl Request {
             url: parse_url(url)?,
             headers: HeaderMap::new(),
             body: Bytes::new(),
+            file: None,
             range: ByteRange::Whole,
             redirects: Redirects::Follow,
             limits: Limits::default(),
         })
+    }
+
+    /// Returns the length of the body.
+    pub fn body_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(self.body.len() as u64, FileBody::bytes)
     }
 
     /// The headers as they are sent.
@@ -114,7 +122,7 @@ impl fmt::Debug for Request {
             .field("method", &self.method)
             .field("url", &MaskedUrl::new(&self.url).to_string())
             .field("headers", &self.headers.keys().collect::<Vec<_>>())
-            .field("body_bytes", &self.body.len())
+            .field("body_bytes", &self.body_bytes())
             .field("range", &self.range)
             .field("redirects", &self.redirects)
             .field("limits", &self.limits)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::support::{Server, answer, send, serve_file};
 use jaato_http::{
-    ByteRange, Client, ContentRange, HeaderValue, HttpError, HttpErrorKind, Limits, Method,
-    Proxies, Request, Retry, Settings,
+    ByteRange, Client, ContentRange, FileBody, HeaderValue, HttpError, HttpErrorKind, Limits,
+    Method, Proxies, Request, Retry, Settings,
 };
 
 fn client() -> Client {
@@ -141,6 +141,30 @@ async fn a_post_carries_its_headers_and_body() {
     let seen = server.seen().remove(0);
     assert_eq!((seen.line.as_str(), seen.body.as_slice()), ("POST /v1 HTTP/1.1", &b"{}"[..]));
     assert_eq!(seen.header("x-test"), Some("yes"));
+}
+
+#[tokio::test]
+async fn a_body_in_a_file_is_sent_whole_with_its_length() {
+    let server = Server::start(|_, stream| send(stream, answer("201 Created", "", "")));
+    for length in [1, 256 * 1024, 3 * 1024 * 1024 + 7] {
+        let bytes: Vec<u8> = (0..length).map(|at: usize| (at / 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &bytes).unwrap();
+        let mut request = Request::new(Method::POST, &server.url("/v1")).unwrap();
+        request.file = Some(FileBody::new(file, length as u64));
+        assert_eq!(client().send(request).await.unwrap().status().as_u16(), 201);
+        let seen = server.seen().pop().unwrap();
+        assert_eq!(seen.header("content-length"), Some(length.to_string().as_str()));
+        assert!(seen.body == bytes, "{length}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_in_a_file_that_became_shorter_is_an_error() {
+    let server = Server::start(|_, stream| send(stream, answer("201 Created", "", "")));
+    let mut request = Request::new(Method::POST, &server.url("/v1")).unwrap();
+    request.file = Some(FileBody::new(tempfile::tempfile().unwrap(), 9));
+    assert!(client().send(request).await.is_err());
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::blobs::Uploads;
+use crate::bodies::Bodies;
 use crate::credentials::Credentials;
 use crate::shared::Shared;
 
@@ -36,6 +37,8 @@ pub struct Call {
     pub output: Arc<Mutex<Option<Box<dyn OutputSink>>>>,
     /// The blobs that it has begun to write.
     pub uploads: Arc<Uploads>,
+    /// The bodies of requests that it has begun.
+    pub bodies: Arc<Bodies>,
     /// The instance that asks, once it is known.
     pub asker: AskingInstance,
 }
@@ -62,6 +65,7 @@ impl Call {
             tell,
             output: Arc::default(),
             uploads: Arc::default(),
+            bodies: Arc::default(),
             asker: AskingInstance::default(),
         }
     }
@@ -100,6 +104,7 @@ impl Call {
             tell: Arc::new(|_| {}),
             output: Arc::default(),
             uploads: Arc::default(),
+            bodies: Arc::default(),
             asker: Arc::clone(&self.asker),
         }
     }

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::bodies::{Bodies, Body};
 use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme};
 use crate::scrub::Scrubber;
 
@@ -57,17 +58,21 @@ impl Requests {
 
 /// Answers one request of a plugin. Whoever waits for its answer hears of each piece that comes.
 pub fn request(
-    (client, requests): (&Client, &Requests),
+    (client, requests, bodies): (&Client, &Requests, &Arc<Bodies>),
     plugin: &PluginName,
     credentials: &Arc<Credentials>,
     frame: &[u8],
     alive: Option<Alive>,
 ) -> BoxFuture<'static, Result<Served, Error>> {
     let prepared = prepare(credentials, frame);
+    let put_together = body_of(bodies, frame);
     let begun = requests.begin(plugin);
     let client = client.clone();
     Box::pin(async move {
-        let (request, grant) = prepared?;
+        let (mut request, grant) = prepared?;
+        if let Some(body) = put_together? {
+            body.send_with(&mut request);
+        }
         let place = begun?;
         let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
         let response = client.send(request).await.map_err(|error| {
@@ -87,6 +92,17 @@ pub fn request(
         let held = (response, place);
         Ok(Served::StreamWith(head, Box::new(Box::pin(body(held, scrubber, alive)))))
     })
+}
+
+/// Takes the body that was put together for a request, where it names one.
+fn body_of(bodies: &Arc<Bodies>, frame: &[u8]) -> Result<Option<Body>, Error> {
+    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
+    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
+    let Some(number) = asked.body else { return Ok(None) };
+    if !parsed.bytes.is_empty() {
+        return Err(bad_request(&"the request names a body and has another one beside it"));
+    }
+    bodies.take(number).map(Some)
 }
 
 fn prepare(credentials: &Credentials, frame: &[u8]) -> Result<(Request, Option<Grant>), Error> {
@@ -246,6 +262,7 @@ mod tests {
             headers: vec![("x-a".to_owned(), "1".to_owned()), ("X-A".to_owned(), "2".to_owned())],
             timeout_ms: None,
             credential: Some("KEY".to_owned()),
+            ..HttpRequest::default()
         }
     }
 

@@ -10,6 +10,7 @@
 
 mod assets;
 mod blobs;
+mod bodies;
 mod call;
 mod credentials;
 mod factory;

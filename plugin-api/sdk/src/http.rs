@@ -4,8 +4,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use jaato_types::http::{HTTP_REQUEST, HttpAnswer, HttpRequest};
-use jaato_types::{Error, ErrorKind, Result};
+use jaato_types::http::{
+    HTTP_BODY, HTTP_REQUEST, HttpAnswer, HttpBody, HttpBodyAnswer, HttpRequest,
+};
+use jaato_types::{Error, ErrorKind, FRAME_BYTES_MAX, Result};
 
 use crate::context::Reporter;
 use crate::context::stream::Stream;
@@ -16,7 +18,21 @@ pub struct HttpRequestBuilder {
     host: Reporter,
     request: HttpRequest,
     body: Vec<u8>,
+    /// What follows it, where the body is put together.
+    parts: Vec<BodyPart>,
 }
+
+/// A piece of a body that is put together.
+enum BodyPart {
+    Bytes(Vec<u8>),
+    Blob { id: String, base64: bool },
+}
+
+/// Largest body that crosses with its request: a frame, less room for the request's own JSON.
+const ONE_FRAME_BYTES: usize = FRAME_BYTES_MAX - 1024 * 1024;
+
+/// Bytes of a larger body that cross at once.
+const PIECE_BYTES: usize = FRAME_BYTES_MAX / 2;
 
 /// An answer whose body is still to be read. Dropping it ends the exchange.
 pub struct HttpResponse {
@@ -30,7 +46,7 @@ impl Reporter {
     pub fn http(&self, method: &str, url: impl Into<String>) -> HttpRequestBuilder {
         let request =
             HttpRequest { method: method.to_owned(), url: url.into(), ..HttpRequest::default() };
-        HttpRequestBuilder { host: self.clone(), request, body: Vec::new() }
+        HttpRequestBuilder { host: self.clone(), request, body: Vec::new(), parts: Vec::new() }
     }
 }
 
@@ -56,9 +72,37 @@ impl HttpRequestBuilder {
         self
     }
 
-    /// Sets the body.
+    /// Sets the body, at most [`HTTP_BODY_BYTES_MAX`](crate::types::http::HTTP_BODY_BYTES_MAX).
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
+        self.parts.clear();
+        self
+    }
+
+    /// Appends bytes to the body.
+    pub fn append(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.parts.push(BodyPart::Bytes(bytes.into()));
+        self
+    }
+
+    /// Appends a blob of the session to the body. The host reads it: its bytes do not cross.
+    pub fn append_blob(mut self, id: impl Into<String>) -> Self {
+        self.parts.push(BodyPart::Blob { id: id.into(), base64: false });
+        self
+    }
+
+    /// Appends a blob of the session to the body as base64, which has padding and no line breaks.
+    ///
+    /// ```
+    /// # use jaato_plugin_sdk::prelude::*;
+    /// # async fn ask(cx: &Cx, image: &str) -> Result<u16> {
+    /// let request = cx.http("POST", "https://vendor.example/v1/look");
+    /// let request = request.append("{\"image\":\"").append_base64(image).append("\"}");
+    /// Ok(request.send().await?.status())
+    /// # }
+    /// ```
+    pub fn append_base64(mut self, id: impl Into<String>) -> Self {
+        self.parts.push(BodyPart::Blob { id: id.into(), base64: true });
         self
     }
 
@@ -66,12 +110,48 @@ impl HttpRequestBuilder {
     ///
     /// # Errors
     /// What keeps an answer from coming, with its retry class; `unknown_operation` when this host
-    /// lends no HTTP; `limit_reached` when the body is too large to cross.
+    /// lends no HTTP, or takes no body beyond a frame and this is one; `limit_reached` when the
+    /// body is too large; `not_found` when the session has not a blob of it.
     pub async fn send(self) -> Result<HttpResponse> {
-        let Self { host, request, body } = self;
+        let Self { host, mut request, mut body, parts } = self;
+        if !parts.is_empty() || body.len() > ONE_FRAME_BYTES {
+            request.body = Some(put_together(&host, &std::mem::take(&mut body), parts).await?);
+        }
         let head: HttpAnswer = host.service_with_bytes(HTTP_REQUEST, &request, &body).await?;
         let body = Stream::new(host, head.handle);
         Ok(HttpResponse { head, body })
+    }
+}
+
+/// Lets the host put a body together; returns its number.
+async fn put_together(host: &Reporter, first: &[u8], parts: Vec<BodyPart>) -> Result<u64> {
+    let mut number = None;
+    // Begins also a body of nothing.
+    append(host, &mut number, first).await?;
+    for part in parts {
+        match part {
+            BodyPart::Bytes(bytes) => append(host, &mut number, &bytes).await?,
+            BodyPart::Blob { id, base64 } => {
+                let request = HttpBody { body: number, blob: Some(id), base64 };
+                host.service::<HttpBodyAnswer>(HTTP_BODY, &request).await?;
+            }
+        }
+    }
+    let lost = || Error::new(ErrorKind::HostBug, "the host lost a body");
+    number.ok_or_else(lost)
+}
+
+async fn append(host: &Reporter, number: &mut Option<u64>, bytes: &[u8]) -> Result<()> {
+    let mut rest = bytes;
+    loop {
+        let (piece, after) = rest.split_at(rest.len().min(PIECE_BYTES));
+        let request = HttpBody { body: *number, ..HttpBody::default() };
+        let answer: HttpBodyAnswer = host.service_with_bytes(HTTP_BODY, &request, piece).await?;
+        *number = Some(answer.body);
+        if after.is_empty() {
+            return Ok(());
+        }
+        rest = after;
     }
 }
 

@@ -1,22 +1,65 @@
-//! The service `http.request`: the network, with the keys that the plugin may use and never sees.
+//! The services `http.request` and `http.body`: the network, with the keys that the plugin may use
+//! and never sees, and bodies that are larger than what crosses at once.
 
-use jaato_types::http::HTTP_REQUEST;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use super::{Answer, Service};
+use jaato_types::http::{HTTP_BODY, HTTP_REQUEST, HttpBody, HttpBodyAnswer};
+use jaato_types::{Error, Frame};
+
+use super::{Answer, Service, bad_request, frame, ready};
+use crate::bodies::BlobPart;
 use crate::call::Call;
 use crate::http;
 
 /// Requests over HTTP.
 pub struct Http;
 
+/// A piece of a body.
+struct Piece {
+    number: Option<u64>,
+    folder: PathBuf,
+    bytes: Vec<u8>,
+    blob: Option<BlobPart>,
+}
+
 impl Service for Http {
     fn has(&self, operation: &str) -> bool {
-        operation == HTTP_REQUEST
+        matches!(operation, HTTP_REQUEST | HTTP_BODY)
     }
 
-    fn call(&self, call: &Call, _operation: &str, request: Vec<u8>) -> Answer {
-        let lent = (&call.shared.http, &call.shared.requests);
+    fn call(&self, call: &Call, operation: &str, request: Vec<u8>) -> Answer {
+        if operation == HTTP_BODY {
+            return append(call, &request);
+        }
+        let lent = (&call.shared.http, &call.shared.requests, &call.bodies);
         let alive = call.site.alive.clone();
         http::request(lent, &call.plugin, &call.credentials, &request, alive)
     }
+}
+
+fn append(call: &Call, request: &[u8]) -> Answer {
+    let Piece { number, folder, bytes, blob } = match piece(call, request) {
+        Ok(piece) => piece,
+        Err(error) => return ready(Err(error)),
+    };
+    let bodies = Arc::clone(&call.bodies);
+    Box::pin(async move {
+        let (number, bytes) = bodies.append(number, &folder, bytes, blob).await?;
+        frame(&HttpBodyAnswer::new(number, bytes))
+    })
+}
+
+fn piece(call: &Call, request: &[u8]) -> Result<Piece, Error> {
+    let parsed = Frame::parse(request).map_err(bad_request)?;
+    let HttpBody { body: number, blob, base64 } = parsed.json().map_err(bad_request)?;
+    let part = |id| {
+        let blobs = call.shared.blobs.of(&call.site.session)?;
+        Ok::<_, Error>(BlobPart { blobs, id, base64 })
+    };
+    let blob = blob.map(part).transpose()?;
+    // Beside the outputs and not in the system's temporary folder, which may be memory.
+    let folder = call.shared.outputs.path("body")?.parent().map(PathBuf::from);
+    let folder = folder.unwrap_or_else(std::env::temp_dir);
+    Ok(Piece { number, folder, bytes: parsed.bytes.to_vec(), blob })
 }

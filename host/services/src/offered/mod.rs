@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn each_operation_is_of_one_service() {
-        let of_plugins = [SESSION, CONFIG, CACHE_FOLDER, ASSET, OUTPUT, http::HTTP_REQUEST];
+        let of_plugins =
+            [SESSION, CONFIG, CACHE_FOLDER, ASSET, OUTPUT, http::HTTP_REQUEST, http::HTTP_BODY];
         let of_sessions = [objects::RESULT, resources::GET_OR_CREATE, BLOB_PUT, BLOB_GET, ATTACH];
         for operation in of_plugins.into_iter().chain(of_sessions) {
             assert_eq!(rows(operation), 1, "{operation}");

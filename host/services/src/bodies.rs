@@ -1,0 +1,268 @@
+//! The bodies of requests that one call, or one instance, puts together before it sends them.
+//!
+//! What is small stays in memory; what grows goes to a file without a name in the host's folder,
+//! from which it is sent. Dropping a body ends both.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jaato_http::{FileBody, Request};
+use jaato_types::http::{HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX};
+use jaato_types::{Error, ErrorKind};
+use parking_lot::Mutex;
+use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
+
+use crate::blobs::{SessionBlobs, blocking};
+
+/// Bytes that stay in memory.
+const IN_MEMORY_MAX: usize = 1024 * 1024;
+
+/// Bytes of a blob that are encoded at once: a multiple of three, so that only its end has padding.
+const ENCODED_AT_ONCE: u64 = 3 * 64 * 1024;
+
+/// The bodies that one context has begun. They go with it.
+#[derive(Debug, Default)]
+pub struct Bodies(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    last: u64,
+    /// Nothing stands for one that is being written.
+    begun: HashMap<u64, Option<Body>>,
+}
+
+/// A body that is put together.
+#[derive(Debug)]
+pub struct Body {
+    file: SpooledTempFile,
+    bytes: u64,
+}
+
+/// A blob that is appended.
+#[derive(Debug)]
+pub struct BlobPart {
+    /// The session's blobs.
+    pub blobs: Arc<SessionBlobs>,
+    /// Which.
+    pub id: String,
+    /// Whether it is written as base64.
+    pub base64: bool,
+}
+
+impl Bodies {
+    /// Appends to a body, or to a new one; returns its number and length. A body that cannot be
+    /// written, or whose writer is dropped meanwhile, is lost.
+    ///
+    /// # Errors
+    /// `not_found` for a number that is none of this context, or a blob that the session does not
+    /// have; `limit_reached`; `io`.
+    pub async fn append(
+        self: Arc<Self>,
+        number: Option<u64>,
+        folder: &Path,
+        bytes: Vec<u8>,
+        blob: Option<BlobPart>,
+    ) -> Result<(u64, u64), Error> {
+        let (place, mut body) = match number {
+            Some(number) => self.take_place(number)?,
+            None => self.begin(folder)?,
+        };
+        let body = blocking(move || {
+            body.write(&bytes)?;
+            if let Some(blob) = blob {
+                body.write_blob(&blob)?;
+            }
+            Ok(body)
+        })
+        .await?;
+        let bytes = body.bytes;
+        Ok((place.keep(body), bytes))
+    }
+
+    /// Takes a body out, to be sent.
+    ///
+    /// # Errors
+    /// `not_found` for a number that is none of this context.
+    pub fn take(self: &Arc<Self>, number: u64) -> Result<Body, Error> {
+        self.take_place(number).map(|(_, body)| body)
+    }
+
+    fn begin(self: &Arc<Self>, folder: &Path) -> Result<(Place, Body), Error> {
+        let mut state = self.0.lock();
+        if state.begun.len() >= HTTP_BODIES_MAX {
+            let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+            let hint = "send one of them first";
+            return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
+        }
+        state.last += 1;
+        let number = state.last;
+        state.begun.insert(number, None);
+        let body = Body { file: spooled_tempfile_in(IN_MEMORY_MAX, folder), bytes: 0 };
+        Ok((Place { bodies: Arc::clone(self), number }, body))
+    }
+
+    fn take_place(self: &Arc<Self>, number: u64) -> Result<(Place, Body), Error> {
+        let body = self.0.lock().begun.get_mut(&number).and_then(Option::take);
+        let Some(body) = body else {
+            let text = format!("this call has no body of number {number} that can be used");
+            let hint = "one request takes a body; wait for each piece of it";
+            return Err(Error::new(ErrorKind::NotFound, text).with_hint(hint));
+        };
+        Ok((Place { bodies: Arc::clone(self), number }, body))
+    }
+}
+
+impl Body {
+    /// Makes it the body of a request.
+    pub fn send_with(self, request: &mut Request) {
+        match self.file.into_inner() {
+            SpooledData::InMemory(bytes) => request.body = bytes.into_inner().into(),
+            SpooledData::OnDisk(file) => request.file = Some(FileBody::new(file, self.bytes)),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.grow(bytes.len() as u64)?;
+        self.file.write_all(bytes).map_err(|error| not_written(&error))
+    }
+
+    fn write_blob(&mut self, part: &BlobPart) -> Result<(), Error> {
+        let (kept, mut blob) = part.blobs.open(&part.id)?;
+        if !part.base64 {
+            self.grow(kept.bytes)?;
+            let copied = std::io::copy(&mut blob.take(kept.bytes), &mut self.file);
+            return copied.map(|_| ()).map_err(|error| not_written(&error));
+        }
+        self.grow(kept.bytes.div_ceil(3) * 4)?;
+        let mut piece = Vec::new();
+        loop {
+            piece.clear();
+            let read = (&mut blob).take(ENCODED_AT_ONCE).read_to_end(&mut piece);
+            read.map_err(|error| not_written(&error))?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            let text = STANDARD.encode(&piece);
+            self.file.write_all(text.as_bytes()).map_err(|error| not_written(&error))?;
+        }
+    }
+
+    fn grow(&mut self, bytes: u64) -> Result<(), Error> {
+        if self.bytes + bytes > HTTP_BODY_BYTES_MAX {
+            let text = format!("the body of a request has at most {HTTP_BODY_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::LimitReached, text));
+        }
+        self.bytes += bytes;
+        Ok(())
+    }
+}
+
+fn not_written(error: &std::io::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("cannot put a body together: {error}"))
+}
+
+/// The place of a body. It is free again when this is dropped, unless the body is kept.
+struct Place {
+    bodies: Arc<Bodies>,
+    number: u64,
+}
+
+impl Place {
+    fn keep(self, body: Body) -> u64 {
+        self.bodies.0.lock().begun.insert(self.number, Some(body));
+        self.number
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.bodies.0.lock();
+        if matches!(state.begun.get(&self.number), Some(None)) {
+            state.begun.remove(&self.number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jaato_environments::Outputs;
+    use jaato_http::Method;
+    use jaato_types::SessionId;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::blobs::Blobs;
+
+    /// A session with one blob of these bytes, and its id.
+    fn session(bytes: &[u8]) -> (TempDir, Arc<SessionBlobs>, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = Blobs::beside(Arc::new(Outputs::below(folder.path())));
+        let blobs = blobs.of(&SessionId::from("s1")).unwrap();
+        let mut upload = blobs.begin("a/b").unwrap();
+        upload.write(bytes).unwrap();
+        let id = upload.finish().unwrap().id;
+        (folder, blobs, id)
+    }
+
+    fn sent(bodies: &Arc<Bodies>, number: u64) -> Request {
+        let mut request = Request::new(Method::POST, "http://a.example/").unwrap();
+        bodies.take(number).unwrap().send_with(&mut request);
+        request
+    }
+
+    #[tokio::test]
+    async fn bytes_and_blobs_stand_in_the_order_in_which_they_came() {
+        let (folder, blobs, id) = session(b"any moon");
+        let bodies: Arc<Bodies> = Arc::default();
+        let part = |base64| Some(BlobPart { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
+        let append = |number, bytes: &[u8], blob| {
+            Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
+        };
+        assert_eq!(append(None, b"<", None).await, Ok((1, 1)));
+        assert_eq!(append(Some(1), b"", part(false)).await, Ok((1, 9)));
+        assert_eq!(append(Some(1), b"|", part(true)).await, Ok((1, 22)));
+        assert_eq!(append(Some(1), b">", part(true)).await, Ok((1, 35)));
+        let request = sent(&bodies, 1);
+        assert_eq!(&request.body[..], b"<any moon|YW55IG1vb24=>YW55IG1vb24=");
+        assert!(request.file.is_none());
+        let gone = append(Some(1), b"", None).await.unwrap_err();
+        assert_eq!(gone.kind, ErrorKind::NotFound);
+        assert_eq!(bodies.take(1).unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(append(None, b"", None).await, Ok((2, 0)));
+        let path = BlobPart { blobs, id: "../../etc/passwd".to_owned(), base64: true };
+        let error = append(Some(2), b"", Some(path)).await.unwrap_err();
+        assert_eq!(error.message, "the session has no blob `../../etc/passwd`");
+        assert_eq!(bodies.take(2).unwrap_err().kind, ErrorKind::NotFound, "it is lost");
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_in_a_file_without_a_name_and_has_its_bound() {
+        let large = vec![7; 100 * 1024 * 1024];
+        let (folder, blobs, id) = session(&large);
+        let bodies: Arc<Bodies> = Arc::default();
+        let part = |base64| Some(BlobPart { blobs: Arc::clone(&blobs), id: id.clone(), base64 });
+        let append = |number, bytes: &[u8], blob| {
+            Arc::clone(&bodies).append(number, folder.path(), bytes.to_vec(), blob)
+        };
+        let (number, bytes) = append(None, b"", part(true)).await.unwrap();
+        assert_eq!(bytes, large.len().div_ceil(3) as u64 * 4);
+        let beyond = append(Some(number), b"", part(false)).await.unwrap_err();
+        assert_eq!(beyond.kind, ErrorKind::LimitReached);
+        assert_eq!(append(None, b"", part(false)).await.unwrap().0, 2);
+        assert_eq!(append(Some(2), b"", part(false)).await, Ok((2, HTTP_BODY_BYTES_MAX)));
+        let files = std::fs::read_dir(folder.path())
+            .unwrap()
+            .filter(|entry| entry.as_ref().is_ok_and(|entry| entry.path().is_file()));
+        assert_eq!(files.count(), 0);
+        let request = sent(&bodies, 2);
+        assert_eq!((request.body.len(), request.body_bytes()), (0, HTTP_BODY_BYTES_MAX));
+        for number in 3..3 + HTTP_BODIES_MAX as u64 {
+            assert_eq!(append(None, b"", None).await, Ok((number, 0)));
+        }
+        assert_eq!(append(None, b"", None).await.unwrap_err().kind, ErrorKind::LimitReached);
+    }
+}
