@@ -59,7 +59,7 @@ fn each_kind_is_checked_as_far_as_it_hurts_nobody() {
         expect![[r#"
             instance     ok: it starts in a worker
             provider openai  left out: an answer may cost something
-            conformance  ok: 16 checks hold"#]],
+            conformance  ok: 18 checks hold"#]],
     );
     check_shipped(
         "tool_cli",
@@ -98,7 +98,7 @@ fn what_does_not_conform_is_told_in_plain_words() {
     expect![[r#"
         conformance  failed: unknown operations are named (plugin): an unknown command is answered as if there was one
         conformance  failed: a full history shrinks (gc): a plan: the count is 1 (failed)
-        conformance  28 of 30 checks hold"#]].assert_eq(&told.join("\n"));
+        conformance  30 of 32 checks hold"#]].assert_eq(&told.join("\n"));
     let output = house.run(&["plugin", "check", &fixture("commands").display().to_string()]);
     let told = "command `note`, property `priority` has no description";
     assert!(output.stdout.contains(told), "{output}");

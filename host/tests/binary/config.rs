@@ -167,6 +167,11 @@ fn each_value_is_shown_with_the_layer_that_it_came_from() {
         session.retry_base_ms = 500                   # variables file $HOUSE/workspace/.env:1 JAATO_SESSION_RETRY_BASE_MS
         session.retry_wait_ms_max = 30000             # built-in
         session.retry_after_ms_max = 120000           # built-in
+        session.streaming = true                      # built-in
+        session.temperature = (not set)               # built-in
+        session.effort = (not set)                    # built-in
+        session.seed = (not set)                      # built-in
+        session.stop = []                             # built-in
         gc.plugin = "gc-truncate"                     # built-in
         gc.threshold_percent = 80                     # built-in
         gc.target_percent = 60                        # built-in
