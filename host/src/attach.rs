@@ -44,7 +44,7 @@ pub fn listed(files: &str) -> Vec<PathBuf> {
 fn mentioned(text: &str) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = Vec::new();
     for word in text.split_whitespace().filter_map(|word| word.strip_prefix('@')) {
-        let file = [word, word.trim_end_matches(ENDS)].into_iter().find(|path| is_file(path));
+        let file = [word, word.trim_end_matches(ENDS)].into_iter().find(is_file);
         if let Some(file) = file.map(PathBuf::from).filter(|file| !files.contains(file)) {
             files.push(file);
         }

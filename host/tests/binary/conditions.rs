@@ -52,7 +52,11 @@ fn comes_and_runs(place: &str) {
             "steps": [fry],
         },
         { "expect": { "tool_result": "\"fried\":3" }, "steps": [catch(0)] },
-        { "expect": { "tools": tools(&["view_environment"]) }, "steps": [{ "text": "done" }] },
+        // What was sent stays listed until the next cut.
+        {
+            "expect": { "tools": tools(&["view_environment", "fry_fish"]) },
+            "steps": [{ "text": "done" }],
+        },
     ] }));
     let lines = house.run(&["run", "--yes", "--output", "json", "dinner"]).code(0).json_lines();
     let calls = lines.iter().filter(|line| line["event"] == "tool_call_finished");

@@ -43,6 +43,7 @@ mod plugin_in_c;
 mod prepared;
 mod private;
 mod prompt;
+mod prompt_files;
 mod questions;
 mod reload;
 mod reload_by_hand;

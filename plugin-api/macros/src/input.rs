@@ -45,6 +45,8 @@ pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenSt
             struct Wire { #(#wire_fields,)* }
 
             impl ::jaato_plugin_sdk::ToolInput for #ident {
+                // There will be more keys than these.
+                #[allow(clippy::needless_update)]
                 fn spec() -> ::jaato_plugin_sdk::types::ToolSpec { #spec }
 
                 fn parse(json: &[u8]) -> ::jaato_plugin_sdk::Result<Self> {
@@ -127,6 +129,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
             ::jaato_plugin_sdk::types::Example {
                 phrase: #phrase.to_owned(),
                 arguments: ::jaato_plugin_sdk::__private::object(::std::vec![#(#pairs),*]),
+                ..::core::default::Default::default()
             }
         }
     });
@@ -148,6 +151,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
                 idempotent: #idempotent,
                 open_world: #open_world,
                 parallel_safe: #parallel_safe,
+                ..::core::default::Default::default()
             },
             category: #category.to_owned(),
             availability: ::jaato_plugin_sdk::types::Availability::#availability,
@@ -157,6 +161,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
             examples: ::std::vec![#(#examples),*],
             available_if: #available_if,
             run_if: #run_if,
+            ..::core::default::Default::default()
         }
     })
 }

@@ -155,7 +155,7 @@ impl ObjectEnvironment {
         let is_too_great = |it: &str| number_of(it).is_some_and(|number: u64| number > COUNT_MAX);
         let numbers = given.filter_map(number_of).filter(|number| *number <= COUNT_MAX);
         self.tools[at].last_reference = numbers.fold(last.min(COUNT_MAX), u64::max);
-        for EnvironmentItem { name, metadata, mut objects } in items {
+        for EnvironmentItem { name, metadata, mut objects, .. } in items {
             for object in &mut objects {
                 let is_kept = |it: &str| !is_too_great(it) && known.insert(it.to_owned());
                 if !reference(object).is_some_and(is_kept) {

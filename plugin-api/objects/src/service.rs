@@ -119,14 +119,14 @@ pub fn answer(
         GET => {
             let asked: ObjectsFilter = read(request)?;
             let tool = asker.tool(asked.tool.as_deref())?;
-            frame(&ItemsFound { items: environment.get(tool) })
+            frame(&ItemsFound { items: environment.get(tool), ..ItemsFound::default() })
         }
         GET_OBJECTS => {
             let asked: ObjectsFilter = read(request)?;
             let filter = filter_of(&asked)?;
             let tool = asker.tool(asked.tool.as_deref())?;
             let objects = environment.get_objects(tool, filter.as_ref());
-            frame(&ObjectsFound { objects })
+            frame(&ObjectsFound { objects, ..ObjectsFound::default() })
         }
         REMOVE => {
             let asked: ObjectsFilter = read(request)?;
@@ -136,15 +136,15 @@ pub fn answer(
         IS_EMPTY => {
             let asked: ObjectsFilter = read(request)?;
             let is_empty = asker.is_empty(environment, asked.tool.as_deref())?;
-            frame(&ObjectsEmpty { is_empty })
+            frame(&ObjectsEmpty { is_empty, ..ObjectsEmpty::default() })
         }
         HIDDEN_GET => {
-            let HiddenKey { key } = read(request)?;
+            let HiddenKey { key, .. } = read(request)?;
             hidden(environment.hidden().get(&asker.hidden_key(key)).cloned())
         }
         HIDDEN_SET => {
             let parsed = Frame::parse(request).map_err(bad_request)?;
-            let HiddenSet { key, value } = parsed.json().map_err(bad_request)?;
+            let HiddenSet { key, value, .. } = parsed.json().map_err(bad_request)?;
             let value = match value {
                 HiddenForm { bytes: true, .. } => Some(HiddenValue::Bytes(parsed.bytes.to_vec())),
                 HiddenForm { json, .. } => json.map(HiddenValue::Json),
@@ -173,11 +173,14 @@ fn hidden(value: Option<HiddenValue>) -> Result<Vec<u8>> {
     let (value, bytes) = match value {
         None => (HiddenForm::default(), Vec::new()),
         Some(HiddenValue::Json(value)) => {
-            (HiddenForm { json: Some(value), bytes: false }, Vec::new())
+            (HiddenForm { json: Some(value), bytes: false, ..HiddenForm::default() }, Vec::new())
         }
-        Some(HiddenValue::Bytes(bytes)) => (HiddenForm { json: None, bytes: true }, bytes),
+        Some(HiddenValue::Bytes(bytes)) => {
+            (HiddenForm { json: None, bytes: true, ..HiddenForm::default() }, bytes)
+        }
     };
-    Frame::write_with_bytes(&HiddenFound { value }, &bytes).map_err(too_large)
+    Frame::write_with_bytes(&HiddenFound { value, ..HiddenFound::default() }, &bytes)
+        .map_err(too_large)
 }
 
 fn filter_of(asked: &ObjectsFilter) -> Result<Option<Filter>> {

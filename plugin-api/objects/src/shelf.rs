@@ -71,7 +71,8 @@ impl Shelf {
         for (key, value) in &metadata {
             self.by_entry.entry(entry_hash(key, value)).or_default().push(at);
         }
-        let item = EnvironmentItem { name, metadata, objects: Vec::new() };
+        let item =
+            EnvironmentItem { name, metadata, objects: Vec::new(), ..EnvironmentItem::default() };
         self.items.push(Placed::new(item, revision));
         at
     }

@@ -95,7 +95,7 @@ impl ObjectEnvironment {
                 None => self.push(shelf, item, object, revision),
             });
         }
-        Ok(ObjectsChanged { matched: 1, references })
+        Ok(ObjectsChanged { matched: 1, references, ..ObjectsChanged::default() })
     }
 
     /// Adds objects to the first item that matches, as they are, duplicates too.
@@ -113,7 +113,7 @@ impl ObjectEnvironment {
         let revision = self.changes + 1;
         let objects = objects.into_iter();
         let references = objects.map(|it| self.push(shelf, matching[0], it, revision)).collect();
-        Ok(ObjectsChanged { matched: 1, references })
+        Ok(ObjectsChanged { matched: 1, references, ..ObjectsChanged::default() })
     }
 
     /// Returns the items of a tool; none where it never put one there.
@@ -157,7 +157,7 @@ impl ObjectEnvironment {
             }
             self.change(shelf, at, revision, |item| item.set(placed, revision));
         }
-        Ok(ObjectsChanged { matched: matching.len(), references })
+        Ok(ObjectsChanged { matched: matching.len(), references, ..ObjectsChanged::default() })
     }
 
     /// Takes the objects out of every item that matches, of all items of the tool without a filter.
@@ -171,7 +171,11 @@ impl ObjectEnvironment {
         for &at in &matching {
             self.change(shelf, at, revision, |item| item.set(Vec::new(), revision));
         }
-        Ok(ObjectsChanged { matched: matching.len(), references: Vec::new() })
+        Ok(ObjectsChanged {
+            matched: matching.len(),
+            references: Vec::new(),
+            ..ObjectsChanged::default()
+        })
     }
 
     /// Tells whether no item has an object: of the tool, or with none of any.

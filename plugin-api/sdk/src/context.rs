@@ -297,7 +297,8 @@ impl Reporter {
     /// # Errors
     /// As [`Reporter::service`]; `unavailable` when it cannot be had.
     pub async fn asset(&self, id: &str) -> Result<AssetAnswer> {
-        self.service(service::ASSET, &AssetRequest { id: id.to_owned() }).await
+        self.service(service::ASSET, &AssetRequest { id: id.to_owned(), ..AssetRequest::default() })
+            .await
     }
 
     /// Asks for the path of a folder of the plugin's own in the user's cache.
@@ -348,7 +349,7 @@ impl Reporter {
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
         let (mime_type, blob) = (data.mime_type.clone(), blob.to_owned());
-        let request = Attach { mime_type, blob, name: data.name.clone() };
+        let request = Attach { mime_type, blob, name: data.name.clone(), ..Attach::default() };
         self.service::<AttachAnswer>(service::ATTACH, &request).await?;
         Ok(())
     }
@@ -384,7 +385,7 @@ impl Blobs {
     /// # Errors
     /// As [`Reporter::service`]; `not_found` when the session has none of that id.
     pub async fn open(&self, id: &str) -> Result<BlobReader> {
-        let request = BlobGet { blob: id.to_owned() };
+        let request = BlobGet { blob: id.to_owned(), ..BlobGet::default() };
         let head: BlobGetAnswer = self.host.service(service::BLOB_GET, &request).await?;
         let stream = Stream::new(self.host.clone(), head.handle);
         Ok(BlobReader { head, stream })

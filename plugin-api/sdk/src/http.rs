@@ -132,7 +132,8 @@ async fn put_together(host: &Reporter, first: &[u8], parts: Vec<BodyPart>) -> Re
         match part {
             BodyPart::Bytes(bytes) => append(host, &mut number, &bytes).await?,
             BodyPart::Blob { id, base64 } => {
-                let request = HttpBody { body: number, blob: Some(id), base64 };
+                let request =
+                    HttpBody { body: number, blob: Some(id), base64, ..HttpBody::default() };
                 host.service::<HttpBodyAnswer>(HTTP_BODY, &request).await?;
             }
         }

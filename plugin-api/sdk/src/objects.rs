@@ -72,7 +72,9 @@ impl Objects<'_> {
         objects: Vec<Object>,
     ) -> Result<ObjectsChanged> {
         let filter = filter(tool, Some(matching));
-        self.host.service(APPEND, &ObjectsChange { filter, objects }).await
+        self.host
+            .service(APPEND, &ObjectsChange { filter, objects, ..ObjectsChange::default() })
+            .await
     }
 
     /// Returns a tool's items; none where it never put one there.
@@ -110,7 +112,9 @@ impl Objects<'_> {
         objects: Vec<Object>,
     ) -> Result<ObjectsChanged> {
         let filter = filter(tool, Some(matching));
-        self.host.service(REPLACE, &ObjectsChange { filter, objects }).await
+        self.host
+            .service(REPLACE, &ObjectsChange { filter, objects, ..ObjectsChange::default() })
+            .await
     }
 
     /// Takes the objects out of every item that matches, of all items of the tool without a filter.
@@ -142,7 +146,7 @@ impl Objects<'_> {
     /// # Errors
     /// As [`Objects::get`].
     pub async fn hidden(&self, key: &str) -> Result<Option<Hidden>> {
-        let asked = HiddenKey { key: key.to_owned() };
+        let asked = HiddenKey { key: key.to_owned(), ..HiddenKey::default() };
         let (found, bytes) = self.host.service_for_bytes(HIDDEN_GET, &asked, &[]).await?;
         Ok(hidden(found, bytes))
     }
@@ -155,10 +159,14 @@ impl Objects<'_> {
     pub async fn set_hidden(&self, key: &str, value: Option<Hidden>) -> Result<Option<Hidden>> {
         let (value, bytes) = match value {
             None => (HiddenForm::default(), Vec::new()),
-            Some(Hidden::Json(json)) => (HiddenForm { json: Some(json), bytes: false }, Vec::new()),
-            Some(Hidden::Bytes(bytes)) => (HiddenForm { json: None, bytes: true }, bytes),
+            Some(Hidden::Json(json)) => {
+                (HiddenForm { json: Some(json), bytes: false, ..HiddenForm::default() }, Vec::new())
+            }
+            Some(Hidden::Bytes(bytes)) => {
+                (HiddenForm { json: None, bytes: true, ..HiddenForm::default() }, bytes)
+            }
         };
-        let asked = HiddenSet { key: key.to_owned(), value };
+        let asked = HiddenSet { key: key.to_owned(), value, ..HiddenSet::default() };
         let (found, bytes) = self.host.service_for_bytes(HIDDEN_SET, &asked, &bytes).await?;
         Ok(hidden(found, bytes))
     }
@@ -176,6 +184,6 @@ fn filter(tool: Option<&str>, matching: Option<Matching>) -> ObjectsFilter {
     filter
 }
 
-fn hidden(HiddenFound { value }: HiddenFound, bytes: Vec<u8>) -> Option<Hidden> {
+fn hidden(HiddenFound { value, .. }: HiddenFound, bytes: Vec<u8>) -> Option<Hidden> {
     if value.bytes { Some(Hidden::Bytes(bytes)) } else { value.json.map(Hidden::Json) }
 }

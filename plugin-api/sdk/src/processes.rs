@@ -92,7 +92,7 @@ impl Reporter {
     }
 
     fn spawned(&self, spawned: Spawned) -> Process {
-        let Spawned { process: number, pid, handle } = spawned;
+        let Spawned { process: number, pid, handle, .. } = spawned;
         let events = ProcessEvents(Stream::new(self.clone(), handle));
         Process { control: ProcessControl { host: self.clone(), number, pid }, events }
     }
@@ -136,7 +136,7 @@ impl ProcessControl {
     /// # Errors
     /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
-        let write = ProcessWrite { process: self.number, close: false };
+        let write = ProcessWrite { process: self.number, close: false, ..ProcessWrite::default() };
         self.host.service_with_bytes(process::WRITE, &write, bytes).await
     }
 
@@ -145,7 +145,7 @@ impl ProcessControl {
     /// # Errors
     /// As [`Process::write`].
     pub async fn close_input(&self) -> Result<()> {
-        let write = ProcessWrite { process: self.number, close: true };
+        let write = ProcessWrite { process: self.number, close: true, ..ProcessWrite::default() };
         self.host.service(process::WRITE, &write).await
     }
 
@@ -154,7 +154,7 @@ impl ProcessControl {
     /// # Errors
     /// What the host answers.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        let signal = ProcessSignal { process: self.number, signal };
+        let signal = ProcessSignal { process: self.number, signal, ..ProcessSignal::default() };
         self.host.service(process::SIGNAL, &signal).await
     }
 
@@ -164,7 +164,9 @@ impl ProcessControl {
     /// # Errors
     /// What the host answers.
     pub async fn end(&self) -> Result<()> {
-        self.host.service(process::END, &ProcessRef { process: self.number }).await
+        self.host
+            .service(process::END, &ProcessRef { process: self.number, ..ProcessRef::default() })
+            .await
     }
 }
 

@@ -103,7 +103,8 @@ impl SessionFiles<'_> {
     /// # Errors
     /// `permission_denied` for a path that is not allowed.
     pub async fn exists(&self, path: impl Into<String>) -> Result<Option<FileKind>> {
-        let exists: FileExists = self.ask(EXISTS, &FilePath { path: path.into() }).await?;
+        let exists: FileExists =
+            self.ask(EXISTS, &FilePath { path: path.into(), ..FilePath::default() }).await?;
         Ok(exists.kind)
     }
 
@@ -112,7 +113,7 @@ impl SessionFiles<'_> {
     /// # Errors
     /// As [`SessionFiles::read`].
     pub async fn stat(&self, path: impl Into<String>) -> Result<FileFacts> {
-        self.ask(STAT, &FilePath { path: path.into() }).await
+        self.ask(STAT, &FilePath { path: path.into(), ..FilePath::default() }).await
     }
 
     /// Makes a folder; one that is there will do.
@@ -175,8 +176,8 @@ impl SessionFiles<'_> {
         let begun: serde_json::Value = self.ask(WRITE_STREAM, &write).await?;
         let wrong =
             |error: serde_json::Error| host_frame(jaato_types::FrameError::Json(error.to_string()));
-        let FileBegun { file } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
-        let StreamAnswer { handle } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
+        let FileBegun { file, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
+        let StreamAnswer { handle, .. } = serde::Deserialize::deserialize(&begun).map_err(wrong)?;
         let host = self.host.clone();
         Ok(FileUpload { _stream: Stream::new(host.clone(), handle), host, file })
     }
@@ -205,7 +206,13 @@ impl FileUpload {
     /// # Errors
     /// What keeps it from being written.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
-        self.host.service_with_bytes(WRITE_PIECE, &FileNumber { file: self.file }, bytes).await
+        self.host
+            .service_with_bytes(
+                WRITE_PIECE,
+                &FileNumber { file: self.file, ..FileNumber::default() },
+                bytes,
+            )
+            .await
     }
 
     /// Puts what was written in its place.
@@ -213,7 +220,9 @@ impl FileUpload {
     /// # Errors
     /// What keeps it from its place.
     pub async fn finish(self) -> Result<FileFacts> {
-        self.host.service(WRITE_FINISH, &FileNumber { file: self.file }).await
+        self.host
+            .service(WRITE_FINISH, &FileNumber { file: self.file, ..FileNumber::default() })
+            .await
     }
 }
 

@@ -47,7 +47,7 @@ impl Reporter {
     /// `unknown_operation` when this host, or the environment, has no terminals.
     pub async fn terminal(&self, spawn: &TerminalSpawn) -> Result<SessionTerminal> {
         let spawned: TerminalSpawned = self.service(SPAWN, spawn).await?;
-        let TerminalSpawned { terminal: number, pid, handle } = spawned;
+        let TerminalSpawned { terminal: number, pid, handle, .. } = spawned;
         let events = TerminalStream(Stream::new(self.clone(), handle));
         Ok(SessionTerminal { control: TerminalControl { host: self.clone(), number, pid }, events })
     }
@@ -148,7 +148,7 @@ impl TerminalControl {
     /// # Errors
     /// `io` when the terminal is closed.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
-        let terminal = TerminalRef { terminal: self.number };
+        let terminal = TerminalRef { terminal: self.number, ..TerminalRef::default() };
         self.host.service_with_bytes(WRITE, &terminal, bytes).await
     }
 
@@ -159,7 +159,7 @@ impl TerminalControl {
     /// `io` when the terminal is closed.
     pub async fn write_within(&self, bytes: &[u8], longest: Duration) -> Result<usize> {
         let wait_ms = Some(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
-        let terminal = TerminalWrite { terminal: self.number, wait_ms };
+        let terminal = TerminalWrite { terminal: self.number, wait_ms, ..TerminalWrite::default() };
         let written: Option<TerminalWritten> =
             self.host.service_with_bytes(WRITE, &terminal, bytes).await?;
         let taken = written.and_then(|written| usize::try_from(written.bytes).ok());
@@ -171,7 +171,8 @@ impl TerminalControl {
     /// # Errors
     /// `io` when the terminal is closed.
     pub async fn resize(&self, rows: u16, columns: u16) -> Result<()> {
-        let size = TerminalResize { terminal: self.number, rows, columns };
+        let size =
+            TerminalResize { terminal: self.number, rows, columns, ..TerminalResize::default() };
         self.host.service(RESIZE, &size).await
     }
 
@@ -180,7 +181,7 @@ impl TerminalControl {
     /// # Errors
     /// What keeps it from being sent.
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        let signal = TerminalSignal { terminal: self.number, signal };
+        let signal = TerminalSignal { terminal: self.number, signal, ..TerminalSignal::default() };
         self.host.service(SIGNAL, &signal).await
     }
 
@@ -190,7 +191,9 @@ impl TerminalControl {
     /// # Errors
     /// `io` when the terminal is closed.
     pub async fn state(&self) -> Result<TerminalState> {
-        self.host.service(STATE, &TerminalRef { terminal: self.number }).await
+        self.host
+            .service(STATE, &TerminalRef { terminal: self.number, ..TerminalRef::default() })
+            .await
     }
 
     /// Ends the program and all that it started; the exit is told next. After the exit, and as long
@@ -199,6 +202,8 @@ impl TerminalControl {
     /// # Errors
     /// What keeps it from being ended.
     pub async fn end(&self) -> Result<()> {
-        self.host.service(END, &TerminalRef { terminal: self.number }).await
+        self.host
+            .service(END, &TerminalRef { terminal: self.number, ..TerminalRef::default() })
+            .await
     }
 }

@@ -87,7 +87,12 @@ impl StartedProcess {
     /// # Errors
     /// `not_found` where it was forgotten or is another session's.
     pub async fn output(&self, from: u64) -> Result<(ProcessOutput, Vec<u8>)> {
-        let read = ProcessOutputRead { process: self.number, from, bytes_max: None };
+        let read = ProcessOutputRead {
+            process: self.number,
+            from,
+            bytes_max: None,
+            ..ProcessOutputRead::default()
+        };
         self.host.service_for_bytes(process::OUTPUT, &read, &[]).await
     }
 
@@ -99,7 +104,7 @@ impl StartedProcess {
     pub async fn wait(&self, longest: Option<Duration>) -> Result<Option<ProcessExit>> {
         let timeout_ms =
             longest.map(|longest| u64::try_from(longest.as_millis()).unwrap_or(u64::MAX));
-        let wait = ProcessWait { process: self.number, timeout_ms };
+        let wait = ProcessWait { process: self.number, timeout_ms, ..ProcessWait::default() };
         let waited: ProcessWaited = self.host.service(process::WAIT, &wait).await?;
         Ok(waited.exit)
     }
@@ -110,7 +115,7 @@ impl StartedProcess {
     /// # Errors
     /// `io` when it reads no more; `invalid_arguments` when its input is no pipe.
     pub async fn write(&self, bytes: &[u8]) -> Result<()> {
-        let write = ProcessWrite { process: self.number, close: false };
+        let write = ProcessWrite { process: self.number, close: false, ..ProcessWrite::default() };
         self.host.service_with_bytes(process::WRITE, &write, bytes).await
     }
 
@@ -119,7 +124,7 @@ impl StartedProcess {
     /// # Errors
     /// As [`StartedProcess::write`].
     pub async fn close_input(&self) -> Result<()> {
-        let write = ProcessWrite { process: self.number, close: true };
+        let write = ProcessWrite { process: self.number, close: true, ..ProcessWrite::default() };
         self.host.service(process::WRITE, &write).await
     }
 
@@ -128,7 +133,7 @@ impl StartedProcess {
     /// # Errors
     /// As [`StartedProcess::output`].
     pub async fn signal(&self, signal: Signal) -> Result<()> {
-        let signal = ProcessSignal { process: self.number, signal };
+        let signal = ProcessSignal { process: self.number, signal, ..ProcessSignal::default() };
         self.host.service(process::SIGNAL, &signal).await
     }
 
@@ -138,7 +143,9 @@ impl StartedProcess {
     /// # Errors
     /// As [`StartedProcess::output`].
     pub async fn end(&self) -> Result<()> {
-        self.host.service(process::END, &ProcessRef { process: self.number }).await
+        self.host
+            .service(process::END, &ProcessRef { process: self.number, ..ProcessRef::default() })
+            .await
     }
 
     /// Ends it where it runs, and forgets it and its output.
@@ -146,6 +153,8 @@ impl StartedProcess {
     /// # Errors
     /// As [`StartedProcess::output`].
     pub async fn forget(&self) -> Result<()> {
-        self.host.service(process::FORGET, &ProcessRef { process: self.number }).await
+        self.host
+            .service(process::FORGET, &ProcessRef { process: self.number, ..ProcessRef::default() })
+            .await
     }
 }

@@ -73,13 +73,13 @@ impl Default for DataContent {
 impl Data {
     /// Names bytes in the session's blob store; the media type is one such as `image/png`.
     pub fn blob(mime_type: impl Into<String>, blob: impl Into<String>) -> Self {
-        let content = DataContent::Blob { blob: blob.into() };
+        let content = DataContent::blob(blob);
         Self { mime_type: mime_type.into(), content, ..Self::default() }
     }
 
     /// Makes data of a value that the host tells the model.
     pub fn json(json: Value) -> Self {
-        let content = DataContent::Json { json };
+        let content = DataContent::json(json);
         Self { mime_type: "application/json".to_owned(), content, ..Self::default() }
     }
 

@@ -64,7 +64,7 @@ pub fn plan(request: &GcRequest, settings: &Settings) -> GcPlan {
     let gone = turns.iter().filter(|turn| !turn.stays);
     let drop: Vec<usize> = gone.flat_map(|turn| turn.start..turn.end).collect();
     let note = (settings.notify_on_gc && !drop.is_empty()).then(|| note(&turns, finished));
-    GcPlan { v: GcPlan::VERSION, drop, summary: None, note }
+    GcPlan { v: GcPlan::VERSION, drop, summary: None, note, ..GcPlan::default() }
 }
 
 /// Cuts a history into turns; what stands before the first prompt belongs to the first turn.

@@ -7,8 +7,8 @@ use crate::content::{IMAGES, PDF};
 use crate::window::is_of_family;
 
 /// OpenAI's models by the beginnings of their names, and what they look at: the first that fits
-/// counts. Of others nothing is known. From developers.openai.com/api/docs/models, seen in
-/// November 2026.
+/// counts. Of others nothing is known. Where a row is wrong, an image becomes a line of words, or
+/// the server refuses the request and says why.
 const OPENAI: [(&str, Sight); 16] = [
     ("gpt-5.3-codex-spark", Sight::Nothing),
     ("gpt-5", Sight::Files),

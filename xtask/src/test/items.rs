@@ -60,7 +60,7 @@ pub const ITEMS: &[Item] = &[
     },
     Item {
         name: "guide",
-        about: "every step and block of the authors' guide, the examples",
+        about: "every step and block of the authors' guide, the examples, also with a key more in each type",
         files: &[
             "docs/plugin-authors.md",
             "docs/examples/",
@@ -77,7 +77,12 @@ pub const ITEMS: &[Item] = &[
             "xtask/tests/",
             "host/tests/authors/",
         ],
-        tests: &["every_step_of_the_guide_", "every_other_block_of_rust_is_a_plugin_", "authors::"],
+        tests: &[
+            "every_step_of_the_guide_",
+            "every_other_block_of_rust_is_a_plugin_",
+            "whole_plugins_build_unchanged_",
+            "authors::",
+        ],
     },
     Item {
         name: "miri",

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 
 mod ci;
+mod grows;
 mod guide;
 mod installed;
 mod runs;

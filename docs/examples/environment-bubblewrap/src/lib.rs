@@ -58,7 +58,11 @@ impl ExecutionEnvironment for Ready {
 
     fn spec() -> EnvironmentSpec {
         let title = "this machine, of which commands may write the workspace alone";
-        EnvironmentSpec { name: "bubblewrap".into(), title: title.into() }
+        EnvironmentSpec {
+            name: "bubblewrap".into(),
+            title: title.into(),
+            ..EnvironmentSpec::default()
+        }
     }
 
     async fn setup(cx: &Cx<Bubblewrap>, setup: EnvironmentSetup) -> Result<Self> {
@@ -82,7 +86,7 @@ impl ExecutionEnvironment for Ready {
 
     async fn facts(&self, _cx: &Cx<Bubblewrap>) -> Result<EnvironmentFacts> {
         let shown = |path: &Path| path.to_string_lossy().into_owned();
-        let allowed = |path: &Path| AllowedPath { path: shown(path), read_only: false };
+        let allowed = |path: &Path| AllowedPath { path: shown(path), ..AllowedPath::default() };
         let confined = self.files.confined();
         let details = json!({ "elsewhere": "commands may read, and write nothing" });
         Ok(EnvironmentFacts {

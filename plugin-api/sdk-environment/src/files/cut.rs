@@ -31,11 +31,17 @@ impl Confined {
         let bytes = result.len() as u64;
         let Some((end, _)) = text.char_indices().nth(chars_max) else {
             let text = text.into_owned();
-            return Ok(ResultKept { text, path: None, bytes, is_cut: false });
+            return Ok(ResultKept {
+                text,
+                path: None,
+                bytes,
+                is_cut: false,
+                ..ResultKept::default()
+            });
         };
         let text = told(&text[..end]).to_owned();
         let path = self.keep(&request.name, result)?;
-        Ok(ResultKept { text, path, bytes, is_cut: true })
+        Ok(ResultKept { text, path, bytes, is_cut: true, ..ResultKept::default() })
     }
 
     fn keep(&self, name: &str, result: &[u8]) -> Result<Option<String>> {

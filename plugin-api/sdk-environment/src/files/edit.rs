@@ -42,7 +42,7 @@ impl Confined {
         } else {
             target.replace(&edited, Verb::Edit)?
         };
-        Ok(FileEdited { replaced, facts })
+        Ok(FileEdited { replaced, facts, ..FileEdited::default() })
     }
 }
 

@@ -24,6 +24,7 @@ impl Facts {
             modified_ms: seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000),
             mode: self.mode,
             version: Some(self.version()),
+            ..FileFacts::default()
         }
     }
 }

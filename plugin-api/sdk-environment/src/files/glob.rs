@@ -55,15 +55,21 @@ impl Confined {
             }
         }
         let (paths, count) = found.told(pattern.folder);
-        Ok(FilesFound { paths, count, unreadable: tree.unreadable })
+        Ok(FilesFound { paths, count, unreadable: tree.unreadable, ..FilesFound::default() })
     }
 
     /// A pattern that stands for itself alone.
     fn exactly(&self, path: &str, told: &str) -> Result<FilesFound> {
-        let is_there = self.exists(&FilePath { path: path.to_owned() })?.kind.is_some();
+        let is_there =
+            self.exists(&FilePath { path: path.to_owned(), ..FilePath::default() })?.kind.is_some();
         let told = if told.len() > 1 { told.trim_end_matches('/') } else { told };
         let paths: Vec<String> = is_there.then(|| told.to_owned()).into_iter().collect();
-        Ok(FilesFound { count: paths.len(), paths, unreadable: Vec::new() })
+        Ok(FilesFound {
+            count: paths.len(),
+            paths,
+            unreadable: Vec::new(),
+            ..FilesFound::default()
+        })
     }
 }
 

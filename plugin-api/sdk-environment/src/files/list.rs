@@ -32,9 +32,9 @@ impl Confined {
             };
             let name = name.to_string_lossy().into_owned();
             bytes += name.len();
-            entries.push(FolderEntry { name, kind, size });
+            entries.push(FolderEntry { name, kind, size, ..FolderEntry::default() });
         }
-        Ok(FolderEntries { entries, count: folder.len() })
+        Ok(FolderEntries { entries, count: folder.len(), ..FolderEntries::default() })
     }
 
     /// Tells whether something is there. A link that leads nowhere is nothing; one that leads
@@ -42,8 +42,10 @@ impl Confined {
     pub fn exists(&self, request: &FilePath) -> Result<FileExists> {
         let asked = self.roots.asked(&request.path)?;
         match self.roots.look(&asked, Verb::Find) {
-            Ok(facts) => Ok(FileExists { kind: Some(facts.kind) }),
-            Err(Error { kind: ErrorKind::NotFound, .. }) => Ok(FileExists { kind: None }),
+            Ok(facts) => Ok(FileExists { kind: Some(facts.kind), ..FileExists::default() }),
+            Err(Error { kind: ErrorKind::NotFound, .. }) => {
+                Ok(FileExists { kind: None, ..FileExists::default() })
+            }
             Err(error) => Err(error),
         }
     }

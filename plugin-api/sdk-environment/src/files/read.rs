@@ -49,7 +49,7 @@ impl Confined {
 fn told(offset: u64, bytes: &[u8], facts: &Facts) -> FileBytes {
     let end = offset.saturating_add(bytes.len() as u64);
     let size = if bytes.is_empty() { facts.size } else { facts.size.max(end) };
-    FileBytes { size, offset, has_more: end < facts.size }
+    FileBytes { size, offset, has_more: end < facts.size, ..FileBytes::default() }
 }
 
 fn read_range(

@@ -48,7 +48,7 @@ impl Confined {
         let (file, facts) = self.roots.open_file(&asked, Verb::Read)?;
         let left = request.length.unwrap_or(u64::MAX);
         let pieces = Pieces { file, shown: asked.shown(), offset: request.offset, left };
-        Ok((FileStreamed { size: facts.size }, pieces))
+        Ok((FileStreamed { size: facts.size, ..FileStreamed::default() }, pieces))
     }
 
     /// Begins to write a file piece by piece. What is appended is appended to a copy.

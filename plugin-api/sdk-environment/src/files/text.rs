@@ -61,6 +61,7 @@ impl Confined {
             text: range.text,
             size,
             version: Some(facts.version()),
+            ..FileText::default()
         })
     }
 }

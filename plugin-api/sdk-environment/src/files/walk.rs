@@ -116,7 +116,7 @@ impl Iterator for Walk {
                 Some(kind) => {
                     let path = String::from_utf8_lossy(self.tree.path()).into_owned();
                     bytes += json_bytes(&path);
-                    entries.push(WalkedEntry { path, kind });
+                    entries.push(WalkedEntry { path, kind, ..WalkedEntry::default() });
                 }
                 None => self.is_done = true,
             }
@@ -129,7 +129,7 @@ impl Iterator for Walk {
             }
         }
         let is_empty = entries.is_empty() && unreadable.is_empty();
-        (!is_empty).then_some(WalkedPage { entries, unreadable })
+        (!is_empty).then_some(WalkedPage { entries, unreadable, ..WalkedPage::default() })
     }
 }
 

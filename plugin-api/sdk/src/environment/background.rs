@@ -147,7 +147,10 @@ impl<P> Background<P> {
         Ok(kept.printed.with(|printed| {
             let (from, bytes) = printed.read(read.from, bytes_max);
             let exit = printed.exit.clone();
-            (ProcessOutput { from, printed: printed.bytes, exit }, bytes)
+            (
+                ProcessOutput { from, printed: printed.bytes, exit, ..ProcessOutput::default() },
+                bytes,
+            )
         }))
     }
 
@@ -161,7 +164,7 @@ impl<P> Kept<P> {
         let age_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (pid, label) = (self.pid, self.label.clone());
         let (printed, exit) = self.printed.with(|it| (it.bytes, it.exit.clone()));
-        ProcessFacts { process, pid, label, age_ms, printed, exit }
+        ProcessFacts { process, pid, label, age_ms, printed, exit, ..ProcessFacts::default() }
     }
 
     /// Waits for its exit.

@@ -32,11 +32,11 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         TEARDOWN => teardown(cx, desk).await,
         DESCRIBE => value_frame(&desk.environment()?.facts(cx).await?),
         STREAM_NEXT => {
-            let StreamNext { stream } = read(frame)?;
+            let StreamNext { stream, .. } = read(frame)?;
             next(cx, desk, stream).await
         }
         STREAM_CLOSE => {
-            let StreamClose { stream } = read(frame)?;
+            let StreamClose { stream, .. } = read(frame)?;
             desk.close(stream);
             done()
         }

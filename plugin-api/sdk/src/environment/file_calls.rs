@@ -71,7 +71,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             value_frame(&json!({ "file": file, STREAM_KEY: file }))
         }
         WRITE_PIECE => {
-            let (FileNumber { file }, bytes) = read_with_bytes(frame)?;
+            let (FileNumber { file, .. }, bytes) = read_with_bytes(frame)?;
             match desk.find(file).as_deref() {
                 Some(Open::Writer(writer)) => writer.lend()?.write(cx, bytes).await?,
                 _ => return Err(unknown("file on its way", file)),
@@ -79,7 +79,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             done()
         }
         WRITE_FINISH => {
-            let FileNumber { file } = read(frame)?;
+            let FileNumber { file, .. } = read(frame)?;
             match desk.find(file).as_deref() {
                 Some(Open::Writer(writer)) => value_frame(&writer.lend()?.keep().finish(cx).await?),
                 _ => Err(unknown("file on its way", file)),
@@ -91,8 +91,10 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
 
 async fn exists<S, F: Files>(cx: &Cx<S>, files: &F, path: FilePath) -> Result<FileExists> {
     match files.stat(cx, path).await {
-        Ok(facts) => Ok(FileExists { kind: Some(facts.kind) }),
-        Err(error) if error.kind == ErrorKind::NotFound => Ok(FileExists { kind: None }),
+        Ok(facts) => Ok(FileExists { kind: Some(facts.kind), ..FileExists::default() }),
+        Err(error) if error.kind == ErrorKind::NotFound => {
+            Ok(FileExists { kind: None, ..FileExists::default() })
+        }
         Err(error) => Err(error),
     }
 }

@@ -52,12 +52,15 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             framed(&output, &bytes)
         }
         WAIT => {
-            let ProcessWait { process, timeout_ms } = read(frame)?;
+            let ProcessWait { process, timeout_ms, .. } = read(frame)?;
             let kept = desk.background.find(process).ok_or_else(|| unknown("program", process))?;
-            value_frame(&ProcessWaited { exit: wait(cx, &kept, timeout_ms).await? })
+            value_frame(&ProcessWaited {
+                exit: wait(cx, &kept, timeout_ms).await?,
+                ..ProcessWaited::default()
+            })
         }
         WRITE => {
-            let (ProcessWrite { process, close }, bytes) = read_with_bytes(frame)?;
+            let (ProcessWrite { process, close, .. }, bytes) = read_with_bytes(frame)?;
             let running = running(desk, process)?;
             if !bytes.is_empty() {
                 running.program().write(bytes).await?;
@@ -68,15 +71,15 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             done()
         }
         SIGNAL => {
-            let ProcessSignal { process, signal } = read(frame)?;
+            let ProcessSignal { process, signal, .. } = read(frame)?;
             running(desk, process)?.program().signal(signal).await.and_then(|()| done())
         }
         END => {
-            let ProcessRef { process } = read(frame)?;
+            let ProcessRef { process, .. } = read(frame)?;
             running(desk, process)?.program().end().await.and_then(|()| done())
         }
         FORGET => {
-            let ProcessRef { process } = read(frame)?;
+            let ProcessRef { process, .. } = read(frame)?;
             let kept =
                 desk.background.remove(process).ok_or_else(|| unknown("program", process))?;
             kept.program.end().await.and_then(|()| done())
@@ -108,7 +111,7 @@ async fn start<E: ExecutionEnvironment>(
         drop(desk.background.remove(process));
         return Err(Error::cancelled());
     }
-    value_frame(&Started { process, pid })
+    value_frame(&Started { process, pid, ..Started::default() })
 }
 
 /// Waits for an exit, but not longer than that.

@@ -28,7 +28,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
         return spawn(cx, desk, read(frame)?).await;
     }
     let (request, bytes): (serde_json::Value, Vec<u8>) = read_with_bytes(frame)?;
-    let TerminalRef { terminal: number } = parsed(&request)?;
+    let TerminalRef { terminal: number, .. } = parsed(&request)?;
     let open = desk.find(number).ok_or_else(|| unknown("terminal", number))?;
     let Open::Terminal { terminal, .. } = &*open else { return Err(unknown("terminal", number)) };
     match operation {
@@ -40,7 +40,7 @@ pub(super) async fn answer<E: ExecutionEnvironment>(
             };
             let taken = terminal.write_within(bytes, Duration::from_millis(wait_ms)).await?;
             let bytes = u64::try_from(taken).unwrap_or(u64::MAX);
-            return value_frame(&TerminalWritten { bytes });
+            return value_frame(&TerminalWritten { bytes, ..TerminalWritten::default() });
         }
         RESIZE => {
             let size: TerminalResize = parsed(&request)?;

@@ -46,7 +46,9 @@ impl HostResources<'_> {
     /// it; what the resource answers.
     pub async fn call(&self, name: &str, operation: &str, arguments: Value) -> Result<Value> {
         let (name, operation) = (name.to_owned(), operation.to_owned());
-        self.host.service(CALL, &ResourceCall { name, operation, arguments }).await
+        self.host
+            .service(CALL, &ResourceCall { name, operation, arguments, ..ResourceCall::default() })
+            .await
     }
 
     /// Returns what is known of a resource, made first by the plugin that describes a factory of
@@ -68,5 +70,5 @@ impl HostResources<'_> {
 }
 
 fn named(name: &str) -> ResourceName {
-    ResourceName { name: name.to_owned() }
+    ResourceName { name: name.to_owned(), ..ResourceName::default() }
 }

@@ -96,7 +96,7 @@ impl Resources {
     /// # Errors
     /// What closing it came to; it is forgotten in any case.
     pub async fn remove(&self, host: &Reporter, name: &str) -> Result<bool> {
-        let ResourceClosed { found, problem } = host.resources().remove(name).await?;
+        let ResourceClosed { found, problem, .. } = host.resources().remove(name).await?;
         problem.map_or(Ok(found), |problem| Err(Error::failed(problem)))
     }
 
@@ -128,7 +128,7 @@ impl Resources {
         held.last += 1;
         let number = held.last;
         held.all.push(One { number, name: name.to_owned(), kept });
-        ResourceSet { name: name.to_owned(), number, kind, about }
+        ResourceSet { name: name.to_owned(), number, kind, about, ..ResourceSet::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {

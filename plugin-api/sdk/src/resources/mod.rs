@@ -138,7 +138,7 @@ impl NewResource {
 
     /// Describes a factory, for `Description::resources`.
     pub fn spec(name: &str, about: &str) -> ResourceSpec {
-        ResourceSpec { name: name.to_owned(), about: about.to_owned() }
+        ResourceSpec { name: name.to_owned(), about: about.to_owned(), ..ResourceSpec::default() }
     }
 }
 

@@ -113,6 +113,7 @@ impl Suite {
             output_tokens: 10,
             turns: 1,
             gc: None,
+            ..ContextFacts::default()
         };
         let facts = SessionFacts {
             session_id: "conformance".to_owned(),

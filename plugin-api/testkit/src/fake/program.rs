@@ -115,7 +115,7 @@ impl Running {
 
     /// Answers an operation on a program.
     pub(crate) fn act(&self, request: &ServiceRequest) -> Result<Reply> {
-        let ProcessRef { process } = request.read()?;
+        let ProcessRef { process, .. } = request.read()?;
         let found = self.programs.get(&(request.context, process)).ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("this call runs no program {process}"))
         })?;
@@ -310,7 +310,13 @@ impl Watched {
             left.push(self.program.group);
         }
         let (code, signal) = (exit.code(), exit.signal());
-        let exit = ProcessExit { code, signal, timed_out: self.timed_out, left_running };
+        let exit = ProcessExit {
+            code,
+            signal,
+            timed_out: self.timed_out,
+            left_running,
+            ..ProcessExit::default()
+        };
         self.stream.push_frame(&ProcessEvent::Exited(exit), &[]);
         self.stream.finish();
     }
@@ -392,7 +398,7 @@ fn living(group: Pid) -> Vec<LeftRunning> {
         let (state, _parent, its_group) = (fields.next()?, fields.next()?, fields.next()?);
         let is_member = its_group.parse() == Ok(group.as_raw()) && state != "Z";
         let name = before.split_once('(')?.1.to_owned();
-        is_member.then_some(LeftRunning { pid, name })
+        is_member.then_some(LeftRunning { pid, name, ..LeftRunning::default() })
     });
     members.collect()
 }

@@ -49,7 +49,7 @@ impl Programs {
         let (spawn, terminal): (Spawn, _) = match request.operation.as_str() {
             SPAWN => (request.read()?, None),
             SPAWN_ON_TERMINAL => {
-                let SpawnOnTerminal { spawn, terminal } = request.read()?;
+                let SpawnOnTerminal { spawn, terminal, .. } = request.read()?;
                 (spawn, Some(PathBuf::from(terminal)))
             }
             _ => return self.act(request),

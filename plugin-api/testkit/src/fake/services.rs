@@ -140,7 +140,7 @@ impl Default for State {
 
 impl State {
     fn put_blob(&mut self, request: &ServiceRequest) -> Result<Reply> {
-        let BlobPut { mime_type, put, more } = request.read()?;
+        let BlobPut { mime_type, put, more, .. } = request.read()?;
         let lost = |number: u64| {
             let text = format!("this call has not begun a blob of number {number}");
             Error::new(ErrorKind::NotFound, text)
@@ -182,7 +182,7 @@ impl State {
     }
 
     fn append_to_body(&mut self, request: &ServiceRequest) -> Result<Reply> {
-        let HttpBody { body, blob, base64 } = request.read()?;
+        let HttpBody { body, blob, base64, .. } = request.read()?;
         let last = self.bodies.keys().map(|(_, number)| *number).max().unwrap_or_default();
         let number = body.unwrap_or(last + 1);
         let mut bytes = match body {
@@ -233,7 +233,7 @@ impl State {
     }
 
     fn attach(&mut self, request: &ServiceRequest) -> Result<Reply> {
-        let Attach { mime_type, blob, name } = request.read()?;
+        let Attach { mime_type, blob, name, .. } = request.read()?;
         let wrong = |text: String| Error::new(ErrorKind::InvalidArguments, text);
         let Some(attachments) = self.attachments.get_mut(&request.context) else {
             let text = "only a tool call can attach: there is no result to attach to";
@@ -258,7 +258,7 @@ impl State {
     }
 
     fn get_blob(&self, request: &ServiceRequest) -> Result<Reply> {
-        let BlobGet { blob: id } = request.read()?;
+        let BlobGet { blob: id, .. } = request.read()?;
         let text = format!("the session has no blob `{id}`");
         let blob = self.blobs.get(&id).ok_or_else(|| Error::new(ErrorKind::NotFound, text))?;
         let head = json!({ "mime_type": blob.mime_type, "bytes": blob.bytes.len() });

@@ -226,7 +226,7 @@ fn write(context: &Context, reply: Result<Reply>) -> Bytes {
         Reply::Bytes(json, bytes) => Frame::write_with_bytes(&json, &bytes).map_err(host_bug),
         Reply::Stream(stream) => {
             let handle = context.add_stream(stream);
-            Frame::write(&StreamAnswer { handle }).map_err(host_bug)
+            Frame::write(&StreamAnswer { handle, ..StreamAnswer::default() }).map_err(host_bug)
         }
         Reply::StreamWith(mut head, stream) => {
             let Some(fields) = head.as_object_mut() else {

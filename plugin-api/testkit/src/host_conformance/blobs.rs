@@ -31,7 +31,8 @@ fn goes_on(put: u64, more: bool) -> BlobPut {
 }
 
 async fn head(context: &Kept, id: &str) -> Result<BlobGetAnswer, Error> {
-    let answer = ask(context, BLOB_GET, &BlobGet { blob: id.to_owned() }).await?;
+    let answer =
+        ask(context, BLOB_GET, &BlobGet { blob: id.to_owned(), ..BlobGet::default() }).await?;
     Frame::read(&answer).map_err(wrong)
 }
 

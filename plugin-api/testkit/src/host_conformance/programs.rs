@@ -115,7 +115,12 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
     assert_eq!(ran(host, Spawn::program("cat")), Ran { exit: code(0), ..Ran::default() });
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::program("cat").piped_stdin()).await?;
-        let write = |close| frame_of(ProcessWrite { process: spawned.process, close }, b"moon");
+        let write = |close| {
+            frame_of(
+                ProcessWrite { process: spawned.process, close, ..ProcessWrite::default() },
+                b"moon",
+            )
+        };
         opened(context.service(WRITE.into(), write(false).into()).await)?;
         opened(context.service(WRITE.into(), write(true).into()).await)?;
         let after = opened(context.service(WRITE.into(), write(true).into()).await);
@@ -129,7 +134,10 @@ pub(super) fn input_is_closed_or_a_pipe(host: &dyn HostUnderTest) {
     assert_eq!(answer, json!({ "out": b"moonmoon".to_vec(), "after": { "Err": "io" } }));
     let ended = run(host, |context| async move {
         let spawned = spawn(&context, &Spawn::program("cat")).await?;
-        let write = frame_of(ProcessWrite { process: spawned.process, close: false }, b"moon");
+        let write = frame_of(
+            ProcessWrite { process: spawned.process, close: false, ..ProcessWrite::default() },
+            b"moon",
+        );
         opened(context.service(WRITE.into(), write.into()).await)
     });
     refused(ended.answer, &[ErrorKind::InvalidArguments]);
@@ -174,17 +182,21 @@ pub(super) fn programs_are_signalled_and_ended(host: &dyn HostUnderTest) {
     let ended = run(host, |context| async move {
         let asleep = Spawn::program("sleep").arg("300");
         let signalled = spawn(&context, &asleep).await?;
-        let request = ProcessSignal { process: signalled.process, signal: Signal::Interrupt };
+        let request = ProcessSignal {
+            process: signalled.process,
+            signal: Signal::Interrupt,
+            ..ProcessSignal::default()
+        };
         ask(&context, SIGNAL, &request).await?;
         let signalled = read(&context, signalled.handle).await?.exit;
         let asked = spawn(&context, &asleep).await?;
-        ask(&context, END, &ProcessRef { process: asked.process }).await?;
+        ask(&context, END, &ProcessRef { process: asked.process, ..ProcessRef::default() }).await?;
         let asked = read(&context, asked.handle).await?.exit;
         // One that does not care has 50 ms.
         let deaf = Spawn::shell("trap '' TERM; echo; while :; do sleep 1; done");
         let deaf = spawn(&context, &deaf).await?;
         event(&context, deaf.handle).await?;
-        ask(&context, END, &ProcessRef { process: deaf.process }).await?;
+        ask(&context, END, &ProcessRef { process: deaf.process, ..ProcessRef::default() }).await?;
         let deaf = read(&context, deaf.handle).await?.exit;
         Ok(frame(&(signalled, asked, deaf)))
     });
@@ -239,7 +251,7 @@ pub(super) fn what_a_program_left_running_can_be_ended(host: &dyn HostUnderTest)
         let [sleep] = &left[..] else { return Err(Error::failed(format!("{left:?}"))) };
         // Another one that is started meanwhile changes nothing.
         run_to_end(&context, &Spawn::program("true")).await?;
-        let number = ProcessRef { process: spawned.process };
+        let number = ProcessRef { process: spawned.process, ..ProcessRef::default() };
         ask(&context, END, &number).await?;
         let wait = format!("while kill -0 {}; do sleep 0.01; done; exit 6", sleep.pid);
         let gone = run_to_end(&context, &Spawn::shell(wait)).await?;
@@ -306,7 +318,8 @@ pub(super) fn too_many_programs_are_refused(host: &dyn HostUnderTest) {
         let refused = spawn(&context, &asleep).await.map_err(|error| error.kind).err();
         // The end of one makes room.
         if let Some(first) = first {
-            ask(&context, END, &ProcessRef { process: first.process }).await?;
+            ask(&context, END, &ProcessRef { process: first.process, ..ProcessRef::default() })
+                .await?;
             read(&context, first.handle).await?;
             context.close(first.handle);
         }
@@ -325,8 +338,9 @@ pub(super) fn programs_of_another_call_are_out_of_reach(host: &dyn HostUnderTest
         Ok(frame(&()))
     });
     let Ok(process) = receiver.recv_timeout(DEADLINE) else { panic!("nothing came") };
-    let ended =
-        run(host, move |context| async move { ask(&context, END, &ProcessRef { process }).await });
+    let ended = run(host, move |context| async move {
+        ask(&context, END, &ProcessRef { process, ..ProcessRef::default() }).await
+    });
     refused(ended.answer, &[ErrorKind::NotFound]);
     call.cancel();
 }

@@ -89,15 +89,21 @@ impl Ready<'_> {
     fn read(&self, stream: u64) -> std::result::Result<Ran, String> {
         let mut ran = Ran::default();
         loop {
-            let frame = frame_of(self.instance, STREAM_NEXT, &StreamNext { stream }, &[])
-                .map_err(told("its stream"))?;
+            let frame = frame_of(
+                self.instance,
+                STREAM_NEXT,
+                &StreamNext { stream, ..StreamNext::default() },
+                &[],
+            )
+            .map_err(told("its stream"))?;
             let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
             if parsed.json == STREAM_END.to_string().as_bytes() {
                 break;
             }
             ran.take(&parsed)?;
         }
-        let closed: Result<Value> = ask(self.instance, STREAM_CLOSE, &StreamClose { stream });
+        let closed: Result<Value> =
+            ask(self.instance, STREAM_CLOSE, &StreamClose { stream, ..StreamClose::default() });
         closed.map_err(told("closing a stream"))?;
         Ok(ran)
     }

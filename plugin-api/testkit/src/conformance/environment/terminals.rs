@@ -49,7 +49,7 @@ impl<'a> Screen<'a> {
 
     /// Reads one piece; false after the last.
     fn more(&mut self) -> std::result::Result<bool, String> {
-        let next = StreamNext { stream: self.stream };
+        let next = StreamNext { stream: self.stream, ..StreamNext::default() };
         let frame =
             frame_of(self.ready.instance, STREAM_NEXT, &next, &[]).map_err(told("its stream"))?;
         let parsed = Frame::parse(&frame).map_err(|error| error.to_string())?;
@@ -83,8 +83,11 @@ impl<'a> Screen<'a> {
     /// Reads to the end, and gives the exit.
     fn rest(mut self) -> std::result::Result<ProcessExit, String> {
         while self.more()? {}
-        let closed: Result<Value> =
-            ask(self.ready.instance, STREAM_CLOSE, &StreamClose { stream: self.stream });
+        let closed: Result<Value> = ask(
+            self.ready.instance,
+            STREAM_CLOSE,
+            &StreamClose { stream: self.stream, ..StreamClose::default() },
+        );
         closed.map_err(told("closing a stream"))?;
         self.exit.ok_or("it does not tell its exit".into())
     }

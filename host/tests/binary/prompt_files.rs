@@ -1,0 +1,134 @@
+//! Files beside a prompt, and options of requests: what a server is sent, and what is refused.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::house;
+use crate::openai::{at, furnish};
+use crate::support::House;
+use crate::support::server::{Answer, Server};
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0";
+
+/// How it stands in a request: as base64, which begins so.
+const PNG_URL: &str = "data:image/png;base64,iVBORw0KGgo";
+
+const MODEL: [&str; 3] = ["run", "--model", "openai/test"];
+
+fn put(house: &House, name: &str, bytes: &[u8]) {
+    fs::write(house.workspace().join(name), bytes).unwrap();
+}
+
+/// Runs a task, and gives what stands in the person's message.
+#[track_caller]
+fn asked(house: &House, words: &[&str]) -> Value {
+    let server = Server::start([Answer::text(&["I see."])]);
+    let words: Vec<&str> = MODEL.iter().chain(words).copied().collect();
+    let output = at(house, &server, &words).run().code(0);
+    assert_eq!(output.stdout, "I see.\n");
+    let request = server.asked()[0].json();
+    request["messages"].as_array().unwrap().last().unwrap()["content"].clone()
+}
+
+#[test]
+fn an_image_is_sent_whatever_its_file_is_called() {
+    let house = house!();
+    furnish(&house);
+    put(&house, "moon.txt", PNG);
+    for words in [&["--attach", "moon.txt", "what is this?"][..], &["what is this? @moon.txt."]] {
+        let content = asked(&house, words);
+        let url = content[0]["image_url"]["url"].as_str().unwrap_or_default();
+        assert!(url.starts_with(PNG_URL), "{content:#}");
+        assert!(content[1]["text"].as_str().unwrap().starts_with("what is this?"), "{content:#}");
+    }
+    house.nothing_lives();
+}
+
+#[test]
+fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
+    let house = house!();
+    furnish(&house);
+    put(&house, "notes.png", b"buy milk");
+    let content = asked(&house, &["do as @notes.png says, @nobody"]).to_string();
+    for part in ["The file `notes.png`:", "buy milk", "@nobody"] {
+        assert!(content.contains(part), "{content}");
+    }
+    // What is piped in may be anybody's: it names no files.
+    let server = Server::start([Answer::text(&["I see."])]);
+    at(&house, &server, &MODEL).input("see @notes.png").run().code(0);
+    let sent = server.asked()[0].json().to_string();
+    assert!(sent.contains("@notes.png") && !sent.contains("buy milk"), "{sent}");
+}
+
+#[test]
+fn what_cannot_be_attached_is_refused_by_name_before_anything_is_sent() {
+    let house = house!();
+    furnish(&house);
+    put(&house, "noise.png", &[0, 159, 146, 150]);
+    put(&house, "long.txt", &vec![b'a'; 1024 * 1024 + 1]);
+    for (file, says) in [
+        ("none.png", "cannot attach `none.png`: No such file"),
+        (".", "cannot attach `.`: it is no file"),
+        ("noise.png", "cannot attach `noise.png`: no model can look at what it holds"),
+        ("long.txt", "cannot attach `long.txt`: it has 1048577 bytes"),
+    ] {
+        let server = Server::start([]);
+        let words: Vec<&str> = MODEL.iter().copied().chain(["--attach", file, "look"]).collect();
+        let output = at(&house, &server, &words).run().code(2);
+        assert!(output.stderr.contains(says), "{output}");
+        assert_eq!(server.asked().len(), 0);
+    }
+}
+
+#[test]
+fn a_chat_takes_files_for_its_next_message() {
+    let house = house!();
+    furnish(&house);
+    put(&house, "moon.png", PNG);
+    let server = Server::start([Answer::text(&["one"]), Answer::text(&["two"])]);
+    let lines = "/attach moon.png\n/attach none.png\nwhat is this?\nand now?\n";
+    let chat = ["chat", "--model", "openai/test"];
+    let output = at(&house, &server, &chat).input(lines).run();
+    assert!(output.stderr.contains("it goes with your next message"), "{output}");
+    assert!(output.stderr.contains("cannot attach `none.png`"), "{output}");
+    let messages = server.asked()[1].json()["messages"].clone();
+    let images = messages.to_string().matches(PNG_URL).count();
+    assert_eq!(images, 1, "{messages:#}");
+    let last = messages.as_array().unwrap().last().unwrap();
+    assert_eq!(last, &json!({ "role": "user", "content": "and now?" }));
+}
+
+#[test]
+fn options_reach_the_server_and_the_command_line_wins() {
+    let house = house!();
+    furnish(&house);
+    house.configure_more("temperature = 0.5\nseed = 7\nstop = [\"END\"]\n");
+    put(&house, "schema.json", br#"{"type": "object", "properties": {"a": {"type": "string"}}}"#);
+    let server = Server::start([Answer::text(&["{}"])]);
+    let words = ["--temperature", "1", "--effort", "low", "--output-schema", "schema.json", "go"];
+    let words: Vec<&str> = MODEL.iter().copied().chain(words).collect();
+    at(&house, &server, &words).run().code(0);
+    let request = server.asked()[0].json();
+    assert_eq!(request["temperature"], 1.0);
+    assert_eq!((&request["seed"], &request["stop"]), (&json!(7), &json!(["END"])));
+    assert_eq!(request["reasoning_effort"], "low");
+    assert_eq!(request["response_format"]["type"], "json_schema");
+}
+
+#[test]
+fn what_a_provider_does_not_take_is_refused_before_it_is_asked() {
+    let house = house!();
+    let words = ["run", "--model", "local/qwen2.5-coder-1.5b", "--effort", "high", "go"];
+    let output = house.command(&words).run().code(3);
+    let says = "the provider `local` does not take the option `effort`";
+    assert!(output.stderr.contains(says) && output.stderr.contains("--effort"), "{output}");
+    for (option, value) in [("--temperature", "3"), ("--effort", "hard"), ("--stop", "")] {
+        house.command(&["run", option, value, "go"]).run().code(2);
+    }
+    put(&house, "list.json", b"[]");
+    for (file, says) in [("list.json", "it must be an object"), ("none.json", "cannot read")] {
+        let output = house.command(&["run", "--output-schema", file, "go"]).run().code(2);
+        assert!(output.stderr.contains(says), "{output}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Sources of authors survive growth: with one more key in every type that crosses the boundary,
+//! the examples and new plugins of each kind build as they are.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::installed::{Installed, installed, said, target};
+
+const KEY: &str = "key_from_the_future";
+
+/// What no author makes: a checked view of bytes, and a view of a manifest's text.
+const NO_DATA: [&str; 2] = ["frame.rs", "worker_variable.rs"];
+
+/// The least number of structs and variants: fewer would be a test that looks at nothing.
+const TYPES_MIN: usize = 120;
+
+#[test]
+fn whole_plugins_build_unchanged_with_one_more_key_in_every_type() {
+    let Some(installed) = installed() else { return };
+    let folder = installed.folder("grown");
+    let sdk = folder.join("sdk");
+    copy(&installed.top.join("share/jaato/sdk"), &sdk);
+    let mut grown = 0;
+    for entry in fs::read_dir(sdk.join("plugin-api/types/src")).unwrap() {
+        let path = entry.unwrap().path();
+        if NO_DATA.iter().all(|name| !path.ends_with(name)) {
+            let mut source = Growing::default();
+            source.read(&fs::read_to_string(&path).unwrap());
+            grown += source.grown;
+            fs::write(&path, source.text).unwrap();
+        }
+    }
+    assert!(grown >= TYPES_MIN, "only {grown} types have grown");
+    for entry in fs::read_dir(sdk.join("docs/examples")).unwrap() {
+        builds(&entry.unwrap().path());
+    }
+    for kind in ["tool", "gc", "provider"] {
+        builds(&new_plugin(installed, kind, &folder, &sdk));
+    }
+}
+
+fn new_plugin(installed: &Installed, kind: &str, folder: &Path, sdk: &Path) -> std::path::PathBuf {
+    let path = folder.join(format!("{kind}-grown"));
+    let mut new = Command::new(installed.jaato());
+    new.args(["plugin", "new", &format!("{kind}-grown"), "--kind", kind, "--path"]).arg(&path);
+    new.arg("--sdk").arg(sdk).env("HOME", folder);
+    said(&mut new);
+    path
+}
+
+/// Checks a crate with its tests: what is built would say no more.
+#[track_caller]
+fn builds(folder: &Path) {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["check", "--tests", "--offline", "--quiet", "--target-dir"]);
+    cargo.arg(target().join("grown")).current_dir(folder);
+    cargo.env_remove("CARGO_TARGET_DIR").env_remove("RUSTFLAGS");
+    said(&mut cargo);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let place = to.join(path.file_name().unwrap());
+        if path.is_dir() { copy(&path, &place) } else { _ = fs::copy(&path, &place).unwrap() }
+    }
+}
+
+/// A source of the types, with a key more in each struct and in each variant that is not to be
+/// written by others. Goes by lines, as `rustfmt` sets them.
+#[derive(Default)]
+struct Growing {
+    text: String,
+    grown: usize,
+    /// The attributes above the line.
+    attributes: String,
+    /// Whether the enum around the line is read or written by serde.
+    enum_has_serde: Option<bool>,
+    variants: Vec<String>,
+}
+
+impl Growing {
+    fn read(&mut self, source: &str) {
+        // Tests make values of their own.
+        let source = source.split("#[cfg(test)]").next().unwrap_or_default();
+        let lines: Vec<&str> = source.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            self.line(line, &lines[at + 1..]);
+        }
+    }
+
+    fn line(&mut self, line: &str, rest: &[&str]) {
+        let word = line.trim();
+        if word.starts_with("#[") || word.starts_with("///") {
+            if word.starts_with("#[") {
+                self.attributes.push_str(word);
+            }
+            return self.put(line);
+        }
+        let attributes = std::mem::take(&mut self.attributes);
+        let declared = line.strip_prefix("pub ").unwrap_or(line);
+        let is_block = line.ends_with(" {") && !line.contains('<');
+        let has_serde = attributes.contains("Serialize") || attributes.contains("Deserialize");
+        if declared.starts_with("struct ") && is_block {
+            self.put(line);
+            return self.key("    pub ", has_serde);
+        }
+        if declared.starts_with("enum ") && is_block {
+            self.enum_has_serde = Some(has_serde);
+        } else if line == "}" {
+            self.enum_has_serde = None;
+        } else if let Some(has_serde) = self.enum_has_serde
+            && let Some(name) = word.strip_suffix(" {")
+            && attributes.contains("non_exhaustive")
+        {
+            self.variants.push(name.to_owned());
+            self.put(line);
+            return self.key("        ", has_serde);
+        }
+        let made = self.with_key_in_literal(line, rest);
+        self.put(&made);
+    }
+
+    fn key(&mut self, before: &str, has_serde: bool) {
+        if has_serde {
+            self.put("#[serde(default)]");
+        }
+        self.put(&format!("{before}{KEY}: Option<u8>,"));
+        self.grown += 1;
+    }
+
+    fn put(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// What the types make of themselves without `..` names every key.
+    fn with_key_in_literal(&self, line: &str, rest: &[&str]) -> String {
+        let Some(at) = line.find("Self").filter(|_| !line.contains("fn ")) else {
+            return line.to_owned();
+        };
+        let (before, made) = line.split_at(at);
+        let Some((name, inside)) = made.split_once(" {") else { return line.to_owned() };
+        let is_grown = match name.strip_prefix("Self") {
+            Some("") => !before.ends_with("impl ") && !before.trim_end().ends_with("let"),
+            Some(variant) => self.variants.iter().any(|known| variant == format!("::{known}")),
+            None => false,
+        };
+        let indent = " ".repeat(line.len() - line.trim_start().len());
+        let close = format!("{indent}}}");
+        let has_rest = match inside.is_empty() {
+            true => rest
+                .iter()
+                .take_while(|line| !line.starts_with(&close))
+                .any(|line| line.trim_start().starts_with("..")),
+            false => {
+                let own = inside.split('}').next().unwrap_or_default();
+                own.contains("..") || inside.contains("=>")
+            }
+        };
+        match is_grown && !has_rest {
+            true => format!("{before}{name} {{ {KEY}: None, {inside}"),
+            false => line.to_owned(),
+        }
+    }
+}
