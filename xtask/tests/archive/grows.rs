@@ -144,7 +144,7 @@ impl Growing {
         let (before, made) = line.split_at(at);
         let Some((name, inside)) = made.split_once(" {") else { return line.to_owned() };
         let is_grown = match name.strip_prefix("Self") {
-            Some("") => !before.ends_with("impl ") && !before.trim_end().ends_with("let"),
+            Some("") => ["->", "let"].iter().all(|word| !before.trim_end().ends_with(word)),
             Some(variant) => self.variants.iter().any(|known| variant == format!("::{known}")),
             None => false,
         };
