@@ -99,9 +99,11 @@ pub async fn chat(global: Global, args: ChatArgs) -> Outcome {
         match wish(&text) {
             Wish::Nothing => {}
             Wish::Say(message) => {
-                let prompt = std::mem::take(&mut attached).saying(message);
+                // What was attached stays for the next message where this one cannot be sent.
+                let prompt = attached.clone().saying(message);
                 match attach::beside(&runtime, &session, prompt, &[]).await {
                     Ok(prompt) => {
+                        attached = Prompt::default();
                         let cancel = turn.begin(&over);
                         let report = session.turn(prompt, &cancel).await;
                         exits.turn(conversation::exit_of_turn(&report));

@@ -73,21 +73,16 @@ pub async fn run(global: Global, args: RunArgs) -> Outcome {
     let view = View::start(args.output, cancel.clone());
     let mut session =
         conversation::start(&runtime, &args.session, Arc::clone(&view), &Arc::default())?;
-    let prompt = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
+    let report = match attach::beside(&runtime, &session, words.into(), &args.attach).await {
         // What is piped in names no files: whoever wrote it need not be the person.
-        Ok(prompt) => prompt.followed_by(piped),
-        Err(failure) => {
-            runtime.close_session(session.id()).await;
-            start::close(runtime).await;
-            return Err(failure);
-        }
+        Ok(prompt) => Ok(session.turn(prompt.followed_by(piped), &cancel).await),
+        Err(failure) => Err(failure),
     };
-    let report = session.turn(prompt, &cancel).await;
     let shown = view.finish(&cancel).await;
     let objects = args.objects.map(|form| session.objects_json(form == ObjectsForm::Hidden));
     runtime.close_session(session.id()).await;
     start::close(runtime).await;
-    let shown = shown?;
+    let (report, shown) = (report?, shown?);
     if let Some(objects) = objects {
         // A line of its own among the events, and for people to read below an answer.
         match args.output {

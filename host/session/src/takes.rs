@@ -47,16 +47,13 @@ impl ModelTakes {
                     }
                 }
                 Part::ToolResult(result) => {
-                    let (told, kept): (Vec<Data>, Vec<Data>) =
-                        std::mem::take(&mut result.attachments)
-                            .into_iter()
-                            .partition(|data| self.words_for(data).is_some());
-                    result.attachments = kept;
-                    let words: Vec<Value> = told
-                        .iter()
-                        .filter_map(|data| self.words_for(data))
-                        .map(|it| json!(it))
-                        .collect();
+                    let mut words: Vec<Value> = Vec::new();
+                    result.attachments.retain(|data| {
+                        let told = self.words_for(data);
+                        let stays = told.is_none();
+                        words.extend(told.map(Value::from));
+                        stays
+                    });
                     if !words.is_empty() {
                         result.content.insert("attached".to_owned(), Value::Array(words));
                     }

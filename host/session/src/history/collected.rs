@@ -24,7 +24,7 @@ impl Entry {
 }
 
 impl History {
-    /// Sends some messages no more, and a summary in front of what stays, which is a cut. `drop`
+    /// Sends some messages no more, and a summary in front of what stays. A cut follows: `drop`
     /// are places among what is sent. What the checks refuse changes nothing.
     pub(crate) fn collect(
         &mut self,
@@ -51,7 +51,6 @@ impl History {
         collected.call_ids.extend(self.call_ids.drain());
         collected.turns_forgotten = self.turns_forgotten;
         collected.forget(COLLECTED_BYTES_MAX);
-        collected.cut();
         *self = collected;
         Ok(())
     }
