@@ -62,7 +62,8 @@ pub enum DependencyKind {
     Normal,
     /// The build program.
     Build,
-    /// Tests, examples and benches.
+    /// Tests, examples and benches; also what is optional, which here only the feature `testing`
+    /// of a crate asks for.
     Dev,
 }
 
@@ -143,6 +144,7 @@ impl Dependency {
         let kind = match dependency["kind"].as_str() {
             Some("dev") => DependencyKind::Dev,
             Some("build") => DependencyKind::Build,
+            _ if dependency["optional"] == true => DependencyKind::Dev,
             _ => DependencyKind::Normal,
         };
         Ok(Self { name: text(dependency, "name")?.to_owned(), kind })
@@ -186,6 +188,7 @@ mod tests {
             "dependencies": [
                 {"name": "a", "kind": null}, {"name": "b", "kind": "dev"},
                 {"name": "c", "kind": "build"},
+                {"name": "d", "kind": null, "optional": true},
             ],
         })
     }
@@ -217,7 +220,9 @@ mod tests {
         assert_eq!(package.folder, "plugins/gc-a");
         assert_eq!(package.targets[0].source, "plugins/gc-a/src/lib.rs");
         let kinds: Vec<DependencyKind> = package.dependencies.iter().map(|d| d.kind).collect();
-        assert_eq!(kinds, [DependencyKind::Normal, DependencyKind::Dev, DependencyKind::Build]);
+        let [code, tests, builds] =
+            [DependencyKind::Normal, DependencyKind::Dev, DependencyKind::Build];
+        assert_eq!(kinds, [code, tests, builds, tests]);
         assert_eq!(workspace.target, Path::new("/elsewhere"));
     }
 

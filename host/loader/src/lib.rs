@@ -34,6 +34,8 @@ mod plugin;
 pub mod remote;
 mod running;
 mod services;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod watch;
 
 pub use bounds::{

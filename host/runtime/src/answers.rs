@@ -98,6 +98,16 @@ mod tests {
     }
 
     #[test]
+    fn a_model_is_asked_for_so_many_tokens_and_0_leaves_it_to_the_provider() {
+        let mut config = Config::default();
+        for (configured, asked) in [(0, "{}"), (1, r#"{"max_output_tokens":1}"#)] {
+            config.session.answer_tokens_max = configured;
+            let merged = merged(&config, &RequestOptions::default(), &["max_output_tokens"]);
+            assert_eq!(merged.unwrap().to_string(), asked);
+        }
+    }
+
+    #[test]
     fn what_the_provider_does_not_list_is_refused_by_name_with_what_to_do() {
         let mut config = Config::default();
         config.session.seed = Some(7);

@@ -3,7 +3,6 @@
 //! What is small stays in memory; what grows goes to a file without a name in the host's folder,
 //! from which it is sent. Dropping a body ends both.
 
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +12,9 @@ use base64::engine::general_purpose::STANDARD;
 use jaato_http::{FileBody, Request};
 use jaato_types::http::{HTTP_BODIES_MAX, HTTP_BODY_BYTES_MAX};
 use jaato_types::{Error, ErrorKind};
-use parking_lot::Mutex;
 use tempfile::{SpooledData, SpooledTempFile, spooled_tempfile_in};
 
+use crate::begun::{Begun, Refused};
 use crate::blobs::{SessionBlobs, blocking};
 
 /// Bytes that stay in memory.
@@ -25,15 +24,7 @@ const IN_MEMORY_MAX: usize = 1024 * 1024;
 const ENCODED_AT_ONCE: u64 = 3 * 64 * 1024;
 
 /// The bodies that one context has begun. They go with it.
-#[derive(Debug, Default)]
-pub struct Bodies(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    last: u64,
-    /// Nothing stands for one that is being written.
-    begun: HashMap<u64, Option<Body>>,
-}
+pub type Bodies = Begun<Body>;
 
 /// A body that is put together.
 #[derive(Debug)]
@@ -68,8 +59,12 @@ impl Bodies {
         blob: Option<BlobPart>,
     ) -> Result<(u64, u64), Error> {
         let (place, mut body) = match number {
-            Some(number) => self.take_place(number)?,
-            None => self.begin(folder)?,
+            Some(number) => self.take(number).map_err(|why| refused(why, number))?,
+            None => {
+                let place = self.enter(HTTP_BODIES_MAX).ok_or_else(too_many)?;
+                let file = spooled_tempfile_in(IN_MEMORY_MAX, folder);
+                (place, Body { file, bytes: 0 })
+            }
         };
         let body = blocking(move || {
             body.write(&bytes)?;
@@ -86,33 +81,10 @@ impl Bodies {
     /// Takes a body out, to be sent.
     ///
     /// # Errors
-    /// `not_found` for a number that is none of this context.
-    pub fn take(self: &Arc<Self>, number: u64) -> Result<Body, Error> {
-        self.take_place(number).map(|(_, body)| body)
-    }
-
-    fn begin(self: &Arc<Self>, folder: &Path) -> Result<(Place, Body), Error> {
-        let mut state = self.0.lock();
-        if state.begun.len() >= HTTP_BODIES_MAX {
-            let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
-            let hint = "send one of them first";
-            return Err(Error::new(ErrorKind::LimitReached, text).with_hint(hint));
-        }
-        state.last += 1;
-        let number = state.last;
-        state.begun.insert(number, None);
-        let body = Body { file: spooled_tempfile_in(IN_MEMORY_MAX, folder), bytes: 0 };
-        Ok((Place { bodies: Arc::clone(self), number }, body))
-    }
-
-    fn take_place(self: &Arc<Self>, number: u64) -> Result<(Place, Body), Error> {
-        let body = self.0.lock().begun.get_mut(&number).and_then(Option::take);
-        let Some(body) = body else {
-            let text = format!("this call has no body of number {number} that can be used");
-            let hint = "one request takes a body; wait for each piece of it";
-            return Err(Error::new(ErrorKind::NotFound, text).with_hint(hint));
-        };
-        Ok((Place { bodies: Arc::clone(self), number }, body))
+    /// `not_found` for a number that is none of this context, `invalid_arguments` while a piece of
+    /// it is being written.
+    pub fn finish(self: &Arc<Self>, number: u64) -> Result<Body, Error> {
+        self.take(number).map(|(_, body)| body).map_err(|why| refused(why, number))
     }
 }
 
@@ -165,26 +137,23 @@ fn not_written(error: &std::io::Error) -> Error {
     Error::new(ErrorKind::Io, format!("cannot put a body together: {error}"))
 }
 
-/// The place of a body. It is free again when this is dropped, unless the body is kept.
-struct Place {
-    bodies: Arc<Bodies>,
-    number: u64,
-}
-
-impl Place {
-    fn keep(self, body: Body) -> u64 {
-        self.bodies.0.lock().begun.insert(self.number, Some(body));
-        self.number
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut state = self.bodies.0.lock();
-        if matches!(state.begun.get(&self.number), Some(None)) {
-            state.begun.remove(&self.number);
+fn refused(why: Refused, number: u64) -> Error {
+    match why {
+        Refused::Unknown => {
+            let text = format!("this call has no body of number {number}");
+            Error::new(ErrorKind::NotFound, text).with_hint("one request takes a body")
+        }
+        Refused::Busy => {
+            let text = format!("a piece of body number {number} is being written");
+            Error::new(ErrorKind::InvalidArguments, text)
+                .with_hint("wait for each piece before you send the next, or the request")
         }
     }
+}
+
+fn too_many() -> Error {
+    let text = format!("the call has begun {HTTP_BODIES_MAX} bodies already");
+    Error::new(ErrorKind::LimitReached, text).with_hint("send one of them first")
 }
 
 #[cfg(test)]
@@ -210,7 +179,7 @@ mod tests {
 
     fn sent(bodies: &Arc<Bodies>, number: u64) -> Request {
         let mut request = Request::new(Method::POST, "http://a.example/").unwrap();
-        bodies.take(number).unwrap().send_with(&mut request);
+        bodies.finish(number).unwrap().send_with(&mut request);
         request
     }
 
@@ -231,12 +200,12 @@ mod tests {
         assert!(request.file.is_none());
         let gone = append(Some(1), b"", None).await.unwrap_err();
         assert_eq!(gone.kind, ErrorKind::NotFound);
-        assert_eq!(bodies.take(1).unwrap_err().kind, ErrorKind::NotFound);
+        assert_eq!(bodies.finish(1).unwrap_err().kind, ErrorKind::NotFound);
         assert_eq!(append(None, b"", None).await, Ok((2, 0)));
         let path = BlobPart { blobs, id: "../../etc/passwd".to_owned(), base64: true };
         let error = append(Some(2), b"", Some(path)).await.unwrap_err();
         assert_eq!(error.message, "the session has no blob `../../etc/passwd`");
-        assert_eq!(bodies.take(2).unwrap_err().kind, ErrorKind::NotFound, "it is lost");
+        assert_eq!(bodies.finish(2).unwrap_err().kind, ErrorKind::NotFound, "it is lost");
     }
 
     #[tokio::test]

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::bodies::{Bodies, Body};
+use crate::bodies::Bodies;
 use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme};
 use crate::scrub::Scrubber;
 
@@ -64,15 +64,11 @@ pub fn request(
     frame: &[u8],
     alive: Option<Alive>,
 ) -> BoxFuture<'static, Result<Served, Error>> {
-    let prepared = prepare(credentials, frame);
-    let put_together = body_of(bodies, frame);
+    let prepared = prepare(credentials, bodies, frame);
     let begun = requests.begin(plugin);
     let client = client.clone();
     Box::pin(async move {
-        let (mut request, grant) = prepared?;
-        if let Some(body) = put_together? {
-            body.send_with(&mut request);
-        }
+        let (request, grant) = prepared?;
         let place = begun?;
         let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
         let response = client.send(request).await.map_err(|error| {
@@ -94,18 +90,11 @@ pub fn request(
     })
 }
 
-/// Takes the body that was put together for a request, where it names one.
-fn body_of(bodies: &Arc<Bodies>, frame: &[u8]) -> Result<Option<Body>, Error> {
-    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
-    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
-    let Some(number) = asked.body else { return Ok(None) };
-    if !parsed.bytes.is_empty() {
-        return Err(bad_request(&"the request names a body and has another one beside it"));
-    }
-    bodies.take(number).map(Some)
-}
-
-fn prepare(credentials: &Credentials, frame: &[u8]) -> Result<(Request, Option<Grant>), Error> {
+fn prepare(
+    credentials: &Credentials,
+    bodies: &Arc<Bodies>,
+    frame: &[u8],
+) -> Result<(Request, Option<Grant>), Error> {
     let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
     let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
     let method = Method::from_bytes(asked.method.as_bytes())
@@ -117,7 +106,13 @@ fn prepare(credentials: &Credentials, frame: &[u8]) -> Result<(Request, Option<G
         let (name, value) = header(name, value)?;
         request.headers.append(name, value);
     }
-    request.body = parsed.bytes.to_vec().into();
+    match asked.body {
+        Some(_) if !parsed.bytes.is_empty() => {
+            return Err(bad_request(&"the request names a body and has another one beside it"));
+        }
+        Some(number) => bodies.finish(number)?.send_with(&mut request),
+        None => request.body = parsed.bytes.to_vec().into(),
+    }
     let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
     request.limits = Limits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
     let Some(variable) = asked.credential else { return Ok((request, None)) };
@@ -252,7 +247,7 @@ mod tests {
         let variables: Variables = [("KEY", SECRET)].into_iter().collect();
         let (plugin, config) = (PluginName::from("provider-x"), Config::default());
         let credentials = Credentials::read(&plugin, &[spec], None, &config, &variables)?;
-        prepare(&credentials, &Frame::write_with_bytes(asked, b"body").unwrap())
+        prepare(&credentials, &Arc::default(), &Frame::write_with_bytes(asked, b"body").unwrap())
     }
 
     fn asked() -> HttpRequest {
@@ -328,7 +323,7 @@ mod tests {
         };
         assert_eq!((wait(None), wait(Some(7))), (WAIT, Duration::from_millis(7)));
         assert_eq!(wait(Some(u64::MAX)), WAIT_MAX);
-        let bad = prepare(&Credentials::default(), &Frame::empty()).unwrap_err();
+        let bad = prepare(&Credentials::default(), &Arc::default(), &Frame::empty()).unwrap_err();
         assert_eq!(bad.kind, ErrorKind::InvalidArguments);
     }
 }

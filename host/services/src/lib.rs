@@ -9,6 +9,7 @@
 //! - A plugin that is not trusted is given no key, and reaches its own tools' objects alone.
 
 mod assets;
+mod begun;
 mod blobs;
 mod bodies;
 mod call;

@@ -42,6 +42,17 @@ pub(crate) enum Exchange {
     },
 }
 
+impl Exchange {
+    /// What came of the answer, whole or not.
+    pub(crate) fn parts_mut(&mut self) -> &mut [Part] {
+        match self {
+            Self::Complete(completion) => &mut completion.parts,
+            Self::Failed { partial, .. } => partial.as_deref_mut().unwrap_or_default(),
+            Self::Cancelled { partial } => partial,
+        }
+    }
+}
+
 /// What one attempt came to.
 enum Attempt {
     Complete(Completion),

@@ -44,8 +44,8 @@ pub struct SessionSetup {
     pub context_limit_origin: WindowOrigin,
     /// The system text.
     pub system: SystemPrompt,
-    /// Settings of every request. What the provider does not honour is not sent: whoever wires the
-    /// session tells the person before.
+    /// Settings of every request, as they are sent. Whoever wires the session has seen to it that
+    /// the provider honours them.
     pub options: RequestOptions,
     /// What the model's provider takes beside text.
     pub takes: ModelTakes,
@@ -111,16 +111,11 @@ impl Session {
         let (context_limit, gc) = (setup.context_limit, setup.gc);
         let id = id.unwrap_or_else(|| ports.ids.session());
         let toolbox = Toolbox::new(ports.tools.tools());
-        let answer_tokens_max = (limits.answer_tokens_max > 0).then_some(limits.answer_tokens_max);
         let name = model.split().map_or(model.as_str(), |(_, name)| name);
         let mut prefix = Request::new(name, Vec::new());
         prefix.system = system.text();
         prefix.tools = toolbox.active().cloned().collect();
         prefix.options = options;
-        if takes.honours("max_output_tokens") {
-            let most = &mut prefix.options.max_output_tokens;
-            *most = most.or(answer_tokens_max);
-        }
         if takes.honours("session_key") {
             prefix.options.session_key = Some(id.as_str().to_owned());
         }

@@ -1,7 +1,7 @@
 //! What the model's provider takes beside text.
 
 use jaato_types::{Data, DataContent, Message, Part, ProviderSpec};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What a provider takes, as it says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +75,8 @@ impl ModelTakes {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

@@ -144,7 +144,8 @@ impl Session {
         let nobody_asked = self.before_request(cancel).await.map_err(host_bug)?;
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);
         self.shared.emitter.emit(Event::StepStarted { step });
-        let came = self.exchange_with_room(step, cancel).await;
+        let mut came = self.exchange_with_room(step, cancel).await;
+        self.name_the_maker_of(came.parts_mut());
         let finish_reason = match &came {
             Exchange::Complete(completion) => {
                 self.account(completion.usage, progress);
@@ -186,7 +187,7 @@ impl Session {
     ) -> Result<Flow> {
         let finish_reason = answer.finish_reason;
         let parts = completion::clean(answer.parts, &self.history, &*self.shared.ports.ids);
-        let parts = self.with_what_paused(parts);
+        let parts = [std::mem::take(&mut self.paused), parts].concat();
         if finish_reason == FinishReason::Paused {
             self.paused = parts;
             return Ok(Flow::Continue(()));
@@ -321,19 +322,15 @@ impl Session {
         self.end_failed(partial, error).map(Flow::Break)
     }
 
-    /// Puts what a server said before it paused in front of what it says now, in the names of the
-    /// model that did.
-    fn with_what_paused(&mut self, mut parts: Vec<Part>) -> Vec<Part> {
+    /// Writes into what only its maker understands who that is.
+    fn name_the_maker_of(&self, parts: &mut [Part]) {
         let (provider, model) = self.model.split().unwrap_or(("", self.model.as_str()));
-        for part in &mut parts {
+        for part in parts {
             if let Part::Opaque(opaque) = part {
                 opaque.provider = provider.to_owned();
                 opaque.model = model.to_owned();
             }
         }
-        let mut whole = std::mem::take(&mut self.paused);
-        whole.extend(parts);
-        whole
     }
 
     fn end_failed(&mut self, partial: Option<Vec<Part>>, error: Error) -> Result<End> {

@@ -171,15 +171,14 @@ async fn an_endless_tool_loop_ends_at_the_limit_and_the_next_turn_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_is_asked_for_so_many_tokens_and_0_leaves_it_to_the_provider() {
-    for (configured, asked) in [(0, None), (1, Some(1)), (4_000, Some(4_000))] {
-        let stage = Stage::new([]);
-        stage.provider.then([Beat::text("short")]);
-        let mut setup = Stage::setup();
-        setup.limits.answer_tokens_max = configured;
-        play(&stage, setup, "x").await;
-        assert_eq!(stage.provider.requests()[0].options.max_output_tokens, asked);
-    }
+async fn what_only_its_maker_understands_names_it_in_a_partial_answer_too() {
+    let stage = Stage::new([]);
+    let item = Beat::Unseen(Part::opaque(json!({ "id": 1 })));
+    stage.provider.then([Beat::text("so"), item, Beat::Finish(FinishReason::Error)]);
+    let (session, report) = play(&stage, Stage::setup(), "x").await;
+    assert_eq!(report.outcome, Outcome::Failed);
+    let said = outline(session.history());
+    assert!(said[1].starts_with(r#"Model: "so", opaque test model {"id":1}"#), "{said:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,16 +6,12 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use jaato_config::Variables;
-use jaato_loader::{
-    Caller, Executor, Instance, NoServices, Plugin, Report, RunningCall, Served, Services, Watch,
-};
-use jaato_plugin_testkit::host_conformance::{
-    BODIES_MANIFEST, Bodies, Body, CallUnderTest, Ended, HostUnderTest, process_conformance,
-};
+use jaato_loader::testing::LoaderHost;
+use jaato_loader::{Caller, Served, Services};
+use jaato_plugin_testkit::host_conformance::process_conformance;
 use jaato_process::{GuardianCommand, Supervisor};
 use jaato_types::process::Spawn;
-use jaato_types::{Error, ErrorKind, Frame, Manifest, PluginName, SessionId};
-use tokio::runtime::Runtime;
+use jaato_types::{Error, ErrorKind, SessionId};
 
 use super::*;
 
@@ -50,91 +46,28 @@ impl Services for OnlyProcesses {
     }
 }
 
-struct Silent;
-
-impl Watch for Silent {
-    fn log(&self, _plugin: &PluginName, _level: u8, _text: &str) {}
-
-    fn misbehaved(&self, _report: &Report) {}
-
-    fn trouble(&self, _text: &str) {}
-}
-
-struct RealHost {
-    bodies: Bodies,
-    instance: Instance,
-    processes: Arc<Processes>,
-    runtime: Arc<Runtime>,
-}
-
-struct RealCall {
-    call: RunningCall,
-    runtime: Arc<Runtime>,
-}
-
-impl RealHost {
-    fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let executor = Executor::new(runtime.handle().clone(), Arc::new(Silent));
-        let bodies = Bodies::default();
-        let manifest = Manifest::parse(BODIES_MANIFEST).unwrap();
-        let plugin = Plugin::of(&executor, bodies.factory(), manifest);
-        let instance = runtime.block_on(plugin.create(Arc::new(NoServices), None)).unwrap();
-        Self { bodies, instance, processes: processes(), runtime: Arc::new(runtime) }
-    }
-}
-
-impl HostUnderTest for RealHost {
-    fn start(&self, body: Body) -> Box<dyn CallUnderTest> {
-        let processes = Arc::clone(&self.processes);
-        let services = OnlyProcesses(CallProcesses::new(processes, SessionId::from("s1")));
-        let start = || self.instance.call_tool("body", Frame::empty(), Arc::new(services));
-        let call = self.bodies.give(body, start).unwrap();
-        Box::new(RealCall { call, runtime: Arc::clone(&self.runtime) })
-    }
-}
-
-impl CallUnderTest for RealCall {
-    fn cancel(self: Box<Self>) {
-        self.call.cancel();
-        let answer = self.runtime.block_on(self.call.answer());
-        assert!(answer.is_err(), "a cancelled call has no answer");
-    }
-
-    fn wait(self: Box<Self>) -> Ended {
-        let Self { mut call, runtime } = *self;
-        runtime.block_on(async {
-            let mut emitted = Vec::new();
-            while let Some(frame) = call.next_emission().await {
-                emitted.push(frame);
-            }
-            let answer = call.answer().await;
-            Ended { emitted, answer: answer.map_err(|error| Frame::write(&error).unwrap()) }
-        })
-    }
-}
-
 #[test]
 fn the_real_host_runs_programs_as_the_fake_one_does() {
-    let host = RealHost::new();
+    let processes = processes();
+    let services = || {
+        let of_session = CallProcesses::new(Arc::clone(&processes), SessionId::from("s1"));
+        Arc::new(OnlyProcesses(of_session)) as Arc<dyn Services>
+    };
+    let host = LoaderHost::new(services);
     process_conformance(&host);
-    assert!(host.processes.running().is_empty(), "every place was given back");
-    host.runtime.block_on(async {
+    assert!(processes.running().is_empty(), "every place was given back");
+    host.runtime().block_on(async {
         // What the checks left running is known by its name and by what started it.
-        let left = host.processes.living().await;
+        let left = processes.living().await;
         let told: Vec<String> = left.iter().map(ToString::to_string).collect();
         let is_told = |line: &String| {
             line.starts_with("ended process ")
                 && line.ends_with("(sleep), left running by `sh -c sleep 300 & printf done`")
         };
         assert!(told.iter().any(is_told), "{told:?}");
-        assert_eq!(host.processes.living().await, left, "to list them ends nothing");
-        host.processes.supervisor.end_all().await.unwrap();
-        assert_eq!(host.processes.living().await, []);
+        assert_eq!(processes.living().await, left, "to list them ends nothing");
+        processes.supervisor.end_all().await.unwrap();
+        assert_eq!(processes.living().await, []);
     });
 }
 

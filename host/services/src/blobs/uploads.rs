@@ -1,32 +1,16 @@
 //! The blobs that one call, or one instance, has begun to write.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use jaato_types::service::BLOBS_BEGUN_MAX;
 use jaato_types::{Error, ErrorKind};
-use parking_lot::Mutex;
 
 use super::upload::{Put, Upload};
 use super::{SessionBlobs, blocking};
+use crate::begun::{Begun, Place, Refused};
 
 /// The blobs that one context has begun to write. They go with it.
-#[derive(Debug, Default)]
-pub struct Uploads {
-    open: Mutex<HashMap<u64, Slot>>,
-    last: AtomicU64,
-}
-
-/// One of them.
-#[derive(Debug)]
-enum Slot {
-    /// It waits for its next piece.
-    Idle(Box<Upload>),
-    /// A piece is being written. When nobody waits for that any more, the slot is given up: how
-    /// much was written is not known then.
-    Busy,
-}
+pub type Uploads = Begun<Box<Upload>>;
 
 /// A piece of a blob.
 #[derive(Debug)]
@@ -53,12 +37,14 @@ impl Uploads {
         piece: Piece,
     ) -> Result<Written, Error> {
         let Piece { number, mime_type, bytes, more } = piece;
-        let begun = number.map(|number| self.take(number)).transpose()?;
         // What is whole at once is written in one go and has no number.
-        let entry = match (number, more) {
-            (Some(number), _) => Some(Entry { uploads: Arc::clone(&self), number }),
-            (None, true) => Some(self.enter()?),
-            (None, false) => None,
+        let (place, begun) = match (number, more) {
+            (Some(number), _) => {
+                let (place, upload) = self.take(number).map_err(|why| refused(why, number))?;
+                (Some(place), Some(upload))
+            }
+            (None, true) => (Some(self.enter(BLOBS_BEGUN_MAX).ok_or_else(too_many)?), None),
+            (None, false) => (None, None),
         };
         let (upload, put) = blocking(move || {
             let mut upload = match begun {
@@ -69,41 +55,11 @@ impl Uploads {
             if more { Ok((Some(upload), None)) } else { Ok((None, Some(upload.finish()?))) }
         })
         .await?;
-        Ok(match (put, upload, entry) {
+        Ok(match (put, upload, place) {
             (Some(put), _, _) => Written::Whole(put),
-            (None, Some(upload), Some(entry)) => entry.keep(upload),
+            (None, Some(upload), Some(place)) => go_on(place, upload),
             (None, _, _) => unreachable!("what goes on has a number"),
         })
-    }
-
-    fn take(&self, number: u64) -> Result<Box<Upload>, Error> {
-        let mut open = self.open.lock();
-        let gone = || {
-            let text = format!("this call has not begun a blob of number {number}");
-            Error::new(ErrorKind::NotFound, text)
-        };
-        let slot = open.get_mut(&number).ok_or_else(gone)?;
-        match std::mem::replace(slot, Slot::Busy) {
-            Slot::Idle(upload) => Ok(upload),
-            Slot::Busy => {
-                let text = format!("a piece of blob number {number} is being written");
-                Err(Error::new(ErrorKind::InvalidArguments, text)
-                    .with_hint("wait for each piece before you send the next"))
-            }
-        }
-    }
-
-    fn enter(self: &Arc<Self>) -> Result<Entry, Error> {
-        let mut open = self.open.lock();
-        if open.len() >= BLOBS_BEGUN_MAX {
-            let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
-            return Err(
-                Error::new(ErrorKind::LimitReached, text).with_hint("finish one of them first")
-            );
-        }
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        open.insert(number, Slot::Busy);
-        Ok(Entry { uploads: Arc::clone(self), number })
     }
 }
 
@@ -121,25 +77,26 @@ pub enum Written {
     Whole(Put),
 }
 
-/// The place of an upload. It is free again when this is dropped, unless the upload is kept.
-struct Entry {
-    uploads: Arc<Uploads>,
-    number: u64,
+fn go_on(place: Place<Box<Upload>>, upload: Box<Upload>) -> Written {
+    let bytes = upload.bytes();
+    Written::Begun { number: place.keep(upload), bytes }
 }
 
-impl Entry {
-    fn keep(self, upload: Box<Upload>) -> Written {
-        let (number, bytes) = (self.number, upload.bytes());
-        self.uploads.open.lock().insert(number, Slot::Idle(upload));
-        Written::Begun { number, bytes }
-    }
-}
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        let mut open = self.uploads.open.lock();
-        if matches!(open.get(&self.number), Some(Slot::Busy)) {
-            open.remove(&self.number);
+fn refused(why: Refused, number: u64) -> Error {
+    match why {
+        Refused::Unknown => {
+            let text = format!("this call has not begun a blob of number {number}");
+            Error::new(ErrorKind::NotFound, text)
+        }
+        Refused::Busy => {
+            let text = format!("a piece of blob number {number} is being written");
+            Error::new(ErrorKind::InvalidArguments, text)
+                .with_hint("wait for each piece before you send the next")
         }
     }
+}
+
+fn too_many() -> Error {
+    let text = format!("the call has begun {BLOBS_BEGUN_MAX} blobs already");
+    Error::new(ErrorKind::LimitReached, text).with_hint("finish one of them first")
 }
