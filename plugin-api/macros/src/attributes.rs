@@ -16,6 +16,8 @@ pub struct ToolAttributes {
     pub auto_approval: bool,
     pub auto_background: bool,
     pub traits: Vec<LitStr>,
+    /// The arguments' JSON Schema, where it is not the one that is derived.
+    pub schema: Option<Expr>,
     pub examples: Vec<Example>,
     /// `available_if`, and where it stands.
     pub available_if: Option<(Ident, Condition)>,
@@ -75,6 +77,11 @@ impl ToolAttributes {
                 }
                 self.promises.push((key, value));
             }
+            Item::Schema(key, schema) => {
+                if self.schema.replace(schema).is_some() {
+                    return Err(Error::new(key.span(), "`schema` is given twice"));
+                }
+            }
             Item::Traits(traits) => self.traits.extend(traits),
             Item::Example(example) => self.examples.push(example),
             Item::Condition(key, condition) => {
@@ -95,6 +102,7 @@ impl ToolAttributes {
 enum Item {
     Flag(Ident, bool),
     Text(Ident, LitStr),
+    Schema(Ident, Expr),
     Traits(Vec<LitStr>),
     Example(Example),
     Condition(Ident, Condition),
@@ -123,6 +131,9 @@ impl Parse for Item {
             return Ok(Self::Flag(key, true));
         }
         input.parse::<Token![=]>()?;
+        if key == "schema" {
+            return Ok(Self::Schema(key, input.parse()?));
+        }
         if input.peek(LitBool) {
             return Ok(Self::Flag(key, input.parse::<LitBool>()?.value));
         }
@@ -147,7 +158,7 @@ fn parse_example(input: ParseStream<'_>) -> Result<Example> {
 
 fn unknown(key: &Ident) -> Error {
     let known = "read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, \
-                 auto_background, name = \"…\", category = \"…\", traits(…), example(…), \
+                 auto_background, name = \"…\", category = \"…\", schema = …, traits(…), example(…), \
                  available_if(…), run_if(…)";
     Error::new(key.span(), format!("`{key}` is not known here; known are: {known}"))
 }

@@ -42,7 +42,8 @@ pub fn expand(mut tool: ToolAttributes, item: Item) -> Result<TokenStream> {
     tool.name.get_or_insert_with(|| LitStr::new(&name.to_string(), name.span()));
 
     let lent = lent(&function.sig)?;
-    let arguments = take_arguments(&mut function, lent.count)?;
+    let is_derived = tool.schema.is_none();
+    let arguments = take_arguments(&mut function, lent.count, is_derived)?;
     let code = tool_code(&function, &lent.state, &arguments, &tool)?;
     let cfg = function.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg"));
     Ok(quote! {
@@ -219,11 +220,13 @@ fn path_end<'a>(of: &'a Type, name: &str) -> Option<&'a PathSegment> {
 }
 
 /// Takes off what Rust would not know on the arguments of the function.
-fn take_arguments(function: &mut ItemFn, lent: usize) -> Result<Vec<Argument>> {
-    function.sig.inputs.iter_mut().skip(lent).map(take_argument).collect()
+fn take_arguments(function: &mut ItemFn, lent: usize, is_derived: bool) -> Result<Vec<Argument>> {
+    let inputs = function.sig.inputs.iter_mut().skip(lent);
+    inputs.map(|input| take_argument(input, is_derived)).collect()
 }
 
-fn take_argument(input: &mut FnArg) -> Result<Argument> {
+/// Takes one. A schema that is derived wants words for it.
+fn take_argument(input: &mut FnArg, is_derived: bool) -> Result<Argument> {
     let input = match input {
         FnArg::Receiver(receiver) => return Err(no_receiver(receiver)),
         FnArg::Typed(input) => input,
@@ -239,7 +242,7 @@ fn take_argument(input: &mut FnArg) -> Result<Argument> {
         return Err(Error::new_spanned(&input.ty, text));
     }
     let attributes = take_attributes(input)?;
-    if doc_text(&attributes).is_empty() {
+    if is_derived && doc_text(&attributes).is_empty() {
         let text = "an argument needs a doc comment: a model reads it";
         return Err(Error::new_spanned(input, text));
     }

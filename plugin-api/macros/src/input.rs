@@ -30,17 +30,21 @@ pub fn expand_tool(input: &DeriveInput, tool: &ToolAttributes) -> Result<TokenSt
     }
 
     let ident = &input.ident;
-    let (wire_fields, moves) = fields(&data.fields)?;
-    let container = kept(&input.attrs, &["serde", "schemars"]);
+    let is_derived = tool.schema.is_none();
+    let (wire_fields, moves) = fields(&data.fields, is_derived)?;
+    let container = kept(&input.attrs, kept_names(is_derived));
     let spec = spec(tool, &description, ident)?;
+    let schema = is_derived.then(|| {
+        quote! {
+            #[derive(::jaato_plugin_sdk::schemars::JsonSchema)]
+            #[schemars(crate = "::jaato_plugin_sdk::schemars", deny_unknown_fields)]
+        }
+    });
     Ok(quote! {
         const _: () = {
-            #[derive(
-                ::jaato_plugin_sdk::serde::Deserialize,
-                ::jaato_plugin_sdk::schemars::JsonSchema,
-            )]
+            #[derive(::jaato_plugin_sdk::serde::Deserialize)]
             #[serde(crate = "::jaato_plugin_sdk::serde", deny_unknown_fields)]
-            #[schemars(crate = "::jaato_plugin_sdk::schemars", deny_unknown_fields)]
+            #schema
             #(#container)*
             struct Wire { #(#wire_fields,)* }
 
@@ -78,7 +82,8 @@ pub fn tool_type(item: &Item) -> Result<TokenStream> {
     })
 }
 
-fn fields(fields: &Fields) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
+/// Reads the fields. A schema that is derived wants words for each of them.
+fn fields(fields: &Fields, is_derived: bool) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
     let named = match fields {
         Fields::Named(named) => named,
         Fields::Unit => return Ok((Vec::new(), Vec::new())),
@@ -90,15 +95,20 @@ fn fields(fields: &Fields) -> Result<(Vec<TokenStream>, Vec<TokenStream>)> {
     let mut moves = Vec::new();
     for field in &named.named {
         let (ident, ty) = (&field.ident, &field.ty);
-        if doc_text(&field.attrs).is_empty() {
+        if is_derived && doc_text(&field.attrs).is_empty() {
             let text = "an argument needs a doc comment: a model reads it";
             return Err(Error::new_spanned(field, text));
         }
-        let attributes = kept(&field.attrs, &["doc", "serde", "schemars"]);
+        let attributes = kept(&field.attrs, kept_names(is_derived));
         wire.push(quote!(#(#attributes)* #ident: #ty));
         moves.push(quote!(#ident: wire.#ident));
     }
     Ok((wire, moves))
+}
+
+/// Attributes that go to the struct which serde, and schemars for a schema that is derived, sees.
+fn kept_names(is_derived: bool) -> &'static [&'static str] {
+    if is_derived { &["doc", "serde", "schemars"] } else { &["serde"] }
 }
 
 fn kept<'a>(attributes: &'a [Attribute], names: &[&str]) -> Vec<&'a Attribute> {
@@ -110,6 +120,10 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
     let name = tool.name.clone().unwrap_or_else(|| snake_case(ident));
     let category = tool.category.as_ref().map(syn::LitStr::value).unwrap_or_default();
     let availability = if tool.core { quote!(Core) } else { quote!(Discoverable) };
+    let parameters = match &tool.schema {
+        Some(schema) => quote!(::jaato_plugin_sdk::serde_json::Value::from(#schema)),
+        None => quote!(::jaato_plugin_sdk::__private::schema_of::<Wire>()),
+    };
     let (auto_approval, traits) = (tool.auto_approval, &tool.traits);
     let auto_background = tool.auto_background;
 
@@ -144,7 +158,7 @@ fn spec(tool: &ToolAttributes, description: &str, ident: &syn::Ident) -> Result<
         ::jaato_plugin_sdk::types::ToolSpec {
             name: ::jaato_plugin_sdk::types::ToolName::from(#name),
             description: #description.to_owned(),
-            parameters: ::jaato_plugin_sdk::__private::schema_of::<Wire>(),
+            parameters: #parameters,
             annotations: ::jaato_plugin_sdk::types::Annotations {
                 read_only: #read_only,
                 destructive: #destructive,

@@ -24,6 +24,8 @@ use syn::{DeriveInput, Item, parse_macro_input};
 ///   or `= true`/`= false`. Without a promise the careful side counts: destructive and open-world.
 ///   `read_only` implies not destructive and parallel-safe.
 /// - `name = "…"`: instead of the struct's name in snake case; `category = "…"`.
+/// - `schema = VALUE`: a JSON Schema of the arguments, as `json!` makes it, in place of the derived
+///   one: fields need no doc comment and no `JsonSchema` then. They still say what is taken.
 /// - `core`: stands in every request; without it the tool is found on demand.
 /// - `auto_approval`: asks to be run without a question.
 /// - `auto_background`: a call that takes long goes on as a task.

@@ -8,7 +8,11 @@ use jaato_types::{ConditionAnswer, Deciding, Error, ErrorKind, Output, Result, T
 use crate::context::{Cx, Reporter};
 use crate::state::State;
 
-/// A tool's arguments and spec. Derive it; see [`derive@crate::ToolInput`].
+/// A tool's arguments and spec. Derive it; see [`derive@crate::ToolInput`], which also takes a
+/// literal JSON Schema in place of the one that it makes of the struct.
+///
+/// By hand it is for specs that are only known at run time. `parse` refuses then what the schema
+/// does not allow: commands and tests may call the tool without the host's check.
 pub trait ToolInput: Sized + Send + 'static {
     /// Returns the spec.
     fn spec() -> ToolSpec;

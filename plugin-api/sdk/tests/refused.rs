@@ -79,10 +79,10 @@ fn a_struct_that_is_no_tool_does_not_compile() {
     check(
         "structs.rs",
         expect![[r#"
-        6: `Undescribed`: a tool needs a doc comment: it is the description that a model reads
-        11: `text: String`: an argument needs a doc comment: a model reads it
-        16: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, name = "…", category = "…", traits(…), example(…), available_if(…), run_if(…)
-    "#]],
+            6: `Undescribed`: a tool needs a doc comment: it is the description that a model reads
+            11: `text: String`: an argument needs a doc comment: a model reads it
+            16: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
+        "#]],
     );
 }
 
@@ -93,7 +93,7 @@ fn a_function_that_is_no_tool_does_not_compile() {
         expect![[r#"
             6: `undescribed`: a tool needs a doc comment: it is the description that a model reads
             12: `text: String`: an argument needs a doc comment: a model reads it
-            17: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, name = "…", category = "…", traits(…), example(…), available_if(…), run_if(…)
+            17: `harmless`: `harmless` is not known here; known are: read_only, destructive, idempotent, open_world, parallel_safe, core, auto_approval, auto_background, name = "…", category = "…", schema = …, traits(…), example(…), available_if(…), run_if(…)
             24: `alone`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
             32: `String`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`
             40: `()`: an async tool begins with `cx: &Cx` or `cx: &Cx<STATE>`

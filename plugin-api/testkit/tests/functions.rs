@@ -6,6 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde;
 use jaato_plugin_testkit::FakeHost;
 
 /// How often the moon was looked at.
@@ -133,6 +134,36 @@ fn tide(state: &Moon, host: &Reporter) -> Result<Output> {
     }
 }
 
+fn places() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "place": { "description": "A name, or degrees.", "type": ["string", "number"] },
+            "unit": { "description": "Of lengths.", "type": ["string", "null"] },
+        },
+        "required": ["place"],
+        "additionalProperties": false,
+    })
+}
+
+/// A name, or degrees: what no schema is derived of.
+#[derive(serde::Deserialize)]
+#[serde(crate = "jaato_plugin_sdk::serde", untagged)]
+enum Place {
+    Named(String),
+    At(f64),
+}
+
+/// Tells where a place is.
+#[tool_fn(read_only, schema = places(), example("where is Copernicus?", place = "Copernicus"))]
+async fn place_on_moon(_: &Cx<Moon>, place: Place, unit: Option<String>) -> Result<Output> {
+    let place = match place {
+        Place::Named(name) => json!({ "name": name }),
+        Place::At(degrees) => json!({ "degrees": degrees }),
+    };
+    Ok(Output::json(json!({ "place": place, "unit": unit })))
+}
+
 /// Says hello.
 #[tool_fn]
 pub(crate) async fn greet(_: &Cx<Moon>) -> Result<Output> {
@@ -156,7 +187,7 @@ fn described() -> Vec<ToolSpec> {
 fn both_forms_give_the_same_spec() {
     let described = described();
     let names: Vec<&str> = described.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, ["greet", "moon_phase", "wait_for_tide"]);
+    assert_eq!(names, ["greet", "moon_phase", "place_on_moon", "wait_for_tide"]);
     let (function, by_hand) = (json!(described[1]), json!(by_struct::MoonPhase::spec()));
     assert_eq!(function, by_hand);
     assert_eq!(function.to_string(), by_hand.to_string(), "the order of keys");
@@ -171,6 +202,36 @@ fn a_function_without_words_of_its_own_promises_what_a_struct_without_them_does(
     #[derive(ToolInput)]
     struct Greet {}
     assert_eq!(json!(described()[0]), json!(Greet::spec()));
+}
+
+#[test]
+fn a_literal_schema_stands_as_it_is_and_the_arguments_say_what_is_taken() {
+    /// Tells where a place is.
+    #[derive(ToolInput)]
+    #[tool(
+        name = "place_on_moon",
+        read_only,
+        schema = places(),
+        example("where is Copernicus?", place = "Copernicus")
+    )]
+    struct PlaceOnMoon {
+        place: Place,
+        #[serde(default)]
+        unit: Option<String>,
+    }
+    let spec = &described()[2];
+    assert_eq!(spec.parameters.to_string(), places().to_string());
+    assert_eq!(json!(spec), json!(PlaceOnMoon::spec()));
+    let parsed = PlaceOnMoon::parse(br#"{"place":45.5}"#).unwrap();
+    assert!(matches!(parsed, PlaceOnMoon { place: Place::At(45.5), unit: None }));
+
+    let host = FakeHost::new(__jaato::MODULE);
+    let call = |arguments: Value| host.call("place_on_moon", arguments);
+    let answer = call(json!({ "place": "Tycho", "unit": "km" })).unwrap().content;
+    assert_eq!(json!(answer), json!({ "place": { "name": "Tycho" }, "unit": "km" }));
+    for wrong in [json!({}), json!({ "place": [] }), json!({ "place": 1, "moon": 1 })] {
+        assert_eq!(call(wrong).unwrap_err().kind, ErrorKind::InvalidArguments);
+    }
 }
 
 #[test]
