@@ -8,6 +8,7 @@ use jaato_log::Log;
 use jaato_process::Supervisor;
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::Cancel;
+use jaato_types::large::{LARGE, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{CONDITION, Delta, Error, ErrorKind, SessionId};
 
@@ -67,6 +68,8 @@ pub enum Facet<'a> {
     Completion,
     /// What a gc would leave out.
     Plan,
+    /// A completion or a plan for what the call reads of its site, as it is larger than a frame.
+    Large(LargeOf),
     /// Its models.
     Models,
 }
@@ -305,6 +308,7 @@ impl Facet<'_> {
     fn is_followed(self) -> bool {
         match self {
             Self::Tool(..) | Self::Command | Self::Completion => true,
+            Self::Large(of) => of == LargeOf::Complete,
             Self::Condition | Self::Resource(_) | Self::Plan | Self::Models => false,
         }
     }
@@ -314,7 +318,7 @@ impl Facet<'_> {
         match self {
             Self::Tool(_, effect) | Self::Resource(effect) => effect == Effect::Changes,
             Self::Condition => false,
-            Self::Command | Self::Completion | Self::Plan | Self::Models => true,
+            Self::Command | Self::Completion | Self::Plan | Self::Large(_) | Self::Models => true,
         }
     }
 
@@ -331,6 +335,7 @@ impl Facet<'_> {
             Self::Resource(_) => lease.operation(RESOURCE, request, services),
             Self::Completion => lease.complete(request, services),
             Self::Plan => lease.plan(request, services),
+            Self::Large(_) => lease.operation(LARGE, request, services),
             Self::Models => lease.models(services),
         }
     }

@@ -38,6 +38,8 @@ pub struct CallSite {
     pub alive: Option<Alive>,
     /// What goes beside the result, where a tool runs.
     pub attachments: Option<Attachments>,
+    /// The JSON of what is asked, where that is larger than a frame and the call reads it.
+    pub request: Option<Arc<[u8]>>,
 }
 
 /// The objects of a session, as one call of a plugin has them.
@@ -116,6 +118,7 @@ impl CallSite {
             making: None,
             alive: None,
             attachments: None,
+            request: None,
         }
     }
 
@@ -136,6 +139,7 @@ impl CallSite {
             making: None,
             alive: None,
             attachments: None,
+            request: None,
             ..self.clone()
         }
     }

@@ -4,11 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use jaato_config::Config;
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_instances::{CallSite, Tell, misbehaved};
 use jaato_registry::{PluginEntry, Registry};
 use jaato_session::{Cancel, Gc, GcSettings, SharedFacts};
+use jaato_types::large::LargeOf;
 use jaato_types::{Error, ErrorKind, Frame, GcPlan, GcRequest, Kind, PluginName, SessionId};
 
+use crate::crossing;
 use crate::host::Host;
 
 /// What every gc's name begins with; people may leave it out.
@@ -41,12 +43,8 @@ impl PluginGc {
             facts: self.facts.get().cloned(),
             ..self.host.environments.site(&self.session)
         };
-        let frame = Frame::write(request).map_err(|error| {
-            let text = format!("the history cannot cross to the gc: {error}");
-            Error::new(ErrorKind::LimitReached, text)
-        })?;
-        let (plugin, quiet): (_, Tell) = (self.plugin.as_str(), Arc::new(|_| {}));
-        let asked = self.host.plugins.ask(plugin, Facet::Plan, site, frame, &quiet, &cancel);
+        let (of, quiet): (_, Tell) = (LargeOf::Plan, Arc::new(|_| {}));
+        let asked = crossing::ask(&self.host, &self.plugin, of, site, request, &quiet, &cancel);
         Frame::read(&asked.await?).map_err(misbehaved)
     }
 

@@ -45,6 +45,7 @@ mod attach;
 mod attachments;
 mod check;
 mod commands;
+mod crossing;
 mod environments;
 mod gc;
 mod host;

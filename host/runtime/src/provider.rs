@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_instances::{CallSite, Facet, Tell, misbehaved};
+use jaato_instances::{CallSite, Tell, misbehaved};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
+use jaato_types::large::LargeOf;
 use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
 
+use crate::crossing;
 use crate::host::Host;
 use crate::windows;
 
@@ -45,12 +47,9 @@ impl PluginProvider {
             alive: Some(Arc::new(move || living.alive())),
             ..self.host.environments.site(&self.session)
         };
-        let frame = Frame::write(request).map_err(|error| {
-            Error::new(ErrorKind::ContextOverflow, format!("the request cannot cross: {error}"))
-        })?;
-        let (plugin, facet) = (self.plugin.as_str(), Facet::Completion);
-        let answer = self.host.plugins.ask(plugin, facet, site, frame, &tell, &cancel).await?;
-        Frame::read(&answer).map_err(misbehaved)
+        let (plugin, of) = (&self.plugin, LargeOf::Complete);
+        let asked = crossing::ask(&self.host, plugin, of, site, request, &tell, &cancel);
+        Frame::read(&asked.await?).map_err(misbehaved)
     }
 }
 

@@ -27,6 +27,7 @@ mod help;
 mod hostile;
 mod install;
 mod introspection;
+mod large_histories;
 mod ledger;
 mod lists;
 mod names;

@@ -11,9 +11,11 @@ use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentAbi, EnvironmentBox, FactoryAbi, GcAbi, GcBox, InstanceAbi,
     InstanceBox, Maybe, ProviderAbi, ProviderBox, ToolAbi, ToolBox,
 };
+use jaato_types::large::{LARGE, Large, LargeOf};
 use jaato_types::resources::RESOURCE;
 use jaato_types::{
-    CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, Output, Result, ToolName,
+    CONDITION, ConditionRequest, Error, ErrorKind, Frame, FrameError, GcRequest, Output, Request,
+    Result, ToolName,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +24,8 @@ use crate::context::{Cx, Home};
 use crate::definition::Definition;
 use crate::environment::AnyDesk;
 use crate::fence::{Fenced, FencedDrop, fenced};
+use crate::large;
+use crate::provider::ProviderEntry;
 use crate::resources;
 use crate::state::State;
 use crate::tool::ToolEntry;
@@ -101,6 +105,31 @@ impl<S: State> Core<S> {
     }
 }
 
+impl<S: State> Core<S> {
+    fn provider(&self) -> Result<&ProviderEntry<S>> {
+        self.shared.definition.provider.as_ref().ok_or_else(|| no_facet("provider"))
+    }
+
+    async fn complete(&self, cx: &Cx<S>, request: Request) -> Result<Vec<u8>> {
+        value_frame(&(self.provider()?.complete)(cx, request).await?)
+    }
+
+    async fn plan(&self, cx: &Cx<S>, request: GcRequest) -> Result<Vec<u8>> {
+        let gc = self.shared.definition.gc.as_ref().ok_or_else(|| no_facet("gc"))?;
+        value_frame(&(gc.plan)(cx, request).await?)
+    }
+
+    /// Answers what did not fit into a frame.
+    async fn large(&self, cx: &Cx<S>, frame: &[u8]) -> Result<Vec<u8>> {
+        let asked: Large = Frame::read(frame).map_err(bad_frame)?;
+        match asked.of {
+            LargeOf::Complete => self.complete(cx, large::read(cx, asked.bytes).await?).await,
+            LargeOf::Plan => self.plan(cx, large::read(cx, asked.bytes).await?).await,
+            _ => Err(unknown(LARGE)),
+        }
+    }
+}
+
 struct Instance<S: State> {
     core: Core<S>,
     _home: Home,
@@ -153,10 +182,8 @@ impl<S: State> InstanceAbi for Fence<Instance<S>> {
                     value_frame(&(entry.condition)(&cx, asked.deciding).await?)
                 }
                 RESOURCE => resources::answer(&cx, &frame).await,
-                _ => {
-                    let text = format!("the plugin does not know the operation `{name}`");
-                    Err(Error::new(ErrorKind::UnknownOperation, text))
-                }
+                LARGE => core.large(&cx, &frame).await,
+                _ => Err(unknown(&name)),
             }
         })
     }
@@ -219,9 +246,8 @@ impl<S: State> GcAbi for Fence<Core<S>> {
     fn plan(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
         answer(async move {
-            let Some(gc) = &core.shared.definition.gc else { return Err(no_facet("gc")) };
             let request = Frame::read(&frame).map_err(bad_frame)?;
-            value_frame(&(gc.plan)(&core.cx(context), request).await?)
+            core.plan(&core.cx(context), request).await
         })
     }
 }
@@ -230,20 +256,15 @@ impl<S: State> ProviderAbi for Fence<Core<S>> {
     fn complete(&self, context: ContextBox, frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
         answer(async move {
-            let Some(provider) = &core.shared.definition.provider else {
-                return Err(no_facet("provider"));
-            };
             let request = Frame::read(&frame).map_err(bad_frame)?;
-            value_frame(&(provider.complete)(&core.cx(context), request).await?)
+            core.complete(&core.cx(context), request).await
         })
     }
 
     fn models(&self, context: ContextBox, _frame: RVec<u8>) -> Answer {
         let core = self.inner().clone();
         answer(async move {
-            let Some(provider) = &core.shared.definition.provider else {
-                return Err(no_facet("provider"));
-            };
+            let provider = core.provider()?;
             value_frame(&(provider.models)(&core.cx(context)).await?)
         })
     }
@@ -310,6 +331,11 @@ pub(crate) fn bad_answer(error: FrameError) -> Error {
         }
         FrameError::Short { .. } | FrameError::Json(_) => Error::failed(error.to_string()),
     }
+}
+
+fn unknown(operation: &str) -> Error {
+    let text = format!("the plugin does not know the operation `{operation}`");
+    Error::new(ErrorKind::UnknownOperation, text)
 }
 
 fn no_facet(kind: &str) -> Error {

@@ -41,6 +41,7 @@ mod fence;
 mod gc;
 mod http;
 mod instance;
+mod large;
 mod manifest;
 mod objects;
 mod processes;

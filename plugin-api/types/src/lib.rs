@@ -27,6 +27,7 @@ mod frame;
 mod gc;
 pub mod http;
 mod id;
+pub mod large;
 mod manifest;
 pub mod media_type;
 mod message;

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use jaato_types::execution::EnvironmentPart;
 use jaato_types::files::*;
+use jaato_types::large::LargeOf;
 use jaato_types::process::*;
 use jaato_types::resources::ResourceAction;
 use jaato_types::terminal::{TerminalAsked, TerminalEvent, TerminalNews, TerminalWait};
@@ -74,6 +75,7 @@ fn what_asks_for_care_gets_the_careful_side() {
     reads(json!({ "when": WORD, "of": 1 }), Condition::Unknown);
     reads(json!(WORD), EnvironmentPart::Unknown);
     reads(json!(WORD), Deciding::Unknown);
+    reads(json!(WORD), LargeOf::Unknown);
 }
 
 #[test]

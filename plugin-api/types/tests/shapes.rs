@@ -15,6 +15,7 @@ use std::fmt::{Debug, Write as _};
 use expect_test::expect_file;
 use jaato_types::execution::{EnvironmentPart, EnvironmentSpec};
 use jaato_types::http::{HttpAnswer, HttpBody, HttpBodyAnswer, HttpRequest};
+use jaato_types::large::{self, Large, LargeOf};
 use jaato_types::process::*;
 use jaato_types::service::*;
 use jaato_types::*;
@@ -410,6 +411,9 @@ fn other_services(shapes: &mut Shapes) {
     shapes.add(&OutputWrite { live: true });
     shapes.add(&OutputAnswer::new("/o", 4));
     shapes.add(&StreamAnswer { handle: 1 });
+    writeln!(shapes.text, "{} {}", large::LARGE, large::REQUEST).unwrap();
+    shapes.words(&[LargeOf::Complete, LargeOf::Plan, LargeOf::Unknown]);
+    shapes.add(&Large::new(LargeOf::Complete, 9_000_000));
     writeln!(shapes.text, "{BLOB_PUT} {BLOB_GET} {ATTACH}").unwrap();
     shapes.add(&BlobPut { mime_type: "image/png".to_owned(), put: Some(1), more: true });
     shapes.add(&BlobPutAnswer::begun(1, 4));

@@ -9,7 +9,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use jaato_loader::{Instance, Library, describe};
-use jaato_types::{Completion, Delta, ErrorKind, Frame, GcPlan, Kind, Message, Part};
+use jaato_types::large::{LARGE, Large, LargeOf};
+use jaato_types::{
+    Completion, Data, Delta, Effort, ErrorKind, Frame, GcPlan, GcReason, GcRequest, Kind, Message,
+    Opaque, Part, Request, Role, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec,
+    ToolsChanged,
+};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -82,7 +87,7 @@ async fn its_provider_its_gc_and_its_command_answer() {
         { "role": "user", "parts": [{ "type": "text", "text": "c" }] },
     ]);
     let request = json!({ "v": 2, "model": "one", "messages": messages, "colour": "blue" });
-    let mut call = instance.complete(frame(&request), services()).unwrap();
+    let mut call = instance.complete(frame(&json!(request)), services()).unwrap();
     let thought = guarded(call.next_emission()).await.unwrap();
     assert_eq!(Frame::read::<Delta>(&thought).unwrap(), Delta::thought("hm"));
     wait_for(&mut call, "3 messages, 42").await;
@@ -92,7 +97,7 @@ async fn its_provider_its_gc_and_its_command_answer() {
     let request = json!({
         "v": 2, "reason": "boredom", "messages": messages, "context_limit": 9, "total_tokens": 9,
     });
-    let call = instance.plan(frame(&request), services()).unwrap();
+    let call = instance.plan(frame(&json!(request)), services()).unwrap();
     let plan: GcPlan = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
     assert_eq!((plan.drop, plan.summary), (vec![0, 1], Some(Message::user("before"))));
     let command = frame(&json!({ "name": "frozen", "arguments": { "a": 1 } }));
@@ -105,4 +110,79 @@ async fn its_provider_its_gc_and_its_command_answer() {
     let unknown = instance.operation("of the future", Frame::empty(), services()).unwrap();
     let error = guarded(unknown.answer()).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::UnknownOperation);
+}
+
+/// A history with everything that came after the first boundary, in each place where it may stand.
+fn all_that_came_later() -> Vec<Message> {
+    let signature = "s".repeat(1024 * 1024);
+    let opaque = |provider: &str| {
+        let item = json!({ "id": "rs_1" });
+        let (provider, model) = (provider.to_owned(), "one".to_owned());
+        Part::Opaque(Opaque { provider, model, item })
+    };
+    let mut call = ToolCall::new("1", "look", json!({ "at": "moon" }));
+    call.signature = Some(signature.clone());
+    let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
+    let attachments = vec![image()];
+    let result = ToolResult { attachments, ..ToolResult::new("1", "look", Default::default()) };
+    let mut changed = ToolsChanged::default();
+    changed.added = vec![ToolSpec { name: ToolName::from("later"), ..ToolSpec::default() }];
+    changed.removed = vec![ToolName::from("look")];
+    let parts = vec![Part::text("what is it?"), Part::Data(image()), Part::ToolsChanged(changed)];
+    vec![
+        Message { role: Role::User, parts, ..Message::default() },
+        Message::model(vec![
+            Part::thought("").signed(signature.as_str()),
+            opaque("frozen"),
+            opaque("another"),
+            Part::text("").signed("t"),
+            Part::text("a").signed("t"),
+            Part::text("b"),
+            Part::ToolCall(call),
+        ]),
+        Message::tool([result]),
+        Message::model(vec![Part::text("the moon")]),
+        Message::user("and now?"),
+    ]
+}
+
+#[tokio::test]
+async fn it_meets_all_that_came_later_at_once() {
+    let house = House::new();
+    let instance = instance(&house).await;
+    let mut request = Request::new("one", all_that_came_later());
+    request.tools = vec![ToolSpec { name: ToolName::from("look"), ..ToolSpec::default() }];
+    let options = &mut request.options;
+    options.max_output_tokens = Some(9);
+    options.temperature = Some(0.5);
+    options.stream = Some(false);
+    options.effort = Some(Effort::High);
+    options.tool_choice = Some(ToolChoice::Required);
+    options.output_schema = Some(json!({ "type": "object" }));
+    options.stop = vec!["END".to_owned()];
+    options.seed = Some(7);
+    options.session_key = Some("s1".to_owned());
+    let mut call = instance.complete(frame(&json!(request)), services()).unwrap();
+    let thought = guarded(call.next_emission()).await.unwrap();
+    assert_eq!(Frame::read::<Delta>(&thought).unwrap(), Delta::thought("hm"));
+    wait_for(&mut call, "5 messages, 42").await;
+    let completion: Completion = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
+    // What it says is read as what it was then.
+    assert_eq!(completion.parts[0], Part::thought("hm").signed("s"));
+    assert_eq!(completion.parts[1], Part::text("5 messages, 42"));
+    assert_eq!((completion.usage.cache_write_tokens, completion.usage.reasoning_tokens), (0, 0));
+    assert_eq!(completion.usage.cost_micro_usd, None);
+
+    let plan = GcRequest::new(GcReason::Manual, request.messages.clone());
+    let call = instance.plan(frame(&json!(plan)), services()).unwrap();
+    let plan: GcPlan = Frame::read(&guarded(call.answer()).await.unwrap()).unwrap();
+    assert_eq!(plan.drop, [0, 1, 2, 3]);
+
+    // It takes no more than a frame, and says so before it would read anything.
+    for of in [LargeOf::Complete, LargeOf::Plan] {
+        let asked = frame(&json!(Large::new(of, 9_000_000)));
+        let call = instance.operation(LARGE, asked, services()).unwrap();
+        let error = guarded(call.answer()).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::UnknownOperation);
+    }
 }

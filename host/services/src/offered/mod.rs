@@ -10,6 +10,7 @@ mod http;
 mod objects;
 mod output;
 mod processes;
+mod request;
 mod resources;
 mod session;
 
@@ -38,9 +39,10 @@ trait Service: Sync {
 }
 
 /// All services. The first that has an operation and is offered answers it.
-const SERVICES: [&dyn Service; 12] = [
+const SERVICES: [&dyn Service; 13] = [
     &session::Session,
     &config::Configuration,
+    &request::OfCall,
     &folder::CacheFolder,
     &assets::AssetFiles,
     &http::Http,
@@ -89,6 +91,7 @@ fn no_home() -> Error {
 
 #[cfg(test)]
 mod tests {
+    use jaato_types::large::REQUEST;
     use jaato_types::service::{
         ASSET, ATTACH, BLOB_GET, BLOB_PUT, CACHE_FOLDER, CONFIG, OUTPUT, SESSION,
     };
@@ -103,8 +106,16 @@ mod tests {
 
     #[test]
     fn each_operation_is_of_one_service() {
-        let of_plugins =
-            [SESSION, CONFIG, CACHE_FOLDER, ASSET, OUTPUT, http::HTTP_REQUEST, http::HTTP_BODY];
+        let of_plugins = [
+            SESSION,
+            CONFIG,
+            REQUEST,
+            CACHE_FOLDER,
+            ASSET,
+            OUTPUT,
+            http::HTTP_REQUEST,
+            http::HTTP_BODY,
+        ];
         let of_sessions = [objects::RESULT, resources::GET_OR_CREATE, BLOB_PUT, BLOB_GET, ATTACH];
         for operation in of_plugins.into_iter().chain(of_sessions) {
             assert_eq!(rows(operation), 1, "{operation}");

@@ -54,6 +54,25 @@ pub fn a_full_history_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
     Ok(())
 }
 
+/// A history that is larger than a frame reaches the gc, whose plan is whole. One that wants a
+/// service or a setting which is not here may say so instead.
+pub fn a_history_larger_than_a_frame_shrinks(_: &Suite, host: &FakeHost) -> Verdict {
+    let instance = host.instance().map_err(told("an instance"))?;
+    let messages = history(5_000);
+    match instance.plan(&request(GcReason::ContextLimit, messages.clone())) {
+        Err(error) if error.kind == ErrorKind::UnknownOperation => {
+            Err("a history larger than a frame does not reach it: build it with the present sdk"
+                .into())
+        }
+        Err(error) if WANTING.contains(&error.kind) => clear_error("a large history", &error),
+        plan => {
+            let plan = plan.map_err(told("a plan"))?;
+            check_plan(&messages, &plan)?;
+            ensure(!plan.drop.is_empty(), || "a history of 10 MiB does not shrink".to_owned())
+        }
+    }
+}
+
 /// A history without anything in it gets an empty plan, or a clear error.
 pub fn an_empty_history_stays(_: &Suite, host: &FakeHost) -> Verdict {
     let instance = host.instance().map_err(told("an instance"))?;

@@ -286,6 +286,7 @@ macro_rules! __conformance {
         a_simple_request_is_answered,
         the_same_request_can_be_sent_again,
         a_history_of_every_kind_is_answered_or_refused,
+        a_history_larger_than_a_frame_is_answered_or_refused,
         listed_options_are_taken,
         a_cancelled_completion_ends,
         bad_frames_are_refused,
@@ -314,6 +315,7 @@ macro_rules! __conformance {
     ($as:ident gc) => { $crate::__conformance! { @$as gc:
         a_full_history_shrinks,
         an_empty_history_stays,
+        a_history_larger_than_a_frame_shrinks,
         bad_frames_are_refused,
     } };
 }

@@ -12,7 +12,10 @@ use jaato_types::{
 use super::{Suite, Verdict, clear_error, ensure, fuzz, left_behind, told};
 use crate::{FakeHost, Finished};
 
-pub use wide::{a_history_of_every_kind_is_answered_or_refused, listed_options_are_taken};
+pub use wide::{
+    a_history_larger_than_a_frame_is_answered_or_refused,
+    a_history_of_every_kind_is_answered_or_refused, listed_options_are_taken,
+};
 
 fn spec(host: &FakeHost) -> std::result::Result<&ProviderSpec, String> {
     let description = host.description().map_err(told("description"))?;

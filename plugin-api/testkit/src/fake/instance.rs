@@ -6,12 +6,14 @@ use jaato_plugin_api::abi::abi_stable::std_types::{ROption, RResult};
 use jaato_plugin_api::abi::{
     Answer, ContextBox, EnvironmentBox, FactoryBox, GcBox, InstanceBox, ProviderBox, ToolBox,
 };
+use jaato_types::large::{LARGE, Large, LargeOf, REQUEST_BYTES_MAX};
 use jaato_types::{
     CONDITION, Completion, ConditionAnswer, ConditionRequest, Deciding, Description, Error,
     ErrorKind, Frame, FrameError, GcPlan, GcRequest, ModelInfo, Output, Request, Result, ToolName,
 };
 use parking_lot::Mutex;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::call::{Call, Finished, Make, read_answer, read_error};
@@ -130,12 +132,15 @@ impl FakeInstance {
         self.start_complete(request).map_or_else(failed, Call::wait)
     }
 
-    /// Asks the provider.
+    /// Asks the provider; what is larger than a frame in pieces, as the host does.
     ///
     /// # Errors
-    /// `limit_reached` when the request is too large to cross.
+    /// `limit_reached` when the request is larger than anything that crosses.
     pub fn start_complete(&self, request: &Request) -> Result<Call<Completion>> {
-        Ok(self.start_complete_frame(frame(request)?))
+        match Frame::write(request) {
+            Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Complete, request),
+            _ => Ok(self.start_complete_frame(frame(request)?)),
+        }
     }
 
     /// Asks the provider with a frame that nobody has checked.
@@ -177,7 +182,11 @@ impl FakeInstance {
     /// # Errors
     /// What the gc fails with.
     pub fn plan(&self, request: &GcRequest) -> Result<GcPlan> {
-        self.start_plan_frame(frame(request)?).wait().result
+        let call = match Frame::write(request) {
+            Err(FrameError::TooLarge { .. }) => self.start_large(LargeOf::Plan, request)?,
+            _ => self.start_plan_frame(frame(request)?),
+        };
+        call.wait().result
     }
 
     /// Asks the gc with a frame that nobody has checked.
@@ -256,6 +265,24 @@ impl FakeInstance {
         calls.retain(|(context, _)| context.phase() != Phase::Ended);
         calls.push(call.parts());
         call
+    }
+
+    fn start_large<T: DeserializeOwned>(
+        &self,
+        of: LargeOf,
+        request: &impl Serialize,
+    ) -> Result<Call<T>> {
+        let bad = |error: String| Error::new(ErrorKind::LimitReached, error);
+        let json = serde_json::to_vec(request).map_err(|error| bad(error.to_string()))?;
+        if json.len() > REQUEST_BYTES_MAX {
+            return Err(bad(format!("a request has at most {REQUEST_BYTES_MAX} bytes")));
+        }
+        let asked = frame(&Large::new(of, json.len() as u64))?;
+        let host = Arc::clone(&self.host);
+        Ok(self.start_on(read_answer, move |objects, context| {
+            host.services.lends_request(context.id(), json);
+            objects.instance.operation(LARGE.into(), context, asked.into())
+        }))
     }
 
     fn start_operation<T>(

@@ -11,6 +11,7 @@ use jaato_objects::service::{Asker, Reach, answer};
 use jaato_types::http::{
     HTTP_BODIES_MAX, HTTP_BODY, HTTP_BODY_BYTES_MAX, HTTP_REQUEST, HttpBody, HttpBodyAnswer,
 };
+use jaato_types::large::REQUEST;
 use jaato_types::media_type::{MEDIA_TYPE_HEAD_BYTES, check_media_type, is_media_type};
 use jaato_types::service::{
     self, ATTACHMENTS_MAX, AssetAnswer, AssetRequest, Attach, AttachAnswer, BLOB_BYTES_MAX,
@@ -83,6 +84,9 @@ impl Reply {
     }
 }
 
+/// Bytes of a large request that are read at once.
+const REQUEST_PIECE_BYTES: usize = 1024 * 1024;
+
 /// What is no text.
 #[derive(Default)]
 struct Blob {
@@ -106,6 +110,8 @@ struct State {
     puts: BTreeMap<(u64, u64), Blob>,
     /// Bodies of requests that are put together, by context and number.
     bodies: BTreeMap<(u64, u64), Vec<u8>>,
+    /// What calls read, where that is larger than a frame.
+    requests: BTreeMap<u64, Vec<u8>>,
     outputs: BTreeMap<u64, Vec<u8>>,
     /// What tool calls have attached.
     attachments: BTreeMap<u64, Vec<Data>>,
@@ -127,6 +133,7 @@ impl Default for State {
             blobs: BTreeMap::new(),
             puts: BTreeMap::new(),
             bodies: BTreeMap::new(),
+            requests: BTreeMap::new(),
             outputs: BTreeMap::new(),
             attachments: BTreeMap::new(),
             asked: Vec::new(),
@@ -257,6 +264,13 @@ impl State {
         Reply::of(&AttachAnswer::new(attachments.len() as u64))
     }
 
+    fn read_request(&self, request: &ServiceRequest) -> Result<Reply> {
+        let text = "what this call is about came with it: there is no more to read";
+        let json = self.requests.get(&request.context);
+        let json = json.ok_or_else(|| Error::new(ErrorKind::Unavailable, text))?;
+        Ok(Reply::Stream(FakeStream::of(json.chunks(REQUEST_PIECE_BYTES))))
+    }
+
     fn get_blob(&self, request: &ServiceRequest) -> Result<Reply> {
         let BlobGet { blob: id, .. } = request.read()?;
         let text = format!("the session has no blob `{id}`");
@@ -285,6 +299,12 @@ impl Services {
         let mut state = self.lock();
         state.puts.retain(|(of, _), _| *of != context);
         state.bodies.retain(|(of, _), _| *of != context);
+        state.requests.remove(&context);
+    }
+
+    /// Lends a call what it is about.
+    pub(crate) fn lends_request(&self, context: u64, json: Vec<u8>) {
+        self.lock().requests.insert(context, json);
     }
 
     /// Notes that a tool call runs in a context, whose result may have attachments.
@@ -372,6 +392,7 @@ impl Services {
                 let none = || Error::new(ErrorKind::Unavailable, "there is no session");
                 Reply::of(&self.lock().session.clone().ok_or_else(none)?)
             }
+            REQUEST => self.lock().read_request(request),
             service::CONFIG => Ok(Reply::Json(self.lock().config.clone())),
             service::ASSET => {
                 let id = request.read::<AssetRequest>()?.id;

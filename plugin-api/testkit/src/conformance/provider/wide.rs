@@ -1,7 +1,7 @@
 //! Checks of what not every request has: histories of every kind of part, and options.
 
 use jaato_types::{
-    Completion, Data, Delta, Effort, Message, Opaque, Part, ProviderSpec, Request, Role,
+    Completion, Data, Delta, Effort, ErrorKind, Message, Opaque, Part, ProviderSpec, Request, Role,
     TOOLS_CHANGED, ToolCall, ToolChoice, ToolName, ToolResult, ToolSpec, ToolsChanged,
 };
 use serde_json::{Map, json};
@@ -31,6 +31,23 @@ pub fn a_history_of_every_kind_is_answered_or_refused(_: &Suite, host: &FakeHost
         }
     }
     Ok(())
+}
+
+/// A history that is larger than a frame reaches the provider, which may refuse it as too long for
+/// its model.
+pub fn a_history_larger_than_a_frame_is_answered_or_refused(_: &Suite, host: &FakeHost) -> Verdict {
+    let mut request = request(spec(host)?);
+    let filler = "words that fill a window ".repeat(40_000);
+    let turn = |_| [Message::user(filler.clone()), Message::model(vec![Part::text("Go on.")])];
+    let before = std::mem::take(&mut request.messages);
+    request.messages = (0..10).flat_map(turn).chain(before).collect();
+    let finished = host.complete(&request);
+    if let Err(error) = &finished.result {
+        ensure(error.kind != ErrorKind::UnknownOperation, || {
+            "a history larger than a frame does not reach it: build it with the present sdk".into()
+        })?;
+    }
+    judge(&request, &finished)
 }
 
 /// Each option that is listed is one that there is, and is taken with an ordinary value wherever a

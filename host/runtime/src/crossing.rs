@@ -1,0 +1,74 @@
+//! How what is asked of a provider or a gc reaches its plugin: in one frame or, where the history
+//! is larger than that, as a call that reads it piece by piece.
+
+use std::sync::Arc;
+
+use jaato_instances::{CallSite, Facet, Tell};
+use jaato_session::Cancel;
+use jaato_types::large::{Large, LargeOf, REQUEST_BYTES_MAX};
+use jaato_types::{Error, ErrorKind, Frame, FrameError, PluginName};
+use serde::Serialize;
+
+use crate::host::Host;
+
+/// Asks a plugin, and waits for the answer's frame.
+///
+/// # Errors
+/// As the plugin answers. For what is larger than anything that crosses, or than what this plugin
+/// takes, `context_overflow` of a completion, upon which less is sent, and `limit_reached` of a
+/// plan.
+pub async fn ask(
+    host: &Host,
+    plugin: &PluginName,
+    of: LargeOf,
+    site: CallSite,
+    request: &impl Serialize,
+    tell: &Tell,
+    cancel: &Cancel,
+) -> Result<Vec<u8>, Error> {
+    let facet = match of {
+        LargeOf::Plan => Facet::Plan,
+        LargeOf::Complete | LargeOf::Unknown => Facet::Completion,
+    };
+    match Frame::write(request) {
+        Ok(frame) => host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await,
+        Err(FrameError::TooLarge { .. }) => {
+            let json: Arc<[u8]> = serde_json::to_vec(request).map_err(unwritten)?.into();
+            if json.len() > REQUEST_BYTES_MAX {
+                let text = format!(
+                    "the history is {} bytes long: at most {REQUEST_BYTES_MAX} can be sent",
+                    json.len()
+                );
+                return Err(Error::new(too_large(of), text));
+            }
+            let large = Large::new(of, json.len() as u64);
+            let frame = Frame::write(&large).map_err(unwritten)?;
+            let site = CallSite { request: Some(json), ..site };
+            let facet = Facet::Large(of);
+            let answer = host.plugins.ask(plugin.as_str(), facet, site, frame, tell, cancel).await;
+            answer.map_err(|error| explain_older(error, of, plugin))
+        }
+        Err(error) => Err(unwritten(error)),
+    }
+}
+
+/// Says it of a plugin that was built before there were large requests.
+fn explain_older(error: Error, of: LargeOf, plugin: &PluginName) -> Error {
+    if error.kind != ErrorKind::UnknownOperation {
+        return error;
+    }
+    let text = format!("the history is larger than 8 MiB, which is all that `{plugin}` takes");
+    Error::new(too_large(of), text)
+        .with_hint("a newer edition of the plugin takes more: it was built with an older sdk")
+}
+
+fn too_large(of: LargeOf) -> ErrorKind {
+    match of {
+        LargeOf::Complete => ErrorKind::ContextOverflow,
+        LargeOf::Plan | LargeOf::Unknown => ErrorKind::LimitReached,
+    }
+}
+
+fn unwritten(error: impl std::fmt::Display) -> Error {
+    Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
+}

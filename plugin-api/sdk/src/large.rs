@@ -1,0 +1,36 @@
+//! Requests that are larger than a frame: read in pieces, then asked like any other.
+
+use jaato_types::large::{REQUEST, REQUEST_BYTES_MAX};
+use jaato_types::{Error, ErrorKind, Result};
+use serde::de::DeserializeOwned;
+
+use crate::context::Cx;
+
+/// Reads the request that a large call stands for; `bytes` is its size as the call tells it.
+pub(crate) async fn read<S, T>(cx: &Cx<S>, bytes: u64) -> Result<T>
+where
+    T: DeserializeOwned + Send + 'static,
+{
+    let room = usize::try_from(bytes).ok().filter(|bytes| *bytes <= REQUEST_BYTES_MAX);
+    let Some(room) = room else {
+        let text = format!(
+            "a request of {bytes} bytes is too large: at most {REQUEST_BYTES_MAX} can be read"
+        );
+        return Err(Error::new(ErrorKind::LimitReached, text));
+    };
+    let mut stream = cx.open(REQUEST, &()).await?;
+    let mut json = Vec::with_capacity(room);
+    while let Some(piece) = stream.next_piece().await? {
+        json.extend_from_slice(&piece);
+        if json.len() > room {
+            break;
+        }
+    }
+    if json.len() != room {
+        let text = format!("a request of {bytes} bytes was told, and another one came");
+        return Err(Error::new(ErrorKind::InvalidArguments, text));
+    }
+    // Many megabytes take longer to read than the executor may be held up.
+    let read = cx.blocking(move |_| serde_json::from_slice(&json)).await?;
+    read.map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))
+}
