@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, FRAME_BYTES_MAX, Part, Request};
+use jaato_plugin_sdk::types::{Data, Part, Request};
 pub use jaato_plugin_sdk_provider::shown::Blobs;
 pub(crate) use jaato_plugin_sdk_provider::shown::in_words;
 use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, data_of};
@@ -13,11 +13,9 @@ use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, data_of};
 /// What a file without a name is called, because it has to be called something.
 const FILE_NAME: &str = "file.pdf";
 
-/// Largest body: a frame's bytes, less what stands beside it.
-pub(crate) const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
-
-/// Largest image and file: as text it is a third longer, and its request has to fit.
-pub(crate) const BLOB_BYTES_MAX: usize = BODY_BYTES_MAX / 4 * 3;
+/// Largest image and file, 36 MiB: as text it is a third longer, and OpenAI takes requests of up to
+/// 50 MB (<https://platform.openai.com/docs/guides/images-vision>).
+pub(crate) const BLOB_BYTES_MAX: usize = 36 * 1024 * 1024;
 
 /// Names the blobs whose bytes go into a request, and the most bytes of each.
 pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {

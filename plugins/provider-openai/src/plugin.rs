@@ -1,5 +1,6 @@
 //! The provider itself: between the host's services and the pure mapping.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
@@ -40,15 +41,20 @@ impl Provider for OpenAiProvider {
         let dialect = endpoint::dialect(&base);
         let wanted = Wanted::of(&request);
         let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
+        let asked = Arc::new((request, blobs));
+        let request = &asked.0;
         let mut habits = cx.state().habits_of(&url, &request.model);
         loop {
-            let body = request::body(&request, dialect, habits, &blobs)?;
+            // A long history takes longer to write than the executor may be held up.
+            let written = Arc::clone(&asked);
+            let write = move |_: &Reporter| request::body(&written.0, dialect, habits, &written.1);
+            let body = cx.blocking(write).await??;
             let response = send(cx, &url, wanted, body).await?;
             if is_success(&response) {
                 return receive(cx, &url, response, Reply::new(&url)).await;
             }
             let refused = refused(cx, &url, response).await;
-            let other = refused.wish.and_then(|wish| habits.follow(wish, &request));
+            let other = refused.wish.and_then(|wish| habits.follow(wish, request));
             habits = other.ok_or(refused.error)?;
             // The same words in another way: no second attempt, as nothing was attempted yet.
             cx.state().remember(&url, &request.model, habits);

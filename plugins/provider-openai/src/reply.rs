@@ -3,12 +3,10 @@
 //! Pure. Lenient where servers differ, strict where silence would lose something: an answer that
 //! ends without a word of its end was cut.
 
+use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
-use jaato_plugin_sdk::{Error, ErrorKind, Result};
-use jaato_plugin_sdk_provider::{
-    Answer, Fragment, Fragments, Reader, ServerEvent, exchange, failure,
-};
+use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, ServerEvent, failure};
 pub use jaato_plugin_sdk_provider::{EVENTS_MAX as CHUNKS_MAX, PARTS_MAX};
 
 use crate::chunk::{arguments_of, choice_of, fragment, is_report, is_said};

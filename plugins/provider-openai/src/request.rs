@@ -6,10 +6,11 @@
 
 use jaato_plugin_sdk::serde::Serialize;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{Request, ToolSpec};
 use jaato_plugin_sdk::{Error, ErrorKind, Result};
 
-use crate::content::{BODY_BYTES_MAX, Blobs};
+use crate::content::Blobs;
 pub use crate::dialect::Dialect;
 pub use crate::habits::{Habits, Outcomes, Reasoning, tells_outcomes};
 use crate::messages::messages;
@@ -19,8 +20,8 @@ use crate::options::Settings;
 /// the others are told of in words.
 ///
 /// # Errors
-/// `context_overflow` when it is larger than what may cross to the host, which is more than any
-/// model reads; `unknown_operation` for a message of a role from the future.
+/// `context_overflow` when it is larger than any body that the host sends; `unknown_operation` for a
+/// message of a role from the future.
 pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let body = Body {
@@ -34,9 +35,11 @@ pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) 
     let bytes = serde_json::to_vec(&body).map_err(|error| {
         Error::new(ErrorKind::HostBug, format!("the request cannot be written: {error}"))
     })?;
-    if bytes.len() > BODY_BYTES_MAX {
-        let text =
-            format!("the request has {} bytes: at most {BODY_BYTES_MAX} can be sent", bytes.len());
+    if bytes.len() as u64 > HTTP_BODY_BYTES_MAX {
+        let text = format!(
+            "the request has {} bytes: at most {HTTP_BODY_BYTES_MAX} can be sent",
+            bytes.len()
+        );
         return Err(Error::new(ErrorKind::ContextOverflow, text));
     }
     Ok(bytes)

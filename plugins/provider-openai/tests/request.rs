@@ -4,9 +4,10 @@
 use expect_test::{Expect, expect};
 use jaato_plugin_sdk::ErrorKind;
 use jaato_plugin_sdk::serde_json::{self, Value, json};
+use jaato_plugin_sdk::types::http::HTTP_BODY_BYTES_MAX;
 use jaato_plugin_sdk::types::{
-    Annotations, Availability, Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request, Role,
-    ToolCall, ToolResult, ToolSpec,
+    Annotations, Availability, Data, DataContent, Message, Part, Request, Role, ToolCall,
+    ToolResult, ToolSpec,
 };
 use provider_openai::content::Blobs;
 use provider_openai::request::{Dialect, Habits, Outcomes, body, tells_outcomes};
@@ -210,14 +211,15 @@ fn what_follows_results_is_said_by_the_user() {
 }
 
 #[test]
-fn a_body_that_cannot_cross_to_the_host_is_a_conversation_that_is_too_long() {
+fn a_body_that_no_host_sends_is_a_conversation_that_is_too_long() {
     let of = |bytes: usize| {
         let request = request(vec![Message::user("x".repeat(bytes))]);
         body(&request, Dialect::Common, Habits::default(), &Blobs::new())
     };
     let beside = of(0).unwrap().len();
-    let most = FRAME_BYTES_MAX - 64 * 1024;
-    assert_eq!(of(most - beside).unwrap().len(), most);
+    let more_than_a_frame = 9 * 1024 * 1024;
+    assert_eq!(of(more_than_a_frame).unwrap().len(), beside + more_than_a_frame);
+    let most = usize::try_from(HTTP_BODY_BYTES_MAX).unwrap();
     assert_eq!(of(most - beside + 1).unwrap_err().kind, ErrorKind::ContextOverflow);
 }
 
