@@ -40,6 +40,7 @@
 //! }
 //! ```
 
+mod about_models;
 mod answers;
 mod attach;
 mod attachments;
@@ -56,7 +57,6 @@ mod runtime;
 mod session;
 mod tools;
 mod watching;
-mod windows;
 
 /// The configuration and what the person trusts.
 pub use jaato_config as config;

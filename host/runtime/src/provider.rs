@@ -6,11 +6,11 @@ use futures_util::future::BoxFuture;
 use jaato_instances::{CallSite, Tell, misbehaved};
 use jaato_session::{Cancel, DeltaSink, Provider, SharedFacts};
 use jaato_types::large::LargeOf;
-use jaato_types::{Completion, Error, ErrorKind, Frame, PluginName, Request, SessionId};
+use jaato_types::{Completion, Error, ErrorKind, Frame, ModelInfo, PluginName, Request, SessionId};
 
+use crate::about_models;
 use crate::crossing;
 use crate::host::Host;
-use crate::windows;
 
 /// The provider of one session.
 pub struct PluginProvider {
@@ -67,9 +67,9 @@ impl Provider for PluginProvider {
         Box::pin(self.run(request, sink, cancel))
     }
 
-    fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
+    fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         let (host, facts) = (Arc::clone(&self.host), self.facts.get().cloned());
-        windows::ask(host, self.plugin.clone(), self.session.clone(), facts)
+        about_models::ask(host, self.plugin.clone(), self.session.clone(), facts)
     }
 }
 

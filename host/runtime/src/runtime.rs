@@ -16,10 +16,10 @@ use jaato_session::ModelTakes;
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
 
+use crate::about_models;
 use crate::gc;
 use crate::host::Host;
 use crate::ledger::ledger_of;
-use crate::windows;
 
 /// Lines that one plugin gets for what its description should not hold.
 const LEFT_OUT_TOLD_MAX: usize = 3;
@@ -244,10 +244,12 @@ impl Runtime {
         let provider = self.provider_of(&id)?.name;
         let registry = self.registry();
         let Some(entry) = registry.provider(&provider) else {
-            return Err(windows::not_offered(&id));
+            return Err(about_models::not_offered(&id));
         };
         let infos = self.models_of(entry, wait).await?;
-        let Some(info) = windows::find(&infos, &id) else { return Err(windows::not_offered(&id)) };
+        let Some(info) = about_models::find(&infos, &id) else {
+            return Err(about_models::not_offered(&id));
+        };
         let model = Model { id, ..self.model(&provider, info.clone()) };
         let may_fetch = self.setup().config.local_download && !self.setup().config.offline;
         if matches!(model.state, ModelState::Missing { .. }) && !may_fetch {
@@ -336,7 +338,7 @@ impl Runtime {
         wait: Duration,
     ) -> Result<Vec<ModelInfo>, Error> {
         let plugin = entry.candidate.manifest.name.as_str();
-        let asked = windows::models(&self.host, plugin, CallSite::of_nobody());
+        let asked = about_models::models(&self.host, plugin, CallSite::of_nobody());
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
             let text = format!("it did not tell its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)

@@ -32,6 +32,7 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
+mod sight;
 mod takes;
 mod tasks;
 #[cfg(feature = "testing")]

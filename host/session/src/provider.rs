@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use jaato_types::{Completion, Delta, Event, Part, Request, Result};
+use jaato_types::{Completion, Delta, Event, ModelInfo, Part, Request, Result};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::clock::PIECE_MS;
@@ -28,10 +28,11 @@ pub trait Provider: Send + Sync {
         cancel: Cancel,
     ) -> BoxFuture<'a, Result<Completion>>;
 
-    /// Asks for the model's context window in tokens; `None` where nobody there knows it. The
-    /// session polls it beside its requests and drops it when it ends, so it may take its time. A
-    /// failure is no answer: the window is a help, and the request itself says what is wrong.
-    fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
+    /// Asks what is known of the model: its context window, what it looks at; `None` where nobody
+    /// there knows it. The session polls it beside its requests and drops it when it ends, so it may
+    /// take its time. A failure is no answer: it is a help, and the request itself says what is
+    /// wrong.
+    fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         Box::pin(std::future::ready(None))
     }
 }

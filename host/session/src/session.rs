@@ -22,6 +22,7 @@ use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::gc::{GcState, facts};
+use crate::sight::Sight;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
@@ -95,6 +96,7 @@ pub struct Session {
     pub(crate) prefix: Request,
     pub(crate) model: ModelId,
     pub(crate) takes: ModelTakes,
+    pub(crate) sight: Sight,
     /// Entries of the record that went out since the last cut: they stay as they are.
     pub(crate) sent_entries: usize,
     /// The tools that the model knows of, by the list and by parts of the history.
@@ -151,6 +153,7 @@ impl Session {
             prefix,
             model: model.clone(),
             takes,
+            sight: Sight::default(),
             sent_entries: 0,
             told_tools,
             paused: Vec::new(),

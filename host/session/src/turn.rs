@@ -56,6 +56,9 @@ impl Session {
     pub async fn turn(&mut self, prompt: impl Into<Prompt>, cancel: &Cancel) -> TurnReport {
         let prompt = prompt.into();
         let text = prompt.text.clone();
+        if prompt.files.iter().any(|file| matches!(file, Part::Data(_))) {
+            self.wait_for_sight(cancel).await;
+        }
         let taken = self.take_prompt(prompt);
         self.run_turn(text, taken, cancel).await
     }
@@ -294,6 +297,9 @@ impl Session {
         }
         let runner = self.shared.runner(Initiative::Model, cancel);
         let CallsDone { results, nobody_asked, activated } = runner.run(calls).await;
+        if results.iter().any(|result| !result.attachments.is_empty()) {
+            self.wait_for_sight(cancel).await;
+        }
         self.offer_view();
         self.history.append_results(results, self.take_news()).map_err(host_bug)?;
         progress.nobody_asked = progress.nobody_asked.take().or(nobody_asked);

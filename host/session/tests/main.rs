@@ -19,6 +19,7 @@ mod objects;
 mod random;
 mod random_turns;
 mod renewal;
+mod sight;
 mod silence;
 mod tasks;
 mod turn;

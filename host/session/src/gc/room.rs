@@ -46,7 +46,7 @@ impl Session {
                 cancel,
             );
             let came = beside(exchange, question).await;
-            self.take_window_answer();
+            self.take_told();
             let Exchange::Failed { partial: None, error } = came else { return came };
             let is_overflow = error.kind == ErrorKind::ContextOverflow;
             let is_suspect =

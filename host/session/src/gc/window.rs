@@ -9,7 +9,7 @@ use std::convert::Infallible;
 use std::future::{Future, pending};
 
 use futures_util::future::{BoxFuture, FutureExt, Shared};
-use jaato_types::Role;
+use jaato_types::{ModelInfo, Role};
 
 use crate::clock::sleep_while_running;
 use crate::{Cancel, Session};
@@ -38,14 +38,14 @@ pub enum WindowOrigin {
     Assumed,
 }
 
-/// The size of the window on its way.
-pub(super) type Window = Shared<BoxFuture<'static, Option<u64>>>;
+/// What the provider says of the model, on its way.
+pub(crate) type Told = Shared<BoxFuture<'static, Option<ModelInfo>>>;
 
 /// What a session knows of its window's size.
 pub(super) struct WindowState {
     pub(super) origin: WindowOrigin,
     /// The question, once it was asked.
-    asked: Option<Window>,
+    asked: Option<Told>,
     /// What the provider said.
     pub(super) told: Option<u64>,
     /// Whether the answer was waited for: once is enough.
@@ -67,7 +67,7 @@ impl WindowState {
     }
 
     /// Returns the question as long as it has no answer, to be polled beside other work.
-    pub(super) fn question(&self) -> Option<Window> {
+    pub(super) fn question(&self) -> Option<Told> {
         self.asked.clone().filter(|_| self.told.is_none())
     }
 }
@@ -77,17 +77,28 @@ impl Session {
     pub(super) fn look_at_window(&mut self) {
         let window = &self.gc.window;
         if window.origin != WindowOrigin::Configured && window.asked.is_none() && self.matters() {
-            self.gc.window.asked = Some(self.shared.ports.provider.context_limit().shared());
+            let _ = self.ask_about_model();
         }
-        self.take_window_answer();
+        self.take_told();
+    }
+
+    /// Asks the provider what it knows of the model, once.
+    pub(crate) fn ask_about_model(&mut self) -> Told {
+        let provider = &self.shared.ports.provider;
+        let asked = &mut self.gc.window.asked;
+        asked.get_or_insert_with(|| provider.about_model().shared()).clone()
     }
 
     /// Takes the answer when it is there.
-    pub(super) fn take_window_answer(&mut self) {
+    pub(crate) fn take_told(&mut self) {
         let answer = self.gc.window.asked.clone().and_then(FutureExt::now_or_never);
-        if let Some(limit) = answer.flatten() {
+        let Some(info) = answer.flatten() else { return };
+        if let Some(limit) = info.context_limit
+            && self.gc.window.origin != WindowOrigin::Configured
+        {
             self.take_window(limit);
         }
+        self.take_sight(info.accepts.as_ref());
     }
 
     /// Waits for the window's size, before something is left out on a guess.
@@ -148,7 +159,7 @@ impl Session {
 }
 
 /// Does some work, and polls the question for the window beside it.
-pub(super) async fn beside<T>(work: impl Future<Output = T>, window: Option<Window>) -> T {
+pub(super) async fn beside<T>(work: impl Future<Output = T>, window: Option<Told>) -> T {
     let question = async {
         if let Some(window) = window {
             window.await;

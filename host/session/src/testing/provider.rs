@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt};
-use jaato_types::{Completion, Delta, Error, FinishReason, Part, Request, Result, ToolCall, Usage};
+use jaato_types::{
+    Completion, Delta, Error, FinishReason, ModelInfo, Part, Request, Result, ToolCall, Usage,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 
@@ -57,6 +59,7 @@ pub struct ScriptedProvider {
     script: Mutex<VecDeque<Vec<Beat>>>,
     requests: Mutex<Vec<Request>>,
     window: Mutex<Window>,
+    accepts: Mutex<Option<Vec<String>>>,
 }
 
 /// What is told of the context window, and how often it was asked for.
@@ -79,6 +82,12 @@ impl ScriptedProvider {
     pub fn tells_window(&self, tokens: u64, after_ms: u64) {
         let mut window = self.window.lock();
         (window.tokens, window.after_ms) = (Some(tokens), after_ms);
+    }
+
+    /// Tells what the model looks at, when it is asked.
+    pub fn tells_sight(&self, media_types: &[&str]) {
+        let told = media_types.iter().map(|it| (*it).to_owned()).collect();
+        *self.accepts.lock() = Some(told);
     }
 
     /// Counts how often it was asked for its context window.
@@ -119,17 +128,18 @@ impl Provider for ScriptedProvider {
         .boxed()
     }
 
-    fn context_limit(&self) -> BoxFuture<'static, Option<u64>> {
-        let window = {
+    fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
+        let (window, accepts) = {
             let mut window = self.window.lock();
             window.asked += 1;
-            *window
+            (*window, self.accepts.lock().clone())
         };
         async move {
             if window.after_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(window.after_ms)).await;
             }
-            window.tokens
+            let info = ModelInfo { accepts, ..ModelInfo::new("model") };
+            Some(ModelInfo { context_limit: window.tokens, ..info })
         }
         .boxed()
     }

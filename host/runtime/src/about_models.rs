@@ -1,5 +1,5 @@
-//! Context windows of models, as their providers tell them: asked beside a session's requests, and
-//! kept in the cache folder for a while.
+//! What providers tell of a model, its context window and what it looks at: asked beside a session's
+//! requests, and kept in the cache folder for a while.
 //!
 //! The cache is a help: what cannot be read or written is asked again. What it knows holds for one
 //! plugin's settings, so that another server's model of the same name is another model.
@@ -20,57 +20,67 @@ use sha2::{Digest as _, Sha256};
 
 use crate::host::Host;
 
-/// How long a window is believed without asking again: a server may be started anew with another
-/// one.
+/// How long it is believed without asking again: a server may be started anew with another window.
 const LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// Most windows that the cache keeps; the oldest go.
+/// Most models that the cache keeps; the oldest go.
 const ENTRIES_MAX: usize = 200;
 
 /// Largest cache that is read, in bytes: far more than so many entries have.
 const CACHE_BYTES_MAX: u64 = 256 * 1024;
 
-/// A window, and when it was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// What was told of a model, and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
-    context_limit: u64,
+    context_limit: Option<u64>,
+    accepts: Option<Vec<String>>,
     told_at_s: u64,
 }
 
-/// Asks a session's provider for its model's window; `None` where it does not tell it.
+/// Asks a session's provider about its model; `None` where it tells nothing.
 pub fn ask(
     host: Arc<Host>,
     plugin: PluginName,
     session: SessionId,
     facts: Option<SharedFacts>,
-) -> BoxFuture<'static, Option<u64>> {
+) -> BoxFuture<'static, Option<ModelInfo>> {
     let model = host.setup.config.model.clone();
-    let cache = host.setup.folders.cache().ok().map(|folder| folder.join("windows.json"));
+    let cache = host.setup.folders.cache().ok().map(|folder| folder.join("models.json"));
     let key = settings_of(&host, &plugin).map(|settings| key(&plugin, &model, &settings));
     Box::pin(async move {
         if let (Some(cache), Some(key)) = (&cache, &key)
             && let Some(entry) = read(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
         {
-            return Some(entry.context_limit);
+            return Some(entry.info(&model));
         }
         let site = CallSite { facts, ..CallSite::of(session) };
         let infos = match models(&host, plugin.as_str(), site).await {
             Ok(infos) => infos,
             // The request itself says what is wrong with the server.
             Err(error) => {
-                let text = format!("the context window of `{model}` is not known: {error}");
+                let text = format!("nothing is known of `{model}`: {error}");
                 host.log.line(3, "host", &text);
                 return None;
             }
         };
-        let context_limit = find(&infos, &model)?.context_limit?;
+        let info = find(&infos, &model)?.clone();
+        let (context_limit, accepts) = (info.context_limit, info.accepts.clone());
+        let entry = Entry { context_limit, accepts, told_at_s: now_s() };
         if let (Some(cache), Some(key)) = (&cache, key)
-            && let Err(error) = keep(cache, key, context_limit)
+            && let Err(error) = keep(cache, key, entry)
         {
             host.log.line(3, "host", &format!("cannot write `{}`: {error}", cache.display()));
         }
-        Some(context_limit)
+        Some(info)
     })
+}
+
+impl Entry {
+    fn info(&self, model: &ModelId) -> ModelInfo {
+        let name = model.split().map_or(model.as_str(), |(_, name)| name);
+        let accepts = self.accepts.clone();
+        ModelInfo { context_limit: self.context_limit, accepts, ..ModelInfo::new(name) }
+    }
 }
 
 /// Returns `[plugins.NAME]` as the plugin sees it; `None` if the plugin cannot be used.
@@ -116,21 +126,20 @@ fn read(cache: &Path) -> BTreeMap<String, Entry> {
     text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
 
-/// Keeps a window; of two hosts that write at the same time the later one's entries stay.
-fn keep(cache: &Path, key: String, context_limit: u64) -> std::io::Result<()> {
+/// Keeps what was told; of two hosts that write at the same time the later one's entries stay.
+fn keep(cache: &Path, key: String, entry: Entry) -> std::io::Result<()> {
     let mut entries = read(cache);
-    let now_s = now_s();
-    entries.retain(|_, entry| is_fresh(entry, now_s));
+    entries.retain(|_, known| is_fresh(known, entry.told_at_s));
     while entries.len() >= ENTRIES_MAX {
         let oldest = entries.iter().min_by_key(|(_, entry)| entry.told_at_s);
         let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
         entries.remove(&oldest);
     }
-    entries.insert(key, Entry { context_limit, told_at_s: now_s });
+    entries.insert(key, entry);
     let folder: PathBuf = cache.parent().map(Path::to_owned).unwrap_or_default();
     jaato_places::make(&folder)?;
     // Private, as each such file is; renamed, so that nobody reads a half.
-    let mut beside = tempfile::Builder::new().prefix(".windows-").tempfile_in(&folder)?;
+    let mut beside = tempfile::Builder::new().prefix(".models-").tempfile_in(&folder)?;
     beside.write_all(&serde_json::to_vec(&entries)?)?;
     beside.persist(cache)?;
     Ok(())
@@ -177,15 +186,19 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_kept_for_an_hour_and_for_one_server() {
+    fn what_was_told_is_kept_for_an_hour_and_for_one_server() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = folder.path().join("not/there/windows.json");
+        let cache = folder.path().join("not/there/models.json");
         let (plugin, model) = (PluginName::from("provider-x"), ModelId::from("x/y"));
         let key_at = |url: &str| key(&plugin, &model, &json!({ "base_url": url, "k": "secret" }));
-        keep(&cache, key_at("http://one"), 4_096).unwrap();
+        let accepts = Some(vec!["image/png".to_owned()]);
+        let told = Entry { context_limit: Some(4_096), accepts, told_at_s: now_s() };
+        keep(&cache, key_at("http://one"), told.clone()).unwrap();
         let entries = read(&cache);
-        let entry = entries.get(&key_at("http://one")).copied().unwrap();
-        assert_eq!((entry.context_limit, entries.get(&key_at("http://two"))), (4_096, None));
+        let entry = entries[&key_at("http://one")].clone();
+        assert_eq!((&entry, entries.get(&key_at("http://two"))), (&told, None));
+        let info = entry.info(&model);
+        assert_eq!((info.name.as_str(), info.context_limit), ("y", Some(4_096)));
         assert!(!std::fs::read_to_string(&cache).unwrap().contains("secret"));
         let told = entry.told_at_s;
         assert!(is_fresh(&entry, told) && is_fresh(&entry, told + 3_599));
@@ -194,15 +207,15 @@ mod tests {
 
     #[test]
     fn a_damaged_cache_counts_as_empty_and_one_too_many_pushes_the_oldest_out() {
+        let entry = |told_at_s| Entry { told_at_s, ..Entry::default() };
         let folder = tempfile::tempdir().unwrap();
-        let cache = folder.path().join("windows.json");
+        let cache = folder.path().join("models.json");
         std::fs::write(&cache, "{").unwrap();
-        let full: BTreeMap<String, Entry> = (0..ENTRIES_MAX as u64)
-            .map(|at| (format!("{at}"), Entry { context_limit: at, told_at_s: now_s() - at }))
-            .collect();
+        let full: BTreeMap<String, Entry> =
+            (0..ENTRIES_MAX as u64).map(|at| (format!("{at}"), entry(now_s() - at))).collect();
         assert_eq!(read(&cache), BTreeMap::new());
         std::fs::write(&cache, serde_json::to_vec(&full).unwrap()).unwrap();
-        keep(&cache, "new".to_owned(), 1).unwrap();
+        keep(&cache, "new".to_owned(), entry(now_s())).unwrap();
         let entries = read(&cache);
         assert_eq!(entries.len(), ENTRIES_MAX);
         let oldest = format!("{}", ENTRIES_MAX - 1);
