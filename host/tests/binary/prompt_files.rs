@@ -46,6 +46,28 @@ fn an_image_is_sent_whatever_its_file_is_called() {
 }
 
 #[test]
+fn a_model_that_sees_no_images_gets_words_and_the_person_a_line() {
+    let house = house!();
+    furnish(&house);
+    put(&house, "moon.png", PNG);
+    let server = Server::start([Answer::text(&["I do not see."])]);
+    server.set_models(
+        Answer::status(200).body(
+            r#"{"data":[{"id":"test","max_model_len":9000,"capabilities":{"vision":false}}]}"#,
+        ),
+    );
+    let words = ["--attach", "moon.png", "what is this?"];
+    let words: Vec<&str> = MODEL.iter().chain(&words).copied().collect();
+    let output = at(&house, &server, &words).run().code(0);
+    let line = "`openai/test` cannot look at moon.png (image/png): it is told that there is one";
+    assert!(output.stderr.contains(line), "{output}");
+    let sent = server.asked()[0].json().to_string();
+    assert!(sent.contains("[moon.png, image/png: this model cannot look at it]"), "{sent}");
+    assert!(!sent.contains(PNG_URL), "{sent}");
+    house.nothing_lives();
+}
+
+#[test]
 fn a_text_is_put_into_the_prompt_and_a_word_that_names_no_file_stays_one() {
     let house = house!();
     furnish(&house);

@@ -77,14 +77,15 @@ impl Provider for OpenAiProvider {
         let mut infos = models::read(&url, &body)?;
         window::add_known(&mut infos, endpoint::is_vendors(&base));
         sight::add_known(&mut infos, endpoint::is_vendors(&base));
-        add_window_in_use(cx, &base, &mut infos).await;
+        add_model_in_use(cx, &base, &mut infos).await;
         Ok(infos)
     }
 }
 
-/// Asks a server of one's own for the window of the session's model where its list does not tell
-/// it. What it does not answer is not known: nothing fails for it.
-async fn add_window_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo]) {
+/// Asks a server of one's own about the session's model where its list does not tell the window:
+/// for that, and for what the model looks at. What it does not answer is not known: nothing fails
+/// for it.
+async fn add_model_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo]) {
     let facts = cx.session().await.ok().and_then(|session| session.context);
     let Some(model) = facts.map(|facts| facts.model) else { return };
     let Some((_, model)) = model.split_once('/') else { return };
@@ -107,8 +108,9 @@ async fn add_window_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo])
         }
         let Ok(body) = response.bytes(WHOLE_BYTES_MAX).await else { return };
         let answer = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        if let Some(tokens) = (question.read)(&answer, model) {
-            info.context_limit = Some(tokens);
+        info.context_limit = info.context_limit.or_else(|| (question.read)(&answer, model));
+        info.accepts = info.accepts.take().or_else(|| (question.sight)(&answer, model));
+        if info.context_limit.is_some() && !(question.goes_on && info.accepts.is_none()) {
             return;
         }
     }

@@ -60,6 +60,26 @@ pub(crate) fn of_listed(model: &Value) -> Option<Vec<String>> {
     Some(sight.media_types())
 }
 
+/// llama.cpp's `GET /props`.
+pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<Vec<String>> {
+    let sees = answer["modalities"]["vision"].as_bool()?;
+    Some(if sees { Sight::Images } else { Sight::Nothing }.media_types())
+}
+
+/// Ollama's `POST /api/show`.
+pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<Vec<String>> {
+    let abilities = answer["capabilities"].as_array()?;
+    let sees = abilities.iter().any(|one| one == "vision");
+    Some(if sees { Sight::Images } else { Sight::Nothing }.media_types())
+}
+
+/// LM Studio's `GET /api/v0/models`.
+pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<Vec<String>> {
+    let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
+    let kind = answer["data"].as_array()?.iter().find(is_it)?["type"].as_str()?;
+    Some(if kind == "vlm" { Sight::Images } else { Sight::Nothing }.media_types())
+}
+
 /// Adds what is known of the vendor's own models.
 pub(crate) fn add_known(infos: &mut [ModelInfo], is_vendors: bool) {
     for info in infos.iter_mut().filter(|info| is_vendors && info.accepts.is_none()) {
@@ -86,6 +106,22 @@ mod tests {
         for none in [json!({}), json!(null), json!({ "capabilities": ["vision"] })] {
             assert_eq!(count(none), None);
         }
+    }
+
+    #[test]
+    fn servers_of_ones_own_tell_of_the_model_in_use() {
+        let count = |types: Option<Vec<String>>| types.map(|types| types.len());
+        for (sees, expected) in [(true, Some(4)), (false, Some(0))] {
+            let props = json!({ "modalities": { "vision": sees, "audio": false } });
+            assert_eq!(count(of_props(&props, "m")), expected);
+        }
+        let show = |abilities: Value| count(of_show(&json!({ "capabilities": abilities }), "m"));
+        assert_eq!(show(json!(["completion", "vision"])), Some(4));
+        assert_eq!((show(json!(["completion"])), show(Value::Null)), (Some(0), None));
+        let list = json!({ "data": [{ "id": "m", "type": "vlm" }, { "id": "n", "type": "llm" }] });
+        let listed = |model| count(of_lm_studio(&list, model));
+        assert_eq!((listed("m"), listed("n"), listed("o")), (Some(4), Some(0), None));
+        assert_eq!((count(of_props(&json!({}), "m")), show(json!("vision"))), (None, None));
     }
 
     #[test]

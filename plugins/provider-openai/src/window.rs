@@ -1,8 +1,10 @@
-//! What servers tell of a model's context window beside their list of models, and what is known of
-//! OpenAI's.
+//! What servers tell of the model in use beside their list of models, its context window and what it
+//! looks at, and what is known of the windows of OpenAI's.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
+
+use crate::sight;
 
 /// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits
 /// counts. Its list of models has names alone. From developers.openai.com/api/docs/models and
@@ -31,7 +33,7 @@ const OPENAI: [(&str, u64); 19] = [
     ("o4-mini", 200_000),
 ];
 
-/// A question for the window of the model in use.
+/// A question about the model in use.
 pub struct Question {
     /// Below the server's root.
     pub path: &'static str,
@@ -39,15 +41,43 @@ pub struct Question {
     pub names_model: bool,
     /// Finds the window of the model of that name in the answer.
     pub read: fn(&Value, &str) -> Option<u64>,
+    /// Finds what it looks at.
+    pub sight: fn(&Value, &str) -> Option<Vec<String>>,
+    /// Whether the next question is to the same server, and tells what this one does not.
+    pub goes_on: bool,
 }
 
 /// The questions, in order: llama.cpp; Ollama for what it has loaded, then for what it would load;
 /// LM Studio. A server that is none of these answers 404.
 pub const QUESTIONS: [Question; 4] = [
-    Question { path: "props", names_model: false, read: of_props },
-    Question { path: "api/ps", names_model: false, read: of_loaded },
-    Question { path: "api/show", names_model: true, read: of_show },
-    Question { path: "api/v0/models", names_model: false, read: of_lm_studio },
+    Question {
+        path: "props",
+        names_model: false,
+        read: of_props,
+        sight: sight::of_props,
+        goes_on: false,
+    },
+    Question {
+        path: "api/ps",
+        names_model: false,
+        read: of_loaded,
+        sight: |_, _| None,
+        goes_on: true,
+    },
+    Question {
+        path: "api/show",
+        names_model: true,
+        read: of_show,
+        sight: sight::of_show,
+        goes_on: false,
+    },
+    Question {
+        path: "api/v0/models",
+        names_model: false,
+        read: of_lm_studio,
+        sight: sight::of_lm_studio,
+        goes_on: false,
+    },
 ];
 
 /// Adds what is known of the vendor's own models.

@@ -65,6 +65,29 @@ fn a_server_of_ones_own_is_asked_in_turn_until_it_tells() {
 }
 
 #[test]
+fn what_has_a_model_loaded_is_asked_what_it_looks_at_too() {
+    let host = host(OWN, |request| {
+        let answer = FakeHttpAnswer::status(200);
+        match request.head.url.as_str() {
+            "http://localhost:1/v1/models" => {
+                answer.body(json!({ "data": [{ "id": "m:latest" }] }).to_string())
+            }
+            "http://localhost:1/api/ps" => {
+                let loaded = json!({ "name": "m:latest", "context_length": 4096 });
+                answer.body(json!({ "models": [loaded] }).to_string())
+            }
+            "http://localhost:1/api/show" => {
+                let more = json!({ "capabilities": ["completion"], "parameters": "num_ctx 8192" });
+                answer.body(more.to_string())
+            }
+            _ => FakeHttpAnswer::status(404).body("404 page not found"),
+        }
+    });
+    let info = host.instance().unwrap().models().unwrap().remove(0);
+    assert_eq!((info.context_limit, info.accepts), (Some(4096), Some(Vec::new())));
+}
+
+#[test]
 fn a_server_that_tells_nothing_leaves_the_list_as_it_is() {
     for broken in [404, 500] {
         let answer = if broken == 404 { not_found } else { failing };
