@@ -1,5 +1,5 @@
-//! What providers tell of a model, its context window and what it looks at: asked beside a session's
-//! requests, and kept in the cache folder for a while.
+//! What providers tell of a model, its context window and what it looks at: asked beside requests
+//! of a session, and kept in the cache folder for a while.
 //!
 //! The cache is a help: what cannot be read or written is asked again. What it knows holds for one
 //! plugin's settings, so that another server's model of the same name is another model.

@@ -32,7 +32,6 @@ mod renewal;
 mod report;
 mod retry;
 mod session;
-mod sight;
 mod takes;
 mod tasks;
 #[cfg(feature = "testing")]

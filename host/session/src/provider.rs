@@ -29,9 +29,9 @@ pub trait Provider: Send + Sync {
     ) -> BoxFuture<'a, Result<Completion>>;
 
     /// Asks what is known of the model: its context window, what it looks at; `None` where nobody
-    /// there knows it. The session polls it beside its requests and drops it when it ends, so it may
-    /// take its time. A failure is no answer: it is a help, and the request itself says what is
-    /// wrong.
+    /// there knows it. The session polls it beside its requests and drops it when it ends, so it
+    /// may take its time. A failure is no answer: it is a help, and the request itself says what
+    /// is wrong.
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
         Box::pin(std::future::ready(None))
     }

@@ -6,6 +6,7 @@
 
 mod handle;
 mod listed;
+mod sight;
 
 use std::sync::Arc;
 
@@ -22,7 +23,6 @@ use crate::calls::Initiative;
 use crate::conditions::Conditions;
 use crate::events::Emitter;
 use crate::gc::{GcState, facts};
-use crate::sight::Sight;
 use crate::tasks::Tasks;
 use crate::{
     Cancel, GcSettings, History, HistoryError, Inbox, Limits, ModelTakes, Ports, SharedFacts,
@@ -30,6 +30,7 @@ use crate::{
 };
 pub use handle::SessionHandle;
 use handle::Shared;
+use sight::Sight;
 
 /// What a session is set up with.
 #[derive(Debug, Clone)]

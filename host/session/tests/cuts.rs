@@ -57,6 +57,19 @@ async fn what_a_model_signed_goes_back_to_it_with_its_name_on_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_signature_of_a_megabyte_goes_back_whole() {
+    let stage = Stage::new([]);
+    let mut session = stage.start(Stage::setup()).unwrap();
+    let signature = "s".repeat(1024 * 1024);
+    let signed = Part::thought("hm").signed(signature.as_str());
+    stage.provider.then([Beat::Unseen(signed.clone()), Beat::text("yes")]);
+    stage.provider.then([Beat::text("done")]);
+    turn(&mut session, "one").await;
+    assert_eq!(turn(&mut session, "two").await, Outcome::Done);
+    assert_eq!(stage.provider.requests()[1].messages[1].parts[0], signed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_tool_that_is_new_is_a_cut_where_the_provider_has_no_better_way() {
     let hidden = || Tool::echo("dig").state(ToolState::Inactive);
     let dig = || [Beat::call("1", "dig", json!({}))];

@@ -5,8 +5,8 @@
 //! they say, `details` reasoning that goes back, `usage` what it cost, `reason` why it ended,
 //! `think` reasoning in tags, `halves` torn characters), `refusal` says what to do about an error,
 //! `models` reads the list of models, `sight` what they look at, `window` what servers tell of a
-//! context window, `endpoint` joins URLs, `dialect` tells whose words a server understands,
-//! `habits` what it wants differently.
+//! context window, `questions` who is asked for it, `endpoint` joins URLs, `dialect` tells whose
+//! words a server understands, `habits` what it wants differently.
 //! `plugin` stands between them and the host, which owns the connection and the key; `state` has
 //! its settings, `exchange` sends and reads what comes at once.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ mod messages;
 pub mod models;
 pub mod options;
 pub mod plugin;
+mod questions;
 mod reason;
 mod refusal;
 pub mod reply;

@@ -10,6 +10,7 @@ use jaato_plugin_sdk_provider::failure;
 use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
 
 use crate::exchange::{refused, send};
+use crate::questions::QUESTIONS;
 use crate::reply::Reply;
 use crate::request;
 use crate::state::{Config, KEY, OpenAi};
@@ -94,7 +95,7 @@ async fn add_model_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo]) 
     else {
         return;
     };
-    for question in window::QUESTIONS {
+    for question in QUESTIONS {
         let Some(url) = endpoint::at_root(base, question.path) else { return };
         let method = if question.names_model { "POST" } else { "GET" };
         let mut sent = cx.http(method, url.as_str()).credential(KEY).timeout(LIST_WAIT);

@@ -20,8 +20,8 @@ use crate::options::Settings;
 /// the others are told of in words.
 ///
 /// # Errors
-/// `context_overflow` when it is larger than any body that the host sends; `unknown_operation` for a
-/// message of a role from the future.
+/// `context_overflow` when it is larger than any body that the host sends; `unknown_operation` for
+/// a message of a role from the future.
 pub fn body(request: &Request, dialect: Dialect, habits: Habits, blobs: &Blobs) -> Result<Vec<u8>> {
     let streams = request.options.stream != Some(false);
     let body = Body {

@@ -1,10 +1,8 @@
-//! What servers tell of the model in use beside their list of models, its context window and what it
-//! looks at, and what is known of the windows of OpenAI's.
+//! What servers tell of a model's context window beside their list of models, and what is known of
+//! OpenAI's.
 
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::ModelInfo;
-
-use crate::sight;
 
 /// What OpenAI's models take in, in tokens, by the beginning of their names: the first that fits
 /// counts. Its list of models has names alone. From developers.openai.com/api/docs/models and
@@ -31,53 +29,6 @@ const OPENAI: [(&str, u64); 19] = [
     ("o1", 200_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),
-];
-
-/// A question about the model in use.
-pub struct Question {
-    /// Below the server's root.
-    pub path: &'static str,
-    /// Whether the question names the model, in its body.
-    pub names_model: bool,
-    /// Finds the window of the model of that name in the answer.
-    pub read: fn(&Value, &str) -> Option<u64>,
-    /// Finds what it looks at.
-    pub sight: fn(&Value, &str) -> Option<Vec<String>>,
-    /// Whether the next question is to the same server, and tells what this one does not.
-    pub goes_on: bool,
-}
-
-/// The questions, in order: llama.cpp; Ollama for what it has loaded, then for what it would load;
-/// LM Studio. A server that is none of these answers 404.
-pub const QUESTIONS: [Question; 4] = [
-    Question {
-        path: "props",
-        names_model: false,
-        read: of_props,
-        sight: sight::of_props,
-        goes_on: false,
-    },
-    Question {
-        path: "api/ps",
-        names_model: false,
-        read: of_loaded,
-        sight: |_, _| None,
-        goes_on: true,
-    },
-    Question {
-        path: "api/show",
-        names_model: true,
-        read: of_show,
-        sight: sight::of_show,
-        goes_on: false,
-    },
-    Question {
-        path: "api/v0/models",
-        names_model: false,
-        read: of_lm_studio,
-        sight: sight::of_lm_studio,
-        goes_on: false,
-    },
 ];
 
 /// Adds what is known of the vendor's own models.
@@ -107,13 +58,13 @@ fn of_openai(name: &str) -> Option<u64> {
 }
 
 /// llama.cpp's `GET /props`: the window of one of its slots.
-fn of_props(answer: &Value, _model: &str) -> Option<u64> {
+pub(crate) fn of_props(answer: &Value, _model: &str) -> Option<u64> {
     tokens(&answer["default_generation_settings"]["n_ctx"])
 }
 
 /// Ollama's `GET /api/ps`: the window with which a model is loaded, which no request of ours can
 /// change.
-fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
+pub(crate) fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |loaded: &&Value| {
         ["model", "name"]
             .iter()
@@ -123,7 +74,7 @@ fn of_loaded(answer: &Value, model: &str) -> Option<u64> {
 }
 
 /// Ollama's `POST /api/show`: what the model's file sets, else the most that the model could have.
-fn of_show(answer: &Value, _model: &str) -> Option<u64> {
+pub(crate) fn of_show(answer: &Value, _model: &str) -> Option<u64> {
     let set = answer["parameters"].as_str().unwrap_or_default().lines().find_map(|line| {
         let mut words = line.split_whitespace();
         words.next().filter(|name| *name == "num_ctx")?;
@@ -139,7 +90,7 @@ fn of_show(answer: &Value, _model: &str) -> Option<u64> {
 }
 
 /// LM Studio's `GET /api/v0/models`.
-fn of_lm_studio(answer: &Value, model: &str) -> Option<u64> {
+pub(crate) fn of_lm_studio(answer: &Value, model: &str) -> Option<u64> {
     let is_it = |listed: &&Value| listed["id"].as_str() == Some(model);
     let found = answer["data"].as_array()?.iter().find(is_it)?;
     tokens(&found["loaded_context_length"]).or_else(|| tokens(&found["max_context_length"]))
@@ -220,10 +171,5 @@ mod tests {
             (of_lm_studio(&studio, "m"), of_lm_studio(&studio, "n")),
             (Some(4096), Some(32_768))
         );
-        for read in QUESTIONS.map(|question| question.read) {
-            for nonsense in [json!(null), json!([]), json!({ "models": {}, "data": 7 })] {
-                assert_eq!(read(&nonsense, "m"), None);
-            }
-        }
     }
 }

@@ -77,7 +77,7 @@ impl Session {
     pub(super) fn look_at_window(&mut self) {
         let window = &self.gc.window;
         if window.origin != WindowOrigin::Configured && window.asked.is_none() && self.matters() {
-            let _ = self.ask_about_model();
+            drop(self.ask_about_model());
         }
         self.take_told();
     }
