@@ -125,9 +125,9 @@ fn all_that_came_later() -> Vec<Message> {
     let image = || Data { name: Some("moon.png".to_owned()), ..Data::blob("image/png", "00") };
     let attachments = vec![image()];
     let result = ToolResult { attachments, ..ToolResult::new("1", "look", Default::default()) };
-    let mut changed = ToolsChanged::default();
-    changed.added = vec![ToolSpec { name: ToolName::from("later"), ..ToolSpec::default() }];
-    changed.removed = vec![ToolName::from("look")];
+    let later = ToolSpec { name: ToolName::from("later"), ..ToolSpec::default() };
+    let removed = vec![ToolName::from("look")];
+    let changed = ToolsChanged { added: vec![later], removed, ..ToolsChanged::default() };
     let parts = vec![Part::text("what is it?"), Part::Data(image()), Part::ToolsChanged(changed)];
     vec![
         Message { role: Role::User, parts, ..Message::default() },
