@@ -16,7 +16,10 @@ use crate::toml_tree::{self, Node, Value};
 use crate::{CONFIG_BYTES_MAX, CONFIG_VERSION};
 
 /// Section whose tables belong to the plugins.
-const PLUGINS: &str = "plugins";
+pub(crate) const PLUGINS: &str = "plugins";
+
+/// Section whose tables are providers that are set up under names of their own.
+pub(crate) const PROVIDERS: &str = "providers";
 
 /// A configuration file, read and checked for unknown keys.
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub(crate) struct ConfigFile {
     pub base: PathBuf,
     pub values: BTreeMap<&'static str, Node>,
     pub plugins: BTreeMap<String, Vec<(String, Node)>>,
+    /// `[providers.NAME]`.
+    pub providers: BTreeMap<String, Vec<(String, Node)>>,
     /// `[models."provider/model"]`, as written.
     pub models: Vec<(String, Node)>,
     pub warnings: Vec<Warning>,
@@ -47,6 +52,7 @@ impl ConfigFile {
             base: base.to_owned(),
             values: BTreeMap::new(),
             plugins: BTreeMap::new(),
+            providers: BTreeMap::new(),
             models: Vec::new(),
             warnings: Vec::new(),
             is_newer: false,
@@ -98,6 +104,11 @@ impl ConfigFile {
                 && let Value::Table(inner) = node.value
             {
                 self.plugins.insert(name, inner);
+            } else if path == PROVIDERS {
+                match node.value {
+                    Value::Table(providers) => self.take_providers(providers)?,
+                    other => return Err(self.not_a_section(path, node.line, &other)),
+                }
             } else if path == MODELS {
                 match node.value {
                     Value::Table(models) => self.take_models(models)?,
@@ -105,6 +116,27 @@ impl ConfigFile {
                 }
             } else {
                 self.unknown(section, path, node.line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_providers(&mut self, providers: Vec<(String, Node)>) -> Result<(), ConfigError> {
+        for (name, node) in providers {
+            let path = format!("{PROVIDERS}.{name}");
+            // It stands before the slash of `provider/model`.
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            if name.is_empty() || !name.chars().all(is_plain) {
+                return Err(ConfigError::WrongValue {
+                    origin: self.boxed_origin(node.line),
+                    wants: "a name of a-z, A-Z, 0-9, `-` and `_`".to_owned(),
+                    has: format!("`{name}`"),
+                    key: path,
+                });
+            }
+            match node.value {
+                Value::Table(entries) => drop(self.providers.insert(name, entries)),
+                other => return Err(self.not_a_section(path, node.line, &other)),
             }
         }
         Ok(())
@@ -209,7 +241,7 @@ fn known_in(section: &str) -> Vec<String> {
         }
     }
     if section.is_empty() {
-        known.push(MODELS.to_owned());
+        known.extend([MODELS, PROVIDERS].map(str::to_owned));
     }
     known
 }

@@ -199,6 +199,8 @@ macro_rules! keys {
             $( #[doc = $section_doc] pub $section: $settings, )+
             /// `[plugins.NAME]`, by name, as written: each plugin's own schema checks its own.
             pub plugin_settings: BTreeMap<String, PluginSettings>,
+            /// `[providers.NAME]`, by name, as written: providers under names of their own.
+            pub provider_settings: BTreeMap<String, PluginSettings>,
             /// `[models."provider/model"]`, by the model's id.
             pub model_settings: BTreeMap<String, ModelSettings>,
             /// What a person should know about the files and variables that were read.
@@ -251,6 +253,7 @@ macro_rules! keys {
                     $( $field: $default, )+
                     $( $section: $settings::default(), )+
                     plugin_settings: BTreeMap::new(),
+                    provider_settings: BTreeMap::new(),
                     model_settings: BTreeMap::new(),
                     warnings: Vec::new(),
                     origins: BTreeMap::new(),
@@ -282,6 +285,7 @@ macro_rules! keys {
                         layers.resolve(&INFO, $row_default, given, &mut origins)?
                     }, )+ }, )+
                     plugin_settings: layers.plugin_settings()?,
+                    provider_settings: layers.provider_settings()?,
                     model_settings: layers.model_settings()?,
                     warnings: layers.warnings(),
                     origins,

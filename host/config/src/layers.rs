@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use crate::dotenv::{self, DotEnv};
 use crate::env_file::EnvFile;
 use crate::error::{ConfigError, Warning};
-use crate::file::{ConfigFile, read_text, text_of};
+use crate::file::{ConfigFile, PLUGINS, PROVIDERS, read_text, text_of};
 use crate::folders::Folders;
 use crate::keys::{Config, KEYS, KeyInfo, Merge, Overrides, Owner, Precedence};
 use crate::model_id::DEFAULT_PROVIDER;
@@ -15,7 +15,7 @@ use crate::model_settings::{self, ModelSettings};
 use crate::origin::{Layer, Origin};
 use crate::plugin_settings::PluginSettings;
 use crate::setting::{Bases, Setting};
-use crate::toml_tree::Value;
+use crate::toml_tree::{Node, Value};
 use crate::trust::{CONFIG_FILE, ENV_FILE, TrustedWorkspace};
 use crate::variables::Variables;
 
@@ -282,10 +282,25 @@ impl<'a> Layers<'a> {
     }
 
     pub(crate) fn plugin_settings(&self) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
+        self.settings_below(PLUGINS, |file| &file.plugins)
+    }
+
+    pub(crate) fn provider_settings(
+        &self,
+    ) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
+        self.settings_below(PROVIDERS, |file| &file.providers)
+    }
+
+    fn settings_below(
+        &self,
+        section: &str,
+        of: impl Fn(&ConfigFile) -> &BTreeMap<String, Vec<(String, Node)>>,
+    ) -> Result<BTreeMap<String, PluginSettings>, ConfigError> {
         let mut settings: BTreeMap<String, PluginSettings> = BTreeMap::new();
         for file in &self.files {
-            for (plugin, entries) in &file.plugins {
-                settings.entry(plugin.clone()).or_default().lay(plugin, entries, file)?;
+            for (name, entries) in of(file) {
+                let place = format!("{section}.{name}");
+                settings.entry(name.clone()).or_default().lay(&place, entries, file)?;
             }
         }
         Ok(settings)

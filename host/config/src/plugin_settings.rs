@@ -1,4 +1,5 @@
-//! The settings of one plugin, as written: `[plugins.NAME]`.
+//! The settings of one plugin, as written: `[plugins.NAME]`, or `[providers.NAME]` for a provider that
+//! is set up under a name of its own.
 //!
 //! What they mean is the plugin's to say: whoever has its schema checks them and asks here for the
 //! place of the value that is wrong.
@@ -71,10 +72,10 @@ impl PluginSettings {
         dropped
     }
 
-    /// Lays the settings of a later file over these.
+    /// Lays the settings of a later file over these; `section` is what they stand in.
     pub(crate) fn lay(
         &mut self,
-        plugin: &str,
+        section: &str,
         entries: &[(String, Node)],
         file: &ConfigFile,
     ) -> Result<(), ConfigError> {
@@ -82,7 +83,7 @@ impl PluginSettings {
             let pointer = format!("/{}", escape(name));
             let below = format!("{pointer}/");
             self.origins.retain(|known, _| *known != pointer && !known.starts_with(&below));
-            let mut reader = Reader { plugin, file, origins: &mut self.origins };
+            let mut reader = Reader { section, file, origins: &mut self.origins };
             let value = reader.json(&pointer, node)?;
             if file.layer == Layer::User {
                 self.own.insert(name.clone(), (value.clone(), file.origin(node.line)));
@@ -94,7 +95,7 @@ impl PluginSettings {
 }
 
 struct Reader<'a> {
-    plugin: &'a str,
+    section: &'a str,
     file: &'a ConfigFile,
     origins: &'a mut BTreeMap<String, Origin>,
 }
@@ -135,7 +136,7 @@ impl Reader<'_> {
     fn odd_number(&self, pointer: &str, node: &Node) -> ConfigError {
         ConfigError::WrongValue {
             origin: Box::new(self.file.origin(node.line)),
-            key: format!("plugins.{}{}", self.plugin, pointer.replace('/', ".")),
+            key: format!("{}{}", self.section, pointer.replace('/', ".")),
             wants: "a number of at most 64 bits, not `inf` or `nan`".to_owned(),
             has: node.value.describe(),
         }

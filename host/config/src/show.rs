@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use crate::file::{PLUGINS, PROVIDERS};
 use crate::keys::Config;
 use crate::mask::{MASK, is_secret_name, is_secret_number, mask_credentials};
 use crate::origin::Origin;
+
+/// What says where a key is, and is none.
+const NAMES_OF_WHERE_KEYS_ARE: [&str; 2] = ["api_key_env", "api_key_command"];
 
 /// One value, as a person is shown it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +26,7 @@ pub struct Entry {
 
 impl Config {
     /// Every key with its value and origin: first the known keys in the order of the table, then
-    /// what is said of models, then the settings of the plugins.
+    /// what is said of models, then the settings of providers and plugins.
     pub fn entries(&self) -> Vec<Entry> {
         let mut entries = self.key_entries();
         for (model, settings) in &self.model_settings {
@@ -30,7 +34,9 @@ impl Config {
             let key = format!("models.\"{model}\".context_limit");
             entries.push(Entry::new(&key, limit.to_string(), settings.origin.as_slice()));
         }
-        for (plugin, settings) in &self.plugin_settings {
+        let plugins = self.plugin_settings.iter().map(|(name, it)| (PLUGINS, name, it));
+        let providers = self.provider_settings.iter().map(|(name, it)| (PROVIDERS, name, it));
+        for (section, owner, settings) in providers.chain(plugins) {
             // Whether the map sorts depends on a feature that any crate of the build can turn on.
             let sorted: BTreeMap<_, _> = settings.values().iter().collect();
             for (name, value) in sorted {
@@ -40,7 +46,7 @@ impl Config {
                     Json::String(text) if text == MASK => text,
                     value => value.to_string(),
                 };
-                entries.push(Entry::new(&format!("plugins.{plugin}.{name}"), shown, origins));
+                entries.push(Entry::new(&format!("{section}.{owner}.{name}"), shown, origins));
             }
         }
         entries
@@ -70,6 +76,9 @@ impl Entry {
 }
 
 fn masked(name: &str, value: &Json) -> Json {
+    if NAMES_OF_WHERE_KEYS_ARE.contains(&name) {
+        return value.clone();
+    }
     let is_secret = match value {
         Json::Null | Json::Bool(_) => false,
         Json::Number(_) => is_secret_number(name),

@@ -183,6 +183,7 @@ impl PluginCaller {
                 catalog: &catalog,
                 plugin,
                 session: &session,
+                provider: site.provider.as_ref(),
                 services: &services,
             };
             let Some(Got { lease, services, refused }) = self.instances.get(wanted).await? else {

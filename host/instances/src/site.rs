@@ -26,6 +26,8 @@ pub struct CallSite {
     pub session: SessionId,
     /// Model and tokens, where the session has a model.
     pub facts: Option<SharedFacts>,
+    /// The name under `[providers]` by which a provider is asked, where it is one of those.
+    pub provider: Option<Arc<str>>,
     /// The call, where it is a tool's.
     pub call: Option<CallId>,
     /// The session's objects, where a tool or a command runs.
@@ -112,6 +114,7 @@ impl CallSite {
         Self {
             session,
             facts: None,
+            provider: None,
             call: None,
             objects: None,
             environment: None,

@@ -12,8 +12,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures_util::future::BoxFuture;
 use jaato_instances::{CallSite, Facet, Tell, misbehaved};
-use jaato_session::{Cancel, SharedFacts};
-use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName, SessionId};
+use jaato_session::Cancel;
+use jaato_types::{Error, ErrorKind, Frame, ModelId, ModelInfo, PluginName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -41,19 +41,18 @@ struct Entry {
 pub fn ask(
     host: Arc<Host>,
     plugin: PluginName,
-    session: SessionId,
-    facts: Option<SharedFacts>,
+    site: CallSite,
 ) -> BoxFuture<'static, Option<ModelInfo>> {
     let model = host.setup.config.model.clone();
     let cache = host.setup.folders.cache().ok().map(|folder| folder.join("models.json"));
-    let key = settings_of(&host, &plugin).map(|settings| key(&plugin, &model, &settings));
+    let key = settings_of(&host, &plugin, site.provider.as_ref())
+        .map(|settings| key(&plugin, &model, &settings));
     Box::pin(async move {
         if let (Some(cache), Some(key)) = (&cache, &key)
             && let Some(entry) = read(cache).get(key).filter(|entry| is_fresh(entry, now_s()))
         {
             return Some(entry.info(&model));
         }
-        let site = CallSite { facts, ..CallSite::of(session) };
         let infos = match models(&host, plugin.as_str(), site).await {
             Ok(infos) => infos,
             // The request itself says what is wrong with the server.
@@ -83,11 +82,15 @@ impl Entry {
     }
 }
 
-/// Returns `[plugins.NAME]` as the plugin sees it; `None` if the plugin cannot be used.
-fn settings_of(host: &Host, plugin: &PluginName) -> Option<Arc<Value>> {
+/// Returns the settings as the plugin sees them; `None` if the plugin cannot be used.
+fn settings_of(
+    host: &Host,
+    plugin: &PluginName,
+    provider: Option<&Arc<str>>,
+) -> Option<Arc<Value>> {
     let catalog = host.plugins.plugins.current();
     let entry = catalog.registry.plugin(plugin.as_str())?;
-    host.services.settings_of(entry, catalog.edition(plugin.as_str()).number)
+    host.services.settings_of(entry, provider, catalog.edition(plugin.as_str()).number)
 }
 
 /// Asks a plugin for its provider's models.

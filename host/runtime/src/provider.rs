@@ -16,14 +16,21 @@ use crate::host::Host;
 pub struct PluginProvider {
     host: Arc<Host>,
     plugin: PluginName,
+    /// The name under `[providers]` by which it is asked.
+    name: Option<Arc<str>>,
     session: SessionId,
     facts: std::sync::OnceLock<SharedFacts>,
 }
 
 impl PluginProvider {
     /// Makes it for a session.
-    pub fn new(host: Arc<Host>, plugin: PluginName, session: SessionId) -> Self {
-        Self { host, plugin, session, facts: std::sync::OnceLock::new() }
+    pub fn new(
+        host: Arc<Host>,
+        plugin: PluginName,
+        name: Option<Arc<str>>,
+        session: SessionId,
+    ) -> Self {
+        Self { host, plugin, name, session, facts: std::sync::OnceLock::new() }
     }
 
     /// Gives it the session's facts, which exist only once the session does.
@@ -44,6 +51,7 @@ impl PluginProvider {
         });
         let site = CallSite {
             facts: self.facts.get().cloned(),
+            provider: self.name.clone(),
             alive: Some(Arc::new(move || living.alive())),
             ..self.host.environments.site(&self.session)
         };
@@ -68,8 +76,10 @@ impl Provider for PluginProvider {
     }
 
     fn about_model(&self) -> BoxFuture<'static, Option<ModelInfo>> {
-        let (host, facts) = (Arc::clone(&self.host), self.facts.get().cloned());
-        about_models::ask(host, self.plugin.clone(), self.session.clone(), facts)
+        let facts = self.facts.get().cloned();
+        let site =
+            CallSite { facts, provider: self.name.clone(), ..CallSite::of(self.session.clone()) };
+        about_models::ask(Arc::clone(&self.host), self.plugin.clone(), site)
     }
 }
 

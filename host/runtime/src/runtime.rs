@@ -1,5 +1,6 @@
 //! The runtime: the plugins that were found, and what runs them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use jaato_loader::{Executor, Report, Watch};
 use jaato_log::Log;
 use jaato_process::{Orphan, Supervisor};
 use jaato_registry::{PluginEntry, Registry, Status};
-use jaato_services::{Assets, HostServices, Shared, problems_of_settings};
+use jaato_services::{Assets, HostServices, Shared, named_plugin, problems_of_settings};
 use jaato_session::ModelTakes;
 use jaato_terminals::{Door, Terminals, own_temporary_folder};
 use jaato_types::{Asset, Error, ErrorKind, ModelId, ModelInfo, PluginName, SessionId};
@@ -75,6 +76,8 @@ pub(crate) struct KnownProvider {
     /// The provider's name.
     pub(crate) name: String,
     pub(crate) plugin: PluginName,
+    /// The same name, where it is one of `[providers]`.
+    pub(crate) configured: Option<Arc<str>>,
     /// The model's context window in tokens, where known.
     pub(crate) context_limit: Option<u64>,
     pub(crate) takes: ModelTakes,
@@ -211,14 +214,21 @@ impl Runtime {
     pub async fn models_within(&self, wait: Duration) -> (Vec<Model>, Vec<String>) {
         let (mut models, mut problems) = (Vec::new(), Vec::new());
         let registry = self.registry();
-        for name in registry.providers().map(str::to_owned) {
-            let Some(entry) = registry.provider(&name) else { continue };
+        for name in self.provider_names(&registry) {
+            let any = ModelId::from(format!("{name}/").as_str());
+            let (entry, configured) = match self.plugin_of(&registry, &any, &name) {
+                Ok(found) => found,
+                Err(error) => {
+                    problems.push(error.to_string());
+                    continue;
+                }
+            };
             if entry.status != Status::Active {
                 continue;
             }
             let is_configured =
                 self.setup().config.model.split().is_some_and(|(provider, _)| provider == name);
-            match self.models_of(entry, wait).await {
+            match self.models_of(entry, configured, wait).await {
                 Ok(infos) => models.extend(infos.into_iter().map(|info| self.model(&name, info))),
                 Err(error) if error.kind == ErrorKind::NotFound && !is_configured => {}
                 Err(error) => problems.push(format!("provider `{name}`: {error}")),
@@ -243,10 +253,8 @@ impl Runtime {
         let id = self.setup().config.model.clone();
         let provider = self.provider_of(&id)?.name;
         let registry = self.registry();
-        let Some(entry) = registry.provider(&provider) else {
-            return Err(about_models::not_offered(&id));
-        };
-        let infos = self.models_of(entry, wait).await?;
+        let (entry, configured) = self.plugin_of(&registry, &id, &provider)?;
+        let infos = self.models_of(entry, configured, wait).await?;
         let Some(info) = about_models::find(&infos, &id) else {
             return Err(about_models::not_offered(&id));
         };
@@ -298,17 +306,7 @@ impl Runtime {
             return Err(Error::new(ErrorKind::Configuration, text));
         };
         let registry = self.registry();
-        let Some(entry) = registry.provider(provider) else {
-            let known: Vec<_> = registry.providers().collect();
-            let text = format!("no plugin offers the provider `{provider}` of the model `{model}`");
-            let hint = if known.is_empty() {
-                "no provider plugin was found: `jaato doctor` tells where they are looked for"
-                    .to_owned()
-            } else {
-                format!("known providers are: {}", known.join(", "))
-            };
-            return Err(Error::new(ErrorKind::Configuration, text).with_hint(hint));
-        };
+        let (entry, configured) = self.plugin_of(&registry, model, provider)?;
         let plugin = entry.candidate.manifest.name.clone();
         if entry.status != Status::Active {
             let text = format!(
@@ -324,6 +322,7 @@ impl Runtime {
         Ok(KnownProvider {
             name: provider.to_owned(),
             plugin,
+            configured,
             context_limit: info.and_then(|info| info.context_limit),
             takes: ModelTakes {
                 options: spec_says.options,
@@ -332,13 +331,49 @@ impl Runtime {
         })
     }
 
+    /// Lists the names that may stand before the slash of a model: those of `[providers]`, and
+    /// those of plugins.
+    fn provider_names(&self, registry: &Registry) -> BTreeSet<String> {
+        let configured = self.setup().config.provider_settings.keys().cloned();
+        configured.chain(registry.providers().map(str::to_owned)).collect()
+    }
+
+    /// Finds the plugin of a model's provider, and the provider's name where it is one of
+    /// `[providers]`.
+    fn plugin_of<'a>(
+        &self,
+        registry: &'a Registry,
+        model: &ModelId,
+        provider: &str,
+    ) -> Result<(&'a PluginEntry, Option<Arc<str>>), Error> {
+        let config = &self.setup().config;
+        if config.provider_settings.contains_key(provider) {
+            return Ok((named_plugin(registry, config, provider)?, Some(provider.into())));
+        }
+        let dashed = provider.replace('_', "-");
+        let found = registry.provider(provider).or_else(|| registry.provider(&dashed));
+        found.map(|entry| (entry, None)).ok_or_else(|| {
+            let text = format!("no plugin offers the provider `{provider}` of the model `{model}`");
+            let known: Vec<String> = self.provider_names(registry).into_iter().collect();
+            let hint = if known.is_empty() {
+                "no provider plugin was found: `jaato doctor` tells where they are looked for"
+                    .to_owned()
+            } else {
+                format!("known providers are: {}", known.join(", "))
+            };
+            Error::new(ErrorKind::Configuration, text).with_hint(hint)
+        })
+    }
+
     async fn models_of(
         &self,
         entry: &PluginEntry,
+        provider: Option<Arc<str>>,
         wait: Duration,
     ) -> Result<Vec<ModelInfo>, Error> {
         let plugin = entry.candidate.manifest.name.as_str();
-        let asked = about_models::models(&self.host, plugin, CallSite::of_nobody());
+        let site = CallSite { provider, ..CallSite::of_nobody() };
+        let asked = about_models::models(&self.host, plugin, site);
         tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
             let text = format!("it did not tell its models within {} s", wait.as_secs());
             Err(Error::new(ErrorKind::Provider, text)

@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::call::Call;
 use crate::credentials::Credentials;
 use crate::plugin::PluginServices;
+use crate::section::Section;
 use crate::settings;
 use crate::shared::Shared;
 
@@ -22,8 +23,8 @@ use crate::shared::Shared;
 pub struct HostServices {
     setup: Arc<Setup>,
     shared: Arc<Shared>,
-    /// By plugin, with the number of the edition that it is of.
-    prepared: Mutex<HashMap<PluginName, (u64, Arc<Prepared>)>>,
+    /// By plugin and section, with the number of the edition that it is of.
+    prepared: Mutex<HashMap<(PluginName, Section), (u64, Arc<Prepared>)>>,
 }
 
 /// What the calls of one edition of a plugin share.
@@ -44,27 +45,39 @@ impl HostServices {
         &self.shared
     }
 
-    /// Returns `[plugins.NAME]` as the plugin sees it; `None` where it cannot be used.
-    pub fn settings_of(&self, entry: &PluginEntry, edition: u64) -> Option<Arc<Value>> {
-        Some(Arc::clone(&self.prepared(entry, edition).ok()?.config))
+    /// Returns a plugin's settings as it sees them, those of a name of `[providers]` where there is
+    /// one; `None` where it cannot be used.
+    pub fn settings_of(
+        &self,
+        entry: &PluginEntry,
+        provider: Option<&Arc<str>>,
+        edition: u64,
+    ) -> Option<Arc<Value>> {
+        Some(Arc::clone(&self.prepared(entry, provider, edition).ok()?.config))
     }
 
     /// Checks the person's settings and reads credentials, once for each edition.
-    fn prepared(&self, entry: &PluginEntry, edition: u64) -> Result<Arc<Prepared>, Error> {
+    fn prepared(
+        &self,
+        entry: &PluginEntry,
+        provider: Option<&Arc<str>>,
+        edition: u64,
+    ) -> Result<Arc<Prepared>, Error> {
         let name = &entry.candidate.manifest.name;
+        let key = (name.clone(), Section::of(name, provider));
         let mut prepared = self.prepared.lock();
-        if let Some((_, prepared)) = prepared.get(name).filter(|(number, _)| *number == edition) {
+        if let Some((_, prepared)) = prepared.get(&key).filter(|(number, _)| *number == edition) {
             return Ok(Arc::clone(prepared));
         }
         let Some(description) = entry.description() else {
             let text = format!("plugin `{name}` cannot be used");
             return Err(Error::new(ErrorKind::PluginDisabled, text));
         };
-        let (config, credentials) = settings::of_plugin(entry, description, &self.setup)?;
+        let (config, credentials) = settings::of_plugin(entry, &key.1, description, &self.setup)?;
         let (config, credentials) = (Arc::new(config), Arc::new(credentials));
         let assets = description.assets.clone().into();
         let new = Arc::new(Prepared { config, credentials, assets });
-        prepared.insert(name.clone(), (edition, Arc::clone(&new)));
+        prepared.insert(key, (edition, Arc::clone(&new)));
         Ok(new)
     }
 }
@@ -77,7 +90,8 @@ impl ServiceFactory for HostServices {
         tell: &Tell,
     ) -> Result<Arc<dyn CallServices>, Error> {
         let PluginInUse { entry, edition, registry } = plugin;
-        let Prepared { config, credentials, assets } = &*self.prepared(entry, edition)?;
+        let Prepared { config, credentials, assets } =
+            &*self.prepared(entry, site.provider.as_ref(), edition)?;
         let call = Call::new(
             Arc::clone(&self.shared),
             entry.candidate.manifest.name.clone(),
@@ -97,12 +111,10 @@ impl ServiceFactory for HostServices {
     }
 
     fn without_secrets(&self, plugin: &str, error: Error) -> Error {
+        // Those of all its sections: an instance may be asked under several names.
         let prepared = self.prepared.lock();
-        match prepared.get(plugin) {
-            Some((_, prepared)) => prepared.credentials.without_secrets(error),
-            // It was never called, so it was given no key.
-            None => error,
-        }
+        let its = prepared.iter().filter(|((name, _), _)| name.as_str() == plugin);
+        its.fold(error, |error, (_, (_, prepared))| prepared.credentials.without_secrets(error))
     }
 
     fn follows(&self, registry: &Registry) {

@@ -18,6 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::bodies::Bodies;
 use crate::credentials::{Credentials, Grant, HOST_HEADERS, Scheme};
+use crate::key_commands::KeyCommands;
 use crate::scrub::Scrubber;
 
 /// Wait for the answer's head, and for each next piece, of a request that names none.
@@ -56,20 +57,33 @@ impl Requests {
     }
 }
 
+/// What a request needs of the host and of its call.
+type Lent<'a> = (&'a Client, &'a Requests, &'a Arc<Bodies>, &'a Arc<KeyCommands>);
+
 /// Answers one request of a plugin. Whoever waits for its answer hears of each piece that comes.
 pub fn request(
-    (client, requests, bodies): (&Client, &Requests, &Arc<Bodies>),
+    (client, requests, bodies, commands): Lent<'_>,
     plugin: &PluginName,
     credentials: &Arc<Credentials>,
     frame: &[u8],
     alive: Option<Alive>,
 ) -> BoxFuture<'static, Result<Served, Error>> {
-    let prepared = prepare(credentials, bodies, frame);
+    let asked = read(frame);
     let begun = requests.begin(plugin);
-    let client = client.clone();
+    let (client, bodies, credentials) =
+        (client.clone(), Arc::clone(bodies), Arc::clone(credentials));
+    let commands = Arc::clone(commands);
     Box::pin(async move {
-        let (request, grant) = prepared?;
+        let (asked, bytes) = asked?;
         let place = begun?;
+        if let Some(variable) = &asked.credential {
+            let run = |line: String, whose: String| {
+                let commands = Arc::clone(&commands);
+                async move { commands.run(&line, &whose).await }
+            };
+            credentials.fetch(variable, run).await?;
+        }
+        let (request, grant) = prepare(&credentials, &bodies, asked, bytes)?;
         let scrubber = grant.as_ref().and_then(|grant| Scrubber::of(grant.secret.reveal()));
         let response = client.send(request).await.map_err(|error| {
             let mut error = to_error(&error);
@@ -90,13 +104,19 @@ pub fn request(
     })
 }
 
+/// Reads what is asked: the request, and its body where that came with it.
+fn read(frame: &[u8]) -> Result<(HttpRequest, Vec<u8>), Error> {
+    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
+    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
+    Ok((asked, parsed.bytes.to_vec()))
+}
+
 fn prepare(
     credentials: &Credentials,
     bodies: &Arc<Bodies>,
-    frame: &[u8],
+    asked: HttpRequest,
+    bytes: Vec<u8>,
 ) -> Result<(Request, Option<Grant>), Error> {
-    let parsed = Frame::parse(frame).map_err(|error| bad_request(&error))?;
-    let asked: HttpRequest = parsed.json().map_err(|error| bad_request(&error))?;
     let method = Method::from_bytes(asked.method.as_bytes())
         .ok()
         .filter(|method| *method != Method::CONNECT)
@@ -107,16 +127,19 @@ fn prepare(
         request.headers.append(name, value);
     }
     match asked.body {
-        Some(_) if !parsed.bytes.is_empty() => {
+        Some(_) if !bytes.is_empty() => {
             return Err(bad_request(&"the request names a body and has another one beside it"));
         }
         Some(number) => bodies.finish(number)?.send_with(&mut request),
-        None => request.body = parsed.bytes.to_vec().into(),
+        None => request.body = bytes.into(),
     }
     let wait = asked.timeout_ms.map_or(WAIT, |ms| Duration::from_millis(ms).min(WAIT_MAX));
     request.limits = Limits { answer: wait, idle: wait, body_bytes_max: BODY_BYTES_MAX };
     let Some(variable) = asked.credential else { return Ok((request, None)) };
     request.redirects = Redirects::Refuse;
+    for (name, value) in credentials.headers(&request.url) {
+        request.headers.insert(name, value.clone());
+    }
     let grant = credentials.grant(&variable, &request.url)?;
     if let Some(grant) = &grant {
         add(&mut request, grant, &variable)?;
@@ -233,6 +256,7 @@ mod tests {
     use jaato_types::{CredentialSpec, PluginName};
 
     use super::*;
+    use crate::section::Section;
 
     const SECRET: &str = "sk-0123456789abcdef";
 
@@ -246,8 +270,9 @@ mod tests {
         };
         let variables: Variables = [("KEY", SECRET)].into_iter().collect();
         let (plugin, config) = (PluginName::from("provider-x"), Config::default());
-        let credentials = Credentials::read(&plugin, &[spec], None, &config, &variables)?;
-        prepare(&credentials, &Arc::default(), &Frame::write_with_bytes(asked, b"body").unwrap())
+        let section = Section::Plugin(plugin.clone());
+        let credentials = Credentials::read(&plugin, &section, &[spec], None, &config, &variables)?;
+        prepare(&credentials, &Arc::default(), asked.clone(), b"body".to_vec())
     }
 
     fn asked() -> HttpRequest {
@@ -323,7 +348,7 @@ mod tests {
         };
         assert_eq!((wait(None), wait(Some(7))), (WAIT, Duration::from_millis(7)));
         assert_eq!(wait(Some(u64::MAX)), WAIT_MAX);
-        let bad = prepare(&Credentials::default(), &Arc::default(), &Frame::empty()).unwrap_err();
+        let bad = read(&Frame::empty()).unwrap_err();
         assert_eq!(bad.kind, ErrorKind::InvalidArguments);
     }
 }

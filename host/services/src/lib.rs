@@ -17,15 +17,17 @@ mod credentials;
 mod factory;
 mod facts;
 mod http;
+mod key_commands;
 mod objects;
 mod offered;
 mod plugin;
 mod scrub;
+mod section;
 mod settings;
 mod shared;
 
 pub use assets::{Assets, delta_of};
 pub use blobs::{Blobs, Kept, SessionBlobs};
 pub use factory::HostServices;
-pub use settings::problems as problems_of_settings;
+pub use settings::{named_plugin, problems as problems_of_settings};
 pub use shared::Shared;

@@ -1,4 +1,5 @@
-//! Checks `[plugins.NAME]` against the plugin's own schema and says where the wrong value stands.
+//! Checks `[plugins.NAME]`, and `[providers.NAME]`, against the plugin's own schema and says where
+//! the wrong value stands.
 
 use jaato_catalog::Setup;
 use jaato_config::{Config, PluginSettings, Variables};
@@ -7,7 +8,11 @@ use jaato_registry::{Candidate, PluginEntry, Registry, Trust, nearest};
 use jaato_types::{Description, Error, ErrorKind, PluginName};
 use serde_json::Value;
 
-use crate::credentials::{BASE_URL, Credentials, HOST_KEYS};
+use crate::credentials::{BASE_URL, Credentials, HOST_KEYS, OWN_KEYS};
+use crate::section::Section;
+
+/// The key of `[providers.NAME]` that names the plugin.
+pub const PLUGIN: &str = "plugin";
 
 /// The word of a plugin's schema by which a workspace may give a setting: `"x-jaato-workspace":
 /// true` in its property. Without it the person alone does.
@@ -19,16 +24,18 @@ pub const WORKSPACE_MAY: &str = "x-jaato-workspace";
 /// `configuration`, with the place of what is wrong.
 pub fn of_plugin(
     entry: &PluginEntry,
+    section: &Section,
     description: &Description,
     setup: &Setup,
 ) -> Result<(Value, Credentials), Error> {
     let Candidate { manifest, trust, .. } = &entry.candidate;
     let plugin = &manifest.name;
-    let settings = allowed(entry, description, &setup.config).map(|(settings, _)| settings);
+    let config = &setup.config;
+    let settings = allowed(entry, section, description, config).map(|(settings, _)| settings);
     let settings = settings.as_ref();
-    let mut values = checked(plugin, description, settings)?;
+    let mut values = checked(plugin, section, description, settings)?;
     let (specs, variables) = (&description.credentials, &setup.variables);
-    let mut credentials = Credentials::read(plugin, specs, settings, &setup.config, variables)?;
+    let mut credentials = Credentials::read(plugin, section, specs, settings, config, variables)?;
     if matches!(trust, Trust::No(_) | Trust::WorkspaceNot) {
         credentials.withhold();
     }
@@ -43,26 +50,32 @@ pub fn of_plugin(
 /// of these. A plugin that lies in the workspace takes all from it.
 fn allowed(
     entry: &PluginEntry,
+    section: &Section,
     description: &Description,
     config: &Config,
 ) -> Option<(PluginSettings, Vec<String>)> {
-    let name = entry.candidate.manifest.name.as_str();
-    let mut settings = config.plugin_settings.get(name)?.clone();
+    let mut settings = section.settings(config)?.clone();
     if entry.candidate.place == PlaceKind::Workspace.name() {
         return Some((settings, Vec::new()));
     }
-    let is_hosts = |key: &str| !description.credentials.is_empty() && HOST_KEYS.contains(&key);
+    let is_hosts = |key: &str| is_of_host(section, description, key) && !OWN_KEYS.contains(&key);
     let dropped = settings.keep_of_workspace(|key| {
         // Where keys go and whose they are is settled with them.
         is_hosts(key) || workspace_may(description.config_schema.as_ref(), key)
     });
     let told = dropped.into_iter().map(|(key, place)| {
         format!(
-            "`{key}` of `[plugins.{name}]` is not used ({place}): only you say it, in your own config.toml"
+            "`{key}` of `{section}` is not used ({place}): only you say it, in your own config.toml"
         )
     });
     let told = told.collect();
     Some((settings, told))
+}
+
+/// Tells whether a key is the host's, so that the plugin does not see it.
+fn is_of_host(section: &Section, description: &Description, key: &str) -> bool {
+    let names_plugin = matches!(section, Section::Provider(_)) && key == PLUGIN;
+    names_plugin || (!description.credentials.is_empty() && HOST_KEYS.contains(&key))
 }
 
 /// Tells whether a plugin's schema lets a workspace give a setting.
@@ -77,21 +90,21 @@ pub fn workspace_may(schema: Option<&Value>, key: &str) -> bool {
 /// `configuration`, with the place of the first value that the schema refuses.
 fn checked(
     plugin: &PluginName,
+    section: &Section,
     description: &Description,
     settings: Option<&PluginSettings>,
 ) -> Result<Value, Error> {
     let Some(settings) = settings else { return Ok(Value::Object(serde_json::Map::new())) };
     let mut values = settings.values().clone();
-    if !description.credentials.is_empty() {
-        values.retain(|name, _| !HOST_KEYS.contains(&name.as_str()));
-    }
+    let given = values.len();
+    values.retain(|name, _| !is_of_host(section, description, name));
     // Nothing is left for the plugin of what was all the host's.
-    if values.is_empty() && !description.credentials.is_empty() {
+    if values.is_empty() && given > 0 {
         return Ok(Value::Object(values));
     }
     let values = Value::Object(values);
     let wrong = |place: String, text: &str| {
-        Error::new(ErrorKind::Configuration, format!("`[plugins.{plugin}]` {text} ({place})"))
+        Error::new(ErrorKind::Configuration, format!("`{section}` {text} ({place})"))
     };
     let Some(schema) = &description.config_schema else {
         let place = first_place(settings);
@@ -115,6 +128,13 @@ fn checked(
 /// schema refuses.
 pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> Vec<String> {
     let mut problems = nobodys_names(registry, config);
+    for name in config.provider_settings.keys() {
+        let section = Section::Provider(name.as_str().into());
+        match named_plugin(registry, config, name) {
+            Ok(entry) => problems.extend(of_section(entry, &section, config, variables)),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
     for (name, settings) in &config.plugin_settings {
         let Some(entry) = registry.plugin(name) else {
             let near = nearest(name, names(registry))
@@ -124,19 +144,65 @@ pub fn problems(registry: &Registry, config: &Config, variables: &Variables) -> 
                 .push(format!("there is no plugin `{name}` ({place}){}", near.unwrap_or_default()));
             continue;
         };
-        let name = &entry.candidate.manifest.name;
-        let Some(description) = entry.description() else { continue };
-        let specs = &description.credentials;
-        let Some((settings, told)) = allowed(entry, description, config) else { continue };
-        problems.extend(told);
-        let checked = checked(name, description, Some(&settings)).and_then(|_| {
-            Credentials::read(name, specs, Some(&settings), config, variables).map(drop)
-        });
-        if let Err(error) = checked {
-            problems.push(error.to_string());
-        }
+        let section = Section::Plugin(entry.candidate.manifest.name.clone());
+        problems.extend(of_section(entry, &section, config, variables));
     }
     problems
+}
+
+/// Lists what is wrong with the settings of one section.
+fn of_section(
+    entry: &PluginEntry,
+    section: &Section,
+    config: &Config,
+    variables: &Variables,
+) -> Vec<String> {
+    let name = &entry.candidate.manifest.name;
+    let Some(description) = entry.description() else { return Vec::new() };
+    let Some((settings, mut told)) = allowed(entry, section, description, config) else {
+        return Vec::new();
+    };
+    let specs = &description.credentials;
+    let checked = checked(name, section, description, Some(&settings)).and_then(|_| {
+        Credentials::read(name, section, specs, Some(&settings), config, variables).map(drop)
+    });
+    told.extend(checked.err().map(|error| error.to_string()));
+    told
+}
+
+/// Finds the plugin of a provider that is set up under a name of its own: the one that `plugin`
+/// names, by its own name or its provider's, with `_` for `-` as well; without that the one whose
+/// provider has this name.
+///
+/// # Errors
+/// `configuration` where there is none.
+pub fn named_plugin<'a>(
+    registry: &'a Registry,
+    config: &Config,
+    name: &str,
+) -> Result<&'a PluginEntry, Error> {
+    let settings = config.provider_settings.get(name);
+    let given = settings.and_then(|settings| settings.values().get(PLUGIN));
+    let wanted = match given {
+        None => name,
+        Some(Value::String(wanted)) => wanted.as_str(),
+        Some(_) => "",
+    };
+    let dashed = wanted.replace('_', "-");
+    let by = |wanted: &str| registry.plugin(wanted).or_else(|| registry.provider(wanted));
+    let is_provider = |entry: &&PluginEntry| {
+        entry.candidate.manifest.kinds.contains(&jaato_types::Kind::Provider)
+    };
+    by(wanted).or_else(|| by(&dashed)).filter(is_provider).ok_or_else(|| {
+        let place = settings.map(first_place).unwrap_or_default();
+        let text = match given {
+            None => format!("`[providers.{name}]` does not say its plugin ({place})"),
+            Some(_) => format!("`[providers.{name}]` names no plugin of a provider ({place})"),
+        };
+        let known: Vec<&str> = registry.providers().collect();
+        let hint = format!("`plugin` is one of: {}", known.join(", "));
+        Error::new(ErrorKind::Configuration, text).with_hint(hint)
+    })
 }
 
 /// Lists names in `[plugins] isolated` and `disabled` that by a slip are no plugin's: it runs as if

@@ -14,6 +14,7 @@ use crate::assets::Assets;
 use crate::blobs::Blobs;
 use crate::facts;
 use crate::http::Requests;
+use crate::key_commands::KeyCommands;
 
 /// What every call of every plugin may use.
 pub struct Shared {
@@ -23,6 +24,8 @@ pub struct Shared {
     pub(crate) http: Client,
     /// The requests of plugins that go on.
     pub(crate) requests: Requests,
+    /// What prints keys.
+    pub(crate) key_commands: Arc<KeyCommands>,
     /// Big files, where the system names a home.
     pub(crate) assets: Option<Assets>,
     /// Output files.
@@ -57,6 +60,7 @@ impl Shared {
             assets: Assets::new(setup, supervisor, http.clone()).ok(),
             http,
             requests: Requests::default(),
+            key_commands: Arc::new(KeyCommands::new(supervisor.clone(), &setup.variables)),
             blobs: Blobs::beside(Arc::clone(&outputs)),
             outputs,
             processes,

@@ -38,8 +38,15 @@ pub const CONTENTS_INSIDE_MAX: usize = 16;
 /// copies.
 const NOT_COPIED: &str = "not copied";
 
-/// Whose an instance is: a session's, or with none the process's.
-type Key = (PluginName, Option<SessionId>);
+/// Which instance it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    plugin: PluginName,
+    /// The name under `[providers]` by which it is asked: each has settings of its own.
+    provider: Option<Arc<str>>,
+    /// Whose it is: a session's, or with none the process's.
+    owner: Option<SessionId>,
+}
 
 /// What is opened inside the host: a plugin and one content of its file.
 type Inside = (PluginName, String);
@@ -99,6 +106,8 @@ pub struct Wanted<'a> {
     pub plugin: &'a str,
     /// The session that it is wanted for.
     pub session: &'a SessionId,
+    /// The name under `[providers]` by which it is wanted.
+    pub provider: Option<&'a Arc<str>>,
     /// Makes the services of the call.
     pub services: &'a ServicesOf<'a>,
 }
@@ -144,7 +153,7 @@ impl Instances {
     /// When the plugin cannot be used, opened, makes no instance, or died too often.
     pub async fn get(&self, wanted: Wanted<'_>) -> Result<Option<Got>, Error> {
         let entry = wanted.entry(wanted.catalog)?;
-        let key = key(entry, wanted.session);
+        let key = key(entry, wanted);
         let place = self.place(key.clone());
         let mut slot = place.slot.lock().await;
         if let Some(error) = slot.instance.as_ref().and_then(|instance| instance.ended()) {
@@ -258,9 +267,11 @@ impl Instances {
 
     /// Tells whether a session has an instance of a plugin.
     pub fn is_live(&self, plugin: &PluginName, session: &SessionId) -> bool {
-        let owners = [Some(session.clone()), None];
         let places = self.places.lock();
-        let mut found = owners.into_iter().filter_map(|it| places.get(&(plugin.clone(), it)));
+        let is_it = |key: &Key| {
+            key.plugin == *plugin && key.owner.as_ref().is_none_or(|owner| owner == session)
+        };
+        let mut found = places.iter().filter(|(key, _)| is_it(key)).map(|(_, place)| place);
         // One that is locked is being made.
         found.any(|place| place.slot.try_lock().map_or(true, |slot| slot.instance.is_some()))
     }
@@ -281,8 +292,10 @@ impl Instances {
     pub async fn close(&self, session: Option<&SessionId>) {
         let places: Vec<_> = {
             let mut places = self.places.lock();
-            let is_closed = |(_, owner): &Key| owner.as_ref() == session;
-            places.extract_if(|key, _| is_closed(key)).map(|(_, place)| place).collect()
+            places
+                .extract_if(|key, _| key.owner.as_ref() == session)
+                .map(|(_, place)| place)
+                .collect()
         };
         let closing = places.into_iter().map(|place| async move {
             let instances = place.slot.lock().await.take_all();
@@ -334,11 +347,11 @@ fn too_long() -> Error {
     Error::new(ErrorKind::Timeout, text)
 }
 
-fn key(entry: &PluginEntry, session: &SessionId) -> Key {
+fn key(entry: &PluginEntry, wanted: Wanted<'_>) -> Key {
     let manifest = &entry.candidate.manifest;
     let owner = match manifest.scope {
-        Scope::Session => Some(session.clone()),
+        Scope::Session => Some(wanted.session.clone()),
         Scope::Host => None,
     };
-    (manifest.name.clone(), owner)
+    Key { plugin: manifest.name.clone(), provider: wanted.provider.cloned(), owner }
 }

@@ -14,12 +14,16 @@ mod read;
 mod tests;
 
 use std::fmt;
+use std::future::Future;
 
 use jaato_config::{Config, PluginSettings, Variables};
 use jaato_http::Url;
+use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
+use tokio::sync::OnceCell;
 
 use crate::scrub::Scrubber;
+use crate::section::Section;
 use read::{Found, Schemes, declared};
 
 /// Headers that belong to the connection, which is the host's.
@@ -44,9 +48,20 @@ const KEY_HEADER: &str = "key_header";
 /// Key of `[plugins.NAME]` that names the server; the plugin reads it too.
 pub const BASE_URL: &str = "base_url";
 
-/// Keys of `[plugins.NAME]` that are the host's where a plugin declares credentials: the plugin
-/// does not see them.
-pub const HOST_KEYS: [&str; 3] = [API_KEY, PLAIN_HTTP, KEY_HEADER];
+/// Key of `[plugins.NAME]` that names the variable which holds the secret.
+const API_KEY_ENV: &str = "api_key_env";
+/// Key of `[plugins.NAME]` with a line of the shell that prints the secret.
+const API_KEY_COMMAND: &str = "api_key_command";
+/// Key of `[plugins.NAME]` with headers for the requests that a credential goes with.
+const HEADERS: &str = "headers";
+
+/// Keys of a section that are the host's where a plugin declares credentials: the plugin does not
+/// see them.
+pub const HOST_KEYS: [&str; 6] =
+    [API_KEY, PLAIN_HTTP, KEY_HEADER, API_KEY_ENV, API_KEY_COMMAND, HEADERS];
+
+/// Those of them that a workspace never gives: they reach for what is the person's.
+pub const OWN_KEYS: [&str; 3] = [API_KEY_ENV, API_KEY_COMMAND, HEADERS];
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -89,7 +104,11 @@ pub struct Grant {
 #[derive(Debug, Default)]
 pub struct Credentials {
     plugin: String,
+    /// Where they are configured, for errors.
+    section: String,
     all: Vec<Credential>,
+    /// What goes with them, to the person's own origin alone.
+    headers: Vec<(HeaderName, HeaderValue)>,
     own_base: Option<BaseUrl>,
     /// The base URL that counts, where it is a workspace's.
     workspace_base: Option<BaseUrl>,
@@ -104,14 +123,36 @@ struct Credential {
     vendor: Option<Url>,
     /// In order of rank.
     keys: Vec<Key>,
+    /// The variable that should hold a key and does not, and the place that names it.
+    missing: Option<(String, String)>,
 }
 
 #[derive(Debug)]
 struct Key {
-    secret: Secret,
+    secret: KeySource,
     scheme: Scheme,
     place: String,
     whose: Whose,
+}
+
+/// Where the text of a key is.
+#[derive(Debug)]
+enum KeySource {
+    Here(Secret),
+    /// What a line of the shell prints, once it was run.
+    Printed {
+        line: String,
+        secret: OnceCell<Secret>,
+    },
+}
+
+impl KeySource {
+    fn known(&self) -> Option<&Secret> {
+        match self {
+            Self::Here(secret) => Some(secret),
+            Self::Printed { secret, .. } => secret.get(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -134,6 +175,7 @@ impl Credentials {
     /// `configuration`, with the place of what is wrong; `plugin_misbehaved` for a bad declaration.
     pub fn read(
         plugin: &PluginName,
+        section: &Section,
         specs: &[CredentialSpec],
         settings: Option<&PluginSettings>,
         config: &Config,
@@ -142,20 +184,26 @@ impl Credentials {
         if specs.is_empty() {
             return Ok(Self::default());
         }
-        let found = Found { plugin, settings, config, variables };
+        let found = Found { section, settings, config, variables };
         let (own_base, workspace_base) = found.base_urls(&specs[0].base_url_variable)?;
         let all = specs.iter().enumerate().map(|(index, spec)| {
             let (scheme, vendor) = declared(plugin, spec)?;
             // The configuration has one key a plugin: for the credential that is declared first.
             let schemes = if index == 0 { found.schemes(scheme)? } else { Schemes::all(scheme) };
             let mut keys = found.keys_in_variables(&spec.variable, &schemes);
+            let mut missing = None;
             if index == 0 {
+                let (named, none) = found.keys_that_are_named(&schemes)?;
+                missing = none;
+                keys.extend(named);
                 keys.extend(found.keys_in_files(&schemes)?);
             }
-            Ok(Credential { spec: spec.clone(), vendor, keys })
+            Ok(Credential { spec: spec.clone(), vendor, keys, missing })
         });
         Ok(Self {
             plugin: plugin.to_string(),
+            section: section.to_string(),
+            headers: found.headers()?,
             all: all.collect::<Result<_, Error>>()?,
             own_base,
             workspace_base,
@@ -185,6 +233,14 @@ impl Credentials {
             let text = format!("the plugin's description declares no credential `{variable}`");
             return Err(Error::new(ErrorKind::InvalidArguments, text));
         };
+        if let Some((name, place)) =
+            credential.missing.as_ref().filter(|_| credential.keys.is_empty())
+        {
+            let text = format!("`{name}`, which `{API_KEY_ENV}` names ({place}), is not set");
+            return Err(Error::new(ErrorKind::NotFound, text).with_hint(
+                "set it in the shell from which jaato is started, or in an `--env-file`",
+            ));
+        }
         if credential.keys.is_empty() {
             let is_vendors =
                 credential.vendor.as_ref().is_some_and(|it| it.origin() == url.origin());
@@ -201,15 +257,54 @@ impl Credentials {
         if url.scheme() != "https" && !is_loopback(url) && !self.is_plain_http_allowed {
             return Err(self.not_encrypted(credential, key, url));
         }
-        let (scheme, secret) = (key.scheme.clone(), key.secret.clone());
-        Ok(Some(Grant { scheme, secret }))
+        let Some(secret) = key.secret.known().cloned() else {
+            let text = "a key was asked for before its command was run";
+            return Err(Error::new(ErrorKind::HostBug, text));
+        };
+        Ok(Some(Grant { scheme: key.scheme.clone(), secret }))
+    }
+
+    /// Runs the commands that print the keys of a credential, where they were not run yet. `run`
+    /// takes the line and where it stands.
+    ///
+    /// # Errors
+    /// What keeps a command from printing a key; the next request tries again.
+    pub async fn fetch<F>(
+        &self,
+        variable: &str,
+        run: impl Fn(String, String) -> F,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = Result<String, Error>>,
+    {
+        // A plugin that gets no key makes no command run.
+        if self.is_withheld {
+            return Ok(());
+        }
+        let credential = self.all.iter().find(|one| one.spec.variable == variable);
+        for key in credential.map_or(&[][..], |one| &one.keys) {
+            if let KeySource::Printed { line, secret } = &key.secret {
+                let whose = format!("`{API_KEY_COMMAND}` ({})", key.place);
+                let print = || async { run(line.clone(), whose).await.map(Secret) };
+                secret.get_or_try_init(print).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the headers that go with a credential to this URL.
+    pub fn headers(&self, url: &Url) -> &[(HeaderName, HeaderValue)] {
+        let own = self.all.first().and_then(|credential| self.own_origin(credential));
+        let is_own = own.is_some_and(|own| own.origin() == url.origin());
+        if is_own && !self.is_withheld { &self.headers } else { &[] }
     }
 
     /// Takes every key out of an error, in any spelling: a server may repeat one, and only the
     /// plugin knows where in an answer the words of an error stand.
     pub fn without_secrets(&self, mut error: Error) -> Error {
         let keys = self.all.iter().flat_map(|credential| &credential.keys);
-        for scrubber in keys.filter_map(|key| Scrubber::of(key.secret.reveal())) {
+        let known = keys.filter_map(|key| key.secret.known());
+        for scrubber in known.filter_map(|secret| Scrubber::of(secret.reveal())) {
             error.message = scrubber.clean(&error.message);
             error.hint = error.hint.map(|hint| scrubber.clean(&hint));
         }
@@ -229,8 +324,7 @@ impl Credentials {
     fn no_key(&self, credential: &Credential, url: &Url) -> Error {
         let CredentialSpec { variable, base_url_variable, .. } = &credential.spec;
         let text = format!("there is no key for `{}`: `{variable}` is not set", shown(url));
-        let mut hint =
-            format!("set `{variable}`, or `{API_KEY}` under `[plugins.{}]`", self.plugin);
+        let mut hint = format!("set `{variable}`, or `{API_KEY}` under `{}`", self.section);
         if !base_url_variable.is_empty() {
             hint.push_str(&format!("; for another server set `{base_url_variable}`"));
         }
@@ -249,7 +343,7 @@ impl Credentials {
         else {
             return error.with_hint("a key goes only to the base url that you configure yourself");
         };
-        let own = format!("`{BASE_URL}` under `[plugins.{}]` in your own config.toml", self.plugin);
+        let own = format!("`{BASE_URL}` under `{}` in your own config.toml", self.section);
         error.with_hint(format!(
             "that url comes from {}; if you want your key to go there, set {own}",
             base.place
@@ -265,8 +359,8 @@ impl Credentials {
         );
         Error::new(ErrorKind::Configuration, text).with_hint(format!(
             "use https; or unset the key if the server needs none; or set `{PLAIN_HTTP} = true` \
-             under `[plugins.{}]` in your own config.toml",
-            self.plugin
+             under `{}` in your own config.toml",
+            self.section
         ))
     }
 }

@@ -1,18 +1,21 @@
 //! Reads the credentials of one plugin: keys, base URLs, and whose each is.
 
 use jaato_config::{Config, Layer, Origin, PluginSettings, Variables};
-use jaato_http::header::HeaderName;
+use jaato_http::header::{HeaderName, HeaderValue};
 use jaato_http::{MaskedUrl, Url};
 use jaato_types::{CredentialSpec, Error, ErrorKind, PluginName};
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use super::{
-    API_KEY, BASE_URL, BaseUrl, HOST_HEADERS, KEY_HEADER, Key, PLAIN_HTTP, Scheme, Secret, Whose,
+    API_KEY, API_KEY_COMMAND, API_KEY_ENV, BASE_URL, BaseUrl, HEADERS, HOST_HEADERS, KEY_HEADER,
+    Key, KeySource, PLAIN_HTTP, Scheme, Secret, Whose,
 };
+use crate::section::Section;
 
 /// Where the values of one plugin stand.
 pub(super) struct Found<'a> {
-    pub(super) plugin: &'a PluginName,
+    pub(super) section: &'a Section,
     pub(super) settings: Option<&'a PluginSettings>,
     pub(super) config: &'a Config,
     pub(super) variables: &'a Variables,
@@ -24,7 +27,11 @@ impl Found<'_> {
         &self,
         variable: &str,
     ) -> Result<(Option<BaseUrl>, Option<BaseUrl>), Error> {
-        let given = self.variables(variable);
+        let given = match self.section {
+            Section::Plugin(_) => self.variables(variable),
+            // It is of one plugin, and says nothing of providers with names of their own.
+            Section::Provider(_) => Vec::new(),
+        };
         let first = |whose| given.iter().find(|one| one.2 == whose);
         let base = |text: &str, place: &str| self.parsed(text, place).map(Some);
         let own = match (first(Whose::Persons), self.own(BASE_URL)) {
@@ -71,14 +78,80 @@ impl Found<'_> {
         Ok(Schemes { persons, workspaces })
     }
 
+    /// The keys in the vendor's variable. A provider with a name of its own has that key at the
+    /// vendor's server alone.
     pub(super) fn keys_in_variables(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
+        let has_base = self.settings.is_some_and(|it| it.values().contains_key(BASE_URL));
+        match self.section {
+            Section::Provider(_) if has_base => Vec::new(),
+            Section::Plugin(_) | Section::Provider(_) => self.keys_in(name, schemes),
+        }
+    }
+
+    fn keys_in(&self, name: &str, schemes: &Schemes) -> Vec<Key> {
         let key = |(text, place, whose)| Key {
-            secret: Secret(text),
+            secret: KeySource::Here(Secret(text)),
             scheme: schemes.of(whose),
             place,
             whose,
         };
         self.variables(name).into_iter().map(key).collect()
+    }
+
+    /// The keys that the configuration says the place of: in a variable, or printed by a command.
+    /// Beside them the variable that holds none, and the place that names it.
+    pub(super) fn keys_that_are_named(
+        &self,
+        schemes: &Schemes,
+    ) -> Result<(Vec<Key>, Option<(String, String)>), Error> {
+        let (mut keys, mut missing) = (Vec::new(), None);
+        if let Some((name, origin)) = self.own_text(API_KEY_ENV)? {
+            keys = self.keys_in(&name, schemes);
+            missing = keys.is_empty().then(|| (name, origin.to_string()));
+        }
+        if let Some((line, origin)) = self.own_text(API_KEY_COMMAND)? {
+            let secret = KeySource::Printed { line, secret: OnceCell::new() };
+            let (scheme, place) = (schemes.of(Whose::Persons), origin.to_string());
+            keys.push(Key { secret, scheme, place, whose: Whose::Persons });
+        }
+        Ok((keys, missing))
+    }
+
+    /// Headers that go with a credential.
+    pub(super) fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, Error> {
+        self.refuse_of_workspace(HEADERS)?;
+        let Some((value, origin)) = self.own(HEADERS) else { return Ok(Vec::new()) };
+        let wrong = || {
+            let wants = "names of headers with their texts, none of the connection's own";
+            self.wrong(HEADERS, wants, origin)
+        };
+        let header = |(name, value): (&String, &Value)| {
+            let value = value.as_str().and_then(|text| HeaderValue::from_str(text).ok());
+            let name = Some(name).filter(|name| is_header(name));
+            let name = name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok());
+            let (name, mut value) = name.zip(value).ok_or_else(wrong)?;
+            value.set_sensitive(true);
+            Ok((name, value))
+        };
+        value.as_object().ok_or_else(wrong)?.iter().map(header).collect()
+    }
+
+    /// A text that only the person's own file gives.
+    fn own_text(&self, key: &str) -> Result<Option<(String, &Origin)>, Error> {
+        self.refuse_of_workspace(key)?;
+        match self.own(key) {
+            None => Ok(None),
+            Some((Value::String(text), origin)) if !text.trim().is_empty() => {
+                Ok(Some((text.trim().to_owned(), origin)))
+            }
+            Some((_, origin)) => Err(self.wrong(key, "a text", origin)),
+        }
+    }
+
+    fn refuse_of_workspace(&self, key: &str) -> Result<(), Error> {
+        let Some((_, origin)) = self.in_workspace(key) else { return Ok(()) };
+        let text = format!("`{key}` of `{}` cannot be set by a workspace ({origin})", self.section);
+        Err(Error::new(ErrorKind::Configuration, text).with_hint("set it in your own config.toml"))
     }
 
     pub(super) fn keys_in_files(&self, schemes: &Schemes) -> Result<Vec<Key>, Error> {
@@ -90,7 +163,7 @@ impl Found<'_> {
                 return Err(self.wrong(API_KEY, "a text", origin));
             };
             if !text.trim().is_empty() {
-                let secret = Secret(text.trim().to_owned());
+                let secret = KeySource::Here(Secret(text.trim().to_owned()));
                 let (scheme, place) = (schemes.of(whose), origin.to_string());
                 keys.push(Key { secret, scheme, place, whose });
             }
@@ -99,14 +172,7 @@ impl Found<'_> {
     }
 
     pub(super) fn is_plain_http_allowed(&self) -> Result<bool, Error> {
-        if let Some((_, origin)) = self.in_workspace(PLAIN_HTTP) {
-            let text = format!(
-                "`{PLAIN_HTTP}` of `[plugins.{}]` cannot be set by a workspace ({origin})",
-                self.plugin
-            );
-            return Err(Error::new(ErrorKind::Configuration, text)
-                .with_hint("set it in your own config.toml"));
-        }
+        self.refuse_of_workspace(PLAIN_HTTP)?;
         match self.own(PLAIN_HTTP) {
             None => Ok(false),
             Some((Value::Bool(flag), _)) => Ok(*flag),
@@ -127,7 +193,7 @@ impl Found<'_> {
     }
 
     fn wrong(&self, key: &str, wants: &str, origin: &Origin) -> Error {
-        let text = format!("`{key}` of `[plugins.{}]` wants {wants} ({origin})", self.plugin);
+        let text = format!("`{key}` of `{}` wants {wants} ({origin})", self.section);
         Error::new(ErrorKind::Configuration, text)
     }
 

@@ -75,7 +75,8 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
     })
     .unwrap();
     let settings = config.plugin_settings.get(NAME);
-    Credentials::read(&PluginName::from(NAME), &[spec()], settings, &config, &variables)
+    let (plugin, section) = (PluginName::from(NAME), Section::Plugin(NAME.into()));
+    Credentials::read(&plugin, &section, &[spec()], settings, &config, &variables)
         .map_err(|error| clean(error, root.path()))
 }
 
@@ -329,7 +330,8 @@ fn a_credential_that_is_not_declared_is_refused() {
 fn declarations_that_cannot_be_used_are_the_plugins_fault() {
     let read = |spec: CredentialSpec| {
         let (config, variables) = (Config::default(), Variables::default());
-        Credentials::read(&PluginName::from(NAME), &[spec], None, &config, &variables).map(drop)
+        let (plugin, section) = (PluginName::from(NAME), Section::Plugin(NAME.into()));
+        Credentials::read(&plugin, &section, &[spec], None, &config, &variables).map(drop)
     };
     for scheme in ["", "basic", "header:", "query:"] {
         let error = read(CredentialSpec { scheme: scheme.to_owned(), ..spec() }).unwrap_err();

@@ -32,7 +32,8 @@ impl Service for Http {
         if operation == HTTP_BODY {
             return append(call, &request);
         }
-        let lent = (&call.shared.http, &call.shared.requests, &call.bodies);
+        let shared = &call.shared;
+        let lent = (&shared.http, &shared.requests, &call.bodies, &shared.key_commands);
         let alive = call.site.alive.clone();
         http::request(lent, &call.plugin, &call.credentials, &request, alive)
     }
