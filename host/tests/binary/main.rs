@@ -45,6 +45,7 @@ mod prepared;
 mod private;
 mod prompt;
 mod prompt_files;
+mod providers;
 mod questions;
 mod reload;
 mod reload_by_hand;

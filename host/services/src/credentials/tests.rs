@@ -24,6 +24,8 @@ struct Case<'a> {
     env_file: Option<&'a str>,
     /// Variables of the process.
     variables: &'a [(&'a str, &'a str)],
+    /// Whether all of it is of `[providers.work]` instead.
+    is_provider: bool,
 }
 
 fn spec() -> CredentialSpec {
@@ -41,17 +43,21 @@ fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-fn section(lines: &str) -> String {
-    format!("[plugins.{NAME}]\n{lines}\n")
+fn section_of(case: &Case<'_>) -> Section {
+    if case.is_provider { Section::Provider("work".into()) } else { Section::Plugin(NAME.into()) }
 }
 
 fn read(case: &Case<'_>) -> Result<Credentials, Error> {
     let root = tempfile::tempdir().unwrap();
     let folders = Folders::below(root.path());
-    write(folders.config().unwrap(), "config.toml", &section(case.own));
+    write(
+        folders.config().unwrap(),
+        "config.toml",
+        &format!("{}\n{}\n", section_of(case), case.own),
+    );
     let place = root.path().join("workspace");
     std::fs::create_dir_all(place.join(".git")).unwrap();
-    write(&place, ".jaato/config.toml", &section(case.workspace));
+    write(&place, ".jaato/config.toml", &format!("{}\n{}\n", section_of(case), case.workspace));
     write(&place, ".env", case.env);
     let env_file = case.env_file.map(|text| {
         write(root.path(), "named.env", text);
@@ -74,8 +80,8 @@ fn read(case: &Case<'_>) -> Result<Credentials, Error> {
         overrides: Overrides::default(),
     })
     .unwrap();
-    let settings = config.plugin_settings.get(NAME);
-    let (plugin, section) = (PluginName::from(NAME), Section::Plugin(NAME.into()));
+    let (plugin, section) = (PluginName::from(NAME), section_of(case));
+    let settings = section.settings(&config);
     Credentials::read(&plugin, &section, &[spec()], settings, &config, &variables)
         .map_err(|error| clean(error, root.path()))
 }
@@ -358,5 +364,79 @@ fn nothing_shows_a_key() {
     assert!(shown.contains("********"), "{shown}");
     for key in ["own-key", "env-key", "file-key"] {
         assert!(!shown.contains(key), "{shown}");
+    }
+}
+
+/// What a provider with a name of its own is given.
+fn provider<'a>(own: &'a str, variables: &'a [(&'a str, &'a str)]) -> Case<'a> {
+    Case { own, variables, is_provider: true, ..Case::default() }
+}
+
+#[test]
+fn a_provider_with_a_server_of_its_own_has_a_key_of_its_own_and_not_the_vendors() {
+    let url = "https://work.example/v1/models";
+    let vendors = &[KEY, ("OPENAI_BASE_URL", "https://other.example/v1")];
+    let base = "base_url = \"https://work.example/v1\"\n";
+    check(&provider(base, vendors), url, "none");
+    check(&provider(&format!("{base}api_key = \"work-key\""), vendors), url, "work-key");
+    // Without a server of its own it is the vendor, and has the vendor's key.
+    check(&provider("", vendors), "https://api.openai.com/v1/models", "own-key");
+    check(&provider("", vendors), "https://other.example/v1", "configuration: the credential…");
+}
+
+#[test]
+fn a_key_is_in_the_variable_that_the_person_names() {
+    let url = "https://work.example/v1/models";
+    let own = "base_url = \"https://work.example/v1\"\napi_key_env = \"WORK_KEY\"";
+    check(&provider(own, &[("WORK_KEY", " work-key ")]), url, "work-key");
+    let case = provider(own, &[KEY]);
+    check(&case, url, "not_found: `WORK_KEY`, which `api_key_env` names (…");
+    let of_plugin = Case { is_provider: false, ..provider(own, &[("WORK_KEY", "k")]) };
+    check(&of_plugin, url, "k");
+    // It would reach for what is the person's.
+    for line in ["api_key_env = \"AWS_SECRET\"", "api_key_command = \"cat /etc/passwd\""] {
+        let case = Case { workspace: line, ..provider("", &[KEY]) };
+        let key = line.split(' ').next().unwrap();
+        let refused = format!("configuration: `{key}` of `[providers.work]` cannot be set by a…");
+        check(&case, "https://api.openai.com/v1", &refused);
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_run_once_and_before_its_key_is_needed() {
+    let own = "base_url = \"https://work.example/v1\"\napi_key_command = \"pass show work\"";
+    let credentials = read(&provider(own, &[])).unwrap();
+    let url = Url::parse("https://work.example/v1").unwrap();
+    let grant = || credentials.grant("OPENAI_API_KEY", &url);
+    assert_eq!(grant().unwrap_err().kind, ErrorKind::HostBug);
+    let broken =
+        |_: String, whose: String| async move { Err(Error::new(ErrorKind::Configuration, whose)) };
+    let error = credentials.fetch("OPENAI_API_KEY", broken).await.unwrap_err();
+    assert!(error.message.starts_with("`api_key_command` ("), "{error}");
+    let times = std::sync::atomic::AtomicU32::new(0);
+    let print = |line: String, _: String| {
+        times.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        async move { Ok(format!("{line}, a key of some length")) }
+    };
+    credentials.fetch("OPENAI_API_KEY", &print).await.unwrap();
+    credentials.fetch("OPENAI_API_KEY", &print).await.unwrap();
+    assert_eq!(times.into_inner(), 1);
+    let secret = grant().unwrap().unwrap().secret;
+    assert_eq!(secret.reveal(), "pass show work, a key of some length");
+    let told = Error::failed(format!("wrong key {}", secret.reveal()));
+    assert_eq!(credentials.without_secrets(told).message, "wrong key ********");
+    assert!(!format!("{credentials:?}").contains("some length"));
+}
+
+#[test]
+fn headers_go_to_the_persons_own_server_alone() {
+    let own = "base_url = \"https://work.example/v1\"\nheaders = { X-Team = \"moon\" }";
+    let credentials = read(&provider(own, &[])).unwrap();
+    let headers = |url: &str| credentials.headers(&Url::parse(url).unwrap()).len();
+    assert_eq!(headers("https://work.example/v1/chat"), 1);
+    assert_eq!((headers("https://api.openai.com/v1"), headers("http://work.example/")), (0, 0));
+    for wrong in ["1", "{ Host = \"a\" }", "{ a = 1 }", "{ \"a b\" = \"c\" }"] {
+        let error = read(&provider(&format!("headers = {wrong}"), &[])).unwrap_err();
+        assert!(error.message.contains("`headers` of `[providers.work]` wants"), "{error}");
     }
 }

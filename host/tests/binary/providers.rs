@@ -1,0 +1,82 @@
+//! Providers under names of their own: each with its server, its key and its instance.
+
+use std::fs;
+
+use crate::house;
+use crate::openai::{furnish, no_file_holds_the_key};
+use crate::support::House;
+use crate::support::server::{Answer, Server};
+
+/// Adds a provider that is of the same plugin as the others.
+fn set_up(house: &House, name: &str, server: &Server, lines: &str) {
+    let base = server.base_url();
+    let text = format!("[providers.{name}]\nplugin = \"openai\"\nbase_url = \"{base}\"\n{lines}\n");
+    house.configure_more(&text);
+}
+
+#[test]
+fn two_servers_of_one_plugin_have_keys_and_headers_of_their_own() {
+    let house = house!();
+    furnish(&house);
+    let (work, home) =
+        (Server::start([Answer::text(&["w"])]), Server::start([Answer::text(&["h"])]));
+    set_up(&house, "work", &work, "api_key_env = \"WORK_KEY\"\nheaders = { x-team = \"moon\" }");
+    let printed = "api_key_command = \"echo asked >> asked; echo home-key-0123456789\"";
+    set_up(&house, "home", &home, printed);
+    let ask = |model: &str| {
+        let words = ["run", "--model", model, "hello"];
+        let command = house.command(&words).variable("WORK_KEY", "work-key-0123456789");
+        // The vendor's own is for the vendor.
+        command.variable("OPENAI_API_KEY", "sk-of-the-vendor-0123456789").run().code(0).stdout
+    };
+    assert_eq!((ask("work/one"), ask("home/two")), ("w\n".to_owned(), "h\n".to_owned()));
+    let header = |server: &Server, name: &str| {
+        server.asked()[0].header(name).map(str::to_owned).unwrap_or_default()
+    };
+    assert_eq!(header(&work, "authorization"), "Bearer work-key-0123456789");
+    assert_eq!(header(&home, "authorization"), "Bearer home-key-0123456789");
+    assert_eq!((header(&work, "x-team"), header(&home, "x-team")), ("moon".into(), String::new()));
+    assert_eq!(work.asked()[0].json()["model"], "one");
+    // It was run once for the one request, and once for nothing else.
+    assert_eq!(fs::read_to_string(house.home().join("asked")).unwrap(), "asked\n");
+    no_file_holds_the_key(&house);
+    house.nothing_lives();
+}
+
+#[test]
+fn what_is_wrong_with_one_is_told_with_its_place() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    set_up(&house, "work", &server, "api_key_env = \"WORK_KEY\"");
+    set_up(&house, "home", &server, "api_key_command = \"exit 3\"");
+    house.configure_more("[providers.odd]\nplugin = \"tool-cli\"\n[providers.sun]\n");
+    let told = |model: &str| house.command(&["run", "--model", model, "hello"]).run().stderr;
+    let work = told("work/one");
+    assert!(work.contains("`WORK_KEY`, which `api_key_env` names ("), "{work}");
+    let home = told("home/one");
+    assert!(home.contains("the command of `api_key_command` ("), "{home}");
+    assert!(home.contains(") ended with 3\n"), "{home}");
+    let odd = told("odd/one");
+    assert!(odd.contains("`[providers.odd]` names no plugin of a provider ("), "{odd}");
+    let sun = told("sun/one");
+    assert!(sun.contains("`[providers.sun]` does not say its plugin"), "{sun}");
+    let moon = told("moon/one");
+    assert!(moon.contains("known providers are: home, odd, openai"), "{moon}");
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[test]
+fn a_list_of_models_asks_them_all() {
+    let house = house!();
+    furnish(&house);
+    let server = Server::start([]);
+    set_up(&house, "work", &server, "");
+    set_up(&house, "home", &server, "");
+    let output = house.command(&["model", "list"]).run().code(0);
+    for model in ["work/test", "home/test"] {
+        assert!(output.stdout.contains(model), "{output}");
+    }
+    let shown = house.command(&["config", "show"]).run().code(0).stdout;
+    assert!(shown.contains("providers.work.plugin = \"openai\""), "{shown}");
+}
