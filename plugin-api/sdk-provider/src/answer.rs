@@ -5,6 +5,14 @@
 use jaato_plugin_sdk::serde_json::Value;
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason, Part, ToolCall, Usage};
 
+/// Most events of one answer: twice the tokens that any model answers with today. More is a server
+/// that goes on for ever in pieces of nothing.
+pub const EVENTS_MAX: usize = 256 * 1024;
+
+/// Most parts of one answer. Models begin one at each call, or switch between thoughts and text, at
+/// most.
+pub const PARTS_MAX: usize = 4096;
+
 /// An answer that is being received. Pure: whoever drives it emits what the methods return.
 ///
 /// ```
@@ -109,6 +117,29 @@ impl Answer {
     pub fn call(&mut self, call: ToolCall) -> Delta {
         self.begin(Part::ToolCall(call.clone()));
         Delta::ToolCall(call)
+    }
+
+    /// Keeps the place of a call that comes in pieces, so that what follows stands behind it.
+    pub fn begin_call(&mut self) {
+        self.begin(Part::ToolCall(ToolCall::default()));
+    }
+
+    /// Puts calls into the places that [`begin_call`](Self::begin_call) kept, in order, and gives
+    /// what is to be emitted. Calls beyond the places stand last; a place without a call is no part
+    /// of the answer, as where the model was stopped and none of its calls may run.
+    pub fn end_calls(&mut self, calls: Vec<ToolCall>) -> Vec<Delta> {
+        let deltas = calls.iter().cloned().map(Delta::ToolCall).collect();
+        let mut calls = calls.into_iter();
+        let is_place =
+            |part: &Part| part.as_tool_call().is_some_and(|call| call.id.as_str().is_empty());
+        for place in self.parts.iter_mut().filter(|part| is_place(part)) {
+            let Some(call) = calls.next() else { break };
+            *place = Part::ToolCall(call);
+        }
+        self.parts.retain(|part| !is_place(part));
+        self.parts.extend(calls.map(Part::ToolCall));
+        self.is_open = false;
+        deltas
     }
 
     /// Sets what the server counted.

@@ -16,6 +16,9 @@ pub const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Longest text of a server that an error repeats, in characters.
 const SAID_CHARS_MAX: usize = 1000;
 
+/// Longest piece of an event that cannot be read which an error repeats, in characters.
+const SHOWN_CHARS_MAX: usize = 120;
+
 /// Longest wait that a server's header can ask for; more is a mistake.
 const RETRY_AFTER_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
@@ -87,7 +90,13 @@ pub fn of_answer<'a>(
     };
     let message = format!("`{}` answered {status}{}{said}", shown_url(url), name_of(status));
     let mut error = Error::new(report.kind(status), message);
-    if error.kind == ErrorKind::Provider && is_temporary(status) && !report.is_final() {
+    // Anthropic's way to say whether it is worth it.
+    let may_pass = match header("x-should-retry") {
+        Some("true") => true,
+        Some("false") => false,
+        Some(_) | None => is_temporary(status) && !report.is_final(),
+    };
+    if error.kind == ErrorKind::Provider && may_pass {
         error = error.temporary();
         error.retry_after_ms = retry_after_ms(header);
     }
@@ -113,6 +122,34 @@ fn of_words(url: &str, report: &Report) -> Error {
     let error = Error::new(report.kind(status), message);
     let may_pass = is_temporary(status) && !report.is_final();
     if error.kind == ErrorKind::Provider && may_pass { error.temporary() } else { error }
+}
+
+/// Makes the error of an answer that ended before the server said that it was whole.
+pub fn of_cut(url: &str, has_begun: bool) -> Error {
+    let url = shown_url(url);
+    let text = if has_begun {
+        format!("the answer of `{url}` ended in the middle")
+    } else {
+        format!("`{url}` answered with nothing")
+    };
+    Error::new(ErrorKind::Provider, text).temporary()
+}
+
+/// Makes the error of an event that cannot be read.
+pub fn of_unreadable(url: &str, data: &str, error: &serde_json::Error) -> Error {
+    let (url, shown) = (shown_url(url), shown_word(data));
+    let text = format!("`{url}` sent an event that is no JSON ({error}): `{shown}`");
+    Error::new(ErrorKind::Provider, text).temporary()
+}
+
+/// Makes the error of an answer that has more of something than any model gives.
+pub fn of_too_much(what: &str) -> Error {
+    Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
+}
+
+/// Shows the beginning of a server's own word.
+pub fn shown_word(text: &str) -> String {
+    text.chars().take(SHOWN_CHARS_MAX).collect()
 }
 
 /// Turns an exchange that came to no answer, or broke, into the provider's error. What the person's

@@ -8,9 +8,11 @@
 //! always different calls. A fragment without a name goes on with a call and begins none, unless no
 //! call is open.
 
+use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::ToolCall;
-use jaato_plugin_sdk::{Error, ErrorKind, Result};
+
+use crate::failure::of_too_much as too_much;
 
 /// Most calls of one answer. A session runs far fewer; more is a server that does not stop.
 pub const CALLS_MAX: usize = 256;
@@ -265,8 +267,4 @@ fn arguments_of(text: String) -> Value {
         return Value::Object(serde_json::Map::new());
     }
     serde_json::from_str(&text).unwrap_or(Value::String(text))
-}
-
-fn too_much(what: &str) -> Error {
-    Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
 }

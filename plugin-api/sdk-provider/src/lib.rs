@@ -1,9 +1,11 @@
-//! What provider plugins share: server-sent events, error classes, tool calls that come in
-//! fragments.
+//! What provider plugins share: exchanges, server-sent events, error classes, tool calls that come
+//! in fragments.
 //!
 //! For the plugin that maps a vendor's protocol to requests and completions. Not the boundary (that
 //! is `jaato-plugin-sdk`) and no network: bytes come from the host's `http` service.
 //!
+//! - [`exchange`]: sends a request and lets a [`Reader`] read the answer, whatever its form;
+//! - [`shown`]: images and files that a request shows, fetched from the session's blob store;
 //! - [`Events`]: bytes in, cut anywhere, events out;
 //! - [`failure`]: what a status, a body and an exchange that broke mean, with kind and retry class;
 //! - [`Answer`]: collects an answer's pieces, emits them as they come, and gives the completion;
@@ -11,10 +13,15 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+pub mod exchange;
 pub mod failure;
 mod fragments;
+mod reader;
+pub mod shown;
 mod sse;
+mod stream;
 
-pub use answer::Answer;
+pub use answer::{Answer, EVENTS_MAX, PARTS_MAX};
 pub use fragments::{ARGUMENTS_BYTES_MAX, CALLS_MAX, Fragment, Fragments};
+pub use reader::Reader;
 pub use sse::{EVENT_BYTES_MAX, Events, ServerEvent};

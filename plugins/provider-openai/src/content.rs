@@ -1,17 +1,14 @@
 //! What a message says and shows: words, images, files. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jaato_plugin_sdk::serde_json::{Value, json};
-use jaato_plugin_sdk::types::{Data, DataContent, FRAME_BYTES_MAX, Message, Part, Request, Role};
-
-/// Media types of images that models look at.
-pub const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-
-/// The media type of files that some models read.
-pub const PDF: &str = "application/pdf";
+use jaato_plugin_sdk::types::{Data, FRAME_BYTES_MAX, Part, Request};
+pub use jaato_plugin_sdk_provider::shown::Blobs;
+pub(crate) use jaato_plugin_sdk_provider::shown::in_words;
+use jaato_plugin_sdk_provider::shown::{IMAGES, PDF, data_of};
 
 /// What a file without a name is called, because it has to be called something.
 const FILE_NAME: &str = "file.pdf";
@@ -22,26 +19,10 @@ pub(crate) const BODY_BYTES_MAX: usize = FRAME_BYTES_MAX - 64 * 1024;
 /// Largest image and file: as text it is a third longer, and its request has to fit.
 pub(crate) const BLOB_BYTES_MAX: usize = BODY_BYTES_MAX / 4 * 3;
 
-/// Bytes of a session's blob store, by their ids.
-pub type Blobs = BTreeMap<String, Vec<u8>>;
-
-/// Names the blobs whose bytes go into a request.
-pub fn wanted(request: &Request) -> BTreeSet<&str> {
-    let data = request.messages.iter().filter(|it| is_shown(it)).flat_map(data_of);
-    data.filter(|data| kind_of(data).is_some()).filter_map(Data::blob_id).collect()
-}
-
-/// Tells whether a message is one in which the protocol has a place for images.
-fn is_shown(message: &Message) -> bool {
-    matches!(message.role, Role::User | Role::Tool)
-}
-
-fn data_of(message: &Message) -> impl Iterator<Item = &Data> {
-    message.parts.iter().flat_map(|part| match part {
-        Part::Data(data) => std::slice::from_ref(data),
-        Part::ToolResult(result) => result.attachments.as_slice(),
-        _ => &[],
-    })
+/// Names the blobs whose bytes go into a request, and the most bytes of each.
+pub fn wanted(request: &Request) -> BTreeMap<&str, usize> {
+    let shown = data_of(request).filter(|data| kind_of(data).is_some());
+    shown.filter_map(|data| Some((data.blob_id()?, BLOB_BYTES_MAX))).collect()
 }
 
 /// What is shown of data whose bytes are there.
@@ -144,14 +125,4 @@ fn shown(data: &Data, blobs: &Blobs) -> Option<Value> {
             json!({ "type": "file", "file": file })
         }
     })
-}
-
-/// What is said of data that is not shown.
-pub(crate) fn in_words(data: &Data) -> String {
-    match &data.content {
-        DataContent::Json { json, .. } => json.to_string(),
-        DataContent::Blob { .. } | DataContent::Unknown(_) => {
-            format!("[{}: cannot be sent to this model]", data.mime_type)
-        }
-    }
 }

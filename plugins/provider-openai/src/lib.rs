@@ -8,7 +8,7 @@
 //! context window, `endpoint` joins URLs, `dialect` tells whose words a server understands,
 //! `habits` what it wants differently.
 //! `plugin` stands between them and the host, which owns the connection and the key; `state` has
-//! its settings, `exchange` sends and receives, `stream` follows a stream.
+//! its settings, `exchange` sends and reads what comes at once.
 #![forbid(unsafe_code)]
 
 mod chunk;
@@ -29,7 +29,6 @@ pub mod reply;
 pub mod request;
 mod sight;
 pub mod state;
-mod stream;
 mod think;
 mod usage;
 pub mod window;

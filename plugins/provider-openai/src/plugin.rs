@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::serde_json;
+use jaato_plugin_sdk_provider::exchange::{WHOLE_BYTES_MAX, Wanted, config, is_success, receive};
 use jaato_plugin_sdk_provider::failure;
+use jaato_plugin_sdk_provider::shown::{IMAGES, fetch_blobs};
 
-use crate::exchange::{WHOLE_BYTES_MAX, fetch, is_success, receive, refused, send};
+use crate::exchange::{refused, send};
+use crate::reply::Reply;
 use crate::request;
 use crate::state::{Config, KEY, OpenAi};
 use crate::{content, endpoint, models, options, sight, window};
@@ -26,23 +29,23 @@ impl Provider for OpenAiProvider {
             title: "OpenAI, Ollama, llama.cpp, vLLM, LM Studio and servers that speak as they do"
                 .to_owned(),
             options: options::NAMES.map(str::to_owned).to_vec(),
-            accepts: content::IMAGES.map(str::to_owned).to_vec(),
+            accepts: IMAGES.map(str::to_owned).to_vec(),
             ..ProviderSpec::default()
         }
     }
 
     async fn complete(cx: &Cx<OpenAi>, request: Request) -> Result<Completion> {
-        let base = config(cx).await?.base_url;
+        let base = config::<Config>(cx).await?.base_url;
         let url = endpoint::below(&base, "chat/completions");
         let dialect = endpoint::dialect(&base);
-        let is_whole = request.options.stream == Some(false);
-        let blobs = fetch(cx, &request).await?;
+        let wanted = Wanted::of(&request);
+        let blobs = fetch_blobs(cx, content::wanted(&request)).await?;
         let mut habits = cx.state().habits_of(&url, &request.model);
         loop {
             let body = request::body(&request, dialect, habits, &blobs)?;
-            let response = send(cx, &url, is_whole, body).await?;
+            let response = send(cx, &url, wanted, body).await?;
             if is_success(&response) {
-                return receive(cx, &url, response).await;
+                return receive(cx, &url, response, Reply::new(&url)).await;
             }
             let refused = refused(cx, &url, response).await;
             let other = refused.wish.and_then(|wish| habits.follow(wish, &request));
@@ -53,7 +56,7 @@ impl Provider for OpenAiProvider {
     }
 
     async fn models(cx: &Cx<OpenAi>) -> Result<Vec<ModelInfo>> {
-        let base = config(cx).await?.base_url;
+        let base = config::<Config>(cx).await?.base_url;
         let url = endpoint::below(&base, "models");
         let sent = cx.http("GET", url.as_str()).credential(KEY).timeout(LIST_WAIT);
         let response = match sent.send().await {
@@ -102,13 +105,5 @@ async fn add_window_in_use(cx: &Cx<OpenAi>, base: &str, infos: &mut [ModelInfo])
             info.context_limit = Some(tokens);
             return;
         }
-    }
-}
-
-async fn config(cx: &Cx<OpenAi>) -> Result<Config> {
-    match cx.config().await {
-        // A host without the service has no settings for us either.
-        Err(error) if error.kind == ErrorKind::UnknownOperation => Ok(Config::default()),
-        config => config,
     }
 }

@@ -3,10 +3,11 @@
 //! Pure. Lenient where servers differ, strict where silence would lose something: an answer that
 //! ends without a word of its end was cut.
 
+use jaato_plugin_sdk::Result;
 use jaato_plugin_sdk::serde_json::{self, Value};
 use jaato_plugin_sdk::types::{Completion, Delta, FinishReason};
-use jaato_plugin_sdk::{Error, ErrorKind, Result};
 use jaato_plugin_sdk_provider::{Answer, Fragment, Fragments, ServerEvent, failure};
+pub use jaato_plugin_sdk_provider::{EVENTS_MAX as CHUNKS_MAX, PARTS_MAX};
 
 use crate::chunk::{arguments_of, choice_of, fragment, is_report, is_said};
 use crate::details::Details;
@@ -21,17 +22,6 @@ pub const REASONING: &str = "reasoning_content";
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
-
-/// Longest piece of an event that cannot be read which an error repeats, in characters.
-const SHOWN_CHARS_MAX: usize = 120;
-
-/// Most chunks of one answer: twice the tokens that any model answers with today. More is a server
-/// that goes on for ever in pieces of nothing.
-pub const CHUNKS_MAX: usize = 256 * 1024;
-
-/// Most switches between thoughts and text in one answer, each of which begins a part. Models
-/// switch at each call, at most.
-pub const PARTS_MAX: usize = 4096;
 
 /// The name of events in which servers report an error.
 const ERROR_EVENT: &str = "error";
@@ -112,7 +102,8 @@ impl Reply {
         if event.name == ERROR_EVENT {
             return Err(failure::of_event(&self.url, data));
         }
-        let chunk = self.read(data).map_err(|error| self.unreadable(data, &error))?;
+        let chunk =
+            self.read(data).map_err(|error| failure::of_unreadable(&self.url, data, &error))?;
         self.chunk(&chunk)
     }
 
@@ -159,7 +150,7 @@ impl Reply {
         self.has_begun = true;
         self.chunks += 1;
         if self.chunks > CHUNKS_MAX {
-            return Err(too_much(&format!("{CHUNKS_MAX} pieces")));
+            return Err(failure::of_too_much(&format!("{CHUNKS_MAX} pieces")));
         }
         if let Some(usage) = usage::of_chunk(chunk) {
             self.answer.set_usage(usage);
@@ -172,10 +163,12 @@ impl Reply {
         let piece = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(&Value::Null);
         let mut deltas = self.said(piece);
         if self.answer.parts() > PARTS_MAX {
-            return Err(too_much(&format!("{PARTS_MAX} switches between reasoning and text")));
+            return Err(failure::of_too_much(&format!(
+                "{PARTS_MAX} switches between reasoning and text"
+            )));
         }
         if self.details.len() > PARTS_MAX {
-            return Err(too_much(&format!("{PARTS_MAX} pieces of reasoning")));
+            return Err(failure::of_too_much(&format!("{PARTS_MAX} pieces of reasoning")));
         }
         self.called(piece, &mut deltas)?;
         if let Some(word) = choice["finish_reason"].as_str().filter(|word| reason::is_given(word)) {
@@ -299,7 +292,7 @@ impl Reply {
     /// When it was cut short; temporary, because the next attempt may get it whole.
     pub fn finish(mut self) -> Result<(Vec<Delta>, Completion)> {
         if !self.is_complete() {
-            return Err(self.cut());
+            return Err(failure::of_cut(&self.url, self.has_begun));
         }
         let mut deltas = self.rest();
         let reason = match self.finish.as_deref().map(reason::of_word) {
@@ -328,7 +321,9 @@ impl Reply {
             deltas.push(self.answer.call(call));
         }
         let completion = match (reason, self.finish) {
-            (FinishReason::Unknown, Some(word)) => self.answer.finish_with_word(&shown(&word)),
+            (FinishReason::Unknown, Some(word)) => {
+                self.answer.finish_with_word(&failure::shown_word(&word))
+            }
             (_, _) => self.answer.finish(reason),
         };
         Ok((deltas, completion))
@@ -350,28 +345,4 @@ impl Reply {
         }
         deltas
     }
-
-    fn cut(&self) -> Error {
-        let url = failure::shown_url(&self.url);
-        let text = if self.has_begun {
-            format!("the answer of `{url}` ended in the middle")
-        } else {
-            format!("`{url}` answered with nothing")
-        };
-        Error::new(ErrorKind::Provider, text).temporary()
-    }
-
-    fn unreadable(&self, data: &str, error: &serde_json::Error) -> Error {
-        let (url, shown) = (failure::shown_url(&self.url), shown(data));
-        let text = format!("`{url}` sent an event that is no JSON ({error}): `{shown}`");
-        Error::new(ErrorKind::Provider, text).temporary()
-    }
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_CHARS_MAX).collect()
-}
-
-fn too_much(what: &str) -> Error {
-    Error::new(ErrorKind::LimitReached, format!("the model's answer has more than {what}"))
 }

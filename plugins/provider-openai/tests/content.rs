@@ -153,7 +153,7 @@ fn bytes_are_wanted_of_what_can_be_shown_and_of_nothing_else() {
     ]));
     messages.push(Message::model(vec![image("drawn")]));
     let request = Request::new("m", messages);
-    assert_eq!(wanted(&request).into_iter().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
+    assert_eq!(wanted(&request).into_keys().collect::<Vec<_>>(), ["b-1", "b-2", "f"]);
 }
 
 /// Asks with these images on a host that has some; gives the content of the message.

@@ -7,10 +7,8 @@ use std::time::Duration;
 
 use jaato_plugin_sdk::prelude::*;
 use jaato_plugin_sdk::{HttpResponse, Result};
-use jaato_plugin_sdk_provider::{Events, failure};
 
-use crate::reply::Reply;
-use crate::state::OpenAi;
+use crate::{Events, Reader, failure};
 
 /// Wait for the usage and the mark of the end behind the last word. Some servers send neither and
 /// leave the connection open; what comes later than this only tells what it cost.
@@ -24,35 +22,36 @@ const DRAIN: Duration = Duration::from_millis(100);
 const FIELDS: [&[u8]; 6] = [b":", b"data:", b"error:", b"event:", b"id:", b"retry:"];
 
 /// How a stream ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With this answer, which may be cut.
-    With(Reply),
+    /// As one, which may be cut.
+    AsStream,
     /// It never was one.
-    NoStream(HttpResponse),
+    AsSomethingElse,
 }
 
 /// Reads events until the answer has ended, and emits what they bring.
-pub(crate) async fn follow(
-    cx: &Cx<OpenAi>,
-    url: &str,
+pub(crate) async fn follow<R: Reader>(
+    host: &Reporter,
     first: Vec<u8>,
     mut response: HttpResponse,
+    reader: &mut R,
 ) -> Result<Ended> {
-    let (mut events, mut reply) = (Events::new(), Reply::new(url));
+    let mut events = Events::new();
     let has_fields = begins_with_field(&first);
     let mut piece = first;
     let mut grace = None;
     let broken = loop {
-        let has_said = take(cx, &mut events, &mut reply, &piece)?;
-        if reply.is_done() {
-            drain(cx, &mut response).await;
+        let has_said = take(host, &mut events, reader, &piece)?;
+        if reader.is_done() {
+            drain(host, &mut response).await;
             break None;
         }
-        if has_said || !reply.is_complete() {
+        if has_said || !reader.is_complete() {
             grace = None;
         }
-        if reply.is_complete() {
-            grace.get_or_insert_with(|| Box::pin(cx.sleep(GRACE)));
+        if reader.is_complete() {
+            grace.get_or_insert_with(|| Box::pin(host.sleep(GRACE)));
         }
         piece = match within(grace.as_mut(), response.next()).await {
             Some(Ok(Some(piece))) => piece,
@@ -61,40 +60,45 @@ pub(crate) async fn follow(
         };
     };
     if let Some(event) = events.finish() {
-        emit(cx, &reply.last_event(&event)?);
+        emit(host, &reader.last_event(&event)?);
     }
     match broken {
         // The model has said all; a connection that ends badly after that takes nothing away.
-        Some(error) if !reply.is_complete() => Err(failure::of_exchange(error)),
-        Some(_) | None if reply.has_begun() || has_fields => Ok(Ended::With(reply)),
-        Some(_) | None => Ok(Ended::NoStream(response)),
+        Some(error) if !reader.is_complete() => Err(failure::of_exchange(error)),
+        Some(_) | None if reader.has_begun() || has_fields => Ok(Ended::AsStream),
+        Some(_) | None => Ok(Ended::AsSomethingElse),
     }
 }
 
 /// Takes the next bytes; tells whether they said anything. Bytes that do not show that the server
 /// lives.
-fn take(cx: &Cx<OpenAi>, events: &mut Events, reply: &mut Reply, piece: &[u8]) -> Result<bool> {
+fn take<R: Reader>(
+    host: &Reporter,
+    events: &mut Events,
+    reader: &mut R,
+    piece: &[u8],
+) -> Result<bool> {
     let mut has_said = false;
     for event in events.push(piece).map_err(failure::of_exchange)? {
-        let deltas = reply.event(&event)?;
+        let deltas = reader.event(&event)?;
         has_said |= !deltas.is_empty();
-        emit(cx, &deltas);
+        emit(host, &deltas);
     }
     if !has_said {
-        cx.emit(&Delta::Alive);
+        host.emit(&Delta::Alive);
     }
     Ok(has_said)
 }
 
-fn emit(cx: &Cx<OpenAi>, deltas: &[Delta]) {
+fn emit(host: &Reporter, deltas: &[Delta]) {
     for delta in deltas {
-        cx.emit(delta);
+        host.emit(delta);
     }
 }
 
 /// Reads what is left behind the mark of the end, if it comes soon.
-async fn drain(cx: &Cx<OpenAi>, response: &mut HttpResponse) {
-    let mut end = Some(Box::pin(cx.sleep(DRAIN)));
+async fn drain(host: &Reporter, response: &mut HttpResponse) {
+    let mut end = Some(Box::pin(host.sleep(DRAIN)));
     // An error here costs the connection and nothing else.
     while let Some(Ok(Some(_))) = within(end.as_mut(), response.next()).await {}
 }

@@ -1,0 +1,198 @@
+//! Sends a request, reads its answer whatever the form, and says what a refusal means.
+//!
+//! No vendor's protocol: what an event says is the [`Reader`]'s, and what to do about a refusal the
+//! provider's.
+
+use std::time::Duration;
+
+use jaato_plugin_sdk::prelude::*;
+use jaato_plugin_sdk::serde::de::DeserializeOwned;
+use jaato_plugin_sdk::{HttpRequestBuilder, HttpResponse};
+
+use crate::stream::{self, Ended, unmarked, within};
+use crate::{Reader, failure};
+
+/// Wait for an answer to begin or go on: more than a session's own patience, which is what decides.
+const WAIT: Duration = Duration::from_secs(60 * 60);
+
+/// Wait for what a server says about a refusal, whose status is known.
+const REFUSAL_WAIT: Duration = Duration::from_secs(2);
+
+/// Most blank bytes before an answer that are kept: enough to know a byte order mark.
+const BLANKS_MAX: usize = 1024;
+
+/// What is accepted of a server that is to stream, and of one that is not; either may come.
+const ACCEPT_STREAM: &str = "text/event-stream, application/json";
+const ACCEPT_WHOLE: &str = "application/json, text/event-stream";
+
+/// Largest list of models and largest answer that does not come as a stream.
+pub const WHOLE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How an answer is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Piece by piece.
+    Stream,
+    /// At once.
+    Whole,
+}
+
+impl Wanted {
+    /// Tells it by a request's options.
+    pub fn of(request: &Request) -> Self {
+        if request.options.stream == Some(false) { Self::Whole } else { Self::Stream }
+    }
+}
+
+/// Asks for the plugin's configuration; the defaults where the host has no such service.
+///
+/// # Errors
+/// As [`Reporter::config`].
+pub async fn config<C: DeserializeOwned + Default>(host: &Reporter) -> Result<C> {
+    match host.config().await {
+        Err(error) if error.kind == ErrorKind::UnknownOperation => Ok(C::default()),
+        config => config,
+    }
+}
+
+/// Begins the request for a completion.
+pub fn post(host: &Reporter, url: &str, wanted: Wanted) -> HttpRequestBuilder {
+    let accept = match wanted {
+        Wanted::Stream => ACCEPT_STREAM,
+        Wanted::Whole => ACCEPT_WHOLE,
+    };
+    let request = host.http("POST", url).timeout(WAIT);
+    request.header("content-type", "application/json").header("accept", accept)
+}
+
+/// Tells whether a status is a success.
+pub fn is_success(response: &HttpResponse) -> bool {
+    (200..300).contains(&response.status())
+}
+
+/// Reads an answer of the form that its first bytes tell: servers and gateways name it wrongly.
+/// Emits what comes, as it comes.
+///
+/// # Errors
+/// What the reader makes of it; what broke the exchange before the model had said all.
+pub async fn receive<R: Reader>(
+    host: &Reporter,
+    url: &str,
+    mut response: HttpResponse,
+    mut reader: R,
+) -> Result<Completion> {
+    let mut first = Vec::new();
+    let form = loop {
+        if let Some(form) = Form::of(&first) {
+            break form;
+        }
+        match response.next().await.map_err(failure::of_exchange)? {
+            Some(piece) => {
+                if first.len() > BLANKS_MAX {
+                    first.clear();
+                }
+                first.extend(piece);
+                // Blanks before an answer are how some servers show that they work on it.
+                if Form::of(&first).is_none() {
+                    host.emit(&Delta::Alive);
+                }
+            }
+            None => return end(host, reader),
+        }
+    };
+    let content_type = response.header("content-type").map(str::to_owned);
+    match form {
+        Form::Stream => match stream::follow(host, first, response, &mut reader).await? {
+            Ended::AsStream => end(host, reader),
+            Ended::AsSomethingElse => Err(wrong_form::<R>(url, content_type.as_deref())),
+        },
+        Form::Json => {
+            let rest = response.bytes(WHOLE_BYTES_MAX).await.map_err(failure::of_exchange)?;
+            let body = [first, rest].concat();
+            for delta in reader.whole(url, unmarked(&body))? {
+                host.emit(&delta);
+            }
+            end(host, reader)
+        }
+        Form::Compressed => Err(compressed(url)),
+        Form::Page => Err(wrong_form::<R>(url, content_type.as_deref())),
+    }
+}
+
+/// What an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Stream,
+    Json,
+    Page,
+    Compressed,
+}
+
+impl Form {
+    /// Tells it by the first byte that is no blank; none as long as there is none.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        if failure::is_compressed(bytes) {
+            return Some(Self::Compressed);
+        }
+        Some(match unmarked(bytes).iter().find(|byte| !byte.is_ascii_whitespace())? {
+            b'{' | b'[' => Self::Json,
+            b'<' => Self::Page,
+            // Its second byte tells.
+            0x1f if bytes.len() == 1 => return None,
+            _ => Self::Stream,
+        })
+    }
+}
+
+fn end<R: Reader>(host: &Reporter, reader: R) -> Result<Completion> {
+    let (deltas, completion) = reader.finish()?;
+    for delta in deltas {
+        host.emit(&delta);
+    }
+    Ok(completion)
+}
+
+/// Makes the error of an answer that is none of this protocol.
+pub fn wrong_form<R: Reader>(url: &str, content_type: Option<&str>) -> Error {
+    let form = content_type.map_or_else(String::new, |it| format!(" (`{it}`)"));
+    let url = failure::shown_url(url);
+    let text = format!("`{url}` answered with what is no completion{form}");
+    Error::new(ErrorKind::Provider, text).with_hint(R::CHECK_URL)
+}
+
+fn compressed(url: &str) -> Error {
+    let url = failure::shown_url(url);
+    let text = format!("`{url}` answered compressed (gzip), which it was not asked to");
+    Error::new(ErrorKind::Provider, text)
+        .with_hint("a proxy or gateway in between compresses: switch that off for this server")
+}
+
+/// An answer that is no success.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Refusal {
+    /// Its status.
+    pub status: u16,
+    /// What the server says of it, as far as it came.
+    pub body: Vec<u8>,
+    /// Whether the credential went with the request.
+    pub had_key: bool,
+    /// What it means.
+    pub error: Error,
+}
+
+/// Reads what a server says about an answer that is no success. What does not come soon is left
+/// out: the status says enough.
+pub async fn refusal(host: &Reporter, url: &str, mut response: HttpResponse) -> Refusal {
+    let mut limit = Some(Box::pin(host.sleep(REFUSAL_WAIT)));
+    let mut body = Vec::new();
+    while let Some(Ok(Some(piece))) = within(limit.as_mut(), response.next()).await {
+        body.extend(piece);
+        if body.len() >= failure::BODY_BYTES_MAX {
+            break;
+        }
+    }
+    let status = response.status();
+    let error = failure::of_answer(url, status, |name| response.header(name), &body);
+    Refusal { status, body, had_key: response.with_credential(), error }
+}
